@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: runs the benchmarks and writes docs/performance.md.
 
+use crate::machine;
 use crate::step::root;
 use clap::Args;
 use serde_json::Value;
@@ -92,7 +93,8 @@ fn text(rows: &[Value], options: &Options) -> Result<String, String> {
         text.push('\n');
     };
     line(&format!("# Performance\n\n{INTRODUCTION}"));
-    line(&machine(options)?);
+    let effort = if options.quick { "quick" } else { "full" };
+    line(&machine::described(&format!("effort: {effort}"))?);
     line("\n## Simulator\n");
     line(SIMULATOR);
     line("| system | median | min | max | without accounting |");
@@ -160,37 +162,4 @@ fn time(ns: f64) -> String {
         ns if ns < 1e6 => format!("{:.2} µs", ns / 1e3),
         _ => format!("{:.2} ms", ns / 1e6),
     }
-}
-
-/// What the figures were measured on.
-fn machine(options: &Options) -> Result<String, String> {
-    let first_line = |program: &str, arguments: &[&str]| -> Result<String, String> {
-        let output = Command::new(program)
-            .args(arguments)
-            .current_dir(root())
-            .output()
-            .map_err(|error| format!("cannot run {program}: {error}"))?;
-        Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("unknown").to_string())
-    };
-    let cpuinfo =
-        std::fs::read_to_string("/proc/cpuinfo").map_err(|error| format!("/proc/cpuinfo: {error}"))?;
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("unknown");
-    let cpus = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
-    let load = std::fs::read_to_string("/proc/loadavg").map_err(|error| format!("/proc/loadavg: {error}"))?;
-    let load = load.split_whitespace().next().unwrap_or("?");
-    let virtual_machine = if cpuinfo.contains("hypervisor") { ", a virtual machine" } else { "" };
-    let effort = if options.quick { "quick" } else { "full" };
-    let changed = !first_line("git", &["status", "--porcelain", "--untracked-files=no"])?.eq("unknown");
-    Ok([
-        format!("* machine: {cpus} × {}{virtual_machine}", model.trim_start_matches(['\t', ' ', ':'])),
-        format!("* kernel: {}", first_line("uname", &["-sr"])?),
-        format!("* toolchain: {}", first_line("rustc", &["--version"])?),
-        format!(
-            "* commit: {}{}",
-            first_line("git", &["rev-parse", "--short", "HEAD"])?,
-            if changed { " with uncommitted changes" } else { "" }
-        ),
-        format!("* effort: {effort}; load average at the end: {load}"),
-    ]
-    .join("\n"))
 }

@@ -1,8 +1,10 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask reference`.
+//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask campaign`, `cargo xtask reference`.
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod campaign;
+mod machine;
 mod programs;
 mod skipped;
 mod step;
@@ -35,6 +37,8 @@ enum Command {
     ///
     /// Run as root for real-time priorities, on a machine that does little else.
     Bench(bench::Options),
+    /// Try random systems across all features for some minutes, and write docs/evidence.md.
+    Campaign(campaign::Options),
     /// Check licences, bans and sources of all dependencies (needs cargo-deny).
     Deny,
     /// Write docs/system-file.md, docs/command.md and the conversions in docs/guarantees.md anew from what the code declares.
@@ -65,6 +69,9 @@ fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Command::Test(options) => test(&options),
         Command::Bench(options) => bench::run(&options).map(|path| println!("written: {}", path.display())),
+        Command::Campaign(options) => {
+            campaign::run(&options).map(|path| println!("written: {}", path.display()))
+        }
         Command::Reference => run_all(&[reference()]),
         Command::Deny => run_all(&[Step::cargo("deny", &["deny", "check", "licenses", "bans", "sources"])]),
     };

@@ -1,0 +1,36 @@
+//! A short campaign, the same every time: that it finds nothing, and that it holds enough against something.
+
+use talea_campaign::{Counts, Kind, Surroundings, attempt};
+
+fn tried(kind: Kind, trials: u64) -> Counts {
+    let mut counts = Counts::default();
+    for seed in 1..=trials {
+        if let Err(finding) = attempt(kind, seed, &Surroundings { talea: None }, &mut counts) {
+            panic!("{finding:#?}\n{}", String::from_utf8_lossy(&finding.input));
+        }
+    }
+    println!("{counts:?}");
+    counts
+}
+
+#[test]
+fn what_is_said_of_a_simulated_system_agrees() {
+    let counts = tried(Kind::Simulated, 120);
+    assert!(counts.refused < counts.trials / 2, "{counts:?}");
+    assert!(
+        ["promises", "explanations", "bounds", "verdicts"].iter().all(|what| counts.of(what) >= 40),
+        "{counts:?}"
+    );
+}
+
+#[test]
+fn mistaken_files_are_refused_or_are_systems() {
+    let counts = tried(Kind::Files, 150);
+    assert!(counts.of("sound systems") >= 20 && counts.of("problems") >= 100, "{counts:?}");
+}
+
+#[test]
+fn altered_traces_are_read_or_refused() {
+    let counts = tried(Kind::Traces, 150);
+    assert!(counts.of("readable traces") >= 30 && counts.refused >= 30, "{counts:?}");
+}

@@ -1,0 +1,72 @@
+//! `cargo xtask campaign`: tries random systems across all features for some minutes and writes what came of it.
+
+use crate::step::{Step, root, run_all};
+use crate::{Seed, machine, seed};
+use clap::Args;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+#[derive(Args)]
+pub struct Options {
+    /// How long, all kinds of trials together
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Begin with the trial of this number; with "any", with another one every time
+    #[arg(long, value_name = "NUMBER|any", default_value = "any", value_parser = seed)]
+    seed: Seed,
+    /// Write the counts here instead of docs/evidence.md
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+const INTRODUCTION: &str = "\
+# Evidence
+
+Written by `cargo xtask campaign`; do not edit. A campaign draws systems that cross all features (hierarchies of all kinds of schedulers,
+lanes, tasks with chains, joins and synchronisation protocols, bursts, costs, links, several nodes and processors) and holds what Talea says
+of each against what else is known of it:
+
+- *simulated*: no response is longer than the bound that the check gives, and what it says holds misses nothing; the trace obeys the rules; what
+  each thread and scheduler was promised is received, by the monitors of the schedulers and by a second judge that knows only what work
+  there was and what was received; threads received by the books of the hierarchy what their jobs executed by the records of
+  jobs; the parts of each explained response add up to it; the same system gives the same records, however it is advanced;
+  and the file that is written of a system is read as the same system.
+- *files*: a system file with mistakes is refused with problems, or is a system that can be checked and simulated.
+- *traces*: a trace with altered bytes is read, or an error says why not.
+- *threads*: `talea run` of small systems on real threads, a third of them killed at any moment: what was recorded obeys the rules, and a second
+  after the end nothing of it is left.
+
+*Refused* are trials of which what was drawn is no system, or of which a scheduler has no room for its children. *Held* is what was held
+against something. A finding ends the campaign with an error, names its trial and keeps its input.
+";
+
+/// Runs the campaign and writes the report; its path.
+///
+/// # Errors
+/// There are findings, or the campaign cannot be run.
+pub fn run(options: &Options) -> Result<PathBuf, String> {
+    let build = ["build", "--release", "--quiet", "-p", "talea-cli", "-p", "talea-campaign"];
+    run_all(&[Step::cargo("building the campaign", &build)])?;
+    let first = match options.seed {
+        Seed::Fixed(number) => number,
+        Seed::Any => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs() << 20),
+    };
+    let output = Command::new(root().join("target/release/talea-campaign"))
+        .args(["--minutes", &options.minutes.to_string(), "--seed", &first.to_string()])
+        .args(["--talea", "target/release/talea"])
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run the campaign: {error}"))?;
+    let table = String::from_utf8_lossy(&output.stdout);
+    let run = format!("minutes: {}, first trial: {first}", options.minutes);
+    let text = format!("{INTRODUCTION}\n{}\n\n{table}", machine::described(&run)?);
+    let path = options.out.clone().unwrap_or_else(|| root().join("docs/evidence.md"));
+    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    print!("{table}");
+    match output.status.success() {
+        true => Ok(path),
+        false => Err(format!("the campaign found something, or failed: {}", output.status)),
+    }
+}
