@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 28] = [
+const ORDER: [&str; 29] = [
     "talea-time",
     "talea-text",
     "talea-measure",
@@ -23,6 +23,7 @@ const ORDER: [&str; 28] = [
     "talea-insight",
     "talea-recording",
     "talea-export",
+    "talea-c",
     "talea-sim",
     "talea-conformance",
     "talea-manage",

@@ -1,7 +1,7 @@
 //! Export as CSV: a row per record.
 //!
 //! ```text
-//! time_ns,event,family,node,cpu,lane,task,subtask,job,release_ns,deadline_ns,arg,source,causal,word0,word1,fields
+//! time_ns,event,family,node,cpu,lane,task,subtask,job,release_ns,deadline_ns,arg,source,causal,word0,word1,fields,pid,tid
 //! ```
 //!
 //! The columns are the same for every trace, so that files can be put behind each other and old scripts go on
@@ -12,6 +12,7 @@
 //! * `fields` has the event's typed fields by its declaration: `name=value;name=value`, with a backslash before
 //!   `;`, `=` and backslashes in names and texts. Lanes, nodes, operations and codes stand by name, jobs as
 //!   `operation#instance`, instants as other times do; a value that says "none" is empty.
+//! * `pid` and `tid` are of the thread that wrote an event of a program's own.
 //!
 //! Who wants a column per field, with its type, reads the Parquet export.
 
@@ -19,7 +20,7 @@ use super::decode::{Decoder, push_pairs};
 use std::io::Write;
 use talea_record::{Metadata, NameSpace, Record};
 
-const COLUMNS: [&str; 17] = [
+const COLUMNS: [&str; 19] = [
     "time_ns",
     "event",
     "family",
@@ -37,6 +38,8 @@ const COLUMNS: [&str; 17] = [
     "word0",
     "word1",
     "fields",
+    "pid",
+    "tid",
 ];
 
 /// Writes records as CSV, with names where the metadata and the name space have them.
@@ -63,6 +66,7 @@ pub fn export_csv(
             (row.time_ns, row.event, row.family, row.node, row.cpu, row.lane),
             (row.task, row.subtask, row.job, row.release_ns, row.deadline_ns),
             (record.arg, record.source, record.causal, record.words, &fields),
+            (row.pid, row.tid),
         ))?;
     }
     writer.flush().map_err(::csv::Error::from)?;

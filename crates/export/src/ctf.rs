@@ -9,6 +9,7 @@
 //! |---|---|
 //! | family and event | an event `family:event`; kernel events have LTTng's names and fields, see `kernel` |
 //! | typed fields | members of these types; a job is two, `_operation` and `_instance` |
+//! | the thread that wrote an event of a program | members `vpid` and `vtid` of the event, -1 where it is not known |
 //! | lanes, nodes, operations, codes | enumerations with their names |
 //! | [`Record::causal`](talea_record::Record::causal) | a member `causal` of program's own events that do not declare it |
 //! | [`Lost`] | the event, and `events_discarded` of its stream's packets |

@@ -5,8 +5,10 @@
 //! at 0, it is an instant like any other).
 
 use super::table::EventTable;
+use super::threads::Writers;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 use talea_record::declaration::{Field, FieldKind, Part, Value};
 use talea_record::event::Meaning;
@@ -45,6 +47,8 @@ pub(crate) enum ShownKind {
 pub(crate) struct Decoder {
     metadata: Metadata,
     events: EventTable<Declared>,
+    /// As of the latest record that was shown or [learnt from](Decoder::learn).
+    writers: RefCell<Writers>,
 }
 
 /// A declared event.
@@ -93,6 +97,12 @@ pub(crate) struct Row<'a> {
     /// Deadline of the job, from the start, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ns: Option<i64>,
+    /// Process of the thread that wrote an event of a program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
 }
 
 impl Decoder {
@@ -106,7 +116,24 @@ impl Decoder {
                 (event, Declared { family, name, event, fields: fields.collect() })
             })
         });
-        Decoder { events: EventTable::new(declared), metadata: metadata.clone() }
+        let (events, metadata) = (EventTable::new(declared), metadata.clone());
+        Decoder { events, metadata, writers: RefCell::default() }
+    }
+
+    /// The same, which knows these threads.
+    pub fn knowing(mut self, writers: Writers) -> Self {
+        self.writers = writers.into();
+        self
+    }
+
+    /// The threads that are known.
+    pub fn into_writers(self) -> Writers {
+        self.writers.into_inner()
+    }
+
+    /// Learns from a record that is not shown, but comes before those that are.
+    pub fn learn(&self, record: &Record) {
+        self.writers.borrow_mut().learn(record);
     }
 
     /// The run's tables.
@@ -125,8 +152,15 @@ impl Decoder {
         self.events.get(event)
     }
 
-    /// What all events have.
+    /// Process and thread that wrote an event of a program, if they are known.
+    pub fn writer(&self, record: &Record) -> (Option<u32>, Option<u32>) {
+        self.writers.borrow().of(record).map(|writer| (writer.pid, writer.tid)).unzip()
+    }
+
+    /// What all events have. Records are to be given in their order.
     pub fn row(&self, record: &Record) -> Row<'_> {
+        self.learn(record);
+        let (pid, tid) = self.writer(record);
         let metadata = &self.metadata;
         let declared = self.event(record.event);
         let job = record.event.is_about_job().then(|| record.job_numbers());
@@ -147,6 +181,8 @@ impl Decoder {
             job: job.map(|(_, instance)| instance),
             release_ns: record.dates().map(|dates| since(dates.nominal, metadata.start)),
             deadline_ns: record.deadline().map(|deadline| since(deadline, metadata.start)),
+            pid,
+            tid,
         }
     }
 }

@@ -25,6 +25,7 @@ pub use self::csv::export_csv;
 pub use self::ctf::{CtfError, CtfExport, CtfSummary};
 #[cfg(feature = "parquet")]
 pub use self::parquet::{ParquetError, ParquetExport};
-pub use self::perfetto::PerfettoExport;
+pub use self::perfetto::{PerfettoExport, processes_of_nodes};
 pub use self::schedule::ScheduleCsv;
 pub use self::show::{Listing, format_record};
+pub use self::threads::Writers;

@@ -1,6 +1,6 @@
 //! Export as Parquet: a row per record, a typed column per field.
 //!
-//! The columns of the [CSV](super::csv) export up to `word1` come first, with the same meaning: `time_ns`, `event`,
+//! The columns of the [CSV](super::csv) export up to `word1`, `pid` and `tid` come first, with the same meaning: `time_ns`, `event`,
 //! `arg`, `source`, `causal`, `word0` and `word1` in every row, the others where the event has them. Behind them is a
 //! column `field_NAME` for every name that a field of any declared event has, filled in the rows of the events that
 //! have it. (Lanes, nodes, and the job that an event is about stand in the columns before.)
@@ -58,7 +58,7 @@ pub struct ParquetExport<W: Write + Send> {
 }
 
 /// The columns that every trace has, in the order in which [`ParquetExport::push`] fills them.
-const FIXED: [(&str, Kind); 16] = [
+const FIXED: [(&str, Kind); 18] = [
     ("time_ns", Kind::Required(ShownKind::Signed)),
     ("event", Kind::Required(ShownKind::Text)),
     ("family", Kind::Optional(ShownKind::Text)),
@@ -75,6 +75,8 @@ const FIXED: [(&str, Kind); 16] = [
     ("causal", Kind::Required(ShownKind::Unsigned)),
     ("word0", Kind::Required(ShownKind::Unsigned)),
     ("word1", Kind::Required(ShownKind::Unsigned)),
+    ("pid", Kind::Optional(ShownKind::Unsigned)),
+    ("tid", Kind::Optional(ShownKind::Unsigned)),
 ];
 
 impl<W: Write + Send> ParquetExport<W> {
@@ -128,6 +130,8 @@ impl<W: Write + Send> ParquetExport<W> {
             Cell::Unsigned(record.causal),
             Cell::Unsigned(record.words[0]),
             Cell::Unsigned(record.words[1]),
+            row.pid.map(u64::from).into(),
+            row.tid.map(u64::from).into(),
         ];
         for (column, cell) in self.columns.iter_mut().zip(fixed) {
             column.push(self.rows, cell);

@@ -17,8 +17,11 @@
 //! while it was idle, wake-ups as instants; and one of its interrupts. Threads that are not of the run are under "Other
 //! threads". System calls stand under their thread.
 //!
-//! Events of a program's own families are instants with their typed fields, on the track of the thread that the
-//! kernel's records say was running, or else on one for their processor; an event whose only field is a number draws
+//! What the kernel told of its scheduling is there as its own tracing has it, too (`sched_switch`, `sched_waking`), so that viewers show their
+//! usual tracks of processors and the states of threads. Processes and threads have their real numbers.
+//!
+//! Events of a program's own families are instants with their typed fields, on the track of the thread that wrote them; where that is not
+//! known, of the thread that the kernel's records say was running, or else on one for their processor; an event whose only field is a number draws
 //! a curve. Lost records are instants on a track of their own.
 //!
 //! Arrows lead from a job's release to its start and to the program's events that carry its causal id, from a job to
@@ -41,7 +44,7 @@ use kernel::Kernel;
 use packets::{Flow, Packets, Track};
 use std::io::{self, Write};
 use talea_record::event::{Lost, builtin};
-use talea_record::{Metadata, NameSpace, Record, Sink};
+use talea_record::{Metadata, NameSpace, Record, Sink, ThreadRole, Typed};
 use talea_time::Instant;
 
 /// Bytes of packets that are written at once.
@@ -62,10 +65,13 @@ pub struct PerfettoExport<W: Write> {
 
 impl<W: Write> PerfettoExport<W> {
     /// Begins a trace in `output`, which need not be buffered.
-    pub fn new(metadata: &Metadata, names: &NameSpace, output: W) -> Self {
+    ///
+    /// The processes that run the nodes have the numbers in `processes`, by node, as [`processes_of_nodes`] finds them; of a simulation,
+    /// or where a number is not known, one that no other has.
+    pub fn new(metadata: &Metadata, names: &NameSpace, processes: &[Option<u32>], output: W) -> Self {
         let mut out = Packets::default();
         PerfettoExport {
-            jobs: Jobs::new(metadata, &mut out),
+            jobs: Jobs::new(metadata, processes, &mut out),
             out,
             output,
             decoder: Decoder::new(metadata, names),
@@ -94,13 +100,34 @@ impl<W: Write> PerfettoExport<W> {
 
     /// Shows an event that is not Talea's own.
     fn program_event(&mut self, record: &Record) {
-        let track = match self.kernel.running(record.cpu) {
+        let writer = self.kernel.writer(record, &mut self.out);
+        let track = match writer.or_else(|| self.kernel.running(record.cpu)) {
             Some(tid) => Track::Thread(tid),
             None => program::describe(record.cpu, &mut self.out),
         };
         let flow = self.jobs.is_under_way(record.causal).then_some(Flow::Job(record.causal));
         program::event(&self.decoder, record, track, flow, &mut self.out);
     }
+}
+
+/// The processes that run the nodes of a system, as THREAD records tell; looks no further than it has to.
+pub fn processes_of_nodes(
+    metadata: &Metadata,
+    records: impl IntoIterator<Item = Record>,
+) -> Vec<Option<u32>> {
+    let mut processes = vec![None; metadata.nodes.len()];
+    for record in records {
+        if processes.iter().all(Option::is_some) {
+            break;
+        }
+        let Typed::Thread(thread) = record.typed() else { continue };
+        if thread.role.known().is_some_and(ThreadRole::is_of_system)
+            && let Some(process) = processes.get_mut(thread.node as usize)
+        {
+            process.get_or_insert(thread.pid);
+        }
+    }
+    processes
 }
 
 impl<W: Write> Sink for PerfettoExport<W> {

@@ -1,9 +1,10 @@
 //! Records as text: lines for people, and JSON for scripts.
 
 use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name, since};
+use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::Lost;
-use talea_record::{Metadata, NameSpace, Record, RunOutcome, SkipReason, Typed};
+use talea_record::{LossCause, Metadata, NameSpace, Record, RunOutcome, SkipReason, Typed};
 use talea_time::{Duration, Instant};
 
 /// Shows records by the declarations of a name space.
@@ -42,14 +43,37 @@ impl Listing {
         Listing { decoder: Decoder::new(metadata, names), columns: Columns::of(metadata) }
     }
 
+    /// The same, which knows these threads.
+    #[must_use]
+    pub fn knowing(mut self, writers: Writers) -> Self {
+        self.decoder = self.decoder.knowing(writers);
+        self
+    }
+
+    /// The threads that are known.
+    pub fn into_writers(self) -> Writers {
+        self.decoder.into_writers()
+    }
+
+    /// Learns from a record that is not shown, but comes before those that are.
+    pub fn learn(&self, record: &Record) {
+        self.decoder.learn(record);
+    }
+
     /// One line for people without its end: as [`format_record`], and `name=value` for the typed fields of events
-    /// that it has no words for.
+    /// that it has no words for, and for process and thread of events of programs. Records are to be given in their order.
     pub fn line(&self, record: &Record) -> String {
-        format(self.decoder.metadata(), record, self.decoder.event(record.event), self.columns)
+        self.decoder.learn(record);
+        let mut line =
+            format(self.decoder.metadata(), record, self.decoder.event(record.event), self.columns);
+        if let (Some(pid), Some(tid)) = self.decoder.writer(record) {
+            line.push_str(&format!("  pid={pid} tid={tid}"));
+        }
+        line
     }
 
     /// One line of JSON without its end: `time_ns`, `event`, `family`, `node`, `cpu`, `lane`, `task`, `subtask`,
-    /// `job`, `release_ns` and `deadline_ns` as the columns of the [CSV export](crate::csv), left out where
+    /// `job`, `release_ns`, `deadline_ns`, `pid` and `tid` as the columns of the [CSV export](crate::csv), left out where
     /// the event does not have them, `causal` where it is not that job, and `fields`, an object of the typed fields.
     /// An event that no family declares has its raw words there.
     pub fn json(&self, record: &Record) -> String {
@@ -186,8 +210,12 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
     Some(detail)
 }
 
-fn losses(Lost { records, ring, .. }: Lost) -> String {
+fn losses(Lost { records, ring, cause, .. }: Lost) -> String {
+    if cause == LossCause::RecorderFull {
+        return format!("{records} records of ring {ring}, for the recorder had no memory left");
+    }
     match ring {
+        Record::NO_RING => format!("{records} records of threads without a ring"),
         Record::KERNEL if records == 0 => "what the kernel told may be among them".into(),
         Record::KERNEL => format!("{records} records of the kernel"),
         Record::DAMAGED => format!("{records} damaged records"),

@@ -1,13 +1,46 @@
 //! What is known of the threads that records speak of, at the place in the trace that has been reached.
 
 use std::collections::HashMap;
+use talea_record::declaration::FIRST_FREE;
 use talea_record::event::{Thread as ThreadAtWork, ThreadExit, Typed};
-use talea_record::{Metadata, Record, ThreadRole};
+use talea_record::{Event, Metadata, Record, ThreadRole};
 
 /// Threads by number, in memory that depends on how many live at one time.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     known: HashMap<u32, Thread>,
+    writers: Writers,
+}
+
+/// Which threads wrote the events of programs: THREAD records number the threads, and an event has the number as its source.
+#[derive(Clone, Debug, Default)]
+pub struct Writers(HashMap<u16, Writer>);
+
+/// A thread that wrote events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Writer {
+    /// Its process.
+    pub pid: u32,
+    /// Its number.
+    pub tid: u32,
+}
+
+impl Writers {
+    /// Learns from a record that comes before the next ones.
+    pub(crate) fn learn(&mut self, record: &Record) {
+        if record.event == Event::THREAD
+            && let Some(thread) = ThreadAtWork::read(record)
+            && let Some(number) = record.causal.checked_sub(1).and_then(|number| u16::try_from(number).ok())
+        {
+            self.0.insert(number, Writer { pid: thread.pid, tid: thread.tid });
+        }
+    }
+
+    /// The thread that wrote an event of a program, if it is known.
+    pub(crate) fn of(&self, record: &Record) -> Option<Writer> {
+        let is_program_event = record.event.family() >= FIRST_FREE && record.source != Record::NO_WRITER;
+        is_program_event.then(|| self.0.get(&record.source).copied())?
+    }
 }
 
 /// A thread.
@@ -32,8 +65,14 @@ impl Threads {
         self.get(tid).map(|thread| thread.name.as_str()).filter(|name| !name.is_empty())
     }
 
+    /// The thread that wrote an event of a program, if it is known.
+    pub fn writer(&self, record: &Record) -> Option<Writer> {
+        self.writers.of(record)
+    }
+
     /// Learns from a record that comes before the next ones.
     pub fn learn(&mut self, metadata: &Metadata, record: &Record) {
+        self.writers.learn(record);
         match record.typed() {
             Typed::Thread(at_work) => {
                 let thread = self.known.entry(at_work.tid).or_default();
@@ -69,6 +108,7 @@ fn role_name(metadata: &Metadata, thread: ThreadAtWork) -> String {
         (None, Some(ThreadRole::Release)) => "release".into(),
         (None, Some(ThreadRole::Receiver)) => "receiver".into(),
         (None, Some(ThreadRole::Companion)) => "companion".into(),
+        (None, Some(ThreadRole::Program)) => "program".into(),
         (None, _) => format!("role {}", thread.role.number()),
     }
 }

@@ -68,7 +68,7 @@ mod wakeups;
 pub use drawn::{KernelDrawer, KernelFeed};
 pub use options::{KernelEvent, KernelOptions, KernelScope, Processors, Recorder, UnknownKernelEvent};
 pub use preflight::{Cause, KernelPart, Obstacle, Preflight, preflight};
-pub use source::KernelSource;
+pub use source::{KernelSource, Rest};
 pub use wakeups::{Unwatchable, WATCHED_MAX, WakeUp, WakeWatch};
 
 use assemble::{Assembled, Assembly};

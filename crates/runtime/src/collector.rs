@@ -12,7 +12,7 @@ use talea_linux::stop::{Slept, StopFlag};
 use talea_manage::STACK;
 use talea_record::event::Dates;
 use talea_record::stream::{Consumer, ConsumerSlot, clock};
-use talea_record::{CreateError, Definition, Event, LogWriter, Merge, Metadata, Record, Sink};
+use talea_record::{CreateError, Definition, Event, LogWriter, Merge, Metadata, Record, RingReader, Sink};
 use talea_time::{Clock, Duration, Instant};
 
 /// How a job ended.
@@ -148,6 +148,18 @@ impl Collector {
         let accounting = Accounting::new(&metadata, sample.0).with_samples(sample.1);
         let sinks = RecordSinks { metadata, accounting, log, on_finished };
         let (slots, rings): (Vec<_>, Vec<_>) = consumers.into_iter().map(Consumer::into_parts).unzip();
+        let mut rings: Vec<Vec<RingReader>> = rings;
+        let mut base = 0;
+        for stream in &mut rings {
+            // Threads are numbered through all streams, and a log says who they are.
+            let number = |ring: RingReader| match &sinks.log {
+                Some(_) => ring.numbered_from(base).announcing(),
+                None => ring,
+            };
+            let count = stream.len() as u16;
+            *stream = std::mem::take(stream).into_iter().map(number).collect();
+            base = base.saturating_add(count);
+        }
         Ok(Collector {
             merge: Merge::new(rings.into_iter().flatten().collect()),
             known_definitions: vec![0; slots.len()],

@@ -38,6 +38,7 @@
 
 pub mod cluster;
 mod collector;
+mod counts;
 mod dispatcher;
 pub mod doctor;
 mod error;

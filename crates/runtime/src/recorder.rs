@@ -1,5 +1,6 @@
 //! A thread's way to its own trace ring.
 
+use crate::counts;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::cpu;
 use talea_record::event::{
@@ -72,9 +73,10 @@ impl Recording {
 
 impl Recorder {
     /// Something happened at `time`.
-    pub fn put(&mut self, time: Instant, event: impl BuiltinEvent) {
-        let cpu = self.cpu();
-        self.writer.record(event.at(time, cpu));
+    pub fn put<E: BuiltinEvent>(&mut self, time: Instant, event: E) {
+        let record = event.at(time, self.cpu());
+        counts::count::<E>(&record);
+        self.writer.record(record);
     }
 
     /// The same of an event that not everybody wants.

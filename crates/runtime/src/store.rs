@@ -1,5 +1,6 @@
 //! Where the records of this process's threads go: a published stream, which others can find and follow.
 
+use crate::counts::results;
 use crate::error::PrepareError;
 use crate::flow::Shared;
 use crate::layout::Hosted;
@@ -58,6 +59,8 @@ impl Store {
                 Some(format!("this run cannot be followed: {error}")),
             ),
         };
+        // A program whose own families leave no room for this one counts nothing here, and its results are those of the collector.
+        let _ = results::FAMILY.register();
         let mut store = Store { metadata, rings, consumer: None, unpublished };
         store.rings().prefault();
         match hosted {

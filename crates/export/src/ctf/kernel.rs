@@ -3,7 +3,7 @@
 //! Trace Compass takes a trace for one of the kernel if its environment says `domain = "kernel"`, and builds its
 //! views of processors and threads from `sched_switch`, `sched_wakeup`, `sched_process_exit` and `irq_handler_*`,
 //! whose fields it finds by LTTng's names. What LTTng has and the records lack is derived: names of threads from
-//! the latest thread-name record, priorities from the latest wake-up (20, the ordinary one, before), and the state
+//! the latest thread-name record, priorities from the latest wake-up (120, the ordinary one, before; they are the kernel's, not LTTng's 100 less), and the state
 //! in which a thread left its processor from whether it could have gone on. Soft interrupts, which are records of the
 //! same events as others, are events of their own in LTTng, and here. System calls are called `unknown` with
 //! their number as `id`, as LTTng calls those that it has no name for.
@@ -125,7 +125,8 @@ pub(super) fn split_layouts(names: &NameSpace) -> impl Iterator<Item = Layout> {
     })
 }
 
-/// A priority as LTTng's switches have it: the kernel's less the 100 real-time ones; 20 is the ordinary one.
-pub(super) fn lttng_priority(kernel: Option<i32>) -> i32 {
-    kernel.map_or(20, |kernel| kernel.saturating_sub(100))
+/// The kernel's priority of a thread: 99 less a real-time priority, 100 to 139 of ordinary threads. Of one that was not seen to be made
+/// ready it is taken to be the ordinary one, 120.
+pub(super) fn priority(known: Option<i32>) -> i32 {
+    known.unwrap_or(120)
 }

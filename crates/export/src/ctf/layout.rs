@@ -68,10 +68,14 @@ pub(super) enum Content {
     JobInstance(Place),
     /// The name of the thread at this place.
     ThreadName(Place),
-    /// The priority of the thread at this place as LTTng gives it, in 4 bytes: the kernel's less 100.
+    /// The kernel's priority of the thread at this place, in 4 bytes.
     ThreadPriority(Place),
     /// The state in which a thread left its processor, in 8 bytes: 0 if it could have gone on, else 1.
     LeftState,
+    /// The process of the thread that wrote an event of a program, in 4 bytes, -1 if it is not known.
+    WriterProcess,
+    /// The thread, likewise.
+    WriterThread,
 }
 
 /// What stands for the deadline of a job that has none: the end of time.
@@ -103,6 +107,10 @@ impl Layout {
         let has_causal = entry.fields.iter().any(|field| field.place.part == Part::Causal);
         if family.number >= FIRST_FREE && !has_causal {
             members.field("causal", Meaning::Number, &Field::new("causal", FieldKind::U64, Part::Causal));
+        }
+        if family.number >= FIRST_FREE {
+            members.push("vpid", Type::Signed(32), Content::WriterProcess);
+            members.push("vtid", Type::Signed(32), Content::WriterThread);
         }
         let name =
             kernel.map_or_else(|| format!("{}:{}", family.name, entry.name), |kernel| kernel.name.to_owned());
@@ -213,8 +221,16 @@ impl Content {
             },
             Content::ThreadPriority(place) => {
                 let thread = threads.get(place.raw(record) as u32);
-                let priority = kernel::lttng_priority(thread.and_then(|thread| thread.priority));
+                let priority = kernel::priority(thread.and_then(|thread| thread.priority));
                 bytes.extend_from_slice(&priority.to_le_bytes());
+            }
+            Content::WriterProcess => {
+                let pid = threads.writer(record).map_or(-1, |writer| writer.pid as i32);
+                bytes.extend_from_slice(&pid.to_le_bytes());
+            }
+            Content::WriterThread => {
+                let tid = threads.writer(record).map_or(-1, |writer| writer.tid as i32);
+                bytes.extend_from_slice(&tid.to_le_bytes());
             }
             Content::LeftState => {
                 let could_go_on = Switch::read(record).is_some_and(|switch| switch.preempted.0);

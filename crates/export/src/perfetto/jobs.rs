@@ -26,7 +26,7 @@ pub(super) struct Jobs {
 
 impl Jobs {
     /// Describes the nodes, their processors and their lanes.
-    pub fn new(metadata: &Metadata, out: &mut Packets) -> Self {
+    pub fn new(metadata: &Metadata, processes: &[Option<u32>], out: &mut Packets) -> Self {
         let mut successors = vec![Vec::new(); metadata.operations.len()];
         for (index, operation) in metadata.operations.iter().enumerate() {
             operation.predecessors.iter().for_each(|predecessor| successors[*predecessor].push(index));
@@ -39,8 +39,16 @@ impl Jobs {
             metadata: metadata.clone(),
         };
         for (node, entry) in metadata.nodes.iter().enumerate() {
-            // The process itself has no parent; its number only has to differ from the others'.
-            out.process(Track::Node(node), node as i32 + 1, &entry.name);
+            // Nodes that one process runs are one process with the name of the first; the others stand beside it.
+            let known = processes.get(node).copied().flatten();
+            let is_first = known.is_none() || !processes[..node].contains(&known);
+            match is_first {
+                true => {
+                    let pid = known.map_or(node as i32 + 1, |pid| pid as i32);
+                    out.process(Track::Node(node), pid, &entry.name);
+                }
+                false => out.track(Track::Node(node), None, entry.name.clone()),
+            }
             entry.cpus.iter().for_each(|cpu| describe_processor(out, node, *cpu));
         }
         for (lane, entry) in metadata.lanes.iter().enumerate() {

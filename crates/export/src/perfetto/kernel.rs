@@ -1,6 +1,7 @@
 //! The machine as its kernel tells of it: who really had each processor, wake-ups, interrupts, system calls.
 
 use super::jobs::cpu_name;
+use super::messages::{SchedSwitch, SchedWaking, SchedulingEvent};
 use super::packets::{Flow, Mark, Packets, Track, annotation};
 use crate::decode::node_of;
 use crate::threads::Threads;
@@ -9,6 +10,12 @@ use talea_record::event::builtin;
 use talea_record::event::{Switch, Wakeup};
 use talea_record::{Event, InterruptKind, Metadata, Record, Typed};
 use talea_time::Instant;
+
+/// The number of a thread that is not observed: no thread has one as great.
+const UNSEEN: i32 = 1 << 22;
+/// Kernel priorities of threads that were not seen to be made ready.
+const ORDINARY: i32 = 120;
+const IDLE: i32 = 120;
 
 /// Threads and processors at the place in the trace that has been reached.
 #[derive(Debug, Default)]
@@ -32,6 +39,13 @@ impl Kernel {
     /// The thread that has the processor, if it is known.
     pub fn running(&self, cpu: u16) -> Option<u32> {
         self.running.get(&cpu).copied().filter(|tid| *tid != Record::UNSEEN_THREAD)
+    }
+
+    /// The thread that wrote an event of a program, if it is known; its track has been described.
+    pub fn writer(&mut self, record: &Record, out: &mut Packets) -> Option<u32> {
+        let writer = self.threads.writer(record)?;
+        self.describe_thread(writer.tid, out);
+        Some(writer.tid)
     }
 
     /// Shows a record, if it is about threads or the kernel.
@@ -93,8 +107,42 @@ impl Kernel {
         }
     }
 
+    /// The thread as the scheduling events of viewers name it: number, name and the kernel's priority.
+    fn scheduled(&self, tid: u32, cpu: u16) -> (Option<i32>, Option<String>, Option<i32>) {
+        let thread = self.threads.get(tid);
+        let name = match tid {
+            0 => format!("swapper/{cpu}"),
+            Record::UNSEEN_THREAD => "not observed".to_owned(),
+            tid => self.threads.name(tid).map_or_else(|| format!("thread {tid}"), str::to_owned),
+        };
+        let number = if tid == Record::UNSEEN_THREAD { UNSEEN } else { tid as i32 };
+        let priority = if tid == 0 { IDLE } else { ORDINARY };
+        (Some(number), Some(name), Some(thread.and_then(|thread| thread.priority).unwrap_or(priority)))
+    }
+
+    /// The switch as the kernel's own tracing has it, from which viewers draw their tracks of processors and the states of threads.
+    fn native_switch(&self, record: &Record, switch: Switch, out: &mut Packets) {
+        let (prev_pid, prev_comm, prev_prio) = self.scheduled(switch.from_tid, record.cpu);
+        let (next_pid, next_comm, next_prio) = self.scheduled(switch.to_tid, record.cpu);
+        // The idle thread can always go on.
+        let could_go_on = switch.preempted.0 || switch.from_tid == 0;
+        let prev_state = Some(i64::from(!could_go_on));
+        let event =
+            SchedSwitch { prev_comm, prev_pid, prev_prio, prev_state, next_comm, next_pid, next_prio };
+        let tid = prev_pid.unwrap_or_default() as u32;
+        out.scheduling(record.time, record.cpu, tid, SchedulingEvent::Switch(event));
+    }
+
+    fn native_waking(&self, record: &Record, wakeup: Wakeup, out: &mut Packets) {
+        let (pid, comm, prio) = self.scheduled(wakeup.tid, record.cpu);
+        let event = SchedWaking { comm, pid, prio, target_cpu: Some(wakeup.target_cpu as i32) };
+        let waker = self.scheduled(wakeup.waker_tid, record.cpu).0.unwrap_or_default() as u32;
+        out.scheduling(record.time, record.cpu, waker, SchedulingEvent::Waking(event));
+    }
+
     fn switch(&mut self, record: &Record, switch: Switch, out: &mut Packets) {
         let (cpu, time) = (record.cpu, record.time);
+        self.native_switch(record, switch, out);
         self.stop(cpu, time, out);
         let to = switch.to_tid;
         if to == 0 {
@@ -127,7 +175,9 @@ impl Kernel {
         }
     }
 
-    fn wakeup(&mut self, record: &Record, Wakeup { tid, waker_tid, .. }: Wakeup, out: &mut Packets) {
+    fn wakeup(&mut self, record: &Record, wakeup: Wakeup, out: &mut Packets) {
+        self.native_waking(record, wakeup, out);
+        let Wakeup { tid, waker_tid, .. } = wakeup;
         self.wakeups += 1;
         self.woken.insert(tid, self.wakeups);
         describe_cpu(out, record.cpu);
@@ -174,7 +224,8 @@ impl Kernel {
                 Track::OtherThreads
             }
         };
-        out.track(Track::Thread(tid), Some(parent), name.clone());
+        let pid = self.threads.get(tid).map_or(0, |thread| thread.pid);
+        out.thread(tid, pid, parent, &name);
         self.described.insert(tid, name);
     }
 

@@ -6,6 +6,10 @@ use prost::Message;
 /// A trace is a sequence of these, each as field 1 of the whole.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TracePacket {
+    #[prost(message, optional, tag = "1")]
+    pub ftrace_events: Option<FtraceEventBundle>,
+    #[prost(message, optional, tag = "2")]
+    pub process_tree: Option<ProcessTree>,
     /// Nanoseconds on the trace's clock.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
@@ -21,6 +25,83 @@ pub(super) struct TracePacket {
     pub track_descriptor: Option<TrackDescriptor>,
 }
 
+/// Events of one processor, as the kernel's ftrace has them.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct FtraceEventBundle {
+    #[prost(uint32, optional, tag = "1")]
+    pub cpu: Option<u32>,
+    #[prost(message, repeated, tag = "2")]
+    pub event: Vec<FtraceEvent>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct FtraceEvent {
+    #[prost(uint64, optional, tag = "1")]
+    pub timestamp: Option<u64>,
+    /// The number of the thread that it happened in.
+    #[prost(uint32, optional, tag = "2")]
+    pub pid: Option<u32>,
+    #[prost(oneof = "SchedulingEvent", tags = "4, 20")]
+    pub event: Option<SchedulingEvent>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(super) enum SchedulingEvent {
+    #[prost(message, tag = "4")]
+    Switch(SchedSwitch),
+    #[prost(message, tag = "20")]
+    Waking(SchedWaking),
+}
+
+/// Numbers are of threads, priorities the kernel's.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SchedSwitch {
+    #[prost(string, optional, tag = "1")]
+    pub prev_comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pub prev_pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub prev_prio: Option<i32>,
+    /// 0: it could have gone on; 1: it waits.
+    #[prost(int64, optional, tag = "4")]
+    pub prev_state: Option<i64>,
+    #[prost(string, optional, tag = "5")]
+    pub next_comm: Option<String>,
+    #[prost(int32, optional, tag = "6")]
+    pub next_pid: Option<i32>,
+    #[prost(int32, optional, tag = "7")]
+    pub next_prio: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SchedWaking {
+    #[prost(string, optional, tag = "1")]
+    pub comm: Option<String>,
+    #[prost(int32, optional, tag = "2")]
+    pub pid: Option<i32>,
+    #[prost(int32, optional, tag = "3")]
+    pub prio: Option<i32>,
+    #[prost(int32, optional, tag = "5")]
+    pub target_cpu: Option<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProcessTree {
+    #[prost(message, repeated, tag = "2")]
+    pub threads: Vec<ProcessTreeThread>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProcessTreeThread {
+    #[prost(int32, optional, tag = "1")]
+    pub tid: Option<i32>,
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+    /// Its process.
+    #[prost(int32, optional, tag = "3")]
+    pub tgid: Option<i32>,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct TrackDescriptor {
     #[prost(uint64, optional, tag = "1")]
@@ -29,6 +110,8 @@ pub(super) struct TrackDescriptor {
     pub name: Option<String>,
     #[prost(message, optional, tag = "3")]
     pub process: Option<ProcessDescriptor>,
+    #[prost(message, optional, tag = "4")]
+    pub thread: Option<ThreadDescriptor>,
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
     #[prost(message, optional, tag = "8")]
@@ -41,6 +124,16 @@ pub(super) struct ProcessDescriptor {
     pub pid: Option<i32>,
     #[prost(string, optional, tag = "6")]
     pub process_name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ThreadDescriptor {
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    #[prost(int64, optional, tag = "2")]
+    pub tid: Option<i64>,
+    #[prost(string, optional, tag = "5")]
+    pub thread_name: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]

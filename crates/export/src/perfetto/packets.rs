@@ -4,6 +4,7 @@ use super::messages::*;
 use crate::decode::Shown;
 use prost::Message;
 use std::collections::HashSet;
+use talea_record::Record;
 use talea_time::Instant;
 
 const SEQUENCE: u32 = 1;
@@ -160,6 +161,37 @@ impl Packets {
     pub fn track(&mut self, track: Track, parent: Option<Track>, name: String) {
         self.described.insert(track);
         self.describe(child(track, parent, name));
+    }
+
+    /// Describes a thread's track, again if its name has changed. Where the process is known, viewers put the track to what the kernel tells
+    /// of the thread.
+    pub fn thread(&mut self, tid: u32, pid: u32, parent: Track, name: &str) {
+        let track = Track::Thread(tid);
+        self.described.insert(track);
+        let is_known = pid != 0 && pid != Record::UNSEEN_THREAD;
+        let thread = is_known.then(|| ThreadDescriptor {
+            pid: Some(pid as i32),
+            tid: Some(tid.into()),
+            thread_name: Some(name.to_owned()),
+        });
+        self.describe(TrackDescriptor { thread, ..child(track, Some(parent), name.to_owned()) });
+        if is_known {
+            let thread = ProcessTreeThread {
+                tid: Some(tid as i32),
+                tgid: Some(pid as i32),
+                name: Some(name.to_owned()),
+            };
+            let process_tree = Some(ProcessTree { threads: vec![thread] });
+            self.packet(TracePacket { process_tree, ..TracePacket::default() });
+        }
+    }
+
+    /// What the kernel's scheduler did on a processor in the thread `tid`.
+    pub fn scheduling(&mut self, time: Instant, cpu: u16, tid: u32, event: SchedulingEvent) {
+        let timestamp = Some(time.as_nanos().max(0) as u64);
+        let event = FtraceEvent { timestamp, pid: Some(tid), event: Some(event) };
+        let bundle = FtraceEventBundle { cpu: Some(cpu.into()), event: vec![event] };
+        self.packet(TracePacket { ftrace_events: Some(bundle), ..TracePacket::default() });
     }
 
     /// Describes a track of numbers of `unit`.

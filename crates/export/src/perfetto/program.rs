@@ -80,6 +80,7 @@ pub(super) fn lost(record: &Record, Lost { records, ring, .. }: Lost, out: &mut 
     }
     let name = match ring {
         Record::KERNEL => format!("{records} records of the kernel lost on {}", cpu_name(record.cpu)),
+        Record::NO_RING => format!("{records} records of threads without a ring lost"),
         ring => format!("{records} records of ring {ring} lost"),
     };
     let annotations = vec![annotation("records", i64::try_from(records).unwrap_or(i64::MAX))];

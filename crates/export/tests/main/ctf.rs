@@ -183,6 +183,9 @@ fn compare(printed: &[Printed], names: &NameSpace, records: &[Record]) {
         for value in event.fields.values_mut() {
             *value = number(value).to_owned();
         }
+        // No record here says who wrote it.
+        let writer = ["vpid", "vtid"].map(|name| event.fields.remove(name));
+        assert!(writer.iter().all(|value| value.as_deref().is_none_or(|value| value == "-1")), "{writer:?}");
         if event.name == "sched_process_exit" {
             event.fields.remove("prio");
         }
@@ -295,7 +298,7 @@ fn names_that_become_equal_stay_apart() {
     if let Some((printed, _)) = babeltrace(&place.path().join("ctf")) {
         let fields: Vec<_> =
             printed[0].fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(fields, ["3=9", "a_b=9", "a_b_2=9", "causal=5", "unnamed=9"]);
+        assert_eq!(fields, ["3=9", "a_b=9", "a_b_2=9", "causal=5", "unnamed=9", "vpid=-1", "vtid=-1"]);
     }
 }
 
@@ -321,6 +324,26 @@ fn numbers_of_lanes_operations_and_codes_have_their_names() {
 }
 
 #[test]
+fn an_event_of_a_program_names_its_process_and_thread() {
+    let place = tempfile::tempdir().unwrap();
+    let mut names = NameSpace::default();
+    let event = EventEntry { number: 1, name: "e".into(), about: "".into(), fields: Vec::new().into() };
+    let family = Family { number: 0x40, name: "f".into(), about: "".into(), events: vec![event].into() };
+    names.add(family).unwrap();
+    let event = |time, source| Record { event: Event(0x4001), source, ..numbered(time) };
+    let records =
+        [wrote(1, 0, 71, 70), wrote(2, 1, 72, 70), event(3, 1), event(4, 0), wrote(5, 1, 73, 9), event(6, 1)];
+    export(&place.path().join("ctf"), &names, &records);
+    if let Some((printed, _)) = babeltrace(&place.path().join("ctf")) {
+        let of_program = printed.iter().filter(|event| event.name == "f:e");
+        let who: Vec<_> =
+            of_program.map(|event| (event.fields["vpid"].clone(), event.fields["vtid"].clone())).collect();
+        let expected = [("70", "72"), ("70", "71"), ("9", "73")];
+        assert_eq!(who, expected.map(|(pid, tid)| (pid.to_owned(), tid.to_owned())));
+    }
+}
+
+#[test]
 fn a_switch_names_its_threads_and_their_states() {
     let place = tempfile::tempdir().unwrap();
     let [low, high] = Text::new("lane \"x\"").words();
@@ -336,10 +359,10 @@ fn a_switch_names_its_threads_and_their_states() {
             fields.iter().map(|field| printed[event].fields[*field].clone()).collect()
         };
         let both = ["prev_comm", "prev_prio", "prev_state", "next_comm", "next_prio"];
-        assert_eq!(values(2, &both), ["\"swapper/1\"", "20", "1", "\"lane \"x\"\"", "-51"]);
-        assert_eq!(values(3, &both), ["\"lane \"x\"\"", "-51", "0", "\"unknown\"", "20"]);
+        assert_eq!(values(2, &both), ["\"swapper/1\"", "120", "1", "\"lane \"x\"\"", "49"]);
+        assert_eq!(values(3, &both), ["\"lane \"x\"\"", "49", "0", "\"unknown\"", "120"]);
         assert_eq!(values(4, &["comm"]), ["\"lane \"x\"\""], "still known when it ends");
-        assert_eq!(values(5, &["next_comm", "next_prio"]), ["\"unknown\"", "20"], "forgotten after that");
+        assert_eq!(values(5, &["next_comm", "next_prio"]), ["\"unknown\"", "120"], "forgotten after that");
     }
 }
 

@@ -75,7 +75,7 @@ fn lines_for_people() {
 
 #[test]
 fn nothing_that_shows_records_panics_at_nonsense() {
-    let mut perfetto = PerfettoExport::new(&metadata(), &NameSpace::default(), Vec::new());
+    let mut perfetto = PerfettoExport::new(&metadata(), &NameSpace::default(), &[], Vec::new());
     let mut schedule = ScheduleCsv::new(&metadata(), Vec::new());
     let extremes = [0, 1, START as u64, i64::MAX as u64, i64::MIN as u64, u64::MAX];
     let mut records = Vec::new();

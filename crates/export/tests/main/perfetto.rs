@@ -182,9 +182,82 @@ fn annotation(part: &[u8]) -> (String, String) {
 }
 
 fn picture(metadata: &Metadata, names: &NameSpace, records: &[Record], end: i64) -> Picture {
-    let mut export = PerfettoExport::new(metadata, names, Vec::new());
+    let mut export = PerfettoExport::new(metadata, names, &[], Vec::new());
     records.iter().for_each(|record| export.record(*record));
     Picture::of(&export.finish(at(end)).unwrap())
+}
+
+/// The packets of a trace that have field `number`, and in it.
+fn packets(trace: &[u8], number: u64) -> Vec<Vec<u8>> {
+    parts(trace, 1).iter().flat_map(|packet| parts(packet, number)).collect()
+}
+
+/// Viewers draw their tracks of processors and the states of threads from what the kernel's own tracing would have.
+#[test]
+fn scheduling_stands_there_as_the_kernel_traces_it() {
+    const FTRACE: u64 = 1;
+    const TREE: u64 = 2;
+    const SWITCH: u64 = 4;
+    const WAKING: u64 = 20;
+    let [low, high] = Text::new("worker").words();
+    let name = Record { event: Event::THREAD_NAME, causal: 70 << 32 | 71, words: [low, high], ..numbered(1) };
+    let wakeup = Record { event: Event::WAKEUP, words: [71 | 5 << 32, 1 | 49 << 32], cpu: 0, ..numbered(2) };
+    let to = Record { event: Event::SWITCH, words: [71 << 32, 70 << 32], arg: 0, cpu: 1, ..numbered(3) };
+    let unseen = u64::from(Record::UNSEEN_THREAD);
+    let from = Record { event: Event::SWITCH, words: [71 | unseen << 32, 70], arg: 1, cpu: 1, ..numbered(4) };
+    let mut export = PerfettoExport::new(&metadata(), &NameSpace::default(), &[], Vec::new());
+    [name, wakeup, to, from].into_iter().for_each(|record| export.record(record));
+    let trace = export.finish(at(9)).unwrap();
+    let bundles = packets(&trace, FTRACE);
+    let cpus: Vec<u64> = bundles.iter().flat_map(|bundle| numbers(bundle, 1)).collect();
+    assert_eq!(cpus, [0, 1, 1]);
+    let events: Vec<Vec<u8>> = bundles.iter().flat_map(|bundle| parts(bundle, 2)).collect();
+    let at_and_by: Vec<_> = events.iter().map(|event| (numbers(event, 1)[0], numbers(event, 2)[0])).collect();
+    assert_eq!(at_and_by, [(2, 5), (3, 0), (4, 71)]);
+    let waking = &parts(&events[0], WAKING)[0];
+    assert_eq!(parts(waking, 1), [b"worker"]);
+    assert_eq!([2, 3, 5].map(|field| numbers(waking, field)[0]), [71, 49, 1], "thread, priority, processor");
+    let switch = |event: usize| parts(&events[event], SWITCH)[0].clone();
+    let said = |event, fields: [u64; 5]| fields.map(|field| numbers(&switch(event), field)[0]);
+    const ALL: [u64; 5] = [2, 3, 4, 6, 7];
+    assert_eq!(said(1, ALL), [0, 120, 0, 71, 49], "the idle thread can always go on");
+    assert_eq!(said(2, ALL), [71, 49, 0, 1 << 22, 120], "preempted, by somebody who is not observed");
+    let texts = [1, 2].map(|event| [1, 5].map(|field| parts(&switch(event), field)[0].clone()));
+    assert_eq!(texts[0], [b"swapper/1".to_vec(), b"worker".to_vec()]);
+    assert_eq!(texts[1], [b"worker".to_vec(), b"not observed".to_vec()]);
+    let threads: Vec<_> = packets(&trace, TREE).iter().flat_map(|tree| parts(tree, 2)).collect();
+    assert!(
+        threads.iter().any(|thread| numbers(thread, 1) == [71] && numbers(thread, 3) == [70]),
+        "{threads:?}"
+    );
+}
+
+/// Nodes are the processes that run them, and events of programs stand on the tracks of their threads.
+#[test]
+fn processes_and_threads_have_their_real_numbers() {
+    const DESCRIPTOR: u64 = 60;
+    let of_lane = |tid, pid| {
+        let role = ThreadRole::Lane.into();
+        event::Thread { tid, pid, node: 0, lane: 0, role }.at(at(0), Record::NO_CPU)
+    };
+    let records = [wrote(0, 0, 81, 80), of_lane(71, 70), wrote(1, 1, 72, 70), {
+        Record { event: Event(0x4001), source: 1, cpu: 1, ..numbered(2) }
+    }];
+    let processes = processes_of_nodes(&metadata(), records);
+    assert_eq!(processes, [Some(70)]);
+    let mut export = PerfettoExport::new(&metadata(), &NameSpace::default(), &processes, Vec::new());
+    records.into_iter().for_each(|record| export.record(record));
+    let trace = export.finish(at(9)).unwrap();
+    let descriptors = packets(&trace, DESCRIPTOR);
+    let pids: Vec<_> =
+        descriptors.iter().flat_map(|one| parts(one, 3)).flat_map(|one| numbers(&one, 1)).collect();
+    assert_eq!(pids, [70]);
+    let threads: Vec<_> = descriptors.iter().flat_map(|one| parts(one, 4)).collect();
+    let numbers: Vec<_> = threads.iter().map(|one| (numbers(one, 1)[0], numbers(one, 2)[0])).collect();
+    assert_eq!(numbers, [(80, 81), (70, 71), (70, 72)]);
+    let picture = Picture::of(&trace);
+    let said = format!("{picture:?}");
+    assert!(said.contains("program (72)"), "{said}");
 }
 
 #[test]

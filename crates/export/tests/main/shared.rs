@@ -68,7 +68,7 @@ fn csv(metadata: &Metadata, records: &[Record]) -> (String, i64) {
 }
 
 fn perfetto(metadata: &Metadata, records: &[Record]) -> String {
-    let mut export = PerfettoExport::new(metadata, &NameSpace::default(), Vec::new());
+    let mut export = PerfettoExport::new(metadata, &NameSpace::default(), &[], Vec::new());
     records.iter().for_each(|record| export.record(*record));
     String::from_utf8_lossy(&export.finish(at(START + 2_000)).expect("memory takes it")).into_owned()
 }

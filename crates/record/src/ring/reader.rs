@@ -63,6 +63,8 @@ pub struct RingReader {
     latest: i64,
     /// The thread that wrote the last record copied, if it is known.
     writer: Option<(u32, u32)>,
+    /// What is added to the ring's number to number the threads that write it.
+    base: u16,
     announcing: Announcing,
     /// THREAD records that were not asked for.
     announced: u64,
@@ -89,6 +91,7 @@ impl RingReader {
             missed: 0,
             latest: 0,
             writer: None,
+            base: 0,
             announcing: Announcing::Nothing,
             announced: 0,
             filter: None,
@@ -102,6 +105,19 @@ impl RingReader {
     pub fn announcing(mut self) -> Self {
         self.announcing = Announcing::Threads;
         self
+    }
+
+    /// The same reader, where the rings of several files are read together: this one's are numbered from `base` on as
+    /// [sources](Record::source) of programs' events.
+    #[must_use]
+    pub fn numbered_from(mut self, base: u16) -> Self {
+        self.base = base;
+        self
+    }
+
+    /// The number of the threads that write the ring.
+    fn number(&self) -> u16 {
+        self.base.saturating_add(self.index)
     }
 
     /// THREAD records that were delivered and not asked for.
@@ -278,7 +294,7 @@ impl RingReader {
             // Among them may have been who writes now.
             self.writer = None;
         }
-        if self.writer.is_none() {
+        if self.writer.is_none() && Record::from_words(*next).event != Event::THREAD {
             self.learn_writer(first, time);
         }
         self.latest = Record::from_words(*last).time.as_nanos();
@@ -289,7 +305,7 @@ impl RingReader {
             let mut record = Record::from_words(*words);
             let wanted = self.filter.as_mut().is_none_or(|filter| filter.wants(number, record.event));
             if record.event == Event::THREAD {
-                record.causal = u64::from(self.index) + 1;
+                record.causal = u64::from(self.number()) + 1;
                 self.announced += u64::from(!wanted && self.announcing == Announcing::Threads);
                 self.writer = Thread::read(&record).map(|thread| (thread.pid, thread.tid));
                 if wanted || self.announcing == Announcing::Threads {
@@ -297,7 +313,7 @@ impl RingReader {
                 }
             } else if wanted {
                 if record.event.family() >= FIRST_FREE {
-                    record.source = self.writer.map_or(Record::NO_WRITER, |_| self.index);
+                    record.source = self.writer.map_or(Record::NO_WRITER, |_| self.number());
                 }
                 self.ready.push_back(record);
             }
@@ -322,7 +338,7 @@ impl RingReader {
     }
 
     fn announcement(&self, thread: Thread, time: Instant) -> Record {
-        Record { causal: u64::from(self.index) + 1, ..thread.at(time, Record::NO_CPU) }
+        Record { causal: u64::from(self.number()) + 1, ..thread.at(time, Record::NO_CPU) }
     }
 
     /// A THREAD record of the thread that has the ring, if nothing says so yet and nothing waits that could: it may never write what

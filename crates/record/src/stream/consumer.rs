@@ -276,6 +276,14 @@ impl Consumer {
         Ok(Consumer { slot, readers: Merge::new(readers) })
     }
 
+    /// The same consumer, which sees a THREAD record before the first record of each thread, whether or not it has asked for them. To be
+    /// said before anything is read.
+    #[must_use]
+    pub fn announcing(self) -> Self {
+        let readers = self.readers.into_readers().into_iter().map(RingReader::announcing);
+        Consumer { readers: Merge::new(readers.collect()), ..self }
+    }
+
     /// Chooses anew, while the stream goes on.
     ///
     /// # Errors

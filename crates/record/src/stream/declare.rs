@@ -9,7 +9,7 @@
 
 use super::local;
 use super::passive::PassiveKind;
-use super::thread::switch;
+use super::thread::{ASKED, switch};
 use crate::declaration::{FIRST_FREE, Family, FieldKind, Part, Place};
 use crate::event::{FieldType, WordType};
 use crate::live::registry::{PassiveDeclaration, RegisterError, register};
@@ -26,13 +26,21 @@ const PARTS: [(Part, u32); 3] = [(Part::First, 64), (Part::Second, 64), (Part::A
 /// two, so this finds a place for all whenever there is one. `None` if there is not.
 pub const fn pack<const FIELDS: usize>(kinds: &[FieldKind]) -> Option<[Place; FIELDS]> {
     let mut places = [Place { part: Part::First, shift: 0 }; FIELDS];
+    if pack_into(kinds, &mut places) { Some(places) } else { None }
+}
+
+/// As [`pack`], into as many places as there are kinds; false, and the places are of no use, if there is no place for all.
+///
+/// # Panics
+/// If there are fewer places than kinds.
+pub const fn pack_into(kinds: &[FieldKind], places: &mut [Place]) -> bool {
     let mut used = [0; PARTS.len()];
     let mut width = 128;
     while width >= 8 {
         let mut field = 0;
-        while field < FIELDS {
+        while field < kinds.len() {
             if kinds[field].bits() == width {
-                let Some(part) = part_with_room(&used, width) else { return None };
+                let Some(part) = part_with_room(&used, width) else { return false };
                 places[field] = Place { part: PARTS[part].0, shift: used[part] as u8 };
                 if width == 128 {
                     // It goes on in the second word.
@@ -45,7 +53,7 @@ pub const fn pack<const FIELDS: usize>(kinds: &[FieldKind]) -> Option<[Place; FI
         }
         width /= 2;
     }
-    Some(places)
+    true
 }
 
 /// The first part that has room for so many bits; what is wider than a word begins in the first one, if both are free.
@@ -177,6 +185,16 @@ impl DeclaredFamily {
     #[inline(always)]
     pub(super) fn switch(&self, number: usize) -> usize {
         (self.first.load(Ordering::Relaxed) as usize).wrapping_add(number)
+    }
+
+    /// Whether anybody wants event `number`, as far as the calling thread can tell without finding out.
+    #[inline]
+    pub fn is_on(&'static self, number: u8) -> bool {
+        match switch(self.switch(usize::from(number))) {
+            0 => false,
+            ASKED => local::is_wanted(self, usize::from(number)),
+            _ => true,
+        }
     }
 
     /// Emits event `number` if anybody wants it.

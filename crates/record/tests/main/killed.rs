@@ -162,7 +162,7 @@ fn consumers_switch_another_process_and_see_exactly_what_they_asked_for() {
     assert_eq!(moves(&mut steps), (vec![2, 3], vec![4, 5]));
     assert_eq!(moves(&mut turns), (vec![], vec![3, 4]));
     let counted = TraceFile::open(&found.path).unwrap().reading("child_family.moves").unwrap();
-    assert_eq!(counted, passive::Reading::Counter(4));
+    assert_eq!(counted, passive::Reading::Counter(5));
 
     other.order("end");
     assert!(!found.path.exists(), "removed at its end");

@@ -1,11 +1,14 @@
 //! A processor's records, decoded by one thread and taken from memory by another.
 
-use super::source::KernelSource;
+use super::source::{KernelSource, Rest};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use talea_record::Record;
 use talea_record::merge::RecordSource;
 use talea_record::ring::DrawingMemory;
+
+/// Records decoded at once, which take less than a millisecond.
+const AT_ONCE: usize = 2048;
 
 /// Decodes what is in a processor's buffer.
 #[derive(Debug)]
@@ -32,14 +35,15 @@ impl KernelSource {
 }
 
 impl KernelDrawer {
-    /// Decodes all that is in the buffer.
-    pub fn draw(&mut self, memory: &DrawingMemory) {
-        let records = self.source.draw();
+    /// Decodes what is in the buffer, or so much of it that whoever else waits for the caller need not wait for long.
+    pub fn draw(&mut self, memory: &DrawingMemory) -> Rest {
+        let (records, rest) = self.source.draw(AT_ONCE);
         if !records.is_empty() {
             memory.take(size_of_val(&records[..]));
             // Where nobody takes them any more, nobody misses them.
             let _ = self.out.send(records);
         }
+        rest
     }
 }
 

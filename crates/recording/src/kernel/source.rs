@@ -48,6 +48,15 @@ impl Default for Tally {
     }
 }
 
+/// What is left in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing that was there before.
+    Nothing,
+    /// Records.
+    More,
+}
+
 /// What the kernel tells of one processor, in the order of time.
 ///
 /// Reading neither waits nor makes a system call, and allocates nothing in the steady state: a thread's birth, naming
@@ -80,8 +89,9 @@ impl KernelSource {
         self.cpu
     }
 
-    /// Takes all that is in the buffer, but for the latest records while others keep coming that may belong before them.
-    pub(super) fn draw(&mut self) -> Vec<Record> {
+    /// Takes what is in the buffer, at most about `most` records and then says that there is more; not the latest ones while others keep
+    /// coming that may belong before them.
+    pub(super) fn draw(&mut self, most: usize) -> (Vec<Record>, Rest) {
         let mut drawn = Vec::new();
         loop {
             let before = self.queue.len();
@@ -92,7 +102,10 @@ impl KernelSource {
             let count = self.queue.len().saturating_sub(kept);
             drawn.extend(self.queue.drain(..count).inspect(|record| self.tally.note(record)));
             if !has_more {
-                return drawn;
+                return (drawn, Rest::Nothing);
+            }
+            if drawn.len() >= most {
+                return (drawn, Rest::More);
             }
         }
     }

@@ -3,7 +3,7 @@
 //! It wakes up more often the fuller it finds them, and at least every [`LONGEST_PAUSE`]. What merges, names and writes records takes
 //! them from memory on another thread, whatever time that takes.
 
-use crate::kernel::KernelDrawer;
+use crate::kernel::{KernelDrawer, Rest};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,6 +17,9 @@ const SHORTEST_PAUSE: Duration = Duration::from_micros(100);
 const FULL: f64 = 0.2;
 /// Rings that were found as empty are looked at later.
 const EMPTY: f64 = 0.05;
+
+/// Parts of a kernel's buffer, of which none has more.
+const PARTS_MAX: usize = 1000;
 
 /// What the thread is told.
 enum Command {
@@ -82,35 +85,59 @@ impl Drop for Drawing {
     }
 }
 
+/// What a pass over everything has found.
+struct Found {
+    /// How full the fullest ring was, 1 being full.
+    fullest: f64,
+    kernel: Rest,
+}
+
 impl Drawers {
     fn work(mut self, commands: &Receiver<Command>) {
-        let mut pause = LONGEST_PAUSE;
+        let (mut pause, mut rest) = (LONGEST_PAUSE, Rest::Nothing);
         loop {
-            match commands.recv_timeout(pause) {
+            let wait = if rest == Rest::More { Duration::ZERO } else { pause };
+            match commands.recv_timeout(wait) {
                 Ok(Command::Stream(stream)) => self.streams.push(stream),
                 Ok(Command::Kernel(kernel)) => self.kernel.extend(kernel),
                 Ok(Command::CatchUp(done)) => {
-                    self.pass();
+                    self.catch_up();
                     // Nobody may wait any more.
                     let _ = done.send(());
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            let fullest = self.pass();
-            if fullest > FULL {
+            let found = self.pass();
+            rest = found.kernel;
+            if found.fullest > FULL || rest == Rest::More {
                 pause = (pause / 2).max(SHORTEST_PAUSE);
-            } else if fullest < EMPTY {
+            } else if found.fullest < EMPTY {
                 pause = (pause * 5 / 4).min(LONGEST_PAUSE);
             }
         }
     }
 
-    /// Copies all there is, and returns how full the fullest ring was.
-    fn pass(&mut self) -> f64 {
-        if self.memory.has_room() {
-            self.kernel.iter_mut().for_each(|kernel| kernel.draw(&self.memory));
+    /// Copies all that is there now. What the kernel adds meanwhile could go on for ever.
+    fn catch_up(&mut self) {
+        for _ in 0..PARTS_MAX {
+            if self.pass().kernel == Rest::Nothing {
+                return;
+            }
         }
-        self.streams.iter_mut().map(StreamDrawer::pass).fold(0.0, f64::max)
+    }
+
+    /// Copies all that is in the rings, and a part of what is in the kernel's buffers.
+    fn pass(&mut self) -> Found {
+        let mut rest = Rest::Nothing;
+        if self.memory.has_room() {
+            for kernel in &mut self.kernel {
+                if kernel.draw(&self.memory) == Rest::More {
+                    rest = Rest::More;
+                }
+            }
+        }
+        let fullest = self.streams.iter_mut().map(StreamDrawer::pass).fold(0.0, f64::max);
+        Found { fullest, kernel: rest }
     }
 }

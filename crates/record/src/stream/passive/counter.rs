@@ -23,10 +23,10 @@ impl Counter {
         &self.0.place
     }
 
-    /// Adds `amount`, if anybody wants the counter.
+    /// Adds `amount`, whether or not anybody looks.
     #[inline(always)]
     pub fn add(&self, amount: u64) {
-        self.0.update(1, |words| {
+        self.0.count(1, |words| {
             words[0].fetch_add(amount, Ordering::Relaxed);
         });
     }

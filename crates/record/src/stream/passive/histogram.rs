@@ -29,10 +29,10 @@ impl<const LOWER: i64, const WIDTH: u64, const BUCKETS: u32> Histogram<LOWER, WI
         &self.0.place
     }
 
-    /// Counts `value`, if anybody wants the histogram.
+    /// Counts `value`, whether or not anybody looks.
     #[inline(always)]
     pub fn add(&self, value: i64) {
-        self.0.update(Self::WORDS, |words| {
+        self.0.count(Self::WORDS, |words| {
             words[Self::word(value)].fetch_add(1, Relaxed);
         });
     }

@@ -6,7 +6,8 @@
 //! | [`Histogram`] | any number | one atomic addition | each count as of its own instant, not all of one instant |
 //! | [`Object`] | one at a time | its words and a sequence number | all words of one update |
 //!
-//! They are switched like events: while nobody wants one, updating it does nothing, and it keeps what it had. They
+//! Counters and histograms count from when their stream is published, whether or not anybody asks. An object is switched like
+//! events: while nobody wants it, setting it does nothing, and it keeps what it had. They
 //! stand in the passive area of the stream that the updating thread writes to (see [`super::local`]). Looking does not
 //! reset them. Resetting, which [`super::Operator::take`] does, takes each count exactly once, whoever adds meanwhile.
 
@@ -37,6 +38,16 @@ pub(crate) struct Entity {
 impl Entity {
     const fn new(family: &'static DeclaredFamily, number: usize) -> Self {
         Entity { family, number, place: AtomicU32::new(u32::MAX) }
+    }
+
+    /// Gives its words, `length` of them, to `count`, whether or not anybody wants it.
+    #[inline(always)]
+    fn count(&self, length: usize, count: impl FnOnce(&[AtomicU64])) {
+        if switch(self.family.switch(self.number)) == ASKED {
+            // Finds the thread its stream, and registers the family; whether anybody wants it changes nothing.
+            let _ = local::is_wanted(self.family, self.number);
+        }
+        self.look(length, count);
     }
 
     /// Gives its words, `length` of them, to `update` if anybody wants it.

@@ -1,7 +1,7 @@
 //! `talea trace export`.
 
 use super::show::Events;
-use super::{name_space, named, open, warn_of_damage};
+use super::{name_space, named, open, unreadable, warn_of_damage};
 use crate::cli::artefacts::SEE_SHARING;
 use crate::cli::draft::{self, Draft, FolderDraft, Readers};
 use crate::cli::failure::{Failure, Verdict};
@@ -15,7 +15,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 #[cfg(feature = "parquet")]
 use talea_export::ParquetExport;
-use talea_export::{CtfError, CtfExport, PerfettoExport, ScheduleCsv, export_csv};
+use talea_export::{CtfError, CtfExport, PerfettoExport, ScheduleCsv, export_csv, processes_of_nodes};
 use talea_figure::timeline;
 use talea_record::stream::Selection;
 use talea_record::{NameSpace, Record, Sink, TraceError, TraceFile};
@@ -210,7 +210,10 @@ fn unwritten(path: &Path, error: impl Display) -> Failure {
 
 fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
     source.write_whole(path, |draft| {
-        let mut export = PerfettoExport::new(source.trace.metadata(), &source.names, buffered(draft));
+        let records = source.trace.records().map_err(|error| unreadable(&source.path, &error))?;
+        let processes = processes_of_nodes(source.trace.metadata(), records.map_while(Result::ok));
+        let mut export =
+            PerfettoExport::new(source.trace.metadata(), &source.names, &processes, buffered(draft));
         source.replay(&mut Chosen { source, sink: &mut export })?;
         let written = export.finish(source.span.1).and_then(|mut output| output.flush());
         written.map_err(|error| unwritten(path, error))

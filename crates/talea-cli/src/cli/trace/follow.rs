@@ -8,7 +8,7 @@ use crate::cli::output::tell;
 use crate::cli::output::{self, Audience};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use talea_export::Listing;
+use talea_export::{Listing, Writers};
 use talea_linux::clock::MonotonicClock;
 use talea_record::stream::publish::Listed;
 use talea_record::stream::{Consumer, Liveness, Selection, Start};
@@ -42,7 +42,8 @@ pub fn main(path: &Path, options: &Options) -> crate::cli::Outcome {
     let mut following = Following {
         path,
         options,
-        consumer,
+        consumer: consumer.announcing(),
+        writers: Writers::default(),
         metadata: trace.metadata().clone(),
         defined: 0,
         left: options.limit,
@@ -56,6 +57,7 @@ struct Following<'a> {
     path: &'a Path,
     options: &'a Options,
     consumer: Consumer,
+    writers: Writers,
     metadata: Metadata,
     /// How many of the stream's definitions these tables have beyond those that they were read with.
     defined: usize,
@@ -113,10 +115,14 @@ impl Following<'_> {
             .for_each(|definition| self.metadata.define(definition));
         self.defined = definitions.len();
         let names = directory.name_space();
-        let listing = Listing::new(&self.metadata, names);
+        let listing = Listing::new(&self.metadata, names).knowing(std::mem::take(&mut self.writers));
         let filter = Filter::new(&self.metadata, names, self.options)?;
         let mut lines = String::new();
-        for record in records.iter().filter(|record| filter.lets_through(record)) {
+        for record in records {
+            if !filter.lets_through(record) {
+                listing.learn(record);
+                continue;
+            }
             if self.left == Some(0) {
                 break;
             }
@@ -127,6 +133,7 @@ impl Following<'_> {
             }
             lines.push('\n');
         }
+        self.writers = listing.into_writers();
         output::print_now(&lines)
     }
 }

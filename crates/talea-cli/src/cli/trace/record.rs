@@ -22,7 +22,7 @@ use talea_record::stream::{
 };
 use talea_record::{LossCause, TraceFile};
 use talea_recording::kernel::{
-    KernelEvent, KernelOptions, KernelScope, KernelStream, KernelTotals, preflight,
+    KernelEvent, KernelOptions, KernelPart, KernelScope, KernelStream, KernelTotals, preflight,
 };
 use talea_recording::recording::{Recorded, Recording, RecordingError, RecordingOptions};
 use talea_time::{Clock, Duration, Instant};
@@ -43,7 +43,7 @@ Examples:
   talea trace record --attach ofp --events job,nav --kernel off --for 5s --out ofp.talea
   talea trace record --kernel switches,wakeups,interrupts -- ./my-program
   talea trace record --ring-records 131072 --priority 90 --fail-on-loss -- ./my-program
-  talea trace record --kernel switches,wakeups --kernel-buffer 8M -- perf bench sched pipe
+  talea trace record --kernel switches,wakeups --kernel-buffer 32M -- perf bench sched pipe
 
 A command's programs wait until they are followed, so that their first events are recorded (TALEA_RECORDER in the environment
 tells them). The environment variables TALEA_RING_RECORDS and TALEA_RINGS do for any program what --ring-records and --rings do.
@@ -84,7 +84,7 @@ pub struct Options {
     /// Rings for threads of the command's programs that come while they run [default: as the program says]
     #[arg(long, value_name = "NUMBER", requires = "command", help_heading = "Buffers")]
     rings: Option<usize>,
-    /// The kernel's buffer for each processor, such as 8M
+    /// The kernel's buffer for each processor, such as 16M [default: 8M, or 512K where the kernel grants no more]
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Buffers")]
     kernel_buffer: Option<u64>,
     /// Memory for what has been taken out of rings and buffers and is not in the trace yet
@@ -126,6 +126,9 @@ impl FromStr for KernelChoice {
         }
     }
 }
+
+/// The kernel's buffer for each processor, if it is granted: a tenth of a second of a million events a second.
+const KERNEL_BUFFER: u64 = 8 << 20;
 
 /// A number of bytes: 65536, 64K, 8M or 1G.
 fn size(text: &str) -> Result<u64, String> {
@@ -333,9 +336,15 @@ impl Session {
 
     /// Records the kernel's events of the whole machine.
     fn record_kernel(&mut self, asked: &Options) -> Result<KernelAccess, Failure> {
-        let mut options = KernelOptions::default();
-        if let Some(bytes) = asked.kernel_buffer {
-            options.buffer_bytes = bytes as usize;
+        // Large buffers where the kernel grants them, which it does to root, and else those that it grants everybody.
+        let large = asked.kernel_buffer.unwrap_or(KERNEL_BUFFER) as usize;
+        let mut options = KernelOptions { buffer_bytes: large, ..KernelOptions::default() };
+        let is_too_large = |options: &KernelOptions| {
+            asked.kernel_buffer.is_none()
+                && preflight(options).obstacles.iter().any(|obstacle| obstacle.part == KernelPart::Buffers)
+        };
+        if !matches!(asked.kernel, KernelChoice::Off) && is_too_large(&options) {
+            options.buffer_bytes = KernelOptions::BUFFER_BYTES;
         }
         match &asked.kernel {
             KernelChoice::Off => return Ok(KernelAccess::AsAsked),

@@ -99,6 +99,8 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
                 false => lines.line(&output::fold(&listing.line(&record)))?,
             }
             left -= 1;
+        } else {
+            listing.learn(&record);
         }
     }
     lines.finish()?;
