@@ -11,9 +11,12 @@
 //! | precedence | a job is released after all its predecessors have completed, or as many as its join needs |
 //! | overrun | what happens to an instance that arrives while the one before is unfinished |
 //! | lanes | no job of a lower lane runs while a higher lane is ready |
-//! | idle | no processor idles while a lane is ready; its own thread's dispatching is overhead and no idling |
+//! | idle | no processor idles while a lane is ready; a thread that dispatches does not idle |
 //! | order | a lane runs the job of the smallest key, late ones last if the system says so |
 //! | non-preemption | a job that has begun keeps a non-preemptive lane |
+//! | arrivals | every instance that had to arrive was released or skipped, and every successor of what was done released |
+//! | demand | in virtual time a job executes for as long as the description and the seed say |
+//! | dispatching | a lane's thread that has a processor begins a job that is ready within the allowed overhead |
 //!
 //! Real threads take time to wake up, so `lanes`, `idle` and `order` have a tolerance: a wrong state shorter than it, and a
 //! job released less than it before its lane chose, are no violations; nor is an instance that `overrun` ends or skips
@@ -35,6 +38,7 @@
 //! jobs is not judged at all ([`Coverage`]), `lanes` and `idle` are not where the kernel tells of threads and nothing says
 //! which are the lanes', and a rule of which it has no case is [not judged](Judged::NotJudged).
 
+mod arrivals;
 mod choices;
 mod coverage;
 mod guards;
@@ -47,6 +51,7 @@ mod processors;
 mod releases;
 mod report;
 mod same;
+mod service;
 mod suspicion;
 
 pub use coverage::{Coverage, Unjudgeable};
@@ -68,6 +73,16 @@ pub fn default_tolerance(origin: Origin) -> Duration {
     match origin {
         Origin::Simulation { .. } => Duration::ZERO,
         Origin::Threads { .. } => Duration::from_micros(200),
+    }
+}
+
+/// How long a lane's thread may have a processor without a job, while one is ready, unless another time is asked for. What dispatching
+/// takes on real threads are microseconds; a millisecond lets the largest inboxes and cold caches pass. In virtual time it takes what the
+/// description says, and that is in the jobs' own time.
+pub fn default_overhead(origin: Origin) -> Duration {
+    match origin {
+        Origin::Simulation { .. } => Duration::ZERO,
+        Origin::Threads { .. } => Duration::from_millis(1),
     }
 }
 
@@ -102,6 +117,13 @@ impl<'a> Verifier<'a> {
     #[must_use]
     pub fn with_coverage(mut self, coverage: Coverage) -> Self {
         self.judge.coverage = coverage;
+        self
+    }
+
+    /// The same with another bound on dispatching.
+    #[must_use]
+    pub fn with_overhead(mut self, overhead: Duration) -> Self {
+        self.judge.overhead = overhead;
         self
     }
 

@@ -18,7 +18,9 @@ impl Judge<'_> {
         if lane.ready.len() > 1 {
             self.findings.count_case(Rule::Order);
         }
-        if let (Some((&other, _)), true) = (second, self.is_simulated()) {
+        // A lane is one thread, which says itself what it begins and ends; only slots of a preemptive lane are several.
+        let is_one = self.is_simulated() || lane.order.rules.dispatch == LaneDispatch::NonPreemptive;
+        if let (Some((&other, _)), true) = (second, is_one) {
             let (job, other) = (JobId::unpack(own), Some(JobId::unpack(other)));
             return self.find(Rule::Life, job, other, || "two jobs of a lane have processors".into());
         }

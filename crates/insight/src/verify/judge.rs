@@ -5,10 +5,12 @@
 //! `plans`, `lives`, `releases`, `choices` and `processors`.
 
 use super::Coverage;
+use super::arrivals::Arrivals;
 use super::guards::Guards;
 use super::instances::Instances;
 use super::order::{LaneOrder, Ready};
 use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
+use super::service::Services;
 use super::suspicion::Suspicion;
 use crate::occupancy::Occupancy;
 use std::collections::BTreeMap;
@@ -77,6 +79,10 @@ pub(super) struct Judge<'a> {
     pub now: Instant,
     pub findings: Findings,
     pub guards: Guards,
+    pub arrivals: Arrivals,
+    pub services: Services,
+    /// How long a lane's thread may dispatch while a job is ready.
+    pub overhead: Duration,
     pub unjudged: u64,
     pub lost: u64,
     pub jobs: u64,
@@ -157,6 +163,9 @@ impl<'a> Judge<'a> {
             now: trace.start,
             findings: Findings::new(),
             guards: Guards::new(system),
+            arrivals: Arrivals::new(trace),
+            services: Services::new(system),
+            overhead: super::default_overhead(trace.origin).max(tolerance),
             unjudged: 0,
             lost: 0,
             jobs: 0,
@@ -200,11 +209,16 @@ impl<'a> Judge<'a> {
                 if std::mem::replace(&mut self.beginning, Beginning::Passed) == Beginning::Awaited {
                     // The recording began when the run was under way.
                     self.known.fill(Known::Joining);
+                    self.arrivals.join();
                 }
                 self.job_event(record);
             }
             Typed::Signal(signal) => self.signal(signal.job, record.time),
-            Typed::RunStart(_) => self.beginning = Beginning::Passed,
+            Typed::RunStart(start) => {
+                self.beginning = Beginning::Passed;
+                self.arrivals.plan_end(usize::from(start.node), start.planned_end);
+            }
+            Typed::EdgeChange(_) => self.arrivals.forget_threads(self.trace),
             Typed::Lost(lost) if !lost.is_of_kernel() => self.forget(lost),
             Typed::RunEnd(end) => self.end_node(usize::from(end.node)),
             // Of what its process had begun nothing more comes.
@@ -224,7 +238,6 @@ impl<'a> Judge<'a> {
         self.end_instant();
         (0..self.ends.len()).for_each(|node| self.end_node(node));
         let unheard_nodes = self.coverage.unheard(self.trace);
-        let (dispatching, longest_dispatching_ns) = self.findings.dispatching();
         let (rules, violations) = self.findings.finish();
         VerifyReport {
             system: self.expected.system,
@@ -239,8 +252,7 @@ impl<'a> Judge<'a> {
             lost_records: self.lost,
             impossible_records: 0,
             altered_stretches: 0,
-            dispatching,
-            longest_dispatching_ns,
+            overhead_ns: self.overhead.as_nanos(),
             rules,
             violations,
         }
@@ -262,11 +274,18 @@ impl<'a> Judge<'a> {
         if self.ends[self.lanes[lane].node].is_some_and(|end| record.time > end) {
             return;
         }
-        if !self.judged[self.lanes[lane].node] {
-            let _ = self.is_half_known(record);
+        let is_judged = self.judged[self.lanes[lane].node];
+        self.hear_arrival(record);
+        self.check_lane(record);
+        if !is_judged {
+            if self.is_half_known(record) {
+                self.unjudged += 1;
+            } else {
+                self.serve(record, is_judged);
+                self.check_alone(record);
+            }
             return self.follow(record);
         }
-        self.check_lane(record);
         // Also a job that is not judged takes a processor or leaves it.
         self.node_touched[self.lanes[lane].node] = true;
         if self.is_half_known(record) {
@@ -277,6 +296,7 @@ impl<'a> Judge<'a> {
             return self.pass_by(record, lane);
         }
         self.findings.count_case(Rule::Life);
+        self.serve(record, is_judged);
         match record.typed() {
             Typed::Release(release) => self.release(record, release, lane),
             Typed::Start(_) | Typed::Resume(_) => self.begin(record, lane),
@@ -288,6 +308,15 @@ impl<'a> Judge<'a> {
         }
         // Neither a preemption nor a skip has the lane choose anew.
         self.lanes[lane].touched |= !matches!(record.event, Event::PREEMPT | Event::SKIP);
+    }
+
+    /// A first job is released or skipped.
+    fn hear_arrival(&mut self, record: &Record) {
+        match record.event {
+            Event::RELEASE => self.arrived(record.job()),
+            Event::SKIP => self.skipped(record.job()),
+            _ => {}
+        }
     }
 
     /// Time goes on: whoever has a processor executes.
@@ -333,6 +362,11 @@ impl<'a> Judge<'a> {
         if self.ends.get(node).is_none_or(Option::is_some) {
             return;
         }
+        if self.beginning == Beginning::Awaited {
+            self.arrivals.join();
+        }
+        self.judge_completeness(node);
+        self.judge_unended(node);
         self.ends[node] = Some(self.now);
         for index in 0..self.lanes.len() {
             if self.lanes[index].node == node {
@@ -358,5 +392,7 @@ impl<'a> Judge<'a> {
             *known = Known::AfterLoss;
         }
         self.guards.forget_signals();
+        self.arrivals.forget();
+        self.services.forget();
     }
 }

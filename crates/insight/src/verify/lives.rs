@@ -37,19 +37,6 @@ impl Judge<'_> {
         }
     }
 
-    /// A job of a node that is not judged is that far: what waits for it elsewhere is.
-    pub(super) fn follow(&mut self, record: &Record) {
-        let job = record.job();
-        let progress = match record.event {
-            Event::RELEASE => Progress::Released,
-            Event::COMPLETE => Progress::Completed(self.now),
-            Event::ABORT | Event::SKIP => Progress::Aborted(self.now),
-            _ => return,
-        };
-        let task = self.trace.operations[job.operation.index()].task;
-        self.instances[task].set(job, progress);
-    }
-
     /// Enters a released job; `release` is the instant that the policy orders by.
     pub(super) fn enter(&mut self, told: Release, lane: usize, release: Instant) {
         let job = told.job;

@@ -7,7 +7,7 @@ use super::length;
 use super::report::Rule;
 use talea_model::{OperationId, Overrun};
 use talea_policy::demand;
-use talea_record::event::{Abort, Release, Skip};
+use talea_record::event::{Abort, Release, Skip, Typed};
 use talea_record::{JobId, Record, SkipReason};
 use talea_time::{Duration, Instant};
 
@@ -63,6 +63,40 @@ impl Judge<'_> {
         }
         self.instances[task].set(job, Progress::Released);
         self.enter(told, lane, ordered_by);
+    }
+
+    /// A job of a node whose lanes are not judged: what the description says of its release and its end, whatever else happens.
+    pub(super) fn check_alone(&mut self, record: &Record) {
+        let job = record.job();
+        let task = self.trace.operations[job.operation.index()].task;
+        if self.is_posted(task) || task >= self.system.tasks.len() {
+            return;
+        }
+        let is_first = self.trace.operations[job.operation.index()].predecessors.is_empty();
+        match record.typed() {
+            Typed::Release(told) if is_first => {
+                self.findings.count_case(Rule::Release);
+                let arrival = self.arrival(task, job.instance);
+                self.check_first(record, arrival);
+                if (told.nominal, told.deadline) != (arrival, saturating(arrival, self.trace.tasks[task].deadline)) {
+                    self.find(Rule::Release, job, None, || {
+                        "its arrival or deadline is not that of the description".into()
+                    });
+                }
+            }
+            Typed::Abort(abort) => self.check_abort(abort),
+            Typed::Skip(skip) if skip.reason == SkipReason::Overrun => _ = self.check_skips(task, job),
+            _ => {}
+        }
+    }
+
+    /// Whether instances of the task may be skipped because of an overrun.
+    fn check_skips(&mut self, task: usize, job: JobId) -> bool {
+        let may = self.system.tasks[task].overrun == Overrun::SkipNext;
+        if !may {
+            self.find(Rule::Overrun, job, None, || "it was skipped, which is not the task's policy".into());
+        }
+        may
     }
 
     fn arrival(&self, task: usize, instance: u64) -> Instant {
@@ -181,9 +215,8 @@ impl Judge<'_> {
         if skip.reason != SkipReason::Overrun {
             return;
         }
-        if self.system.tasks[task].overrun != Overrun::SkipNext {
-            return self
-                .find(Rule::Overrun, job, None, || "it was skipped, which is not the task's policy".into());
+        if !self.check_skips(task, job) {
+            return;
         }
         let just_ended = last_end.is_some_and(|end| saturating(end, self.tolerance) > record.time);
         if !unfinished && !just_ended {

@@ -27,11 +27,17 @@ pub enum Rule {
     Order,
     /// A job that has begun keeps a non-preemptive lane.
     NonPreemption,
+    /// Every instance that had to arrive was released or skipped, and every successor of what was done released.
+    Arrivals,
+    /// A job executes for as long as it demands.
+    Demand,
+    /// A lane's thread that has a processor begins a job that is ready soon enough.
+    Dispatching,
 }
 
 impl Rule {
     /// Every rule, in the order of the documentation.
-    pub const ALL: [Rule; 9] = [
+    pub const ALL: [Rule; 12] = [
         Rule::Plan,
         Rule::Life,
         Rule::Release,
@@ -41,6 +47,9 @@ impl Rule {
         Rule::Idle,
         Rule::Order,
         Rule::NonPreemption,
+        Rule::Arrivals,
+        Rule::Demand,
+        Rule::Dispatching,
     ];
 
     /// Its name, as in JSON.
@@ -55,6 +64,9 @@ impl Rule {
             Rule::Idle => "idle",
             Rule::Order => "order",
             Rule::NonPreemption => "non-preemption",
+            Rule::Arrivals => "arrivals",
+            Rule::Demand => "demand",
+            Rule::Dispatching => "dispatching",
         }
     }
 }
@@ -112,6 +124,8 @@ pub struct RuleReport {
     pub unseen: u64,
     /// The longest of those.
     pub longest_unseen_ns: i64,
+    /// Cases that could not be judged because of what was lost or cut off there. They are in no other figure.
+    pub unknown: u64,
 }
 
 /// What a trace says about a rule.
@@ -134,7 +148,7 @@ impl RuleReport {
     pub fn judged(&self) -> Judged {
         match (self.violations, self.possible, self.cases) {
             (0, 0, 0) => Judged::NotJudged,
-            (0, 0, _) if self.unseen > 0 => Judged::ObeyedInPart,
+            (0, 0, _) if self.unseen + self.unknown > 0 => Judged::ObeyedInPart,
             (0, 0, _) => Judged::Obeyed,
             (0, _, _) => Judged::PossiblyViolated,
             _ => Judged::Violated,
@@ -171,11 +185,8 @@ pub struct VerifyReport {
     pub impossible_records: u64,
     /// Stretches of records that are not what was written.
     pub altered_stretches: u64,
-    /// Times, longer than the tolerance, in which a lane's thread had a processor without a job while a job was ready. That is
-    /// overhead and violates no rule.
-    pub dispatching: u64,
-    /// The longest of those.
-    pub longest_dispatching_ns: i64,
+    /// How long a lane's thread may have a processor without a job while one is ready.
+    pub overhead_ns: i64,
     /// By rule, all of them.
     pub rules: Vec<RuleReport>,
     /// The first [`LISTED`] violations.
@@ -201,7 +212,7 @@ impl VerifyReport {
 
     /// All violations that are certain.
     pub fn count(&self) -> u64 {
-        self.rules.iter().map(|rule| rule.violations).sum()
+        self.rules.iter().fold(0, |sum, rule| sum.saturating_add(rule.violations))
     }
 
     /// Rules of which the trace has no case.
@@ -218,7 +229,7 @@ impl VerifyReport {
     /// Whether something that the rules speak of could not be judged for want of records.
     pub fn is_partial(&self) -> bool {
         let unknown = self.unheard_nodes.len() + self.unidentified_nodes.len();
-        unknown > 0 || self.left_open().next().is_some()
+        unknown > 0 || self.lost_records > 0 || self.left_open().next().is_some()
     }
 
     /// The violations of one rule.
@@ -232,8 +243,6 @@ impl VerifyReport {
 pub(super) struct Findings {
     rules: Vec<RuleReport>,
     list: Vec<Violation>,
-    /// Times in which a lane's thread had a processor without a job, and the longest of them.
-    dispatching: (u64, i64),
 }
 
 /// A violation without its names.
@@ -260,8 +269,9 @@ impl Findings {
             longest_tolerated_ns: 0,
             unseen: 0,
             longest_unseen_ns: 0,
+            unknown: 0,
         };
-        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new(), dispatching: (0, 0) }
+        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new() }
     }
 
     fn of(&mut self, rule: Rule) -> &mut RuleReport {
@@ -288,16 +298,16 @@ impl Findings {
         report.longest_unseen_ns = report.longest_unseen_ns.max(duration.as_nanos());
     }
 
-    /// A time in which a lane's thread had a processor without a job.
-    pub fn dispatched(&mut self, duration: Duration) {
-        let (count, longest_ns) = &mut self.dispatching;
-        *count += 1;
-        *longest_ns = (*longest_ns).max(duration.as_nanos());
+    /// So many cases in which nobody knows what was.
+    pub fn leave_unknown(&mut self, rule: Rule, cases: u64) {
+        let report = self.of(rule);
+        report.unknown = report.unknown.saturating_add(cases);
     }
 
-    /// How often a lane's thread had a processor without a job, and the longest in nanoseconds.
-    pub fn dispatching(&self) -> (u64, i64) {
-        self.dispatching
+    /// So many violations that are certain, beyond those that were told one by one.
+    pub fn count_more(&mut self, rule: Rule, violations: u64) {
+        let report = self.of(rule);
+        report.violations = report.violations.saturating_add(violations);
     }
 
     /// Counts a violation and, if it is one of the first, keeps it with `text`.
@@ -309,7 +319,7 @@ impl Findings {
             Certainty::Certain => (&mut report.violations, &mut report.longest_ns),
             Certainty::Possible => (&mut report.possible, &mut report.longest_possible_ns),
         };
-        *count += 1;
+        *count = count.saturating_add(1);
         *longest_ns = (*longest_ns).max(duration_ns);
         if self.list.len() < LISTED {
             let name = |job: JobId| metadata.job_name(job);

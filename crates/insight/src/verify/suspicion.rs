@@ -29,7 +29,8 @@ impl Fault {
     fn rule(self) -> Rule {
         match self {
             Fault::Lower | Fault::LowerUnnamed | Fault::LowerThread | Fault::Displaced => Rule::Lanes,
-            Fault::Idle | Fault::Overhead => Rule::Idle,
+            Fault::Idle => Rule::Idle,
+            Fault::Overhead => Rule::Dispatching,
             Fault::Misordered => Rule::Order,
             Fault::Unseen(rule) => rule,
         }
@@ -162,9 +163,18 @@ impl Judge<'_> {
         let Some(suspicion) = suspicion else { return };
         let (State { what, running, waiting }, offenders) = (suspicion.state, suspicion.offenders);
         let (rule, duration) = (what.rule(), suspicion.duration(self.now));
+        if what == Fault::Overhead {
+            self.findings.count_case(Rule::Dispatching);
+        }
         match what {
-            Fault::Overhead | Fault::Unseen(_) if duration <= self.tolerance => return,
-            Fault::Overhead => return self.findings.dispatched(duration),
+            Fault::Overhead if duration <= self.overhead => {
+                if duration > Duration::ZERO {
+                    self.findings.tolerate(rule, duration);
+                }
+                return;
+            }
+            Fault::Overhead => {}
+            Fault::Unseen(_) if duration <= self.tolerance => return,
             Fault::Unseen(rule) => return self.findings.leave_open(rule, duration),
             _ if duration <= self.tolerance => {
                 if duration > Duration::ZERO {
@@ -183,7 +193,7 @@ impl Judge<'_> {
         let (job, other) = (running.or(Some(waiting)), running.map(|_| waiting));
         // Who has the processor is inferred from what threads say of their own jobs. While the kernel holds the thread of a
         // higher lane off, as by throttling, the processor idles or a lower lane has it, and only the kernel tells of that.
-        let is_of_processor = matches!(what.rule(), Rule::Idle | Rule::Lanes);
+        let is_of_processor = matches!(what.rule(), Rule::Idle | Rule::Lanes | Rule::Dispatching);
         let is_doubtful = is_of_processor && !self.is_simulated() && !self.occupancy.hears_kernel();
         let certainty = if is_doubtful { Certainty::Possible } else { Certainty::Certain };
         let finding = Finding { rule, certainty, at: suspicion.since, duration, job, other };

@@ -3,8 +3,10 @@
 use super::verify;
 use crate::replay::{metadata, records_with};
 use std::path::Path;
-use talea_insight::verify::{Certainty, Judged, Rule, RuleReport, VerifyReport};
+use talea_insight::verify::{Certainty, Judged, Rule, RuleReport, Verifier, VerifyReport};
 use talea_model::System;
+use talea_policy::strategy::plan_system;
+use talea_record::Sink;
 use talea_record::{Event, JobId, Metadata, Origin, Record, ThreadRole};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
@@ -183,12 +185,23 @@ fn dispatching_is_overhead_and_no_idling() {
     let all = with_kernel(&metadata, records.clone(), &held);
     let report = verify(&metadata, &all, &system, TOLERANCE);
     assert_eq!(report.count() + report.possible(), 0, "{report:#?}");
-    assert_eq!((report.dispatching, report.longest_dispatching_ns), (1, 15));
+    let dispatching = rule(&report, Rule::Dispatching);
+    assert_eq!((dispatching.cases, dispatching.tolerated, dispatching.longest_tolerated_ns), (1, 1, 15));
+    // As long as it may be and no longer.
+    for (overhead, violations) in [(15, 0), (14, 1)] {
+        let plans = plan_system(&system).expect("no anomalies");
+        let verifier = Verifier::new(&metadata, &system, &plans, TOLERANCE).expect("the same system");
+        let mut verifier = verifier.with_overhead(Duration::from_nanos(overhead));
+        all.iter().for_each(|record| verifier.record(*record));
+        assert_eq!(verifier.finish().of(Rule::Dispatching), violations, "{overhead}");
+    }
     // A processor that nobody has does idle.
     let idle = [switch(0, 0, LOW, 0), switch(10, LOW, 0, 0), switch(24, 0, HIGH, 0), switch(40, HIGH, 0, 0)];
     let all = with_kernel(&metadata, records, &idle);
     let report = verify(&metadata, &all, &system, TOLERANCE);
-    assert_eq!((report.count(), report.of(Rule::Idle), report.dispatching), (1, 1, 0), "{report:#?}");
+    let dispatching = rule(&report, Rule::Dispatching).longest_tolerated_ns;
+    assert_eq!((report.count(), report.of(Rule::Idle)), (1, 1), "{report:#?}");
+    assert!(dispatching < TOLERANCE.as_nanos(), "{report:#?}");
     assert_eq!(report.violations[0].duration_ns, 14);
 }
 

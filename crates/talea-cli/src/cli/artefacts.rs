@@ -4,6 +4,7 @@
 //! an earlier run. But a run on real threads cannot be repeated: its trace is in its place from the beginning, and what of
 //! it could be written stays.
 
+use crate::cli::failure::path_shown;
 use super::draft::{Draft, Readers};
 use super::failure::Failure;
 use super::options::{ResultOptions, distinct, make_folder};
@@ -59,7 +60,7 @@ impl Artefact {
 }
 
 fn unwritten(path: &Path, error: impl Display, left: String) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()), left)
+    Failure::new(format!("cannot write {}: {error}", path_shown(&path)), left)
 }
 
 /// The files that a run is to leave, begun before it, so that no run is for nothing.
@@ -135,7 +136,7 @@ pub fn warn_of_unseen(schedule: &Path, unseen: Duration) {
         tell!(
             "warning: for {} several jobs shared a processor and nobody saw which of them ran: ? in {}; {SEE_SHARING}",
             unseen.rounded(),
-            schedule.display()
+            path_shown(&schedule)
         );
     }
 }
@@ -222,7 +223,7 @@ impl Sink for Files {
 pub fn tell_folder(options: &ResultOptions) -> Result<(), Failure> {
     match &options.out {
         Some(folder) if !options.json => {
-            output::print(&format!("\n{RESULT}, {SCHEDULE} and {TRACE} are in {}", folder.display()))
+            output::print(&format!("\n{RESULT}, {SCHEDULE} and {TRACE} are in {}", path_shown(&folder)))
         }
         _ => Ok(()),
     }

@@ -4,6 +4,7 @@
 //! A draft is locked while its writer lives. One that is not locked was left behind by a writer that was
 //! killed, and is removed by the next writer into the same folder. Ctrl-C removes the drafts of this process.
 
+use crate::cli::failure::path_shown;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
@@ -120,7 +121,7 @@ impl Draft {
     pub fn complete(self, place: &Path, text: &str) -> Result<(), Failure> {
         let left = self.left(place);
         let written = self.file().write_all(text.as_bytes()).and_then(|()| self.finish());
-        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", place.display()), left))
+        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", path_shown(&place)), left))
     }
 
     /// It is whole and takes its place.
@@ -330,13 +331,13 @@ fn folder_of(path: &Path) -> &Path {
 
 fn left(place: &Path) -> String {
     match place.exists() {
-        true => format!("{} is as it was before", place.display()),
-        false => format!("there is no {}", place.display()),
+        true => format!("{} is as it was before", path_shown(&place)),
+        false => format!("there is no {}", path_shown(&place)),
     }
 }
 
 fn incomplete(place: &Path) -> String {
-    format!("{} is incomplete; do not use it", place.display())
+    format!("{} is incomplete; do not use it", path_shown(&place))
 }
 
 #[cfg(test)]

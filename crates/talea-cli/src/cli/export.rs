@@ -1,5 +1,6 @@
 //! `talea export`.
 
+use crate::cli::failure::path_shown;
 use super::failure::{Failure, read_system};
 use super::translation::{Destination, show_losses};
 use clap::Args;
@@ -41,6 +42,6 @@ pub fn main(options: &Options) -> super::Outcome {
         ));
     }
     let exported = talea_interchange::export(format, &system);
-    show_losses(&options.system.display().to_string(), &exported.losses);
+    show_losses(&path_shown(&options.system), &exported.losses);
     options.destination.deliver(&exported, &exported.value)
 }

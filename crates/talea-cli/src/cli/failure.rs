@@ -41,7 +41,7 @@ impl Failure {
 
     /// An error on a file or folder.
     pub fn file(doing: &str, path: &Path, cause: impl fmt::Display) -> Self {
-        Failure::new(format!("cannot {doing} {}: {cause}", named(path)), "")
+        Failure::new(format!("cannot {doing} {}: {cause}", path_shown(path)), "")
     }
 
     /// A file or folder that cannot be made.
@@ -57,7 +57,7 @@ impl Failure {
             }
             _ => "",
         };
-        Failure::new(format!("cannot make {what} {}: {cause}", named(path)), help)
+        Failure::new(format!("cannot make {what} {}: {cause}", path_shown(path)), help)
     }
 
     /// Prints it to standard error.
@@ -86,14 +86,14 @@ impl From<Problems> for Failure {
 pub fn read_system(path: &Path) -> Result<Parsed, Failure> {
     let parsed = talea_model::read(path).map_err(|problems| meant(path, problems))?;
     for warning in &parsed.warnings {
-        tell!("{}", warning.in_file(&named(path)));
+        tell!("{}", warning.in_file(&path_shown(path)));
     }
     Ok(parsed)
 }
 
 /// The path as it is shown, in one line.
-pub fn named(path: &Path) -> String {
-    printable(&path.display().to_string()).into_owned()
+pub fn path_shown(path: impl AsRef<Path>) -> String {
+    printable(&path.as_ref().display().to_string()).into_owned()
 }
 
 /// Why a file is no system file: its problems, unless it is one of another tool.
@@ -105,12 +105,9 @@ fn meant(path: &Path, problems: Problems) -> Failure {
     let Some(format) = (if text.is_empty() { None } else { Format::of_text(text) }).or_else(of_path) else {
         return problems.into();
     };
-    let (file, name) = (named(path), path.with_extension("toml"));
+    let (file, name) = (path_shown(path), path.with_extension("toml"));
     let message = format!("{file} is a file of {format} and not a system file");
-    Failure::new(
-        message,
-        format!("make a system file of it first: talea import {file} --out {}", named(&name)),
-    )
+    Failure::new(message, format!("make a system file of it first: talea import {file} --out {}", path_shown(&name)))
 }
 
 /// How many problems are drawn with their lines; the rest is listed in short form by the model's own limit.
@@ -131,7 +128,7 @@ fn show_problems(file: &str, text: &str, list: &[Problem]) {
         _ => format!("{count} {what}s"),
     };
     let warnings = if warnings > 0 { format!(", {}", count(warnings, "warning")) } else { String::new() };
-    tell!("{}: {}{warnings}{shown}", file, count(errors, "error"));
+    tell!("{}: {}{warnings}{shown}", printable(file), count(errors, "error"));
 }
 
 /// What the renderer writes ahead of a message and of a remedy: `warning: `, and line numbers, a line and `help: `.

@@ -1,5 +1,6 @@
 //! `talea import`.
 
+use crate::cli::failure::path_shown;
 use super::failure::Failure;
 use super::translation::{Destination, groups, show_losses};
 use crate::cli::output::tell;
@@ -41,7 +42,7 @@ pub fn main(options: &Options) -> super::Outcome {
         Some(format) => format,
         None => guess(options, &text)?,
     };
-    let name = options.file.display().to_string();
+    let name = path_shown(&options.file);
     let imported = talea_interchange::import(format, &name, &text)?;
     show_losses(&name, &imported.losses);
     let system = System::new(imported.value.clone()).map_err(|violations| {
@@ -56,12 +57,12 @@ pub fn main(options: &Options) -> super::Outcome {
 
 fn guess(options: &Options, text: &str) -> Result<Format, Failure> {
     if options.file.extension().is_some_and(|extension| extension == "toml") {
-        let message = format!("{} is called like a system file", options.file.display());
+        let message = format!("{} is called like a system file", path_shown(&options.file));
         return Err(Failure::new(message, "use it as it is; `talea check` shows what it says"));
     }
     Format::of_path(&options.file).or_else(|| Format::of_text(text)).ok_or_else(|| {
         let message =
-            format!("{} does not look like any format that can be imported", options.file.display());
+            format!("{} does not look like any format that can be imported", path_shown(&options.file));
         Failure::new(message, "say which it is: --from rt-app, --from simso or --from csv")
     })
 }

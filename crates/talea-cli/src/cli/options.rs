@@ -1,7 +1,7 @@
 //! Options that several commands share.
 
 use super::draft::linked;
-use super::failure::{Failure, named};
+use super::failure::{Failure, path_shown};
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
 use talea_model::{MemberLines, Parsed, Strategy, System};
@@ -51,9 +51,7 @@ impl SystemOptions {
 /// Programs and processes of the threads on a node that are not there, each with the place in the file that names it.
 pub fn absentees(file: &Path, system: &System, lines: &MemberLines, node: usize) -> Vec<String> {
     let absent = talea_runtime::absentees(system, node).into_iter();
-    let place = |thread: usize| {
-        lines.of_work(thread).map_or(String::new(), |line| format!("{}:{line}: ", named(file)))
-    };
+    let place = |thread: usize| lines.of_work(thread).map_or(String::new(), |line| format!("{}:{line}: ", path_shown(file)));
     absent.map(|(thread, text)| format!("{}{}", place(thread), printable(&text))).collect()
 }
 
@@ -109,7 +107,7 @@ pub fn who_decides(system: &System) -> String {
 pub fn distinct(output: &Path, input: &Path) -> Result<(), Failure> {
     if place_of(output) == place_of(input) {
         return Err(Failure::new(
-            format!("{} would be written over {}", output.display(), input.display()),
+            format!("{} would be written over {}", path_shown(&output), path_shown(&input)),
             "give it another name",
         ));
     }
@@ -126,7 +124,7 @@ pub fn apart(output: &Path, other: &Path) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     Err(Failure::new(
-        format!("{} would be within {}, which is written as a whole", inner.display(), outer.display()),
+        format!("{} would be within {}, which is written as a whole", path_shown(&inner), path_shown(&outer)),
         "give it a place of its own",
     ))
 }

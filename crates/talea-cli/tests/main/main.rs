@@ -19,6 +19,7 @@ mod lab;
 mod late;
 mod lowered;
 mod memory;
+mod mutated;
 mod named;
 mod partial;
 mod real;

@@ -2,6 +2,7 @@
 
 mod intervals;
 
+use crate::cli::failure::path_shown;
 use super::{named, open, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::draft::{self, Draft, Readers};
 use crate::cli::failure::{Failure, Verdict};
@@ -76,7 +77,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         ExplainError::Unexplainable(why) => {
             let Unexplainable::Incomplete { missing } = &why;
             let help = format!("record with {}, or leave --events out", RecordedEvents::options_for(missing));
-            Failure::new(format!("{}: {why}", path.display()), help)
+            Failure::new(format!("{}: {why}", path_shown(&path)), help)
         }
     })?;
     warn_of_beginning(metadata, &answer.recorded);
@@ -109,7 +110,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
 fn refuse_what_has_no_system(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
     if !metadata.has_system() {
         return Err(Failure::new(
-            format!("{} holds no system, only records of programs or of the kernel", path.display()),
+            format!("{} holds no system, only records of programs or of the kernel", path_shown(&path)),
             "there are no jobs to explain; `talea trace stats` shows what there is",
         ));
     }

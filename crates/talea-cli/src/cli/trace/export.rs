@@ -1,5 +1,6 @@
 //! `talea trace export`.
 
+use crate::cli::failure::path_shown;
 use super::show::Events;
 use super::{name_space, named, open, unreadable, warn_of_damage};
 use crate::cli::artefacts::SEE_SHARING;
@@ -136,7 +137,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     warn_of_damage(&path, &damage);
     let source = Source { options, names, events, path, trace, span };
     wanted.iter().try_for_each(|(path, write)| write(&source, path))?;
-    let written: Vec<String> = wanted.iter().map(|(path, _)| path.display().to_string()).collect();
+    let written: Vec<String> = wanted.iter().map(|(path, _)| path_shown(&path)).collect();
     let told = format!("written: {}", written.join(", "));
     if goes_to_output {
         tell!("{told}");
@@ -159,7 +160,7 @@ impl Source<'_> {
 
     /// The trace could not be read to its end.
     fn cut(&self, error: &TraceError) -> Failure {
-        Failure::new(format!("cannot read the trace {}: {error}", self.path.display()), "")
+        Failure::new(format!("cannot read the trace {}: {error}", path_shown(&self.path)), "")
     }
 
     /// Writes the file `path`, as a whole or not at all.
@@ -205,7 +206,7 @@ fn buffered(draft: &Draft) -> BufWriter<&File> {
 }
 
 fn unwritten(path: &Path, error: impl Display) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path.display()), "")
+    Failure::new(format!("cannot write {}: {error}", path_shown(&path)), "")
 }
 
 fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
@@ -242,7 +243,7 @@ fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
         tell!(
             "note: {} events that were recorded late have the time of the event before them in {}",
             summary.raised,
-            path.display()
+            path_shown(&path)
         );
     }
     Ok(())
@@ -290,7 +291,7 @@ fn svg(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
         if picture.has_unseen() {
             tell!(
                 "warning: {} shows where several jobs shared a processor and nobody saw which of them ran; {SEE_SHARING}",
-                path.display()
+                path_shown(&path)
             );
         }
         let picture = picture.svg().map_err(|error| unwritten(path, error))?;

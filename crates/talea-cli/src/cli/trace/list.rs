@@ -1,5 +1,6 @@
 //! `talea trace list`.
 
+use crate::cli::failure::path_shown;
 use super::{named, passive, unreadable};
 use crate::cli::Outcome;
 use crate::cli::failure::{Failure, Verdict};
@@ -89,7 +90,7 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
         stream.name,
         stream.pid,
         state(stream),
-        stream.path.display()
+        path_shown(&stream.path)
     ))?;
     for consumer in &content.consumers {
         let dead = if consumer.liveness == Liveness::Dead { ", which has ended" } else { "" };

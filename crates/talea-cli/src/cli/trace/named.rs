@@ -2,6 +2,7 @@
 //!
 //! A file that is there goes before a stream of the same name; a name with a slash is always a file's.
 
+use crate::cli::failure::path_shown;
 use crate::cli::failure::Failure;
 use crate::cli::output::tell;
 use std::path::{Path, PathBuf};
@@ -53,7 +54,7 @@ pub fn directory() -> Result<StreamDirectory, Failure> {
 fn unfound(which: &Path, error: &FindError) -> Failure {
     match error {
         FindError::Unknown { .. } if which.is_dir() => Failure::new(
-            format!("{} is a folder, and {error}", which.display()),
+            format!("{} is a folder, and {error}", path_shown(&which)),
             "name a file in the folder, such as trace.talea",
         ),
         FindError::Unknown { .. } => Failure::new(format!("{error}; nor is there such a file"), HELP),

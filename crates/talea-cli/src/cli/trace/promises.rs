@@ -1,5 +1,6 @@
 //! What a trace says of the guarantees in hierarchies of schedulers.
 
+use crate::cli::failure::path_shown;
 use super::verify;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::lanes_of;
@@ -78,7 +79,8 @@ pub fn verify(
     path: &Path,
     trace: &TraceFile,
     system: &System,
-    (json, limit, tolerance): (Form, usize, Duration),
+    (json, limit): (Form, usize),
+    allowed: (Duration, Duration),
 ) -> crate::cli::Outcome {
     let metadata = trace.metadata();
     let names = |nodes: &mut dyn Iterator<Item = &String>| nodes.cloned().collect::<Vec<_>>().join(", ");
@@ -88,7 +90,7 @@ pub fn verify(
         return Err(Failure::new(
             format!(
                 "{} is of system \"{}\" with nodes {in_trace}, and the system file of \"{}\" with {expected}",
-                path.display(),
+                path_shown(&path),
                 metadata.system,
                 system.name
             ),
@@ -102,13 +104,13 @@ pub fn verify(
     super::warn_of_damage(path, &replayed.damage);
     let ((promises, decisions), (accounting, contents)) = sink;
     let executed = system.with_threads_as_tasks();
-    let lanes = lanes(path, trace, (&executed, &contents), tolerance)?;
+    let lanes = lanes(path, trace, (&executed, &contents), allowed)?;
     let lanes = lanes.map(|report| report.with_damage(&replayed.damage));
     let not_judged = not_judged(metadata, lanes.is_some());
     let (promises, told) = (promises.finish(), RecordedEvents::of(metadata, &contents));
     if !told.has(Event::VIOLATION) {
         return Err(Failure::new(
-            format!("{}: broken guarantees were not recorded (hierarchy.violation)", path.display()),
+            format!("{}: broken guarantees were not recorded (hierarchy.violation)", path_shown(&path)),
             "leave --events out, or add hierarchy to it",
         ));
     }
@@ -148,7 +150,7 @@ pub fn verify(
         decisions.as_ref().map_or(0, DecisionsReport::count) + lanes.as_ref().map_or(0, VerifyReport::count);
     match promises.broken() + wrong {
         0 if !replayed.damage.is_none() => Err(Failure::new(
-            format!("{}: what is left shows no broken guarantee, but the trace is damaged", path.display()),
+            format!("{}: what is left shows no broken guarantee, but the trace is damaged", path_shown(&path)),
             "record it anew; of what is damaged nobody can say that it was kept",
         )),
         0 => Ok(Verdict::Fine),
@@ -190,27 +192,23 @@ pub enum Form {
     Json,
 }
 
-/// What the lanes of nodes without a hierarchy did, if there are any and their jobs were recorded.
+/// What became of the jobs of all nodes, if they were recorded, and what the lanes of nodes without a hierarchy did.
 fn lanes(
     path: &Path,
     trace: &TraceFile,
     (executed, contents): (&System, &Contents),
-    tolerance: Duration,
+    (tolerance, overhead): (Duration, Duration),
 ) -> Result<Option<VerifyReport>, Failure> {
     let metadata = trace.metadata();
-    let is_judged = |lane: &LaneEntry| !lane.is_thread() && !has_schedulers(metadata, lane.node);
     let Ok(coverage) = Coverage::of(metadata, contents) else { return Ok(None) };
-    if !metadata.lanes.iter().any(is_judged) {
-        return Ok(None);
-    }
     let plans = lanes_of(executed)?;
     let verifier = Verifier::new(metadata, executed, &plans, tolerance).map_err(|error| {
         Failure::new(
-            format!("{}: {error}", path.display()),
+            format!("{}: {error}", path_shown(&path)),
             "give the system file that the run was made with",
         )
     })?;
-    let mut verifier = verifier.with_coverage(coverage);
+    let mut verifier = verifier.with_coverage(coverage).with_overhead(overhead);
     trace.replay(&mut verifier).map_err(|error| super::unreadable(path, &error))?;
     Ok(Some(verifier.finish()))
 }

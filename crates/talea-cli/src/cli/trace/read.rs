@@ -1,5 +1,6 @@
 //! `talea trace read`.
 
+use crate::cli::failure::path_shown;
 use super::{named, passive, unreadable};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::{self, Sheet};
@@ -49,12 +50,12 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let trace = TraceFile::open(&path).map_err(|error| unreadable(&path, &error))?;
     if trace.kind() == TraceKind::Log {
         return Err(Failure::new(
-            format!("{} is a log, which has events and nothing that could be read", path.display()),
+            format!("{} is a log, which has events and nothing that could be read", path_shown(&path)),
             "name a stream: `talea trace list` shows what there is",
         ));
     }
     let directory = trace.directory().map_err(|error| unreadable(&path, &error))?;
-    let chosen = choose(&directory, &options.entities, &path.display().to_string())?;
+    let chosen = choose(&directory, &options.entities, &path_shown(&path))?;
     let mut operator = if options.take { Some(operator(&Listed::at(&path))?) } else { None };
     let mut read = Vec::with_capacity(chosen.len());
     for (name, about) in chosen {

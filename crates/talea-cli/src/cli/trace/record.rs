@@ -2,6 +2,7 @@
 
 mod workload;
 
+use crate::cli::failure::path_shown;
 use super::named;
 use super::place::Place;
 use crate::cli::failure::{Failure, Verdict};
@@ -166,7 +167,7 @@ pub fn main(options: &Options) -> Outcome {
     refuse_among_streams(&options.out, &directory)?;
     let mut place = Place::check(&options.out)?;
     let name = options.command.first().map_or_else(
-        || options.attach.iter().map(|which| which.display().to_string()).collect::<Vec<_>>().join(","),
+        || options.attach.iter().map(|which| path_shown(&which)).collect::<Vec<_>>().join(","),
         |command| PathBuf::from(command).file_name().unwrap_or(command).to_string_lossy().into_owned(),
     );
     let mut session = Session {
@@ -237,7 +238,7 @@ fn environment(options: &Options, directory: &StreamDirectory) -> Vec<(&'static 
 
 /// Why the recording ended before what it was of, and what there is of it.
 fn incomplete(options: &Options, error: &RecordingError) -> Failure {
-    let out = options.out.display();
+    let out = path_shown(&options.out);
     let left = match TraceFile::open(&options.out) {
         Ok(_) => format!("what was written before is in {out} and can be read"),
         Err(_) => format!("there is nothing to be read in {out}"),
@@ -259,7 +260,7 @@ fn refuse_impossible(events: &Selection) -> Result<(), Failure> {
 }
 
 fn note_no_stream(options: &Options) {
-    let program = options.command.first().map_or_else(String::new, |program| program.display().to_string());
+    let program = options.command.first().map_or_else(String::new, |program| path_shown(&program));
     tell!("note: no stream was followed, for {program} published none; it tells nothing of its own");
     tell!(
         "  help: --kernel auto records when its threads ran; a Rust program publishes a stream with \
@@ -274,7 +275,7 @@ fn refuse_among_streams(out: &Path, directory: &StreamDirectory) -> Result<(), F
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (folder.canonicalize(), directory.path().canonicalize()) {
         (Ok(folder), Ok(streams)) if folder == streams => Err(Failure::new(
-            format!("{} would be among the streams of running programs", out.display()),
+            format!("{} would be among the streams of running programs", path_shown(&out)),
             "choose another folder",
         )),
         _ => Ok(()),
@@ -317,7 +318,7 @@ impl Session {
                 if found.liveness == Liveness::Dead && found.content.is_ok() {
                     return Err(Failure::new(
                         format!("process {} of stream \"{}\" has ended", found.pid, found.name),
-                        format!("what it left can be read: `talea trace show {}`", found.path.display()),
+                        format!("what it left can be read: `talea trace show {}`", path_shown(&found.path)),
                     ));
                 }
                 if !self.seen.insert(found.path.clone()) {
@@ -510,7 +511,7 @@ fn summarise(options: &Options, recorded: &Recorded) {
     let kernel = recorded.kernel.as_ref();
     let of_kernel =
         kernel.map_or(String::new(), |totals| format!(", {} of them the kernel's", totals.records));
-    tell!("{}: {} records{of_kernel}", options.out.display(), recorded.records);
+    tell!("{}: {} records{of_kernel}", path_shown(&options.out), recorded.records);
     if recorded.cut_off > 0 {
         tell!("note: the run was cut off: its process was gone before it had ended");
     }

@@ -1,5 +1,6 @@
 //! `talea trace verify`.
 
+use crate::cli::failure::path_shown;
 use super::{named, open, promises, unreadable, warn_of_damage};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{SystemOptions, plans};
@@ -8,7 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 use talea_insight::verify::{
     Certainty, Coverage, Judged, OtherSystem, Rule, RuleReport, Unjudgeable, Verifier, VerifyReport,
-    default_tolerance,
+    default_overhead, default_tolerance,
 };
 use talea_record::{Contents, Metadata, Origin, TraceFile};
 use talea_time::Duration;
@@ -27,7 +28,12 @@ use talea_time::Duration;
 Real threads take time to wake up. So in their traces the rules lanes, idle and order are violated only by a wrong state that \
 lasts longer than --tolerance, and the rule overrun by an instance that is ended or skipped that much late. Since every real \
 release is late, the rule release is violated by early ones only. The default of 200us is a rule of thumb: the table says how many \
-wrong states it let pass and how long the longest of them was. Simulated traces are judged to the nanosecond.
+wrong states it let pass and how long the longest of them was. Simulated traces are judged to the nanosecond. A lane's thread that has a \
+processor without a job while one is ready dispatches; that is overhead up to --overhead, and beyond it violates the rule dispatching.
+
+Every instance that had to arrive must be released or skipped in the trace, and every successor released (the rule arrivals). Around \
+lost records, before a recording began, and for the last 100ms of a run on threads, what is missing is unknown, neither obeyed nor \
+violated; where records were lost, so is the verdict. docs/verification.md lists what changes of a trace are found, and which are not.
 
 Which thread really had a processor is known only if the kernel's context switches were recorded, too (talea trace record). Without \
 them, a processor may look idle or taken by a lower lane while the kernel withholds it, as real-time throttling does: what the \
@@ -39,7 +45,7 @@ no violation.
 
 Examples:
   talea trace verify examples/ofp.toml out/trace.talea
-  talea trace verify examples/ofp.toml out/trace.talea --tolerance 50us --json")]
+  talea trace verify examples/ofp.toml out/trace.talea --tolerance 50us --overhead 100us --json")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
@@ -49,6 +55,10 @@ pub struct Options {
     /// How long a wrong state may last before it counts as a violation [default: 0s for simulated traces, 200us for real ones]
     #[arg(long, value_name = "TIME")]
     tolerance: Option<Duration>,
+    /// How long a lane's thread may have a processor without a job while one is ready, before the rule dispatching is violated [default: 0s
+    /// for simulated traces, 1ms for real ones]
+    #[arg(long, value_name = "TIME")]
+    overhead: Option<Duration>,
     /// List at most this many violations
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     limit: usize,
@@ -63,27 +73,30 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let system = options.system.read()?;
     let metadata = trace.metadata();
     let tolerance = options.tolerance.unwrap_or_else(|| default_tolerance(metadata.origin));
-    if promises::has_hierarchy(metadata) && tolerance >= Duration::ZERO {
+    let overhead = options.overhead.unwrap_or_else(|| default_overhead(metadata.origin));
+    for (name, time) in [("--tolerance", tolerance), ("--overhead", overhead)] {
+        if time < Duration::ZERO {
+            return Err(Failure::new(
+                format!("{name} is negative"),
+                "give how long a wrong state may last, such as 50us",
+            ));
+        }
+    }
+    if promises::has_hierarchy(metadata) {
         let form = if options.json { promises::Form::Json } else { promises::Form::Text };
-        return promises::verify(&path, &trace, &system, (form, options.limit, tolerance));
+        return promises::verify(&path, &trace, &system, (form, options.limit), (tolerance, overhead));
     }
     let plans = plans(&system)?;
     let coverage = coverage(options, &trace)?;
-    if tolerance < Duration::ZERO {
-        return Err(Failure::new(
-            "--tolerance is negative",
-            "give how long a wrong state may last, such as 50us",
-        ));
-    }
     let other = |error: OtherSystem| {
-        let (trace, system) = (path.display(), options.system.system.display());
+        let (trace, system) = (path_shown(&path), path_shown(&options.system.system));
         Failure::new(
             format!("{trace} and {system}: {error}"),
             "give the system file that the run was made with",
         )
     };
     let verifier = Verifier::new(metadata, &system, &plans, tolerance).map_err(other)?;
-    let mut verifier = verifier.with_coverage(coverage);
+    let mut verifier = verifier.with_coverage(coverage).with_overhead(overhead);
     let replayed = trace.replay(&mut verifier).map_err(|error| unreadable(&path, &error))?;
     warn_of_damage(&path, &replayed.damage);
     let report = verifier.finish().with_damage(&replayed.damage);
@@ -95,7 +108,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     match (report.count(), report.is_whole()) {
         (0, true) => Ok(Verdict::Fine),
         (0, false) => Err(Failure::new(
-            format!("{}: what is left shows no violation, but the trace is damaged", path.display()),
+            format!("{}: what is left shows no violation, but the trace is damaged", path_shown(&path)),
             "record it anew; of what is damaged nobody can say that it obeyed",
         )),
         _ => Ok(Verdict::Negative),
@@ -108,7 +121,7 @@ fn coverage(options: &Options, trace: &TraceFile) -> Result<Coverage, Failure> {
     let mut contents = Contents::new(metadata);
     trace.replay(&mut contents).map_err(|error| unreadable(&options.trace, &error))?;
     Coverage::of(metadata, &contents).map_err(|error| {
-        let (path, system) = (options.trace.display(), options.system.system.display());
+        let (path, system) = (path_shown(&options.trace), path_shown(&options.system.system));
         // What was found by a program's name or number is the program's and no place for a recording.
         let out = if options.trace.is_file() { path.to_string() } else { "trace.talea".into() };
         let record = format!("talea trace record --out {out} -- talea run {system} --for 10s");
@@ -217,6 +230,9 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
         0 if report.possible() > 0 => {
             format!("no certain violation, {} possible", report.possible())
         }
+        0 if report.lost_records > 0 => {
+            "unknown, for records were lost; no violation in what could be judged".to_string()
+        }
         0 if report.is_partial() => "no violation in what could be judged".to_string(),
         0 => "obeyed".to_string(),
         1 => "1 violation".to_string(),
@@ -247,14 +263,14 @@ fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec
         lines.push(format!("note: not judged, for the trace has no case of it: {}", not_judged.join(", ")));
     }
     lines.extend(report.left_open().map(|rule| left_open(report, rule, tolerance)));
-    if report.dispatching > 0 {
-        lines.push(format!(
-            "note: for longer than {tolerance} a lane's thread had a processor without a job while one was ready: {}, the \
-             longest for {}; that is overhead of dispatching and no idling",
-            times(report.dispatching),
-            Duration::from_nanos(report.longest_dispatching_ns).rounded()
-        ));
-    }
+    let unknown = report.rules.iter().filter(|rule| rule.unknown > 0);
+    lines.extend(unknown.map(|rule| {
+        format!(
+            "warning: of {} cases of the rule {} nothing is known, for they are where records were lost, or at the very end",
+            rule.unknown,
+            rule.rule.name()
+        )
+    }));
     if !report.unheard_nodes.is_empty() {
         lines.push(format!(
             "warning: nothing was recorded of {}; neither its jobs nor what waits for them could be judged",
@@ -278,7 +294,10 @@ fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec
         );
     }
     if report.lost_records > 0 {
-        lines.push(format!("warning: {} records were lost", report.lost_records));
+        lines.push(format!(
+            "warning: {} records were lost; what they would tell is unknown, and no rule was judged by it",
+            report.lost_records
+        ));
     }
     if report.unjudged > 0 {
         lines.push(format!(
@@ -312,14 +331,16 @@ fn times(count: u64) -> String {
 
 /// How many wrong states the tolerance let pass: it is a rule of thumb, so a reader should know how close the verdict was.
 fn tolerance_note(report: &VerifyReport, tolerance: Duration) -> String {
-    let tolerated: u64 = report.rules.iter().map(|rule| rule.tolerated).sum();
-    let longest = report.rules.iter().map(|rule| rule.longest_tolerated_ns).max().unwrap_or(0);
+    let waking = || report.rules.iter().filter(|rule| rule.rule != Rule::Dispatching);
+    let tolerated: u64 = waking().map(|rule| rule.tolerated).sum();
+    let longest = waking().map(|rule| rule.longest_tolerated_ns).max().unwrap_or(0);
     let passed = match tolerated {
         0 => "none did".to_string(),
         _ => format!("{tolerated} did, the longest for {}", Duration::from_nanos(longest).rounded()),
     };
     format!(
         "note: lanes, idle and order may be wrong for up to {tolerance} while real threads wake up, and {passed}; \
-         --tolerance sets another time"
+         --tolerance sets another time; a thread may dispatch for up to {}, which --overhead sets",
+        Duration::from_nanos(report.overhead_ns)
     )
 }

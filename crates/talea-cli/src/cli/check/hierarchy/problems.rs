@@ -1,6 +1,6 @@
 //! Which schedulers and threads do not receive what they need or are refused, why, and what would help.
 
-use crate::cli::failure::named;
+use crate::cli::failure::path_shown;
 use std::path::Path;
 use talea_check::hierarchy::{HierarchyCheck, Refusal};
 use talea_guarantee::remedy::{Advice, Counsel, Effect, Remedy, Search};
@@ -41,7 +41,7 @@ pub(super) fn text(check: &HierarchyCheck, (file, lines): (&Path, &MemberLines))
 /// The file and the line with the name of the child that a scheduler refuses.
 fn place(refusal: &Refusal, file: &Path, lines: &MemberLines) -> String {
     let line = refusal.child.as_deref().and_then(|child| lines.of_name(child));
-    line.map_or_else(String::new, |line| format!("{}:{line}: ", named(file)))
+    line.map_or_else(String::new, |line| format!("{}:{line}: ", path_shown(file)))
 }
 
 /// Changes that solve all problems, and then those for each of the first `room` problems by itself.

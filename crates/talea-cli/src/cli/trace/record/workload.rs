@@ -1,5 +1,6 @@
 //! The command that `talea trace record` starts to record it.
 
+use crate::cli::failure::path_shown;
 use crate::cli::Outcome;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::tell;
@@ -51,7 +52,7 @@ impl Workload {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         let child = command.args(arguments).spawn().map_err(|error| {
             Failure::new(
-                format!("cannot start {}: {error}", program.display()),
+                format!("cannot start {}: {error}", path_shown(&program)),
                 "give the program and its arguments after `--`",
             )
         })?;

@@ -1,0 +1,233 @@
+//! That nothing is missing: every instance that had to arrive was released or skipped, and every successor of what was done was released.
+//!
+//! When instances arrive is known from the description, so a trace that says nothing of one is wrong, or has lost it. First jobs of an operation
+//! are released in the order of their instances, so one is missing when a later one comes, and at the end when it was due by then.
+//! Around losses, and before the first instance of a recording that joined, nobody knows: such instances are counted as unknown. On real
+//! threads so are those of the last [`END_SLACK`] of a run: its release thread may have been late, and then the run was over.
+//!
+//! Not expected are instances of posted work, of threads that always want a processor, of nodes of which nothing is recorded, and, once a
+//! hierarchy was changed, of its threads, which may have left.
+
+use super::instances::Progress;
+use super::judge::{Judge, Known};
+use super::report::Rule;
+use super::{LISTED, length};
+use talea_model::{OperationId, Synchronisation};
+use talea_policy::demand;
+use talea_record::{JobId, Metadata};
+use talea_time::{Duration, Instant};
+
+/// How late what real threads release at the end of a run may be.
+const END_SLACK: Duration = Duration::from_millis(100);
+
+/// What is expected next of a first operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// This instance.
+    Instance(u64),
+    /// Any from this one on; those before the one that comes are unknown.
+    After(u64),
+    /// Any: the recording joined the run.
+    Any,
+    /// None.
+    Nothing,
+}
+
+/// What is expected of a run.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    /// By operation.
+    next: Vec<Next>,
+    /// By node: when its run was to end.
+    planned: Vec<Option<Instant>>,
+}
+
+impl Arrivals {
+    /// Everything from the first instance on.
+    pub fn new(trace: &Metadata) -> Self {
+        let next = trace.operations.iter().map(|entry| {
+            let task = &trace.tasks[entry.task];
+            let arrives = entry.predecessors.is_empty()
+                && !task.activity.is_posted()
+                && task.period > Duration::ZERO
+                && task.deadline < Duration::MAX;
+            if arrives { Next::Instance(0) } else { Next::Nothing }
+        });
+        Arrivals { next: next.collect(), planned: vec![None; trace.nodes.len()] }
+    }
+
+    /// The recording joined the run.
+    pub fn join(&mut self) {
+        self.next.iter_mut().filter(|next| **next != Next::Nothing).for_each(|next| *next = Next::Any);
+    }
+
+    /// Records were lost.
+    pub fn forget(&mut self) {
+        for next in &mut self.next {
+            if let Next::Instance(instance) = *next {
+                *next = Next::After(instance);
+            }
+        }
+    }
+
+    /// Threads may have come and gone.
+    pub fn forget_threads(&mut self, trace: &Metadata) {
+        for (next, entry) in self.next.iter_mut().zip(&trace.operations) {
+            if trace.tasks[entry.task].activity.is_thread() {
+                *next = Next::Nothing;
+            }
+        }
+    }
+
+    /// The run of a node is to end then.
+    pub fn plan_end(&mut self, node: usize, end: Option<Instant>) {
+        if let Some(planned) = self.planned.get_mut(node) {
+            *planned = end;
+        }
+    }
+}
+
+impl Judge<'_> {
+    /// The first job was released.
+    pub(super) fn arrived(&mut self, job: JobId) {
+        let index = job.operation.index();
+        let next = self.arrivals.next[index];
+        if job.instance > self.arrived_by(index, self.now) {
+            // It cannot have arrived, not even as the next one too early, which another rule says.
+            return;
+        }
+        self.arrivals.next[index] = match next {
+            Next::Nothing => return,
+            // It is told once more.
+            Next::Instance(expected) if job.instance < expected => return,
+            Next::Instance(_) | Next::After(_) | Next::Any => Next::Instance(job.instance.saturating_add(1)),
+        };
+        match next {
+            Next::Instance(expected) => {
+                self.findings.count_case(Rule::Arrivals);
+                self.miss(job.operation, expected, job.instance);
+            }
+            Next::After(from) => self.findings.leave_unknown(Rule::Arrivals, job.instance.saturating_sub(from)),
+            Next::Any | Next::Nothing => {}
+        }
+    }
+
+    /// The first jobs of the instance on the node of this one were skipped.
+    pub(super) fn skipped(&mut self, job: JobId) {
+        let task = self.trace.operations[job.operation.index()].task;
+        let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
+        let here = node(job.operation.index());
+        let skipped: Vec<usize> =
+            self.instances[task].operations.iter().copied().filter(|index| node(*index) == here).collect();
+        for index in skipped {
+            self.arrived(JobId { operation: OperationId::from_index(index), ..job });
+        }
+    }
+
+    /// Of these instances nothing was heard.
+    fn miss(&mut self, operation: OperationId, from: u64, to: u64) {
+        for instance in from..to.min(from.saturating_add(LISTED as u64)) {
+            let job = JobId { operation, instance };
+            self.find(Rule::Arrivals, job, None, || "it arrived, and was neither released nor skipped".into());
+        }
+        self.findings.count_more(Rule::Arrivals, to.saturating_sub(from).saturating_sub(LISTED as u64));
+    }
+
+    /// The run is over on the node: what had to have arrived there, and to have been released.
+    pub(super) fn judge_completeness(&mut self, node: usize) {
+        if !self.coverage.hears(node) {
+            return;
+        }
+        let planned = self.arrivals.planned[node];
+        let end = planned.map_or(self.now, |planned| planned.min(self.now));
+        let known_until = self.before_end(end);
+        for index in 0..self.trace.operations.len() {
+            let lane = &self.expected.lanes[self.expected.operations[index].lane];
+            if lane.node != node || self.trace.operations[index].task >= self.system.tasks.len() {
+                continue;
+            }
+            match self.trace.operations[index].predecessors.is_empty() {
+                true => self.judge_last_arrivals(index, known_until, end),
+                false => self.judge_successors(index, known_until),
+            }
+        }
+    }
+
+    /// How many instances of a first operation have arrived by an instant.
+    fn arrived_by(&self, index: usize, until: Instant) -> u64 {
+        let entry = &self.trace.tasks[self.trace.operations[index].task];
+        let since_ns = length(self.trace.start.saturating_add(entry.phase), until).as_nanos();
+        if since_ns < 0 { 0 } else { since_ns as u64 / entry.period.as_nanos().max(1) as u64 + 1 }
+    }
+
+    fn before_end(&self, end: Instant) -> Instant {
+        let slack = if self.is_simulated() { Duration::ZERO } else { END_SLACK };
+        Instant::from_nanos(end.as_nanos().saturating_sub(slack.as_nanos()))
+    }
+
+    fn judge_last_arrivals(&mut self, index: usize, known_until: Instant, end: Instant) {
+        let entry = &self.trace.tasks[self.trace.operations[index].task];
+        let first = self.trace.start.saturating_add(entry.phase);
+        let period_ns = entry.period.as_nanos().max(1);
+        let just_before = |at: Instant| Instant::from_nanos(at.as_nanos().saturating_sub(1));
+        let [sure, all] = [known_until, end].map(|until| self.arrived_by(index, just_before(until)));
+        let due = |instance: u64| {
+            let since_ns = i64::try_from(instance).unwrap_or(i64::MAX).saturating_mul(period_ns);
+            let jitter = demand::release_jitter_from(entry.jitter, entry.jitter_stream, instance);
+            first.saturating_add(Duration::from_nanos(since_ns)).saturating_add(jitter)
+        };
+        match self.arrivals.next[index] {
+            Next::Instance(next) => {
+                // Jitter may have put the last ones off.
+                let mut last = sure;
+                while last > next && due(last - 1) >= known_until {
+                    last -= 1;
+                }
+                self.miss(OperationId::from_index(index), next, last);
+                self.findings.leave_unknown(Rule::Arrivals, all.saturating_sub(sure.max(next)));
+            }
+            Next::After(from) => self.findings.leave_unknown(Rule::Arrivals, all.saturating_sub(from)),
+            Next::Any | Next::Nothing => {}
+        }
+    }
+
+    /// What had all that it needs was released. Where a guard or a message may hold it up, nobody knows for how long.
+    fn judge_successors(&mut self, index: usize, known_until: Instant) {
+        let operation = OperationId::from_index(index);
+        let entry = &self.trace.operations[index];
+        let task = entry.task;
+        let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
+        let is_here = entry.predecessors.iter().all(|before| node(*before) == node(index));
+        if self.is_posted(task) || !is_here || self.system.tasks[task].sync != Synchronisation::Greedy {
+            return;
+        }
+        let Some(own) = self.system.operations().get(index).map(|operation| operation.id) else { return };
+        let needed = self.system.subtask(own).join.needed(entry.predecessors.len());
+        let first_known = match self.known[task] {
+            Known::FromTheBeginning => 0,
+            Known::From(first) => first,
+            Known::AfterLoss | Known::Joining => return,
+        };
+        let mut missing = Vec::new();
+        let mut cases = 0;
+        for (number, instance) in self.instances[task].list.range(first_known..) {
+            let progress = |operation: usize| {
+                self.instances[task].place(operation).map(|place| instance.jobs[place])
+            };
+            let done = entry.predecessors.iter().filter(|before| {
+                matches!(progress(**before), Some(Progress::Completed(at)) if at < known_until)
+            });
+            if instance.doomed.is_some() || done.count() < needed {
+                continue;
+            }
+            cases += 1;
+            if progress(index) == Some(Progress::Coming) {
+                missing.push(JobId { operation, instance: *number });
+            }
+        }
+        (0..cases).for_each(|_| self.findings.count_case(Rule::Arrivals));
+        for job in missing {
+            self.find(Rule::Arrivals, job, None, || "all that it waits for was done, and it was not released".into());
+        }
+    }
+}

@@ -1,0 +1,504 @@
+//! Traces that were made wrong in one way each: `trace verify` finds each, or docs/verification.md says that it cannot.
+//!
+//! The page has a table with a row for each kind of change and a column for each kind of trace. The traces are made anew, every change is made
+//! in each of them where it can be, and what is found has to be what the table says, word for word.
+
+use crate::support::{example, folder, root, run, talea, within, write};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use talea_insight::decisions::Decisions;
+use talea_insight::verify::{Verifier, default_overhead, default_tolerance};
+use talea_model::System;
+use talea_policy::strategy::plan_lanes_of;
+use talea_record::event::{Lost, VpGrant};
+use talea_record::{Event, JobId, Metadata, Origin, Record, Sink, SkipReason, TraceFile, Trigger, ViolationSide};
+use talea_time::{Duration, Instant};
+
+/// A trace and the system that it is of.
+struct Trace {
+    system: System,
+    metadata: Metadata,
+    records: Vec<Record>,
+}
+
+/// What a judge said: how often each rule was certainly violated.
+type Verdict = BTreeMap<String, u64>;
+
+impl Trace {
+    fn open(system: &str, trace: &Path) -> Self {
+        let file = TraceFile::open(trace).expect("a trace");
+        let records = file.records().expect("records").map(Result::unwrap).collect();
+        let system = talea_model::read(Path::new(system)).expect("a system").system;
+        Trace { system, metadata: file.metadata().clone(), records }
+    }
+
+    /// Of a simulation.
+    fn simulated(system: &str, length: &str) -> Self {
+        let place = folder();
+        let out = within(&place, "out");
+        run(&["sim", system, "--for", length, "--fail-on", "never", "--out", &out]).exits(0);
+        Self::open(system, &Path::new(&out).join("trace.talea"))
+    }
+
+    /// The same as if threads had done it.
+    fn as_threads(&self) -> Self {
+        let metadata = Metadata { origin: Origin::Threads { realtime: true }, ..self.metadata.clone() };
+        Trace { system: self.system.clone(), metadata, records: self.records.clone() }
+    }
+
+    fn has_hierarchy(&self) -> bool {
+        self.metadata.hierarchy().is_some()
+    }
+
+    /// What is found in these records instead of its own.
+    fn judged(&self, records: &[Record]) -> Verdict {
+        let executed = self.system.with_threads_as_tasks();
+        let plans = plan_lanes_of(&executed).expect("no anomalies");
+        let tolerance = default_tolerance(self.metadata.origin);
+        let verifier = Verifier::new(&self.metadata, &executed, &plans, tolerance).expect("the same system");
+        let mut verifier = verifier.with_overhead(default_overhead(self.metadata.origin));
+        records.iter().for_each(|record| verifier.record(*record));
+        let report = verifier.finish();
+        let rules = report.rules.iter().map(|rule| (rule.rule.name().to_owned(), rule.violations));
+        let mut verdict: Verdict = rules.collect();
+        if self.has_hierarchy() {
+            let mut decisions = Decisions::new(&self.metadata, &self.system);
+            records.iter().for_each(|record| decisions.record(*record));
+            let report = decisions.finish();
+            verdict.extend(report.rules.iter().map(|rule| (rule.rule.name().to_owned(), rule.violations)));
+        }
+        verdict
+    }
+
+    /// Whether the change can be made, and is found then.
+    fn tried(&self, change: Change) -> Option<bool> {
+        let mut records = self.records.clone();
+        change(self, &mut records)?;
+        // Readers deliver records in the order of time.
+        records.sort_by_key(|record| record.time);
+        let (before, after) = (self.judged(&self.records), self.judged(&records));
+        Some(after.iter().any(|(rule, count)| *count > before[rule]))
+    }
+
+    fn is_first(&self, record: &Record) -> bool {
+        self.metadata.operations[record.job().operation.index()].predecessors.is_empty()
+    }
+}
+
+/// Makes the trace wrong; nothing if it has not what is to be changed.
+type Change = fn(&Trace, &mut Vec<Record>) -> Option<()>;
+
+/// The place in the middle of those of which this is so.
+fn middle(records: &[Record], is_one: impl Fn(&Record) -> bool) -> Option<usize> {
+    let places: Vec<usize> = (0..records.len()).filter(|place| is_one(&records[*place])).collect();
+    places.get(places.len() / 2).copied()
+}
+
+fn of(event: Event) -> impl Fn(&Record) -> bool {
+    move |record| record.event == event
+}
+
+fn drop_one(records: &mut Vec<Record>, event: Event) -> Option<()> {
+    let place = middle(records, of(event))?;
+    records.remove(place);
+    Some(())
+}
+
+fn double(records: &mut Vec<Record>, event: Event) -> Option<()> {
+    let place = middle(records, of(event))?;
+    records.insert(place, records[place]);
+    Some(())
+}
+
+fn shift(records: &mut [Record], event: Event, by_us: i64) -> Option<()> {
+    let place = middle(records, of(event))?;
+    records[place].time = records[place].time.saturating_add(Duration::from_micros(by_us));
+    Some(())
+}
+
+/// A job in the middle that has begun and completed without being preempted, and the places of both.
+fn whole_job(records: &[Record]) -> Option<(usize, usize)> {
+    let start = middle(records, |record| {
+        let has = |event: Event| records.iter().any(|other| other.event == event && other.causal == record.causal);
+        record.event == Event::START && has(Event::COMPLETE) && !has(Event::PREEMPT)
+    })?;
+    let is_end = |record: &Record| record.event == Event::COMPLETE && record.causal == records[start].causal;
+    Some((start, records.iter().position(is_end)?))
+}
+
+/// A release of a successor.
+fn successor(trace: &Trace, records: &[Record]) -> Option<usize> {
+    middle(records, |record| record.event == Event::RELEASE && !trace.is_first(record))
+}
+
+const CHANGES: &[(&str, Change)] = &[
+    ("release-dropped", |_, records| drop_one(records, Event::RELEASE)),
+    ("start-dropped", |_, records| drop_one(records, Event::START)),
+    ("preempt-dropped", |_, records| drop_one(records, Event::PREEMPT)),
+    ("resume-dropped", |_, records| drop_one(records, Event::RESUME)),
+    ("complete-dropped", |_, records| drop_one(records, Event::COMPLETE)),
+    ("instance-dropped", |trace, records| {
+        let place = middle(records, |record| record.event == Event::RELEASE && trace.is_first(record))?;
+        let job = records[place].job();
+        let task = trace.metadata.operations[job.operation.index()].task;
+        let is_of_it = |record: &Record| {
+            let entry = trace.metadata.operations.get(record.job().operation.index());
+            record.event.is_job() && record.job().instance == job.instance && entry.is_some_and(|entry| entry.task == task)
+        };
+        records.retain(|record| !is_of_it(record));
+        Some(())
+    }),
+    ("last-instances-dropped", |_, records| {
+        let end = records.iter().map(|record| record.time).max()?;
+        let start = records.first()?.time;
+        let from = start.saturating_add(Duration::from_nanos((end - start).as_nanos() / 2));
+        records.retain(|record| !record.event.is_job() || record.time < from);
+        Some(())
+    }),
+    ("release-doubled", |_, records| double(records, Event::RELEASE)),
+    ("start-doubled", |_, records| double(records, Event::START)),
+    ("complete-doubled", |_, records| double(records, Event::COMPLETE)),
+    ("release-early", |trace, records| {
+        let place = middle(records, |record| record.event == Event::RELEASE && trace.is_first(record))?;
+        records[place].time = records[place].time.saturating_add(Duration::from_micros(-300));
+        Some(())
+    }),
+    ("release-late", |trace, records| {
+        let place = middle(records, |record| record.event == Event::RELEASE && trace.is_first(record))?;
+        let job = records[place].causal;
+        let late = Duration::from_micros(5);
+        records.iter_mut().filter(|record| record.event.is_job() && record.causal == job).for_each(|record| {
+            record.time = record.time.saturating_add(late);
+        });
+        Some(())
+    }),
+    ("start-early", |_, records| shift(records, Event::START, -700)),
+    ("start-late", |_, records| {
+        let (start, end) = whole_job(records)?;
+        let half = Duration::from_nanos((records[end].time - records[start].time).as_nanos() / 2);
+        records[start].time = records[start].time.saturating_add(half);
+        Some(())
+    }),
+    ("complete-early", |_, records| {
+        let (start, end) = whole_job(records)?;
+        let half = Duration::from_nanos((records[end].time - records[start].time).as_nanos() / 2);
+        records[end].time = records[start].time.saturating_add(half);
+        Some(())
+    }),
+    ("executes-beyond-demand", |_, records| {
+        let (_, end) = whole_job(records)?;
+        records[end].time = records[end].time.saturating_add(Duration::from_micros(50));
+        Some(())
+    }),
+    ("start-and-end-exchanged", |_, records| {
+        let (start, end) = whole_job(records)?;
+        let time = records[start].time;
+        records[start].time = records[end].time;
+        records[end].time = time;
+        Some(())
+    }),
+    ("deadline-of-release-wrong", |_, records| {
+        let place = middle(records, of(Event::RELEASE))?;
+        records[place].words[1] = records[place].words[1].wrapping_add(1_000_000);
+        Some(())
+    }),
+    ("arrival-of-release-wrong", |_, records| {
+        let place = middle(records, of(Event::RELEASE))?;
+        records[place].words[0] = records[place].words[0].wrapping_sub(1_000_000);
+        Some(())
+    }),
+    ("deadline-of-end-wrong", |_, records| {
+        let place = middle(records, of(Event::COMPLETE))?;
+        records[place].words[1] = records[place].words[1].wrapping_add(1_000_000);
+        Some(())
+    }),
+    ("lane-wrong", |trace, records| {
+        let lanes = trace.metadata.lanes.len();
+        let place = middle(records, |record| record.event == Event::START).filter(|_| lanes > 1)?;
+        records[place].source = (records[place].source + 1) % lanes as u16;
+        Some(())
+    }),
+    ("processor-wrong", |_, records| {
+        let place = middle(records, of(Event::START))?;
+        records[place].cpu = 7;
+        Some(())
+    }),
+    ("jobs-exchanged", |_, records| {
+        // Two that wait at the same time change places.
+        let waits = |record: &Record, at: Instant, all: &[Record]| {
+            let began = all.iter().find(|other| other.event == Event::START && other.causal == record.causal);
+            record.event == Event::RELEASE && record.time <= at && began.is_some_and(|began| began.time > at)
+        };
+        let all = records.clone();
+        let place = middle(records, |record| {
+            record.event == Event::START
+                && all.iter().any(|other| waits(other, record.time, &all) && other.source == record.source)
+        })?;
+        let (first, at) = (records[place].causal, records[place].time);
+        let second = all.iter().find(|other| waits(other, at, &all) && other.source == all[place].source)?.causal;
+        for record in records.iter_mut().filter(|record| record.event.is_job() && record.event != Event::RELEASE) {
+            record.causal = match record.causal {
+                job if job == first => second,
+                job if job == second => first,
+                job => job,
+            };
+        }
+        Some(())
+    }),
+    ("instance-wrong", |_, records| {
+        let place = middle(records, of(Event::COMPLETE))?;
+        let job = records[place].job();
+        records[place].causal = JobId { instance: job.instance + 1_000, ..job }.pack();
+        Some(())
+    }),
+    ("operation-wrong", |_, records| {
+        let place = middle(records, of(Event::START))?;
+        let job = records[place].job();
+        records[place].causal =
+            JobId { operation: talea_model::OperationId::from_index(4_000), ..job }.pack();
+        Some(())
+    }),
+    ("aborted-without-reason", |_, records| {
+        let place = middle(records, of(Event::COMPLETE))?;
+        records[place].event = Event::ABORT;
+        Some(())
+    }),
+    ("skipped-without-reason", |trace, records| {
+        let place = middle(records, |record| record.event == Event::RELEASE && trace.is_first(record))?;
+        let job = records[place].causal;
+        (records[place].event, records[place].arg) = (Event::SKIP, SkipReason::Overrun as u16);
+        records.retain(|record| record.causal != job || !record.event.is_job() || record.event == Event::SKIP);
+        Some(())
+    }),
+    ("successor-dropped", |trace, records| {
+        let job = records[successor(trace, records)?].causal;
+        records.retain(|record| record.causal != job || !record.event.is_job());
+        Some(())
+    }),
+    ("successor-early", |trace, records| {
+        let place = successor(trace, records)?;
+        let time = records[place].time.saturating_add(Duration::from_micros(-200));
+        records[place].time = time;
+        records[place].words[0] = time.as_nanos() as u64;
+        Some(())
+    }),
+    ("guard-violated", |trace, records| {
+        // As if the guard had let it through when the one before had been, and not a period later.
+        let is_guarded = |record: &Record| {
+            let task = trace.metadata.operations[record.job().operation.index()].task;
+            trace.system.tasks.get(task).is_some_and(|task| task.sync == talea_model::Synchronisation::ReleaseGuard)
+        };
+        let place = middle(records, |record| {
+            record.event == Event::RELEASE && !trace.is_first(record) && is_guarded(record)
+        })?;
+        let early = records[place].time.saturating_add(Duration::from_millis(-2));
+        records[place].time = early;
+        records[place].words[0] = early.as_nanos() as u64;
+        Some(())
+    }),
+    ("depth-wrong", |_, records| {
+        let place = middle(records, of(Event::START))?;
+        records[place].arg ^= 1;
+        Some(())
+    }),
+    ("preemptor-wrong", |_, records| {
+        let place = middle(records, of(Event::PREEMPT))?;
+        records[place].words[0] ^= 1;
+        Some(())
+    }),
+    ("run-end-dropped", |_, records| drop_one(records, Event::RUN_END)),
+    ("request-dropped", |_, records| drop_one(records, Event::VP_REQUEST)),
+    ("grant-dropped", |_, records| drop_one(records, Event::VP_GRANT)),
+    ("revoke-dropped", |_, records| drop_one(records, Event::VP_REVOKE)),
+    ("give-back-dropped", |_, records| drop_one(records, Event::VP_RELEASE)),
+    ("grant-doubled", |_, records| double(records, Event::VP_GRANT)),
+    ("grant-to-another", |trace, records| {
+        let place = middle(records, of(Event::VP_GRANT))?;
+        records[place].source = (records[place].source + 1) % trace.metadata.edges.len() as u16;
+        Some(())
+    }),
+    ("grant-of-another-processor", |_, records| {
+        let place = middle(records, of(Event::VP_GRANT))?;
+        records[place].cpu = 7;
+        Some(())
+    }),
+    ("grant-while-it-waits", |_, records| {
+        // One that has just given its processor back, and has not asked again.
+        let place = middle(records, |record| record.event == Event::VP_RELEASE && record.cpu != Record::NO_CPU)?;
+        let before = records[place];
+        let grant = VpGrant { edge: before.source, trigger: Trigger::Thread.into(), by: Record::NO_EDGE };
+        records.insert(place + 1, grant.at(before.time, before.cpu));
+        Some(())
+    }),
+    ("broken-promise-invented", |trace, records| {
+        if trace.metadata.edges.is_empty() {
+            return None;
+        }
+        let place = middle(records, of(Event::VP_GRANT))?;
+        let time = records[place].time;
+        let from = time.saturating_add(Duration::from_millis(-20));
+        let (amount, side) = (Duration::from_millis(1), ViolationSide::Least.into());
+        let violation = talea_record::event::Violation { amount, edge: 1, from, to: time, side };
+        records.insert(place, violation.at(time, Record::NO_CPU));
+        Some(())
+    }),
+    ("trigger-wrong", |_, records| {
+        let place = middle(records, of(Event::VP_GRANT))?;
+        records[place].arg ^= 1;
+        Some(())
+    }),
+];
+
+/// A lane of several tasks, one above it that preempts it, a chain, and equal keys.
+const LANES: &str = r#"
+[system]
+name = "lanes"
+strategy = "criticality"
+seed = 7
+[[node]]
+name = "one"
+cpus = [0]
+[[task]]
+name = "high"
+period = "3ms"
+wcet = "500us"
+phase = "200us"
+criticality = "high"
+[[task]]
+name = "low"
+period = "9ms"
+wcet = "1ms"
+exec = { uniform = ["500us", "1ms"] }
+[[task]]
+name = "alike"
+period = "9ms"
+wcet = "1ms"
+[[task]]
+name = "chain"
+period = "9ms"
+[[task.subtask]]
+name = "a"
+wcet = "300us"
+[[task.subtask]]
+name = "b"
+wcet = "300us"
+"#;
+
+const GUARDED: &str = r#"
+[system]
+name = "guarded"
+strategy = "rms"
+sync = "release-guard"
+[[node]]
+name = "one"
+cpus = [0]
+[[node]]
+name = "two"
+cpus = [1]
+[[task]]
+name = "chain"
+period = "5ms"
+[[task.subtask]]
+name = "a"
+node = "one"
+wcet = "1ms"
+[[task.subtask]]
+name = "b"
+node = "two"
+wcet = "1ms"
+[[task]]
+name = "other"
+period = "4ms"
+wcet = "2ms"
+node = "two"
+"#;
+
+/// What the page says of a change in a trace.
+fn words(found: Option<bool>) -> &'static str {
+    match found {
+        Some(true) => "found",
+        Some(false) => "invisible",
+        None => "-",
+    }
+}
+
+/// A change is found in a kind of trace if it is found wherever it can be made there.
+fn everywhere(traces: &[&Trace], change: Change) -> Option<bool> {
+    traces.iter().filter_map(|trace| trace.tried(change)).reduce(|one, other| one && other)
+}
+
+#[test]
+fn what_is_found_and_what_is_not_is_what_the_page_says() {
+    let place = folder();
+    // Long enough that the middle is not at the very end.
+    let lanes = Trace::simulated(&write(&place, "lanes.toml", LANES), "300ms");
+    let guarded = Trace::simulated(&write(&place, "guarded.toml", GUARDED), "300ms");
+    let hierarchy = Trace::simulated(&example("figure-1.toml"), "400ms");
+    let threads = [lanes.as_threads(), guarded.as_threads()];
+    for trace in [&lanes, &guarded, &hierarchy, &threads[0], &threads[1]] {
+        let verdict = trace.judged(&trace.records);
+        assert!(verdict.values().all(|count| *count == 0), "{}: {verdict:?}", trace.metadata.system);
+    }
+    let mut table = String::from("| Change | simulated | threads | hierarchies |\n|---|---|---|---|\n");
+    let mut found_somewhere = 0;
+    for (name, change) in CHANGES {
+        let simulated = everywhere(&[&lanes, &guarded], *change);
+        let threads = everywhere(&[&threads[0], &threads[1]], *change);
+        let hierarchies = everywhere(&[&hierarchy], *change);
+        found_somewhere += usize::from([simulated, threads, hierarchies].contains(&Some(true)));
+        let cells = [simulated, threads, hierarchies].map(words).join(" | ");
+        writeln!(table, "| `{name}` | {cells} |").expect("text grows");
+    }
+    assert!(CHANGES.len() >= 20 && found_somewhere >= 20, "{found_somewhere} of {}", CHANGES.len());
+    let page = std::fs::read_to_string(root().join("docs/verification.md")).expect("the page");
+    assert!(page.contains(&table), "docs/verification.md has another table than what is found:\n{table}");
+}
+
+/// In a trace of real threads is found what the page says that is found in one, as far as the run has it.
+#[test]
+fn what_the_page_says_is_found_in_traces_of_real_threads_is() {
+    let place = folder();
+    let (file, out) = (write(&place, "lanes.toml", LANES), within(&place, "out"));
+    run(&["run", &file, "--rt", "warn", "--for", "300ms", "--fail-on", "never", "--out", &out]).exits(0);
+    let real = Trace::open(&file, &Path::new(&out).join("trace.talea"));
+    let deterministic = Trace::simulated(&file, "300ms").as_threads();
+    let mut tried = 0;
+    for (name, change) in CHANGES {
+        if deterministic.tried(*change) == Some(true) && !DEPENDS.contains(name) {
+            tried += usize::from(real.tried(*change).is_some());
+            assert_ne!(real.tried(*change), Some(false), "{name} in a trace of threads");
+        }
+    }
+    assert!(tried >= 10, "{tried}");
+}
+
+/// Changes that are found or not depending on what else happens at that moment.
+const DEPENDS: [&str; 5] = ["jobs-exchanged", "start-early", "release-early", "successor-early", "preempt-dropped"];
+
+/// Around a loss nothing is obeyed and nothing violated: it is unknown.
+#[test]
+fn what_was_lost_is_unknown() {
+    let place = folder();
+    let file = write(&place, "lanes.toml", LANES);
+    let whole = Trace::simulated(&file, "60ms");
+    let (from, to) = (Instant::from_nanos(20_000_000), Instant::from_nanos(30_000_000));
+    let is_lost = |record: &Record| record.event.is_job() && record.time >= from && record.time < to;
+    let mut kept: Vec<Record> = whole.records.iter().filter(|record| !is_lost(record)).copied().collect();
+    let lost = Lost { records: (whole.records.len() - kept.len()) as u64, since: None, ring: 0 };
+    let place_of = kept.partition_point(|record| record.time < to);
+    kept.insert(place_of, lost.at(to, Record::NO_CPU));
+    assert!(whole.judged(&kept).values().all(|count| *count == 0), "{:?}", whole.judged(&kept));
+    let trace = within(&place, "lost.talea");
+    let mut log = talea_record::LogWriter::create(Path::new(&trace), &whole.metadata).expect("writable");
+    kept.iter().for_each(|record| log.record(*record));
+    log.finish().expect("written");
+    let done: crate::support::Done = talea(&["trace", "verify", &file, &trace]).output().expect("it starts").into();
+    let done = done.exits(0);
+    assert!(done.words().contains("unknown, for records were lost"), "{}", done.stdout);
+    assert!(done.words().contains("cases of the rule arrivals nothing is known"), "{}", done.stdout);
+    let json = run(&["trace", "verify", &file, &trace, "--json"]).exits(0).json();
+    let rules = json["rules"].as_array().expect("a list");
+    let arrivals = rules.iter().find(|rule| rule["rule"] == "arrivals").expect("every rule");
+    assert!(arrivals["unknown"].as_u64() > Some(3), "{arrivals}");
+}
