@@ -96,6 +96,8 @@ pub struct DecisionsReport {
     pub rules: Vec<RuleReport>,
     /// The first violations, in the order in which they were found.
     pub violations: Vec<Violation>,
+    /// Records that were lost. Where there are any, whether guarantees were kept is unknown, and was not judged.
+    pub lost_records: u64,
 }
 
 impl DecisionsReport {
@@ -129,7 +131,7 @@ pub struct Decisions<'a> {
     touched_lanes: Vec<usize>,
     is_touched_lane: Vec<bool>,
     is_changed: bool,
-    has_loss: bool,
+    lost_records: u64,
     now: Instant,
     rules: Vec<RuleReport>,
     violations: Vec<Violation>,
@@ -172,7 +174,7 @@ impl<'a> Decisions<'a> {
             received: Received::new(metadata),
             executing: vec![Vec::new(); metadata.lanes.len()],
             is_changed: false,
-            has_loss: false,
+            lost_records: 0,
             now: metadata.start,
             rules: Rule::ALL.map(|rule| RuleReport { rule, cases: 0, violations: 0 }).into(),
             violations: Vec::new(),
@@ -188,7 +190,11 @@ impl<'a> Decisions<'a> {
         {
             self.differs(edge, (from_ns, to_ns), count, "what was received");
         }
-        DecisionsReport { rules: self.rules, violations: self.violations }
+        if self.lost_records > 0 {
+            // What was judged before the loss may have gone on in it.
+            self.rules[Rule::Guarantees as usize].cases = 0;
+        }
+        DecisionsReport { rules: self.rules, violations: self.violations, lost_records: self.lost_records }
     }
 
     fn case(&mut self, rule: Rule) {
@@ -275,7 +281,7 @@ impl<'a> Decisions<'a> {
 
     /// What was found broken here beside what is recorded.
     fn compare_guarantees(&mut self) {
-        if self.has_loss {
+        if self.lost_records > 0 {
             return;
         }
         for ((edge, from_ns, to_ns, _), count) in std::mem::take(&mut self.broken) {
@@ -415,8 +421,8 @@ impl<'a> Decisions<'a> {
         }
     }
 
-    fn forget(&mut self) {
-        self.has_loss = true;
+    fn forget(&mut self, records: u64) {
+        self.lost_records = self.lost_records.saturating_add(records.max(1));
         self.executing.iter_mut().for_each(Vec::clear);
         self.monitors.iter_mut().for_each(|monitor| *monitor = None);
     }
@@ -506,7 +512,7 @@ impl Sink for Decisions<'_> {
             }
             Typed::NodeLeft(node) => self.close(node.left as usize, record.time),
             Typed::Lost(lost) if !lost.is_of_kernel() => {
-                self.forget();
+                self.forget(lost.records);
                 self.hierarchies.apply(&record);
                 self.children.rebuild(&self.hierarchies);
             }

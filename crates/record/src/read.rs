@@ -11,6 +11,7 @@ use crate::merge::{Merge, RecordSource};
 use crate::passive::{self, Reading, ReadingError, words_of};
 use crate::ring::{RingReader, open_readers};
 use crate::{Event, Metadata, NameSpace, Origin, Record, Sink, written};
+use rustix::io::Errno;
 use screened::{LogReader, ScreenedRing, last_seal};
 use std::fs::File;
 use std::io;
@@ -53,8 +54,8 @@ pub enum TraceKind {
 fn not_opened(error: ReadError) -> TraceError {
     match error {
         ReadError::Io(error) => error.into(),
-        ReadError::Absent => io::Error::from(io::ErrorKind::NotFound).into(),
-        ReadError::Denied => io::Error::from(io::ErrorKind::PermissionDenied).into(),
+        ReadError::Absent => io::Error::from(Errno::NOENT).into(),
+        ReadError::Denied => io::Error::from(Errno::ACCESS).into(),
         other => TraceError::NoFile(other),
     }
 }

@@ -123,3 +123,38 @@ impl Stay {
         victim
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_model::OperationId;
+
+    fn job(operation: usize) -> JobId {
+        JobId { operation: OperationId::from_index(operation), instance: 7 }
+    }
+
+    /// A higher thread comes between two steps of a lower one: what has been counted tells the lower one whether it was recorded as displaced.
+    #[test]
+    fn what_was_recorded_of_a_job_is_counted() {
+        let (processor, mut low, mut high) = (Processor::default(), Stay::default(), Stay::default());
+        let (victim, urgent) = (job(1), job(0));
+        assert_eq!(low.take(&processor, victim, |_| true), None);
+        let began = processor.seen();
+        // While the job is under way it is displaced, and says so.
+        assert_eq!(high.take(&processor, urgent, |_| true), Some(victim));
+        assert_eq!(high.leave(&processor, |_| true), Some(victim));
+        let displaced = processor.seen();
+        assert!(displaced.was_displaced_since(began));
+        // When it has ended nobody is.
+        assert_eq!(high.take(&processor, urgent, |_| false), None);
+        assert_eq!(high.leave(&processor, |_| false), None);
+        assert!(!processor.seen().was_displaced_since(displaced));
+        // That others ran is seen all the same.
+        assert_ne!(processor.seen(), displaced);
+        // Nor is one's own job after another.
+        processor.vacate();
+        let before = processor.seen();
+        assert_eq!(low.take(&processor, job(2), |_| true), None);
+        assert_eq!(processor.seen(), before);
+    }
+}

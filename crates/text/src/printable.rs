@@ -17,9 +17,9 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |_| false)
 }
 
-/// The same of text that may have several lines.
+/// The same of text that may have several lines, and stops in them.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| c == '\n')
+    escaped(text, |c| matches!(c, '\n' | '\t'))
 }
 
 /// The same of lines that come with colours: sequences that set them (`ESC [ 1 ; 31 m`) stay, and nothing else that begins with ESC.
@@ -81,14 +81,14 @@ mod tests {
             assert!(matches!(printable(text), Cow::Borrowed(_)), "{text}");
             assert_eq!(printable(text), text);
         }
-        assert_eq!(printable_lines("a\nb"), "a\nb");
+        assert_eq!(printable_lines("a\n\tb"), "a\n\tb");
     }
 
     #[test]
     fn nothing_that_is_hidden_is_left() {
         let all: String = (0..0x11_0000).filter_map(char::from_u32).collect();
         assert!(!printable(&all).contains(is_hidden));
-        assert!(!printable_lines(&all).contains(|c| is_hidden(c) && c != '\n'));
+        assert!(!printable_lines(&all).contains(|c| is_hidden(c) && !matches!(c, '\n' | '\t')));
         assert_eq!(printable("a\u{1b}]0;title\u{7}\n\u{9b}2J"), "a\\u{1b}]0;title\\u{7}\\n\\u{9b}2J");
         assert_eq!(printable("abc\u{202e}txt.exe"), "abc\\u{202e}txt.exe");
     }
@@ -100,6 +100,6 @@ mod tests {
         assert_eq!(printable_styled("a\u{1b}[2Jb\u{1b}[31mc"), "a\\u{1b}[2Jb\u{1b}[31mc");
         assert_eq!(printable_styled("\u{1b}]0;t\u{7}\u{1b}"), "\\u{1b}]0;t\\u{7}\\u{1b}");
         assert_eq!(printable_styled("\u{1b}[31"), "\\u{1b}[31");
-        assert_eq!(printable_styled("a\n\tb"), "a\n\\tb");
+        assert_eq!(printable_styled("a\n\tb\u{1b}"), "a\n\tb\\u{1b}");
     }
 }

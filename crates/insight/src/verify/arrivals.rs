@@ -107,7 +107,9 @@ impl Judge<'_> {
                 self.findings.count_case(Rule::Arrivals);
                 self.miss(job.operation, expected, job.instance);
             }
-            Next::After(from) => self.findings.leave_unknown(Rule::Arrivals, job.instance.saturating_sub(from)),
+            Next::After(from) => {
+                self.findings.leave_unknown(Rule::Arrivals, job.instance.saturating_sub(from))
+            }
             Next::Any | Next::Nothing => {}
         }
     }
@@ -128,7 +130,9 @@ impl Judge<'_> {
     fn miss(&mut self, operation: OperationId, from: u64, to: u64) {
         for instance in from..to.min(from.saturating_add(LISTED as u64)) {
             let job = JobId { operation, instance };
-            self.find(Rule::Arrivals, job, None, || "it arrived, and was neither released nor skipped".into());
+            self.find(Rule::Arrivals, job, None, || {
+                "it arrived, and was neither released nor skipped".into()
+            });
         }
         self.findings.count_more(Rule::Arrivals, to.saturating_sub(from).saturating_sub(LISTED as u64));
     }
@@ -211,12 +215,11 @@ impl Judge<'_> {
         let mut missing = Vec::new();
         let mut cases = 0;
         for (number, instance) in self.instances[task].list.range(first_known..) {
-            let progress = |operation: usize| {
-                self.instances[task].place(operation).map(|place| instance.jobs[place])
-            };
-            let done = entry.predecessors.iter().filter(|before| {
-                matches!(progress(**before), Some(Progress::Completed(at)) if at < known_until)
-            });
+            let progress =
+                |operation: usize| self.instances[task].place(operation).map(|place| instance.jobs[place]);
+            let done = entry.predecessors.iter().filter(
+                |before| matches!(progress(**before), Some(Progress::Completed(at)) if at < known_until),
+            );
             if instance.doomed.is_some() || done.count() < needed {
                 continue;
             }
@@ -227,7 +230,9 @@ impl Judge<'_> {
         }
         (0..cases).for_each(|_| self.findings.count_case(Rule::Arrivals));
         for job in missing {
-            self.find(Rule::Arrivals, job, None, || "all that it waits for was done, and it was not released".into());
+            self.find(Rule::Arrivals, job, None, || {
+                "all that it waits for was done, and it was not released".into()
+            });
         }
     }
 }

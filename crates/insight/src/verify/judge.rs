@@ -281,6 +281,7 @@ impl<'a> Judge<'a> {
             if self.is_half_known(record) {
                 self.unjudged += 1;
             } else {
+                self.findings.count_case(Rule::Life);
                 self.serve(record, is_judged);
                 self.check_alone(record);
             }

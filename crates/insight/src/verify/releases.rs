@@ -78,7 +78,9 @@ impl Judge<'_> {
                 self.findings.count_case(Rule::Release);
                 let arrival = self.arrival(task, job.instance);
                 self.check_first(record, arrival);
-                if (told.nominal, told.deadline) != (arrival, saturating(arrival, self.trace.tasks[task].deadline)) {
+                if (told.nominal, told.deadline)
+                    != (arrival, saturating(arrival, self.trace.tasks[task].deadline))
+                {
                     self.find(Rule::Release, job, None, || {
                         "its arrival or deadline is not that of the description".into()
                     });

@@ -44,7 +44,8 @@ const LIMIT: usize = 1 << 16;
 impl Services {
     pub fn new(system: &System) -> Self {
         let costs = &system.overhead;
-        let has_costs = [costs.switch, costs.queue, costs.timer, costs.message].iter().any(|cost| *cost > Work::ZERO);
+        let has_costs =
+            [costs.switch, costs.queue, costs.timer, costs.message].iter().any(|cost| *cost > Work::ZERO);
         Services { jobs: BTreeMap::new(), has_costs, has_loss: false }
     }
 
@@ -61,7 +62,8 @@ impl Judge<'_> {
         let job = record.job();
         let now = self.now;
         let known = self.services.jobs.get(&record.causal).copied();
-        let fresh = Service { dates: None, begun: false, is_whole: false, running: None, received: Work::ZERO };
+        let fresh =
+            Service { dates: None, begun: false, is_whole: false, running: None, received: Work::ZERO };
         let service = known.unwrap_or(fresh);
         match record.typed() {
             Typed::Release(release) => {
@@ -79,11 +81,16 @@ impl Judge<'_> {
                     (Event::RESUME, false, _) => Some("it went on before it had begun"),
                     _ => None,
                 };
-                if let Some(text) = wrong.filter(|_| !is_judged && (known.is_some() || !self.services.has_loss)) {
+                if let Some(text) =
+                    wrong.filter(|_| !is_judged && (known.is_some() || !self.services.has_loss))
+                {
                     self.find(Rule::Life, job, None, || text.into());
                 }
                 let is_whole = service.is_whole || record.event == Event::START;
-                self.remember(job, Service { begun: true, is_whole, running: Some((now, record.cpu)), ..service });
+                self.remember(
+                    job,
+                    Service { begun: true, is_whole, running: Some((now, record.cpu)), ..service },
+                );
             }
             Typed::Preempt(_) => {
                 let Some(service) = known else { return self.strange(job, is_judged) };
@@ -148,7 +155,9 @@ impl Judge<'_> {
         let Some((_, had)) = service.running.filter(|_| !may_move) else { return };
         let cpu = record.cpu;
         if had != cpu && had != Record::NO_CPU && cpu != Record::NO_CPU {
-            self.find(Rule::Life, job, None, || format!("it left processor {cpu}, and had got processor {had}"));
+            self.find(Rule::Life, job, None, || {
+                format!("it left processor {cpu}, and had got processor {had}")
+            });
         }
     }
 
@@ -173,11 +182,16 @@ impl Judge<'_> {
         let received = received(service, self.now);
         self.findings.count_case(Rule::Demand);
         let (less, more) = (received < demand, received > demand);
-        let apart = Duration::from_nanos(received.as_nanos().saturating_sub(demand.as_nanos()).saturating_abs());
+        let apart =
+            Duration::from_nanos(received.as_nanos().saturating_sub(demand.as_nanos()).saturating_abs());
         if more && !self.services.has_costs {
-            self.find(Rule::Demand, job, None, || format!("it executed for {} more than it demands", apart.rounded()));
+            self.find(Rule::Demand, job, None, || {
+                format!("it executed for {} more than it demands", apart.rounded())
+            });
         } else if less && ending == Ending::Completed {
-            self.find(Rule::Demand, job, None, || format!("it completed {} before its demand was served", apart.rounded()));
+            self.find(Rule::Demand, job, None, || {
+                format!("it completed {} before its demand was served", apart.rounded())
+            });
         }
     }
 

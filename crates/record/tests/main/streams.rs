@@ -380,3 +380,40 @@ fn a_log_is_not_followed() {
     let error = TraceFile::attach(&path, "c", &Selection::all(), Start::Now).unwrap_err();
     assert!(matches!(error, AttachError::NotAStream));
 }
+
+/// Everybody may make folders in shared memory, so the place of a user may be taken by another one.
+#[test]
+fn a_place_that_somebody_else_has_taken_is_passed_over() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let [taken, free, later] = ["taken", "free", "later"].map(at);
+    fs::create_dir(&taken).unwrap();
+    // Only root can make what is somebody else's; without it the place is not taken.
+    if std::os::unix::fs::chown(&taken, Some(4711), None).is_err() {
+        return;
+    }
+    let places = [taken.clone(), free.clone(), later.clone()];
+    let directory = StreamDirectory::first_of(&places).unwrap();
+    assert_eq!(directory.path(), free);
+    let said = directory.passed_over().unwrap();
+    assert!(said.contains("belongs to user 4711") && said.contains("free is used instead"), "{said}");
+    // What was published while another place was free is found, too.
+    let elsewhere = StreamDirectory::at(&later).unwrap();
+    assert_eq!(elsewhere.passed_over(), None);
+    let _stream = elsewhere.publish("elsewhere", &metadata(), SHAPE).unwrap();
+    let directory = StreamDirectory::first_of(&places).unwrap();
+    assert_eq!(directory.find("elsewhere").unwrap().path.parent(), Some(later.as_path()));
+    // One's own that others may enter is to be put right, and not passed over.
+    let open = at("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(matches!(StreamDirectory::first_of(&[open, free]), Err(PlaceError::Open { .. })));
+    // Somebody else's link is no directory.
+    let link = at("link");
+    std::os::unix::fs::symlink(&later, &link).unwrap();
+    std::os::unix::fs::lchown(&link, Some(4711), None).unwrap();
+    let directory = StreamDirectory::first_of(&[link, later.clone()]).unwrap();
+    assert_eq!(directory.path(), later);
+    let all_taken = StreamDirectory::first_of(&[taken]);
+    assert!(matches!(all_taken, Err(PlaceError::Foreign { owner: 4711, .. })));
+}

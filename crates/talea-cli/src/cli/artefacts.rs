@@ -4,11 +4,11 @@
 //! an earlier run. But a run on real threads cannot be repeated: its trace is in its place from the beginning, and what of
 //! it could be written stays.
 
-use crate::cli::failure::path_shown;
 use super::draft::{Draft, Readers};
 use super::failure::Failure;
 use super::options::{ResultOptions, distinct, make_folder};
 use super::{output, report};
+use crate::cli::failure::path_shown;
 use crate::cli::output::tell;
 use serde_json::Value;
 use std::fmt::Display;

@@ -165,7 +165,7 @@ Examples:
   talea ctl multimedia replace PS --kind sfq --quantum 5ms
   talea ctl shares replace PS --kind reservation --child \"encoder=RESBH 20ms 40ms\" \\
     --child \"indexer=RESBH 75ms 200ms\" --child \"editor=RESBH 5ms 50ms\"
-  talea ctl shares replace PS --kind explicit-plan --set plan=@plan.csv --set cycle=40ms")]
+  talea ctl shares replace PS --kind explicit-plan --set plan=@examples/shares-plan.csv --set cycle=40ms")]
     Replace {
         /// The scheduler to replace
         scheduler: String,

@@ -4,8 +4,8 @@
 //! A draft is locked while its writer lives. One that is not locked was left behind by a writer that was
 //! killed, and is removed by the next writer into the same folder. Ctrl-C removes the drafts of this process.
 
-use crate::cli::failure::path_shown;
 use crate::cli::failure::Failure;
+use crate::cli::failure::path_shown;
 use crate::cli::interrupt;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use std::ffi::OsString;

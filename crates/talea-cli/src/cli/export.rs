@@ -1,8 +1,8 @@
 //! `talea export`.
 
-use crate::cli::failure::path_shown;
 use super::failure::{Failure, read_system};
 use super::translation::{Destination, show_losses};
+use crate::cli::failure::path_shown;
 use clap::Args;
 use std::path::PathBuf;
 use talea_interchange::Format;

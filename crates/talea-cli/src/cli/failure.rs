@@ -107,7 +107,10 @@ fn meant(path: &Path, problems: Problems) -> Failure {
     };
     let (file, name) = (path_shown(path), path.with_extension("toml"));
     let message = format!("{file} is a file of {format} and not a system file");
-    Failure::new(message, format!("make a system file of it first: talea import {file} --out {}", path_shown(&name)))
+    Failure::new(
+        message,
+        format!("make a system file of it first: talea import {file} --out {}", path_shown(&name)),
+    )
 }
 
 /// How many problems are drawn with their lines; the rest is listed in short form by the model's own limit.

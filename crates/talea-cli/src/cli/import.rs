@@ -1,8 +1,8 @@
 //! `talea import`.
 
-use crate::cli::failure::path_shown;
 use super::failure::Failure;
 use super::translation::{Destination, groups, show_losses};
+use crate::cli::failure::path_shown;
 use crate::cli::output::tell;
 use clap::Args;
 use std::path::PathBuf;
@@ -21,8 +21,8 @@ Times have a unit, or the first row names it: period_ms. Cells of exec: 4ms, uni
 of after: names, or [].
 
 Examples:
-  talea import mp3-long.json --out mp3.toml
-  talea import tasks.csv --strict > tasks.toml
+  talea import examples/ofp.json --out ofp-again.toml
+  talea import examples/tasks.csv --strict > tasks.toml
 
 Exit status: 0 fine; 1 something is lost and --strict was given; 2 usage or input error.")]
 pub struct Options {

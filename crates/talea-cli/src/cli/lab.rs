@@ -1,9 +1,9 @@
 //! `talea lab`.
 
-use crate::cli::failure::path_shown;
 use super::compare::Watch;
 use super::failure::{Failure, Verdict};
 use super::output;
+use crate::cli::failure::path_shown;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use talea_lab::compare::Clock;

@@ -7,6 +7,8 @@ mod contents;
 mod ctl;
 mod doctor;
 mod draft;
+#[cfg(test)]
+mod examples;
 mod export;
 mod failure;
 mod import;

@@ -51,7 +51,9 @@ impl SystemOptions {
 /// Programs and processes of the threads on a node that are not there, each with the place in the file that names it.
 pub fn absentees(file: &Path, system: &System, lines: &MemberLines, node: usize) -> Vec<String> {
     let absent = talea_runtime::absentees(system, node).into_iter();
-    let place = |thread: usize| lines.of_work(thread).map_or(String::new(), |line| format!("{}:{line}: ", path_shown(file)));
+    let place = |thread: usize| {
+        lines.of_work(thread).map_or(String::new(), |line| format!("{}:{line}: ", path_shown(file)))
+    };
     absent.map(|(thread, text)| format!("{}{}", place(thread), printable(&text))).collect()
 }
 

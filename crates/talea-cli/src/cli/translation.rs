@@ -1,10 +1,10 @@
 //! What `talea import` and `talea export` share: where the result goes, and how losses are shown.
 
-use crate::cli::failure::path_shown;
 use super::draft::{Draft, Readers};
 use super::failure::{Failure, Verdict};
 use super::options::distinct;
 use super::output;
+use crate::cli::failure::path_shown;
 use crate::cli::output::tell;
 use clap::Args;
 use std::collections::HashMap;

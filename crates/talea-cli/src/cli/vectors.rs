@@ -1,10 +1,11 @@
 //! `talea vectors`.
 
-use super::failure::{Failure, Verdict};
+use super::failure::{Failure, Verdict, path_shown};
 use super::output;
 use clap::Args;
 use std::path::PathBuf;
 use talea_lab::vectors::{self, CaseResult, Outcome, Tally};
+use talea_text::printable;
 
 /// Run test vectors and list what differs
 ///
@@ -49,11 +50,12 @@ pub fn main(options: &Options) -> super::Outcome {
 }
 
 fn failure(error: vectors::VectorError) -> Failure {
-    Failure::new(error, "give a vector file, or a folder that holds some")
+    // It names files, which may be called anything.
+    Failure::new(printable(&error.to_string()), "give a vector file, or a folder that holds some")
 }
 
 fn line(result: &CaseResult) -> String {
-    let name = result.file.file_name().unwrap_or_default().to_string_lossy();
+    let name = path_shown(result.file.file_name().unwrap_or_default());
     let CaseResult { id, outcome, .. } = result;
     match outcome {
         Outcome::Passed => format!("passed       {name} {id}"),

@@ -73,7 +73,7 @@ fn the_check_warns_of_programs_that_are_not_there() {
     let file = write(&place, "absent.toml", text);
     let done = run(&["check", &file]).exits(0);
     assert!(
-        done.stderr.contains("warning: thread \"gone\": there is no program /no/such/program"),
+        done.stderr.contains("absent.toml:8: thread \"gone\": there is no program /no/such/program"),
         "{}",
         done.stderr
     );

@@ -9,6 +9,7 @@ mod cluster;
 mod controlled;
 mod damaged;
 mod errors;
+mod examples;
 mod explained;
 mod exported;
 mod hierarchies;

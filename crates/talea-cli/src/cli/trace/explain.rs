@@ -2,9 +2,9 @@
 
 mod intervals;
 
-use crate::cli::failure::path_shown;
 use super::{named, open, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::draft::{self, Draft, Readers};
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::distinct;
 use crate::cli::output::tell;
@@ -38,7 +38,7 @@ Examples:
   talea trace explain out/trace.talea  # every missed deadline, the worst first
   talea trace explain ofp  # of a program that runs
   talea trace explain out/trace.talea --worst  # the slowest instance of every task
-  talea trace explain out/trace.talea --task nav --job 12 --svg nav12.svg")]
+  talea trace explain out/trace.talea --task navigation --job 12 --svg navigation12.svg")]
 pub struct Options {
     /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]

@@ -1,10 +1,10 @@
 //! `talea trace export`.
 
-use crate::cli::failure::path_shown;
 use super::show::Events;
 use super::{name_space, named, open, unreadable, warn_of_damage};
 use crate::cli::artefacts::SEE_SHARING;
 use crate::cli::draft::{self, Draft, FolderDraft, Readers};
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{apart, positive};
 use crate::cli::output::tell;

@@ -1,8 +1,8 @@
 //! `talea trace show --follow`.
 
-use crate::cli::failure::path_shown;
 use super::show::{Filter, Options};
 use super::{name_space, unreadable};
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::interrupt;
 use crate::cli::output::tell;

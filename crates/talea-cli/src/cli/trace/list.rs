@@ -1,8 +1,8 @@
 //! `talea trace list`.
 
-use crate::cli::failure::path_shown;
 use super::{named, passive, unreadable};
 use crate::cli::Outcome;
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::{self, Sheet, wrap};
 use clap::Args;

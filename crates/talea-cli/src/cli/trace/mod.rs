@@ -15,8 +15,8 @@ mod stats;
 mod switch;
 mod verify;
 
-use crate::cli::failure::path_shown;
 use super::failure::Failure;
+use crate::cli::failure::path_shown;
 use crate::cli::output::tell;
 use clap::{Args, Subcommand};
 use std::fmt::Display;

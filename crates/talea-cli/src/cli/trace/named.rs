@@ -2,8 +2,8 @@
 //!
 //! A file that is there goes before a stream of the same name; a name with a slash is always a file's.
 
-use crate::cli::failure::path_shown;
 use crate::cli::failure::Failure;
+use crate::cli::failure::path_shown;
 use crate::cli::output::tell;
 use std::path::{Path, PathBuf};
 use talea_record::stream::StreamDirectory;

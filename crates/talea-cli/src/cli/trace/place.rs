@@ -1,7 +1,7 @@
 //! Where a recording goes.
 
-use crate::cli::failure::path_shown;
 use crate::cli::failure::Failure;
+use crate::cli::failure::path_shown;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::fs::{File, OpenOptions};
 use std::io::Seek;

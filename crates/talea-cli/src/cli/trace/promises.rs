@@ -1,7 +1,7 @@
 //! What a trace says of the guarantees in hierarchies of schedulers.
 
-use crate::cli::failure::path_shown;
 use super::verify;
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::lanes_of;
 use crate::cli::output::{self, Sheet, length};
@@ -132,7 +132,9 @@ pub fn verify(
         }
         Form::Text => {
             let mut lines = output::Lines::new();
-            print(&mut lines, &promises, decisions.as_ref(), (&report, &told), limit)?;
+            let lost = lanes.as_ref().map_or(0, |lanes| lanes.lost_records);
+            let lost = lost.max(decisions.as_ref().map_or(0, |decisions| decisions.lost_records));
+            print(&mut lines, &promises, decisions.as_ref(), (&report, &told, lost), limit)?;
             if let Some(lanes) = &lanes {
                 lines.line("")?;
                 verify::tell(&mut lines, lanes, metadata, limit)?;
@@ -150,7 +152,10 @@ pub fn verify(
         decisions.as_ref().map_or(0, DecisionsReport::count) + lanes.as_ref().map_or(0, VerifyReport::count);
     match promises.broken() + wrong {
         0 if !replayed.damage.is_none() => Err(Failure::new(
-            format!("{}: what is left shows no broken guarantee, but the trace is damaged", path_shown(&path)),
+            format!(
+                "{}: what is left shows no broken guarantee, but the trace is damaged",
+                path_shown(&path)
+            ),
             "record it anew; of what is damaged nobody can say that it was kept",
         )),
         0 => Ok(Verdict::Fine),
@@ -230,7 +235,7 @@ fn print(
     lines: &mut output::Lines,
     promises: &PromisesReport,
     decisions: Option<&DecisionsReport>,
-    (report, told): (&Report, &RecordedEvents),
+    (report, told, lost): (&Report, &RecordedEvents, u64),
     limit: usize,
 ) -> Result<(), Failure> {
     for breach in promises.breaches.iter().take(limit) {
@@ -246,6 +251,9 @@ fn print(
     lines.line(&format!("\n{}", report::threads(report, told)))?;
     lines.line(&format!("\n{}", table(promises, told)))?;
     let verdict = match promises.broken() {
+        0 if lost > 0 => format!(
+            "unknown, for {lost} records were lost; no guarantee was found broken in what is left, and none is known to be kept"
+        ),
         0 => "no guarantee was found broken".to_string(),
         1 => "a guarantee was found broken once".to_string(),
         count => format!("guarantees were found broken {count} times"),

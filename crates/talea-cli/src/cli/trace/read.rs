@@ -1,7 +1,7 @@
 //! `talea trace read`.
 
-use crate::cli::failure::path_shown;
 use super::{named, passive, unreadable};
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::{self, Sheet};
 use clap::Args;

@@ -2,9 +2,9 @@
 
 mod workload;
 
-use crate::cli::failure::path_shown;
 use super::named;
 use super::place::Place;
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
 use crate::cli::output::tell;

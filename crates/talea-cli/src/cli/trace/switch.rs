@@ -1,7 +1,7 @@
 //! `talea trace enable` and `talea trace disable`.
 
-use crate::cli::failure::path_shown;
 use super::named;
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::{Outcome, output};
 use clap::Args;
@@ -51,7 +51,8 @@ fn switch(stream: &Listed, events: &Selection, switching: Switching) -> Result<(
 
 /// Says what of `events` others keep on.
 fn still_on(path: &Path, events: &Selection) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path_shown(&path)), HELP);
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path_shown(&path)), HELP);
     let listed = Listed::at(path);
     let content = listed.content.as_ref().map_err(|error| failed(error))?;
     let meant = events.names(&content.directory).map_err(|error| failed(&error))?;

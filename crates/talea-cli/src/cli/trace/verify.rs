@@ -1,7 +1,7 @@
 //! `talea trace verify`.
 
-use crate::cli::failure::path_shown;
 use super::{named, open, promises, unreadable, warn_of_damage};
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{SystemOptions, plans};
 use crate::cli::output::{self, Sheet};

@@ -1,7 +1,7 @@
 //! The command that `talea trace record` starts to record it.
 
-use crate::cli::failure::path_shown;
 use crate::cli::Outcome;
+use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::tell;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
