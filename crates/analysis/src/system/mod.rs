@@ -41,6 +41,7 @@ pub use taken::Taken;
 
 use crate::effort::{AnalysisError, Effort};
 use lane::{Goal, Interest};
+use std::collections::HashMap;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::strategy::Plan;
@@ -192,10 +193,35 @@ pub struct SystemBounds {
 }
 
 impl SystemBounds {
+    /// Gives the threads a bound that have none by what they are promised, and for which the processor is never idle: nobody waits longer
+    /// than all the work of the node can last.
+    fn bound_by_backlog(&mut self, system: &System) {
+        let lagging: Vec<usize> = (0..self.operations.len())
+            .filter(|operation| {
+                let place = &self.model.nodes[self.model.operations[*operation].node];
+                place.may_lag && self.operations[*operation].response.is_err()
+            })
+            .collect();
+        let mut backlogs: HashMap<usize, Option<u64>> = HashMap::new();
+        for operation in lagging {
+            let node = self.operations[operation].node;
+            let backlog = *backlogs.entry(node).or_insert_with(|| self.longest_backlog(system, node));
+            let Some(bound) = backlog.and_then(|backlog| i64::try_from(backlog).ok()) else { continue };
+            let bound = Duration::from_nanos(bound);
+            let (window, arrival) = (bound, Duration::ZERO);
+            let (method, exactness) = (Method::BusyPeriod, Exactness::Bound);
+            self.operations[operation].response = Ok(Response { bound, method, exactness, window, arrival });
+            self.tasks[system.operations()[operation].task].response = Ok(bound);
+        }
+    }
+
     /// What fills the window that gives an operation's bound, in no particular order; nothing if it has none. The parts
     /// add up to [`Response::window`].
     pub fn parts(&self, operation: OperationId) -> Vec<Part> {
-        parts::parts(&self.model, &self.solution, operation)
+        match (&self.operations[operation.index()].response, self.solution.worst(operation.index())) {
+            (Ok(response), None) => vec![Part { cause: Cause::Withheld, jobs: 0, time: response.window }],
+            _ => parts::parts(&self.model, &self.solution, operation),
+        }
     }
 
     /// What the lanes or the thread that an operation belongs to receive at least, or why that cannot be said.
@@ -276,12 +302,14 @@ pub fn analyse_on(
     effort: &mut Effort,
 ) -> Result<SystemBounds, AnalysisError> {
     let system = &system.with_threads_as_tasks();
-    let (places, edges) = place::places(system, plans, given);
+    let (places, edges) = place::places(system, plans, given, effort);
     let model = model::Model::new(system, &places, effort)?;
     let interest = vec![Interest::Worst; model.operations.len()];
     let solution = holistic::solve(&model, Goal(&interest), effort);
     let (operations, tasks) = solution.bounds(system, &model);
-    Ok(SystemBounds { operations, tasks, model, solution, edges })
+    let mut bounds = SystemBounds { operations, tasks, model, solution, edges };
+    bounds.bound_by_backlog(system);
+    Ok(bounds)
 }
 
 /// Whether every job of the tasks with `targets[task]` meets its deadline: what [`analyse`] and
@@ -310,7 +338,8 @@ pub fn hold(
     }
     let system = &system.with_threads_as_tasks();
     let targets: Vec<bool> = (0..system.tasks.len()).map(|task| targets.get(task) == Some(&true)).collect();
-    let model = model::Model::new(system, &place::places(system, plans, &[]).0, effort)?;
+    let (places, _) = place::places(system, plans, &[], effort);
+    let model = model::Model::new(system, &places, effort)?;
     let interest = model.interest(system, &targets);
     let solution = holistic::solve(&model, Goal(&interest), effort);
     let asked = system.operations().iter().filter(|operation| targets[operation.task]);

@@ -53,6 +53,8 @@ pub(super) struct Node {
     pub interrupts: Vec<Interrupt>,
     /// Budget and period of the server that serves it, see [`Place::server`].
     pub server: Option<(u64, u64)>,
+    /// Whether the processor is never idle while it wants it, see [`Place::may_lag`].
+    pub may_lag: bool,
 }
 
 #[derive(Debug)]
@@ -520,7 +522,14 @@ impl Node {
         for interruption in &place.interruptions {
             interrupts.extend(returns(interruption, switch, on_node, segments, system)?);
         }
-        Ok(Node { lanes, processors, supply: place.supply, interrupts, server: place.server })
+        Ok(Node {
+            lanes,
+            processors,
+            supply: place.supply,
+            interrupts,
+            server: place.server,
+            may_lag: place.may_lag,
+        })
     }
 }
 

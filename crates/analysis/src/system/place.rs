@@ -7,7 +7,9 @@
 use super::Obstacle;
 use super::interruption::{Interruption, interruptions};
 use super::supply::Supply;
+use crate::effort::Effort;
 use num_traits::ToPrimitive;
+use std::collections::{HashMap, HashSet};
 use talea_guarantee::derivation::{Derivation, NotDerived, derive_given};
 use talea_guarantee::guarantee::{Guarantee, Hardness};
 use talea_guarantee::hierarchy::Hierarchy;
@@ -29,11 +31,18 @@ pub(super) struct Place {
     pub interruptions: Vec<Interruption>,
     /// The budget and the period of a constant-bandwidth server that serves it alone, and has a whole processor for all its servers.
     pub server: Option<(u64, u64)>,
+    /// Whether it is a thread that ends its bursts and for which a whole processor is never idle, whatever else it is promised.
+    pub may_lag: bool,
 }
 
 /// The places of all nodes of `system`, whose threads are tasks, and what keeps them from taking more. `given` is what each processor of a
 /// node gives; a whole one where nothing is said.
-pub(super) fn places(system: &System, plans: &[Plan], given: &[Guarantee]) -> (Vec<Place>, Vec<Edge>) {
+pub(super) fn places(
+    system: &System,
+    plans: &[Plan],
+    given: &[Guarantee],
+    effort: &mut Effort,
+) -> (Vec<Place>, Vec<Edge>) {
     let (mut places, mut edges) = (Vec::new(), Vec::new());
     for (node, plan) in plans.iter().enumerate() {
         let given = given.get(node).unwrap_or(&Guarantee::All);
@@ -48,11 +57,12 @@ pub(super) fn places(system: &System, plans: &[Plan], given: &[Guarantee]) -> (V
                     supply: Supply::of(given).and_then(|supply| supply.of_each(processors)),
                     interruptions: Vec::new(),
                     server: None,
+                    may_lag: false,
                 });
             }
             Scheduling::Hierarchy => {
                 let promised = Promised::new(system, node, given);
-                for (name, place) in promised.places(plan) {
+                for (name, place) in promised.places(plan, effort) {
                     edges.extend(promised.edges_to(&name, Below::Place(places.len())));
                     places.push(place);
                 }
@@ -90,8 +100,33 @@ struct Promised<'a> {
     hierarchy: Hierarchy,
     derivation: Derivation,
     /// The edges of which nobody knows whether what is derived is kept.
-    doubted: Vec<usize>,
+    doubted: HashSet<usize>,
+    /// Threads for which the processor is never idle: some way down to each leads through schedulers alone that keep a whole processor as
+    /// long as a child wants it.
+    never_idle: HashSet<String>,
 }
+
+/// Whether somebody's work comes to an end.
+type Work = Result<(), Obstacle>;
+
+/// Schedulers that are never idle while a child wants to run.
+const CONSERVING: [SchedulerKind; 15] = [
+    SchedulerKind::FIXED_PRIORITY,
+    SchedulerKind::JOIN,
+    SchedulerKind::PROPORTIONAL_SHARE,
+    SchedulerKind::SFQ,
+    SchedulerKind::EEVDF,
+    SchedulerKind::LOTTERY,
+    SchedulerKind::STRIDE,
+    SchedulerKind::SFS,
+    SchedulerKind::SOFT_CBS,
+    SchedulerKind::ROUND_ROBIN,
+    SchedulerKind::TIME_SHARING,
+    SchedulerKind::LINUX,
+    SchedulerKind::WINDOWS_2000,
+    SchedulerKind::FIFO,
+    SchedulerKind::EDF,
+];
 
 impl<'a> Promised<'a> {
     fn new(system: &'a System, node: usize, machine: &Guarantee) -> Self {
@@ -104,7 +139,9 @@ impl<'a> Promised<'a> {
             Err(malformed) => panic!("a validated system has sound hierarchies: {malformed}"),
         };
         let doubted = provisos(&hierarchy, &derivation).into_iter().map(|proviso| proviso.edge).collect();
-        Promised { system, node, hierarchy, derivation, doubted }
+        let never_idle =
+            if *machine == Guarantee::All { never_idle(system, node, &hierarchy) } else { HashSet::new() };
+        Promised { system, node, hierarchy, derivation, doubted, never_idle }
     }
 
     /// The schedulers that are no places.
@@ -137,12 +174,12 @@ impl<'a> Promised<'a> {
         }
     }
 
-    fn places(&self, plan: &Plan) -> Vec<(String, Place)> {
+    fn places(&self, plan: &Plan, effort: &mut Effort) -> Vec<(String, Place)> {
         let (system, node) = (self.system, self.node);
         let mut places = Vec::new();
         if let Some(lanes) = system.lanes_of(node) {
             let name = &system.schedulers[lanes].name;
-            places.push((name.clone(), self.place(name, plan.lanes.clone(), Ok(()))));
+            places.push((name.clone(), self.place(name, plan.lanes.clone(), Ok(()), effort)));
         }
         for index in system.threads_on(node) {
             let thread = &system.threads[index];
@@ -164,31 +201,48 @@ impl<'a> Promised<'a> {
                 ThreadWork::CpuBound => Err(Obstacle::Endless),
                 ThreadWork::Command(_) | ThreadWork::Process(_) => Err(Obstacle::Unknown),
             };
-            places.push((thread.name.clone(), self.place(&thread.name, vec![lane], ends)));
+            places.push((thread.name.clone(), self.place(&thread.name, vec![lane], ends, effort)));
         }
         places
     }
 
-    fn place(&self, name: &str, lanes: Vec<Lane>, ends: Result<(), Obstacle>) -> Place {
-        let supply = ends.and_then(|()| self.supply(name));
+    fn place(&self, name: &str, lanes: Vec<Lane>, work: Work, effort: &mut Effort) -> Place {
+        let processors = 1;
+        let node = self.node;
+        let steps = self.hierarchy.edges.len() as u64;
+        let known =
+            work.and(effort.spend(steps).map_err(Obstacle::from)).and_then(|()| self.interruptions(name));
+        let interruptions = match known {
+            Ok(interruptions) => interruptions,
+            Err(obstacle) => {
+                let (supply, interruptions) = (Err(obstacle), Vec::new());
+                return Place {
+                    node,
+                    lanes,
+                    processors,
+                    supply,
+                    interruptions,
+                    server: None,
+                    may_lag: false,
+                };
+            }
+        };
+        let supply = self.supply(name);
         let reconsiders = lanes
             .iter()
             .any(|lane| lane.rules.dispatch == LaneDispatch::Preemptive && lane.members.len() > 1);
         let is_undisturbed =
             supply == Ok(Supply::Whole) && self.hierarchy.processors.get() == 1 && !reconsiders;
-        let (supply, interruptions) = match supply {
-            Ok(supply) if !is_undisturbed => {
-                match interruptions(self.system, self.node, &self.hierarchy, name) {
-                    Ok(interruptions) => (Ok(supply), interruptions),
-                    Err(obstacle) => (Err(obstacle), Vec::new()),
-                }
-            }
-            supply => (supply, Vec::new()),
-        };
+        let interruptions = if is_undisturbed { Vec::new() } else { interruptions };
         // What lower lanes use of a budget is missing to higher ones.
         let is_one = lanes.len() == 1 && lanes[0].members.len() == 1;
         let server = (is_one && supply.is_ok()).then(|| self.server(name)).flatten();
-        Place { node: self.node, lanes, processors: 1, supply, interruptions, server }
+        let may_lag = self.hierarchy.processors.get() == 1 && self.never_idle.contains(name);
+        Place { node, lanes, processors, supply, interruptions, server, may_lag }
+    }
+
+    fn interruptions(&self, name: &str) -> Result<Vec<Interruption>, Obstacle> {
+        interruptions(self.system, self.node, &self.hierarchy, name)
     }
 
     /// The server of somebody, if it is one of constant bandwidth on a whole processor.
@@ -222,4 +276,33 @@ fn ceiling(guarantee: &Guarantee) -> Option<(u64, u64)> {
     let amount = hard.amount().nanos().ceil().to_integer().to_u64()?;
     let period = hard.period().nanos().floor().to_integer().to_u64().filter(|period| *period > 0)?;
     Some((amount, period))
+}
+
+/// The threads for which the root's processor is never idle, from the root down.
+fn never_idle(system: &System, node: usize, hierarchy: &Hierarchy) -> HashSet<String> {
+    let mut below: HashMap<&str, Vec<&str>> = HashMap::new();
+    let mut has_parent: HashSet<&str> = HashSet::new();
+    for edge in &hierarchy.edges {
+        below.entry(&edge.parent).or_default().push(&edge.child);
+        has_parent.insert(&edge.child);
+    }
+    let conserving: HashSet<&str> = system
+        .schedulers
+        .iter()
+        .filter(|scheduler| scheduler.node == node && CONSERVING.contains(&scheduler.kind))
+        .map(|scheduler| scheduler.name.as_str())
+        .collect();
+    let mut waiting: Vec<&str> =
+        conserving.iter().copied().filter(|name| !has_parent.contains(name)).collect();
+    let mut reached: HashSet<&str> = HashSet::new();
+    while let Some(name) = waiting.pop() {
+        for child in below.get(name).into_iter().flatten() {
+            if reached.insert(child) && conserving.contains(child) {
+                waiting.push(child);
+            }
+        }
+    }
+    let threads = hierarchy.threads.iter().map(|thread| thread.name.as_str());
+    let lanes = system.lanes_of(node).map(|lanes| system.schedulers[lanes].name.as_str());
+    threads.filter(|name| reached.contains(name) && Some(*name) != lanes).map(String::from).collect()
 }

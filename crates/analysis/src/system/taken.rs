@@ -3,10 +3,14 @@
 //! In a window of length W a task is executed whose instance was released before its end and not done before its beginning. With a response
 //! bound R these are at most ceil((W + R) / T) instances. Below a maximum of x in y nobody takes more than x for each y that the
 //! window touches.
+//!
+//! A thread without a response bound of its own may have one all the same: if every scheduler on some way down to it keeps the processor as long
+//! as a child wants it, then the processor is never idle while the thread waits. So it waits for no longer than all the work of the node can last:
+//! L, the least window that holds what all on the node take in it.
 
 use super::model::InterruptKind;
 use super::place::{Below, Edge};
-use super::{SystemBounds, holistic, model};
+use super::{Obstacle, SystemBounds, holistic, model};
 use std::collections::BTreeSet;
 use talea_model::System;
 use talea_time::Duration;
@@ -24,13 +28,34 @@ impl SystemBounds {
     /// What is taken of the processors of `node` in any window of this length, costs included, as long as responses keep to their bounds.
     pub fn taken(&self, system: &System, node: usize, window: Duration) -> Taken {
         let system = &system.with_threads_as_tasks();
-        let taking = Taking { bounds: self, system, window: window.as_nanos().unsigned_abs() };
         let mut endless = BTreeSet::new();
-        let roots = self.edges.iter().filter(|edge| edge.node == node && edge.parent.is_none());
-        let below: Vec<Option<u128>> = roots.map(|edge| taking.edge(edge, &mut endless)).collect();
-        let all = below.into_iter().collect::<Option<Vec<u128>>>();
-        let most = all.and_then(|all| i64::try_from(all.iter().sum::<u128>() + taking.timers(node)?).ok());
-        Taken { most: most.map(Duration::from_nanos), endless: endless.into_iter().collect() }
+        let window = window.as_nanos().unsigned_abs();
+        let backlog = self.longest_backlog(system, node);
+        let taking = Taking { bounds: self, system, window, backlog };
+        let most = taking.all(node, &mut endless).and_then(|all| i64::try_from(all).ok());
+        // Where some never end, it is they.
+        let never_end = endless.iter().any(|(ends, _)| !ends);
+        let named = endless.into_iter().filter(|(ends, _)| !(never_end && *ends)).map(|(_, name)| name);
+        Taken { most: most.map(Duration::from_nanos), endless: named.collect() }
+    }
+
+    /// How long the work of a node can last while somebody waits for whom the processor is never idle.
+    pub(super) fn longest_backlog(&self, system: &System, node: usize) -> Option<u64> {
+        /// Longer ones are of no use, and a load just below a whole processor makes them as long as one likes.
+        const LONGEST: u64 = 100_000_000_000;
+        const ROUNDS: usize = 10_000;
+        let mut window = 1;
+        for _ in 0..ROUNDS {
+            // What comes later in the window is counted by its release.
+            let taking = Taking { bounds: self, system, window, backlog: Some(0) };
+            let needed = u64::try_from(taking.all(node, &mut BTreeSet::new())?).ok()?;
+            match needed {
+                needed if needed <= window => return Some(window),
+                needed if needed > LONGEST => return None,
+                needed => window = needed,
+            }
+        }
+        None
     }
 }
 
@@ -38,11 +63,21 @@ struct Taking<'a> {
     bounds: &'a SystemBounds,
     system: &'a System,
     window: u64,
+    /// How long those wait at most who have no other bound and for whom the processor is never idle; none if that is not known.
+    backlog: Option<u64>,
 }
 
 impl Taking<'_> {
+    /// What all on a node take.
+    fn all(&self, node: usize, endless: &mut BTreeSet<(bool, String)>) -> Option<u128> {
+        let roots = self.bounds.edges.iter().filter(|edge| edge.node == node && edge.parent.is_none());
+        let below: Vec<Option<u128>> = roots.map(|edge| self.edge(edge, endless)).collect();
+        let all = below.into_iter().collect::<Option<Vec<u128>>>()?;
+        Some(all.iter().sum::<u128>() + self.timers(node)?)
+    }
+
     /// What is taken by way of an edge.
-    fn edge(&self, edge: &Edge, endless: &mut BTreeSet<String>) -> Option<u128> {
+    fn edge(&self, edge: &Edge, endless: &mut BTreeSet<(bool, String)>) -> Option<u128> {
         let ceiling =
             edge.ceiling.map(|(amount, period)| (u128::from(self.window / period) + 2) * u128::from(amount));
         let mut below = BTreeSet::new();
@@ -65,7 +100,7 @@ impl Taking<'_> {
     }
 
     /// What the lanes or the thread of a place want.
-    fn place(&self, place: &model::Node, endless: &mut BTreeSet<String>) -> Option<u128> {
+    fn place(&self, place: &model::Node, endless: &mut BTreeSet<(bool, String)>) -> Option<u128> {
         let model = &self.bounds.model;
         let mut all = Some(0_u128);
         for segment in place.lanes.iter().flat_map(|lane| &lane.segments) {
@@ -73,12 +108,14 @@ impl Taking<'_> {
             let responses =
                 segment.operations.iter().map(|operation| self.bounds.solution.response(*operation));
             let longest = responses.collect::<Option<Vec<i128>>>().and_then(|all| all.into_iter().max());
+            let longest = longest.or(self.backlog.filter(|_| place.may_lag).map(i128::from));
             let taken = longest.map(|longest| {
                 let reach = u128::from(self.window) + longest.unsigned_abs();
                 reach.div_ceil(u128::from(segment.period)) * u128::from(segment.cost)
             });
             if taken.is_none() {
-                endless.insert(self.system.tasks[segment.task].name.clone());
+                let never_ends = matches!(place.supply, Err(Obstacle::Endless | Obstacle::Unknown));
+                endless.insert((!never_ends, self.system.tasks[segment.task].name.clone()));
             }
             all = all.zip(taken).map(|(all, taken)| all + taken);
         }

@@ -7,11 +7,13 @@ use proptest::prelude::*;
 use response_time_analysis::arrival::Sporadic;
 use response_time_analysis::demand::RBF;
 use response_time_analysis::fixed_point::SearchResult;
+use response_time_analysis::supply::{Periodic, SupplyBound};
 use response_time_analysis::time::{Duration as Time, Service};
 use response_time_analysis::wcet::Scalar;
 use response_time_analysis::{edf, fixed_priority};
 use talea_analysis::edf::response;
 use talea_analysis::fixed_priority::{nonpreemptive, preemptive};
+use talea_analysis::system::Supply;
 use talea_analysis::{Effort, Task};
 use talea_time::Duration;
 
@@ -131,5 +133,16 @@ proptest! {
             let ours = response::nonpreemptive(&tasks, &mut Effort::default()).unwrap();
             prop_assert_eq!(worst(ours.unwrap()[0].worst), Some(theirs));
         }
+    }
+
+    /// The supply of a periodic resource, and the time that an amount takes.
+    #[test]
+    fn periodic_resources_agree(amount in 1_u64..200, more in 0_u64..200, window in 0_u64..2_000, work in 1_u64..2_000) {
+        let period = amount + more;
+        let ours = Supply::Periodic { amount, period, delay: more };
+        let theirs = Periodic::new(Service::from(amount), Time::from(period));
+        prop_assert_eq!(ours.within(window), u64::from(theirs.provided_service(Time::from(window))));
+        let time = u64::try_from(ours.time_for(work.into())).unwrap();
+        prop_assert_eq!(time, u64::from(theirs.service_time(Service::from(work))));
     }
 }

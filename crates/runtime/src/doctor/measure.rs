@@ -3,7 +3,7 @@
 //! | Cost | Measured as |
 //! |---|---|
 //! | switch | half of the way there and back between two threads on one processor that wake each other |
-//! | queue | an insertion into a lane's queue, or a removal, half of both |
+//! | queue | an insertion into a lane's queue, or a removal, half of both; or half of what else a job takes beyond its own time, if that is more |
 //! | timer | what a thread that computes misses of the processor while another, of higher priority, wakes from a timer and sleeps again |
 //! | message | a message written to a pipe and read from it |
 //!
@@ -11,6 +11,7 @@
 //! of ours explains, is a stall; throttling cannot be in it, as the thread leaves half of each millisecond idle.
 
 use super::in_scratch_thread;
+use crate::{Executive, Operations, RtMode, RunOptions};
 use rustix::pipe::pipe;
 use rustix::thread::futex::{self, Flags};
 use std::sync::Arc;
@@ -66,12 +67,11 @@ pub fn measure(thoroughness: Thoroughness, mut go_on: impl FnMut(usize, usize) -
         let stage = Stage { cpu, real_time };
         let (timer, stall) = stage.timer(samples);
         longest_stall = longest_stall.max(stall);
-        let overhead = Overhead {
-            switch: stage.switch(samples),
-            queue: stage.queue(samples),
-            timer,
-            message: stage.message(samples),
-        };
+        let (switch, message) = (stage.switch(samples), stage.message(samples));
+        // What a whole job takes beyond its own time and what is counted of it already is its way into the queue and out of it.
+        let rest = stage.job(samples).map_or(Work::ZERO, |job| job - timer - switch);
+        let queue = stage.queue(samples).max(half(rest.at_full_speed()));
+        let overhead = Overhead { switch, queue, timer, message };
         costs.push(Costs { load: load.name().into(), overhead });
     }
     Some(Machine { costs, longest_stall, real_time, ..limits() })
@@ -226,6 +226,26 @@ impl Stage {
             (0..samples).map(&mut round).collect::<Vec<Duration>>()
         });
         half(high(taken.unwrap_or_default()))
+    }
+
+    /// From when a job of a run is due until it is done, without its own time.
+    fn job(self, samples: usize) -> Option<Work> {
+        const EVERY: Duration = Duration::from_millis(1);
+        const OWN: Work = Work::from_micros(100);
+        let text = format!(
+            "[system]\nname = \"measured\"\n[[node]]\nname = \"here\"\ncpus = [{}]\n[[task]]\nname = \"job\"\nperiod = \"{EVERY}\"\nwcet = \"{OWN}\"\n",
+            self.cpu
+        );
+        let system = talea_model::parse("measured", &text, std::path::Path::new(".")).ok()?.system;
+        let options = RunOptions {
+            duration: Some(EVERY * (samples as i64 / 2)),
+            rt: if self.real_time { RtMode::Warn } else { RtMode::Off },
+            ..RunOptions::default()
+        };
+        let prepared = Executive::prepare(&system, Operations::synthetic(), options).ok()?;
+        let report = prepared.run().ok()?.report;
+        let response = report.operations.first()?.response_ns?;
+        Some(Work::from_nanos(response.p99) - OWN)
     }
 
     /// What a computing thread misses while another's timer expires, and the longest that it missed otherwise.

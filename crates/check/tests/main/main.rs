@@ -1,0 +1,6 @@
+//! The check as a whole: any file, and machines that cost and withhold something.
+
+#![forbid(unsafe_code)]
+
+mod hostile;
+mod machine;
