@@ -179,7 +179,9 @@ fn promises_are_kept(system: &System, check: &Check, run: &Run, counts: &mut Cou
                 edge.violations > 0 || edge.receipts.is_some_and(|receipts| receipts.violations > 0);
             let misses = by_work.missing_ns > 0 || by_work.excess_ns > 0;
             if misses && edge.verdict() == talea_policy::arrangement::Verdict::Kept {
-                return Err(format!("by the work that was there it is broken, and is called kept: {edge:#?}"));
+                return Err(format!(
+                    "by the work that was there it is broken, and is called kept: {edge:#?}"
+                ));
             }
             // What a machine withholds, the monitors see by windows and the other judge at every instant.
             if is_free && misses && !is_broken {

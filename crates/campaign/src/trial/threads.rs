@@ -56,7 +56,7 @@ fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(),
     match (kill, ended.code()) {
         (Some(_), _) => Ok(()),
         // Misses are an answer, too.
-        (None, Some(0 | 1)) => verify(talea, &out.join("trace.talea"), counts),
+        (None, Some(0 | 1)) => verify(talea, (&file, &out.join("trace.talea")), counts),
         (None, Some(2)) => Ok(counts.refused += 1),
         (None, code) => Err(format!("it ended with {code:?}: {said}")),
     }
@@ -76,16 +76,19 @@ fn wait(run: &mut Child) -> Result<std::process::ExitStatus, String> {
     }
 }
 
-fn verify(talea: &Path, trace: &Path, counts: &mut Counts) -> Result<(), String> {
+fn verify(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Counts) -> Result<(), String> {
     if !trace.exists() {
         return Ok(());
     }
-    let output = Command::new(talea).args(["trace", "verify"]).arg(trace).output();
+    let output = Command::new(talea).args(["trace", "verify"]).args([file, trace]).output();
     let output = output.map_err(|error| error.to_string())?;
     counts.hold("verified runs", 1);
     match output.status.code() {
         Some(0) => Ok(()),
-        code => Err(format!("verify ends with {code:?}: {}", String::from_utf8_lossy(&output.stdout))),
+        code => {
+            let said = [output.stdout, output.stderr].concat();
+            Err(format!("verify ends with {code:?}: {}", String::from_utf8_lossy(&said)))
+        }
     }
 }
 
