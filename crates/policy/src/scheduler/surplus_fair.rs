@@ -11,8 +11,8 @@
 //!
 //! Whoever is further behind than two quanta goes before all who are not, the furthest first, which is ours, too. While others sleep, a child may
 //! be worth a whole processor that is worth a little less beside all of them, and by surplus alone it would lose a quantum with
-//! every wake-up: more than that little. What a child is behind grows by its part of all that is received, with weights readjusted
-//! for all children, while it wants a processor, and falls by what it receives itself, down to nothing. Whoever wakes up is
+//! every wake-up: more than that little. What a child is behind grows by its part of the time of all processors that are there, used or not, with
+//! weights readjusted for all children, while it wants a processor, and falls by what it receives itself, down to nothing. Whoever wakes up is
 //! not behind: it waits for the end of somebody's quantum.
 //!
 //! PS on every processor becomes PS for each child, RESU becomes PS. Own VPs are as many as processors or parents. Costs
@@ -31,7 +31,7 @@ use crate::hierarchy::{
 use std::cmp::Reverse;
 use talea_guarantee::scheduler::Intake;
 use talea_model::SchedulerKind;
-use talea_time::Work;
+use talea_time::{Instant, Work};
 
 /// Parts of a weight: readjusted weights are exact for up to eight processors.
 const PARTS: i128 = 840;
@@ -81,6 +81,9 @@ pub struct SurplusFair {
     assessed: Assessed,
     /// The sum of all rates.
     rates: i128,
+    /// How many processors have been there since everybody was charged last.
+    there: i128,
+    charged_at: Instant,
 }
 
 /// Whether it is known what everybody is owed.
@@ -135,6 +138,8 @@ impl SurplusFair {
             scratch: Vec::new(),
             assessed: Assessed::No,
             rates: 0,
+            there: 0,
+            charged_at: Instant::ZERO,
         }
     }
 
@@ -143,19 +148,22 @@ impl SurplusFair {
     }
 
     fn charge(&mut self, cx: &Context<'_>) {
-        let mut received = 0;
+        let elapsed = i128::from((cx.now() - self.charged_at).as_nanos());
+        let there = elapsed * self.there;
+        self.charged_at = cx.now();
+        // One that nobody has a use for is there, too: it was not asked for.
+        self.there = self.own.iter().filter(|own| cx.state(**own) != VpState::Ready).count() as i128;
+        if elapsed == 0 {
+            return;
+        }
         for stint in self.stints.iter_mut().flatten() {
             let used = self.clients.charge(cx, stint.place);
             stint.used += used;
-            received += i128::from(used.as_nanos());
             self.clients.account_mut(stint.place).behind -= self.rates * i128::from(used.as_nanos());
-        }
-        if received == 0 {
-            return;
         }
         for account in self.clients.accounts_mut() {
             if account.demand == Demand::Wanting {
-                account.behind += account.rate * received;
+                account.behind += account.rate * there;
             }
             account.behind = account.behind.max(0);
         }

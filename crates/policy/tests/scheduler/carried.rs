@@ -101,7 +101,7 @@ fn budgets() -> impl Strategy<Value = Vec<(i64, i64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(150))]
 
     /// In no interval of any length t does anybody receive more than 2 x + t x / y, however often its scheduler is another one.
     #[test]

@@ -91,11 +91,13 @@ impl Guaranteed {
 
     /// It has had `used` in its slot up to `now`.
     fn note_slot(&mut self, now: Instant, used: Work, period: Duration) {
-        let since = now - used.at_full_speed();
-        if self.recent.1 <= since {
-            self.recent = (Work::ZERO, since + period);
-        }
-        self.recent.0 += used;
+        let (since, end) = (now - used.at_full_speed(), self.recent.1);
+        self.recent = match end {
+            end if end <= since => (used, since + period),
+            // It was served across the end.
+            end if end < now => ((now - end).as_work(), end + period),
+            end => (self.recent.0 + used, end),
+        };
         if let Some((left, _)) = &mut self.carried {
             *left -= used;
         }
