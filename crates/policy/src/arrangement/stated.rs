@@ -30,10 +30,7 @@ use talea_time::Duration;
 /// The bound of the edge from `parent` to `child`.
 pub(super) fn bound(system: &System, derivation: &Derivation, edge: (&str, &str)) -> Option<LongRun> {
     let Ok(stated) = Stating { system, derivation }.of(edge) else { return None };
-    Some(LongRun {
-        behind: nanos(stated.behind),
-        chance: nanos(stated.chance),
-    })
+    Some(LongRun { behind: nanos(stated.behind), chance: nanos(stated.chance) })
 }
 
 fn nanos(nanos: f64) -> Duration {
@@ -150,10 +147,7 @@ impl Stating<'_> {
         let slice = scheduler.quantum.unwrap_or_default().as_nanos() as f64;
         let between = self.between_deadlines(child, speed).max(slice);
         let input = self.input(parent)?.0;
-        Ok(Stated {
-            behind: 2.0 * speed * between + input.behind,
-            chance: 0.0,
-        })
+        Ok(Stated { behind: 2.0 * speed * between + input.behind, chance: 0.0 })
     }
 
     /// Whether all that is wanted below counts: a thread, and shares, which are served in slices. Other schedulers want what is spared

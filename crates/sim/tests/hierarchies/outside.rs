@@ -108,9 +108,12 @@ impl Seen {
         let nanos = float;
         match guarantee {
             Guarantee::All => Some(self.deficit(1.0)),
-            Guarantee::Psbe { share, error } => Some(self.deficit(nanos(share.ratio())) - nanos(error.nanos())),
+            Guarantee::Psbe { share, error } => {
+                Some(self.deficit(nanos(share.ratio())) - nanos(error.nanos()))
+            }
             Guarantee::Reservation(reservation) => {
-                let (amount, period) = (nanos(reservation.amount().nanos()), nanos(reservation.period().nanos()));
+                let (amount, period) =
+                    (nanos(reservation.amount().nanos()), nanos(reservation.period().nanos()));
                 let share = amount / period;
                 let gap = match reservation.continuity() {
                     Continuity::Basic => 2.0 * (period - amount),
@@ -160,16 +163,17 @@ fn assert_agree(system: &System, drawn: &str) -> Result<u32, TestCaseError> {
         let is_promised =
             edge.basis == Basis::Derived && !doubted.contains(&(edge.parent.clone(), edge.child.clone()));
         prop_assert!(!is_promised || missed <= ROUNDING, "{missed} ns missed of {edge:#?}\n{drawn}");
-        prop_assert!(missed <= ROUNDING || edge.is_broken(), "{missed} ns missed unseen of {edge:#?}\n{drawn}");
+        prop_assert!(
+            missed <= ROUNDING || edge.is_broken(),
+            "{missed} ns missed unseen of {edge:#?}\n{drawn}"
+        );
     }
     Ok(judged)
 }
 
 fn agree(trees: impl Strategy<Value = Tree>, number: u32) {
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        failure_persistence: None,
-        ..cases(number)
-    });
+    let mut runner =
+        proptest::test_runner::TestRunner::new(ProptestConfig { failure_persistence: None, ..cases(number) });
     let outcome = runner.run(&trees, |tree| {
         let tree = admitted(&tree, &[0]);
         assert_agree(&tree.system_on(&[0]), &tree.drawn()).map(|_| ())
@@ -247,7 +251,8 @@ impl Beside {
                 burst: Execution::Constant(us(*burst)),
                 period: Duration::from_micros(period),
             };
-            system = system.thread(ThreadBuilder::new(format!("t{place}"), work).under("S", asked(*hundredths)));
+            system =
+                system.thread(ThreadBuilder::new(format!("t{place}"), work).under("S", asked(*hundredths)));
         }
         // The resource kernel admits less than a processor.
         let greedy = if self.kind.name == "resource-kernel" { 5 } else { 95 - all };
@@ -262,10 +267,8 @@ impl Beside {
 /// Whatever kind, and whether threads are ahead, behind or exactly at what they are promised, in bursts from 20 µs up.
 #[test]
 fn threads_that_are_behind_are_given_what_they_are_promised() {
-    let mut runner = proptest::test_runner::TestRunner::new(ProptestConfig {
-        failure_persistence: None,
-        ..cases(160)
-    });
+    let mut runner =
+        proptest::test_runner::TestRunner::new(ProptestConfig { failure_persistence: None, ..cases(160) });
     let outcome = runner.run(&beside(), |beside| {
         let system = beside.system();
         if Simulation::new(&system).is_err() {
@@ -309,7 +312,11 @@ fn one_demand_has_one_verdict_however_it_is_cut() {
         };
         let whole = verdict(ThreadWork::CpuBound);
         for burst_us in [50, 500, 2_000, 5_000, 50_000] {
-            assert_eq!(verdict(bursts(burst_us)), whole, "bursts of {burst_us} µs, switches of {switch_us} µs");
+            assert_eq!(
+                verdict(bursts(burst_us)),
+                whole,
+                "bursts of {burst_us} µs, switches of {switch_us} µs"
+            );
         }
         let is_dear = switch_us >= 900;
         assert_eq!(whole != talea_policy::arrangement::Verdict::Kept, is_dear, "{switch_us} µs of 5 ms");

@@ -2,8 +2,8 @@
 
 use super::{cell, cells, count, is_thread, middle, preemptions, used};
 use crate::cli::output::{Sheet, length, wrap};
-use talea_insight::accounting::{EndedEarly, Figure, HierarchyReport, Report};
 use talea_guarantee::due::Sums;
+use talea_insight::accounting::{EndedEarly, Figure, HierarchyReport, Report};
 use talea_policy::arrangement::{Basis, Breach, Kept, Side, Verdict};
 use talea_record::RecordedEvents;
 use talea_time::Duration;
@@ -132,7 +132,9 @@ fn by_sums(edge: &Kept, sums: Sums) -> String {
         _ => format!("up to {} more than is allowed", time(sums.excess_ns)),
     };
     let Kept { parent, child, .. } = edge;
-    format!("  sums of {parent} to {child}: there was work for {wanted}, at which it was for {received}: {how}")
+    format!(
+        "  sums of {parent} to {child}: there was work for {wanted}, at which it was for {received}: {how}"
+    )
 }
 
 /// `1.2ms short of 5ms in 33ms at 2.04s`.
