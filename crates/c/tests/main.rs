@@ -87,7 +87,7 @@ fn a_c_program_declares_and_writes_events() {
         .map(|event| {
             let wrote = |record: &&Record| record.causal == u64::from(event.source) + 1;
             let thread = records.iter().filter_map(|record| Some((record, thread_of(record)?)));
-            thread.filter(|(record, _)| wrote(&record)).last().unwrap().1
+            thread.rev().find(|(record, _)| wrote(record)).unwrap().1
         })
         .collect();
     assert_eq!(threads, [pid, pid, said[1]], "who wrote them");

@@ -2,9 +2,10 @@
 //!
 //! Whoever judges a trace has to know first what is not in it: what was not recorded did not fail to happen.
 
-use crate::event::{self, RunEnd, RunStart, Thread, Timer, Typed};
+use crate::event::{self, LossCause, RunEnd, RunStart, Thread, Timer, Typed};
 use crate::{Event, Metadata, NameSpace, Record, Sink};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use talea_time::{Duration, Instant};
 
 /// Counts records, in memory that does not grow with them.
@@ -16,6 +17,8 @@ pub struct Contents {
     span: Option<(Instant, Instant)>,
     /// Lost records of programs, and of the kernel.
     lost: Lost,
+    /// The same, by why.
+    causes: BTreeMap<LossCause, u64>,
     /// By node.
     heard: Vec<bool>,
     /// Whether a lane of the node has a THREAD record.
@@ -52,6 +55,8 @@ pub struct ContentsReport {
     pub duration_ns: i64,
     /// What was lost.
     pub lost: Lost,
+    /// The same, by why.
+    pub lost_by_cause: BTreeMap<LossCause, u64>,
     /// By event, in the order of their numbers.
     pub events: Vec<EventCount>,
 }
@@ -80,6 +85,7 @@ impl Contents {
             counts: vec![0; usize::from(u16::MAX) + 1],
             span: None,
             lost: Lost::default(),
+            causes: BTreeMap::new(),
             heard: vec![false; metadata.nodes.len()],
             identified: vec![false; metadata.nodes.len()],
             node_of_lane: metadata.lanes.iter().map(|lane| lane.node).collect(),
@@ -134,6 +140,7 @@ impl Contents {
             records: self.records(),
             duration_ns: self.duration().as_nanos(),
             lost: self.lost,
+            lost_by_cause: self.causes.clone(),
             events: self.events().map(named).collect(),
         }
     }
@@ -176,6 +183,9 @@ impl Sink for Contents {
         self.span = Some((first.min(record.time), last.max(record.time)));
         if let Some(lost) = event::Lost::read(&record) {
             self.lost.add(lost);
+            let cause = lost.cause.known().unwrap_or(LossCause::Overwritten);
+            let of_cause = self.causes.entry(cause).or_default();
+            *of_cause = of_cause.saturating_add(lost.records);
         }
         if let Some(heard) = self.node(&record).and_then(|node| self.heard.get_mut(node)) {
             *heard = true;

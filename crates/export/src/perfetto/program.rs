@@ -3,8 +3,8 @@
 use super::jobs::cpu_name;
 use super::packets::{Flow, Mark, Packets, Track, annotation, typed};
 use crate::decode::{Decoder, Shown, ShownKind};
-use talea_record::Record;
-use talea_record::event::Lost;
+use talea_record::event::{Coded, Lost};
+use talea_record::{LossCause, Record};
 
 /// Shows an event of the program as an instant with its typed fields on `track`; `flow` is the job it belongs to. An
 /// event whose only field is a number draws it as a curve, too.
@@ -74,7 +74,7 @@ pub(super) fn describe(cpu: u16, out: &mut Packets) -> Track {
 }
 
 /// Shows that records are missing.
-pub(super) fn lost(record: &Record, Lost { records, ring, .. }: Lost, out: &mut Packets) {
+pub(super) fn lost(record: &Record, Lost { records, ring, cause, .. }: Lost, out: &mut Packets) {
     if !out.is_described(Track::Losses) {
         out.track(Track::Losses, None, "Lost records".into());
     }
@@ -83,6 +83,10 @@ pub(super) fn lost(record: &Record, Lost { records, ring, .. }: Lost, out: &mut 
         Record::NO_RING => format!("{records} records of threads without a ring lost"),
         ring => format!("{records} records of ring {ring} lost"),
     };
-    let annotations = vec![annotation("records", i64::try_from(records).unwrap_or(i64::MAX))];
+    let cause = LossCause::CODES.label(cause.number().into()).unwrap_or("unknown");
+    let annotations = vec![
+        annotation("records", i64::try_from(records).unwrap_or(i64::MAX)),
+        typed("cause", Shown::Text(cause.into())),
+    ];
     out.instant(record.time, Track::Losses, Mark { name, category: "lost", annotations, flows: Vec::new() });
 }

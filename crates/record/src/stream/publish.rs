@@ -37,7 +37,7 @@ const CAPACITY: usize = 8192;
 /// The same of programs that a recorder has started, which may be kept from running while they write.
 const RECORDED_CAPACITY: usize = 32 * 1024;
 /// Small rings for threads that come when those are taken.
-const LATER: usize = 2000;
+const LATER: usize = 1000;
 
 /// Why streams cannot be found or published in a directory.
 #[derive(Debug, Error)]

@@ -2,7 +2,9 @@
 
 use super::output::{Sheet, length};
 use talea_insight::machine::MachineReport;
+use talea_record::LossCause;
 use talea_record::contents::ContentsReport;
+use talea_record::event::Coded;
 use talea_time::Duration;
 
 /// Threads and interrupts listed one by one.
@@ -20,11 +22,20 @@ pub fn text(contents: &ContentsReport) -> String {
     let lost = contents.lost;
     if lost.sum() > 0 {
         text.push_str(&format!(
-            "\nwarning: {} records of programs and {} of the kernel were lost; the numbers are of what is left",
-            lost.programs, lost.kernel
+            "\nwarning: {} records of programs and {} of the kernel were lost ({}); the numbers are of what is left",
+            lost.programs,
+            lost.kernel,
+            causes(contents)
         ));
     }
     text
+}
+
+/// Why records were lost, as `5 overwritten, 3 no-ring`.
+fn causes(contents: &ContentsReport) -> String {
+    let name = |cause: LossCause| LossCause::CODES.label(cause.code().into()).unwrap_or("unknown");
+    let counts = contents.lost_by_cause.iter().map(|(cause, count)| format!("{count} {}", name(*cause)));
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 /// Processors, threads and interrupts.

@@ -50,6 +50,29 @@ fn a_recorded_command_has_the_results_it_reports_itself() {
     assert!(events(&file).contains(&Event::TIMER), "dispatching is recorded as well");
 }
 
+/// What is taken out of rings waits until it has settled, so that next to no memory is full with the first records.
+#[test]
+fn what_a_recorder_has_no_memory_for_is_lost_with_its_cause_and_an_exit_status() {
+    let place = folder();
+    let file = within(&place, "recorded.talea");
+    let record =
+        ["trace", "record", "--kernel", "off", "--memory", "1", "--ring-records", "2", "--out", &file];
+    let command = ["--", env!("CARGO_BIN_EXE_talea"), "run", &example("hello.toml"), "--rt", "off"];
+    let options = ["--for", "300ms", "--json", "--fail-on", "never"];
+    let lossy = run(&[&record[..], &["--fail-on-loss"], &command, &options].concat()).exits(1);
+    assert!(lossy.stderr.contains("while the recorder had no memory for them"), "{}", lossy.stderr);
+    let lost = run(&["trace", "show", &file, "--event", "lost", "--json"]).exits(0).stdout;
+    assert!(lost.contains("\"cause\":\"recorder-full\""), "{lost}");
+    let shown = run(&["trace", "show", &file, "--event", "lost"]).exits(0).stdout;
+    assert!(shown.contains("for the recorder had no memory left"), "{shown}");
+    let by_cause = stats(&file)["contents"]["lost_by_cause"].clone();
+    assert!(by_cause["recorder-full"].as_u64() > Some(0), "{by_cause}");
+    let whole = ["trace", "record", "--kernel", "off", "--fail-on-loss", "--out", &file];
+    run(&[&whole[..], &command, &options].concat()).exits(0);
+    run(&["trace", "record", "--memory", "much", "--", "true"]).exits(2);
+    run(&["trace", "record", "--attach", "x", "--ring-records", "8"]).exits(2);
+}
+
 #[test]
 fn a_command_of_several_processes_is_one_recording() {
     let place = folder();
