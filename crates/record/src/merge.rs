@@ -22,6 +22,8 @@ pub trait RecordSource {
     fn peek(&mut self) -> Option<Record>;
     /// Takes the next record: the one that [`Self::peek`] shows, unless an earlier one has come since.
     fn take(&mut self) -> Option<Record>;
+    /// Copies all that is there into memory, so that none of it is overwritten while it waits for its turn.
+    fn draw(&mut self) {}
 }
 
 impl RecordSource for RingReader {
@@ -32,6 +34,9 @@ impl RecordSource for RingReader {
     #[inline]
     fn take(&mut self) -> Option<Record> {
         RingReader::take(self)
+    }
+    fn draw(&mut self) {
+        RingReader::draw(self);
     }
 }
 
@@ -89,8 +94,9 @@ impl<S: RecordSource> Merge<S> {
         self.sources
     }
 
-    /// Delivers every record before `horizon` in order of time and returns their number.
+    /// Delivers every record before `horizon` in order of time and returns their number. What is there behind it waits in memory.
     pub fn poll(&mut self, horizon: Instant, sink: &mut impl Sink) -> u64 {
+        self.sources.iter_mut().for_each(RecordSource::draw);
         self.refresh();
         let mut delivered = 0;
         while self.waiting.peek().is_some_and(|Reverse((time, _))| *time < horizon) {

@@ -240,23 +240,33 @@ impl RingReader {
         if self.drawn.is_some() {
             return self.refill_from_drawn();
         }
-        while self.cursor < self.end && self.is_used() {
-            let limit = (self.end - self.cursor).min(READ_AHEAD as u64) as usize;
-            let (mut cursor, mut raw) = (self.cursor, std::mem::take(&mut self.raw));
-            let slots = Slots::new(self.head(), &self.mapping.words()[self.place.slots.clone()]);
-            let batch = slots.read(&mut cursor, limit, &mut raw);
-            self.cursor = cursor;
-            self.note_loss(batch.lost, LossCause::Overwritten);
-            self.deliver(cursor - batch.read as u64, &raw);
-            raw.clear();
-            self.raw = raw;
+        while self.copy_batch() > 0 {
             if !self.ready.is_empty() {
                 return;
             }
-            if batch == Default::default() {
-                return;
-            }
         }
+    }
+
+    /// Copies all that is in the ring, so that it is not overwritten while it waits to be taken.
+    pub fn draw(&mut self) {
+        while self.drawn.is_none() && self.copy_batch() > 0 {}
+    }
+
+    /// Copies some records, and returns how many were copied or lost.
+    fn copy_batch(&mut self) -> u64 {
+        if self.cursor >= self.end || !self.is_used() {
+            return 0;
+        }
+        let limit = (self.end - self.cursor).min(READ_AHEAD as u64) as usize;
+        let (mut cursor, mut raw) = (self.cursor, std::mem::take(&mut self.raw));
+        let slots = Slots::new(self.head(), &self.mapping.words()[self.place.slots.clone()]);
+        let batch = slots.read(&mut cursor, limit, &mut raw);
+        self.cursor = cursor;
+        self.note_loss(batch.lost, LossCause::Overwritten);
+        self.deliver(cursor - batch.read as u64, &raw);
+        raw.clear();
+        self.raw = raw;
+        batch.lost + batch.read as u64
     }
 
     fn refill_from_drawn(&mut self) {

@@ -103,6 +103,22 @@ fn each_consumer_counts_its_own_losses() {
 }
 
 #[test]
+fn what_has_not_settled_waits_in_memory_and_not_in_the_ring() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rings");
+    let file = RingFile::create_shaped(&path, &metadata(), RingShape { capacity: 8, ..SHAPE }).unwrap();
+    let mut writer = file.claim("w").unwrap();
+    let mut consumer = TraceFile::attach(&path, "c", &selection("job"), Start::Now).unwrap();
+    let mut seen = Vec::new();
+    for part in 0..10 {
+        (part * 5..part * 5 + 5).for_each(|time| writer.record(event(Event::START.0, time)));
+        assert_eq!(consumer.poll(at(0), &mut seen), 0, "nothing has settled");
+    }
+    assert_eq!((consumer.poll(at(50), &mut seen), consumer.lost()), (50, 0));
+    assert!(seen.iter().map(|record| record.time.as_nanos()).eq(0..50));
+}
+
+#[test]
 fn a_family_registered_later_is_found_named_and_followed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rings");
