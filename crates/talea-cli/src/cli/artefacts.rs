@@ -60,7 +60,7 @@ impl Artefact {
 }
 
 fn unwritten(path: &Path, error: impl Display, left: String) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path_shown(&path)), left)
+    Failure::new(format!("cannot write {}: {error}", path_shown(path)), left)
 }
 
 /// The files that a run is to leave, begun before it, so that no run is for nothing.
@@ -136,7 +136,7 @@ pub fn warn_of_unseen(schedule: &Path, unseen: Duration) {
         tell!(
             "warning: for {} several jobs shared a processor and nobody saw which of them ran: ? in {}; {SEE_SHARING}",
             unseen.rounded(),
-            path_shown(&schedule)
+            path_shown(schedule)
         );
     }
 }
@@ -223,7 +223,7 @@ impl Sink for Files {
 pub fn tell_folder(options: &ResultOptions) -> Result<(), Failure> {
     match &options.out {
         Some(folder) if !options.json => {
-            output::print(&format!("\n{RESULT}, {SCHEDULE} and {TRACE} are in {}", path_shown(&folder)))
+            output::print(&format!("\n{RESULT}, {SCHEDULE} and {TRACE} are in {}", path_shown(folder)))
         }
         _ => Ok(()),
     }

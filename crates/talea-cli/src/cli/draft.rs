@@ -121,7 +121,7 @@ impl Draft {
     pub fn complete(self, place: &Path, text: &str) -> Result<(), Failure> {
         let left = self.left(place);
         let written = self.file().write_all(text.as_bytes()).and_then(|()| self.finish());
-        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", path_shown(&place)), left))
+        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", path_shown(place)), left))
     }
 
     /// It is whole and takes its place.
@@ -331,13 +331,13 @@ fn folder_of(path: &Path) -> &Path {
 
 fn left(place: &Path) -> String {
     match place.exists() {
-        true => format!("{} is as it was before", path_shown(&place)),
-        false => format!("there is no {}", path_shown(&place)),
+        true => format!("{} is as it was before", path_shown(place)),
+        false => format!("there is no {}", path_shown(place)),
     }
 }
 
 fn incomplete(place: &Path) -> String {
-    format!("{} is incomplete; do not use it", path_shown(&place))
+    format!("{} is incomplete; do not use it", path_shown(place))
 }
 
 #[cfg(test)]

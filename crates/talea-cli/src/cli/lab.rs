@@ -103,7 +103,7 @@ fn run(arguments: &RunArguments) -> super::Outcome {
     for claim in &findings.claims {
         lines.prose(&format!("{:<19} {}\n{:<19} {}", claim.verdict, claim.statement, "", claim.figures))?;
     }
-    let files: Vec<String> = findings.files.iter().map(|file| path_shown(&file)).collect();
+    let files: Vec<String> = findings.files.iter().map(path_shown).collect();
     lines.prose(&format!("\nwritten: {}", files.join(", ")))?;
     if let Extent::Cancelled { done, all } = findings.extent {
         lines.line(&format!("interrupted after {done} of {all} runs; the results are of these"))?;

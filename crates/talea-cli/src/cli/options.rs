@@ -109,7 +109,7 @@ pub fn who_decides(system: &System) -> String {
 pub fn distinct(output: &Path, input: &Path) -> Result<(), Failure> {
     if place_of(output) == place_of(input) {
         return Err(Failure::new(
-            format!("{} would be written over {}", path_shown(&output), path_shown(&input)),
+            format!("{} would be written over {}", path_shown(output), path_shown(input)),
             "give it another name",
         ));
     }
@@ -126,7 +126,7 @@ pub fn apart(output: &Path, other: &Path) -> Result<(), Failure> {
         _ => return Ok(()),
     };
     Err(Failure::new(
-        format!("{} would be within {}, which is written as a whole", path_shown(&inner), path_shown(&outer)),
+        format!("{} would be within {}, which is written as a whole", path_shown(inner), path_shown(outer)),
         "give it a place of its own",
     ))
 }

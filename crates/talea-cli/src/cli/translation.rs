@@ -32,10 +32,10 @@ impl Destination {
         let Some(out) = &self.out else { return Ok(()) };
         distinct(out, input)?;
         if out.is_dir() {
-            return Err(Failure::new(format!("{} is a folder", path_shown(&out)), "name a file in it"));
+            return Err(Failure::new(format!("{} is a folder", path_shown(out)), "name a file in it"));
         }
         if !self.force && out.is_file() {
-            let message = format!("{} exists already", path_shown(&out));
+            let message = format!("{} exists already", path_shown(out));
             return Err(Failure::new(message, "choose another name, or replace it with --force"));
         }
         Ok(())

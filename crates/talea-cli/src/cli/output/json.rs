@@ -43,7 +43,7 @@ impl Formatter for Visible {
         let mut rest = fragment;
         while let Some(place) = rest.find(is_hidden) {
             let hidden = rest[place..].chars().next().expect("it was found");
-            writer.write_all(rest[..place].as_bytes())?;
+            writer.write_all(&rest.as_bytes()[..place])?;
             for unit in hidden.encode_utf16(&mut [0; 2]) {
                 write!(writer, "\\u{unit:04x}")?;
             }

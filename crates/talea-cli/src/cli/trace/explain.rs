@@ -110,7 +110,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
 fn refuse_what_has_no_system(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
     if !metadata.has_system() {
         return Err(Failure::new(
-            format!("{} holds no system, only records of programs or of the kernel", path_shown(&path)),
+            format!("{} holds no system, only records of programs or of the kernel", path_shown(path)),
             "there are no jobs to explain; `talea trace stats` shows what there is",
         ));
     }

@@ -137,7 +137,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     warn_of_damage(&path, &damage);
     let source = Source { options, names, events, path, trace, span };
     wanted.iter().try_for_each(|(path, write)| write(&source, path))?;
-    let written: Vec<String> = wanted.iter().map(|(path, _)| path_shown(&path)).collect();
+    let written: Vec<String> = wanted.iter().map(|(path, _)| path_shown(path)).collect();
     let told = format!("written: {}", written.join(", "));
     if goes_to_output {
         tell!("{told}");
@@ -206,7 +206,7 @@ fn buffered(draft: &Draft) -> BufWriter<&File> {
 }
 
 fn unwritten(path: &Path, error: impl Display) -> Failure {
-    Failure::new(format!("cannot write {}: {error}", path_shown(&path)), "")
+    Failure::new(format!("cannot write {}: {error}", path_shown(path)), "")
 }
 
 fn perfetto(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
@@ -243,7 +243,7 @@ fn ctf(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
         tell!(
             "note: {} events that were recorded late have the time of the event before them in {}",
             summary.raised,
-            path_shown(&path)
+            path_shown(path)
         );
     }
     Ok(())
@@ -291,7 +291,7 @@ fn svg(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
         if picture.has_unseen() {
             tell!(
                 "warning: {} shows where several jobs shared a processor and nobody saw which of them ran; {SEE_SHARING}",
-                path_shown(&path)
+                path_shown(path)
             );
         }
         let picture = picture.svg().map_err(|error| unwritten(path, error))?;

@@ -26,7 +26,7 @@ pub fn main(path: &Path, options: &Options) -> crate::cli::Outcome {
     let stream = Listed::at(path);
     if stream.liveness == Liveness::Dead {
         return Err(Failure::new(
-            format!("{} cannot be followed, because nobody writes it any more", path_shown(&path)),
+            format!("{} cannot be followed, because nobody writes it any more", path_shown(path)),
             "leave out --follow to see what is there; `talea trace list` shows what runs",
         ));
     }
@@ -37,7 +37,7 @@ pub fn main(path: &Path, options: &Options) -> crate::cli::Outcome {
         return Err(Failure::new("no record can satisfy all of these filters", "leave one out"));
     }
     let stop = interrupt::flag()?;
-    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path_shown(&path)), "");
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path_shown(path)), "");
     let consumer = TraceFile::attach(path, "show --follow", &selection, Start::Now);
     let consumer = consumer.map_err(|error| failed(&error))?;
     let mut following = Following {
@@ -88,7 +88,7 @@ impl Following<'_> {
                 return Ok(());
             }
             if !goes_on {
-                tell!("note: {} has ended", path_shown(&self.path));
+                tell!("note: {} has ended", path_shown(self.path));
                 return Ok(());
             }
             std::thread::sleep(std::time::Duration::from_nanos(LOOK.as_nanos() as u64));
@@ -100,7 +100,7 @@ impl Following<'_> {
             return Ok(Audience::There);
         }
         let unreadable = |error: &dyn std::fmt::Display| {
-            Failure::new(format!("cannot follow {}: {error}", path_shown(&self.path)), "")
+            Failure::new(format!("cannot follow {}: {error}", path_shown(self.path)), "")
         };
         // A stream that is published before its run begins gets to know when that was.
         if records.iter().any(|record| record.event == Event::RUN_START)

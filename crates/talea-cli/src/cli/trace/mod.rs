@@ -99,7 +99,7 @@ pub fn main(options: &Options) -> super::Outcome {
 fn open(path: &Path) -> Result<TraceFile, Failure> {
     let trace = TraceFile::open(path).map_err(|error| unreadable(path, &error))?;
     if trace.kind() == TraceKind::Rings {
-        tell!("note: {} holds rings, the latest records of each thread", path_shown(&path));
+        tell!("note: {} holds rings, the latest records of each thread", path_shown(path));
     }
     Ok(trace)
 }
@@ -121,7 +121,7 @@ fn unreadable(path: &Path, error: &TraceError) -> Failure {
         TraceError::Io(error) => error,
         error => error,
     };
-    Failure::new(format!("cannot read the trace {}: {error}", path_shown(&path)), help)
+    Failure::new(format!("cannot read the trace {}: {error}", path_shown(path)), help)
 }
 
 /// What was before a recording is missing in everything that is computed from it.
@@ -140,6 +140,6 @@ fn name_space(trace: &TraceFile, path: &Path) -> Result<NameSpace, Failure> {
 fn warn_of_damage(path: &Path, damage: &Damage) {
     for sentence in damage.sentences() {
         let what = if damage.is_none() { "note" } else { "warning" };
-        tell!("{what}: {}: {sentence}", path_shown(&path));
+        tell!("{what}: {}: {sentence}", path_shown(path));
     }
 }

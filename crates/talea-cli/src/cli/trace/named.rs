@@ -54,7 +54,7 @@ pub fn directory() -> Result<StreamDirectory, Failure> {
 fn unfound(which: &Path, error: &FindError) -> Failure {
     match error {
         FindError::Unknown { .. } if which.is_dir() => Failure::new(
-            format!("{} is a folder, and {error}", path_shown(&which)),
+            format!("{} is a folder, and {error}", path_shown(which)),
             "name a file in the folder, such as trace.talea",
         ),
         FindError::Unknown { .. } => Failure::new(format!("{error}; nor is there such a file"), HELP),

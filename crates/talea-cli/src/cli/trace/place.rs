@@ -58,7 +58,7 @@ fn check_device(path: &Path) -> Result<(), Failure> {
         Failure::new(
             format!(
                 "{} takes things in order only, and a recording is written to at several places",
-                path_shown(&path)
+                path_shown(path)
             ),
             "record into a file; `talea trace export` and `talea trace show` write what is in it to anything",
         )
@@ -85,7 +85,7 @@ impl Claim {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Err(rustix::io::Errno::WOULDBLOCK) => {
                     return Err(Failure::new(
-                        format!("another recorder is writing {}", path_shown(&path)),
+                        format!("another recorder is writing {}", path_shown(path)),
                         "give each recorder a file of its own with --out",
                     ));
                 }

@@ -90,7 +90,7 @@ pub fn verify(
         return Err(Failure::new(
             format!(
                 "{} is of system \"{}\" with nodes {in_trace}, and the system file of \"{}\" with {expected}",
-                path_shown(&path),
+                path_shown(path),
                 metadata.system,
                 system.name
             ),
@@ -110,7 +110,7 @@ pub fn verify(
     let (promises, told) = (promises.finish(), RecordedEvents::of(metadata, &contents));
     if !told.has(Event::VIOLATION) {
         return Err(Failure::new(
-            format!("{}: broken guarantees were not recorded (hierarchy.violation)", path_shown(&path)),
+            format!("{}: broken guarantees were not recorded (hierarchy.violation)", path_shown(path)),
             "leave --events out, or add hierarchy to it",
         ));
     }
@@ -152,10 +152,7 @@ pub fn verify(
         decisions.as_ref().map_or(0, DecisionsReport::count) + lanes.as_ref().map_or(0, VerifyReport::count);
     match promises.broken() + wrong {
         0 if !replayed.damage.is_none() => Err(Failure::new(
-            format!(
-                "{}: what is left shows no broken guarantee, but the trace is damaged",
-                path_shown(&path)
-            ),
+            format!("{}: what is left shows no broken guarantee, but the trace is damaged", path_shown(path)),
             "record it anew; of what is damaged nobody can say that it was kept",
         )),
         0 => Ok(Verdict::Fine),
@@ -209,7 +206,7 @@ fn lanes(
     let plans = lanes_of(executed)?;
     let verifier = Verifier::new(metadata, executed, &plans, tolerance).map_err(|error| {
         Failure::new(
-            format!("{}: {error}", path_shown(&path)),
+            format!("{}: {error}", path_shown(path)),
             "give the system file that the run was made with",
         )
     })?;

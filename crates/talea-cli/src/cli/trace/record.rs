@@ -167,7 +167,7 @@ pub fn main(options: &Options) -> Outcome {
     refuse_among_streams(&options.out, &directory)?;
     let mut place = Place::check(&options.out)?;
     let name = options.command.first().map_or_else(
-        || options.attach.iter().map(|which| path_shown(&which)).collect::<Vec<_>>().join(","),
+        || options.attach.iter().map(path_shown).collect::<Vec<_>>().join(","),
         |command| PathBuf::from(command).file_name().unwrap_or(command).to_string_lossy().into_owned(),
     );
     let mut session = Session {
@@ -260,7 +260,7 @@ fn refuse_impossible(events: &Selection) -> Result<(), Failure> {
 }
 
 fn note_no_stream(options: &Options) {
-    let program = options.command.first().map_or_else(String::new, |program| path_shown(&program));
+    let program = options.command.first().map_or_else(String::new, path_shown);
     tell!("note: no stream was followed, for {program} published none; it tells nothing of its own");
     tell!(
         "  help: --kernel auto records when its threads ran; a Rust program publishes a stream with \
@@ -275,7 +275,7 @@ fn refuse_among_streams(out: &Path, directory: &StreamDirectory) -> Result<(), F
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (folder.canonicalize(), directory.path().canonicalize()) {
         (Ok(folder), Ok(streams)) if folder == streams => Err(Failure::new(
-            format!("{} would be among the streams of running programs", path_shown(&out)),
+            format!("{} would be among the streams of running programs", path_shown(out)),
             "choose another folder",
         )),
         _ => Ok(()),

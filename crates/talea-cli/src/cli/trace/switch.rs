@@ -34,7 +34,7 @@ fn switch(stream: &Listed, events: &Selection, switching: Switching) -> Result<(
     let Listed { pid, name, path, .. } = stream;
     // First whether it is a stream at all, for no other file may be written to.
     let mut operator = Operator::open(path).map_err(|error| {
-        Failure::new(format!("cannot switch events in {}: {error}", path_shown(&path)), HELP)
+        Failure::new(format!("cannot switch events in {}: {error}", path_shown(path)), HELP)
     })?;
     if stream.liveness == Liveness::Dead {
         return Err(Failure::new(format!("process {pid} of \"{name}\" has ended"), HELP));
@@ -51,8 +51,7 @@ fn switch(stream: &Listed, events: &Selection, switching: Switching) -> Result<(
 
 /// Says what of `events` others keep on.
 fn still_on(path: &Path, events: &Selection) -> Result<(), Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path_shown(&path)), HELP);
+    let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path_shown(path)), HELP);
     let listed = Listed::at(path);
     let content = listed.content.as_ref().map_err(|error| failed(error))?;
     let meant = events.names(&content.directory).map_err(|error| failed(&error))?;

@@ -52,7 +52,7 @@ impl Workload {
         command.envs(environment.iter().map(|(name, value)| (name, value)));
         let child = command.args(arguments).spawn().map_err(|error| {
             Failure::new(
-                format!("cannot start {}: {error}", path_shown(&program)),
+                format!("cannot start {}: {error}", path_shown(program)),
                 "give the program and its arguments after `--`",
             )
         })?;
