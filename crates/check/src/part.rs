@@ -19,10 +19,10 @@ pub enum PartKind {
     LaneAbove,
     /// Timers.
     Interrupts,
-    /// What others in the hierarchy, or the kernel, may have meanwhile.
-    Withheld,
     /// Room that the method leaves.
     Method,
+    /// What others in the hierarchy, or the kernel, may have meanwhile.
+    Withheld,
 }
 
 impl PartKind {
@@ -34,8 +34,8 @@ impl PartKind {
         PartKind::SameLane,
         PartKind::LaneAbove,
         PartKind::Interrupts,
-        PartKind::Withheld,
         PartKind::Method,
+        PartKind::Withheld,
     ];
 
     /// The kind in a word or two.

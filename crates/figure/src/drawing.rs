@@ -6,7 +6,7 @@ use std::error::Error;
 use talea_text::printable_lines;
 
 /// Colours that people with common colour-vision deficiencies can tell apart (Okabe and Ito).
-pub(crate) const COLOURS: [RGBColor; 8] = [
+pub(crate) const COLOURS: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(230, 159, 0),
     RGBColor(0, 158, 115),
@@ -14,6 +14,7 @@ pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(86, 180, 233),
     RGBColor(213, 94, 0),
     RGBColor(148, 148, 148),
+    RGBColor(240, 228, 66),
     RGBColor(100, 80, 60),
 ];
 pub(crate) const TEXT: (&str, i32) = ("sans-serif", 15);
@@ -243,7 +244,7 @@ pub struct Stack {
 }
 
 /// Pixels from one entry of a legend to the next.
-const LEGEND: i32 = 135;
+const LEGEND: i32 = 130;
 
 /// As much of a name as fits left of the rows.
 pub(crate) fn shortened(name: &str) -> String {

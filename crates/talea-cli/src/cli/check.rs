@@ -203,14 +203,14 @@ fn show(
             lines.prose(&hierarchy::explanation(check))?;
         }
     }
+    if !answer.check.report.threads.is_empty() {
+        lines.line(&threads(&answer.check.report))?;
+    }
     if !answer.check.hierarchies.is_empty() {
         lines.prose(&format!("\n{}", hierarchy::conclusion(&answer.check.hierarchies)))?;
         let absent = |check| hierarchy::absentees((&options.system.system, member_lines), system, check);
         let absent = answer.check.hierarchies.iter().flat_map(absent);
         absent.for_each(|warning| tell!("warning: {warning}"));
-    }
-    if !answer.check.report.threads.is_empty() {
-        lines.line(&threads(&answer.check.report))?;
     }
     if !system.tasks.is_empty() {
         show_tasks(options, system, plans, answer, &mut lines)?;
