@@ -2,6 +2,7 @@
 
 mod conversions;
 mod derivations;
+mod due;
 mod hierarchies;
 mod monotone;
 mod notation;

@@ -171,19 +171,24 @@ fn assert_agree(system: &System, drawn: &str) -> Result<u32, TestCaseError> {
     Ok(judged)
 }
 
-fn agree(trees: impl Strategy<Value = Tree>, number: u32) {
+fn agree(trees: impl Strategy<Value = Tree>, cpus: &[u16], number: u32) {
     let mut runner =
         proptest::test_runner::TestRunner::new(ProptestConfig { failure_persistence: None, ..cases(number) });
     let outcome = runner.run(&trees, |tree| {
-        let tree = admitted(&tree, &[0]);
-        assert_agree(&tree.system_on(&[0]), &tree.drawn()).map(|_| ())
+        let tree = admitted(&tree, cpus);
+        assert_agree(&tree.system_on(cpus), &tree.drawn()).map(|_| ())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
 fn the_run_and_a_judge_of_its_records_agree() {
-    agree(forest::trees(), 48);
+    agree(forest::trees(), &[0], 48);
+}
+
+#[test]
+fn they_agree_on_several_processors_too() {
+    agree(forest::surplus(), &[0, 1], 24);
 }
 
 /// Threads beside one that always wants the processor, each in bursts that are shorter than what it is promised, longer, or exactly that.
@@ -193,7 +198,6 @@ struct Beside {
     quantum_us: i64,
     /// Share or budget in hundredths, length of a burst in microseconds, and demand in hundredths of what is promised.
     threads: Vec<(u32, i64, i64)>,
-    switch_us: i64,
 }
 
 fn beside() -> impl Strategy<Value = Beside> {
@@ -214,7 +218,7 @@ fn beside() -> impl Strategy<Value = Beside> {
     let demand = prop_oneof![Just(100_i64), 50..100_i64, 101..300_i64];
     let thread = (5..20_u32, 20..4_000_i64, demand);
     (kind, 200..6_000_i64, prop::collection::vec(thread, 1..4))
-        .prop_map(|(kind, quantum_us, threads)| Beside { kind, quantum_us, threads, switch_us: 0 })
+        .prop_map(|(kind, quantum_us, threads)| Beside { kind, quantum_us, threads })
 }
 
 impl Beside {
@@ -240,9 +244,7 @@ impl Beside {
             scheduler = scheduler.quantum(Duration::from_micros(self.quantum_us));
         }
         let us = |us: i64| Work::from_nanos(us * 1_000);
-        let mut system = System::builder("beside")
-            .overhead(Overhead { switch: us(self.switch_us), ..Overhead::default() })
-            .scheduler(scheduler);
+        let mut system = System::builder("beside").scheduler(scheduler);
         let all: u32 = self.threads.iter().map(|(hundredths, ..)| hundredths).sum();
         for (place, (hundredths, burst, demand)) in self.threads.iter().enumerate() {
             // Of the whole, in hundredths: with weights, exactly what they ask for; the greedy one has the rest.
