@@ -28,12 +28,14 @@
 //! families in two streams. In the log each family has one number, and the recording translates.
 
 mod drawing;
+mod error;
 mod output;
 mod source;
 
 use crate::any_source::AnySource;
 use crate::kernel::{KernelControl, KernelSource, KernelTotals};
 use drawing::Drawing;
+pub use error::RecordingError;
 use output::Output;
 use source::{Families, FamilyNumbers, SharedWriters, TranslatedSource};
 use std::cell::RefCell;
@@ -41,18 +43,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use talea_record::event::{Lost, Thread, builtin};
-use talea_record::log::LogError;
 use talea_record::merge::Merge;
 use talea_record::namespace::NameSpaceError;
 use talea_record::ring::DrawingMemory;
 use talea_record::stream::{
-    AttachError, ConsumerSlot, Directory, DirectoryError, Later, Liveness, Selection, SelectionError, Start,
-    UnknownName,
+    ConsumerSlot, Directory, Later, Liveness, Selection, SelectionError, Start, UnknownName,
 };
 use talea_record::stream::{builtin_switch, clock};
-use talea_record::{CreateError, Event, LossCause, Record, Sink, ThreadRole, TraceError, TraceFile};
+use talea_record::{Event, LossCause, Record, Sink, ThreadRole, TraceFile};
 use talea_time::{Duration, Instant};
-use thiserror::Error;
 
 /// Records that wait in memory while the tables of the run are not known.
 pub const PENDING_MAX: usize = 1 << 20;
@@ -65,77 +64,6 @@ pub const SETTLING: Duration = Duration::from_millis(50);
 
 /// Recorded of every stream, asked for or not: the times of everything else are counted from one and up to the other.
 pub const MARKS: [Event; 2] = [Event::RUN_START, Event::RUN_END];
-
-/// Why something could not be recorded. What has been recorded before is in the log.
-#[derive(Debug, Error)]
-pub enum RecordingError {
-    /// A stream cannot be followed.
-    #[error("cannot follow {path}: {source}")]
-    Attach {
-        /// The stream.
-        path: PathBuf,
-        /// Why.
-        source: AttachError,
-    },
-    /// A stream of another system than the one whose tables the log has.
-    #[error(
-        "{path} is of system \"{found}\", and this recording of \"{recorded}\"; record it into a file of its own"
-    )]
-    OtherSystem {
-        /// The stream.
-        path: PathBuf,
-        /// Its system.
-        found: String,
-        /// The recording's.
-        recorded: String,
-    },
-    /// The tables came when the log had begun without.
-    #[error(
-        "{path} began when the recording had been under way for long without its tables; attach to it instead"
-    )]
-    TooLate {
-        /// The stream.
-        path: PathBuf,
-    },
-    /// The directory of a stream is damaged.
-    #[error("the directory of {path} is damaged: {source}")]
-    Directory {
-        /// The stream.
-        path: PathBuf,
-        /// How.
-        source: DirectoryError,
-    },
-    /// Somebody made the file of a stream shorter.
-    #[error("{path} was made shorter while it was followed, by another program")]
-    Shortened {
-        /// The stream.
-        path: PathBuf,
-    },
-    /// The log has no room for another family.
-    #[error("family \"{family}\" of {path} has no place in the recording: {source}")]
-    Family {
-        /// The stream.
-        path: PathBuf,
-        /// The family.
-        family: String,
-        /// Why.
-        source: NameSpaceError,
-    },
-    /// The log cannot be created.
-    #[error(transparent)]
-    Create(#[from] CreateError),
-    /// The log could not be written.
-    #[error(transparent)]
-    Write(#[from] LogError),
-}
-
-impl RecordingError {
-    /// Whether the stream is still being created, so that it can be followed later.
-    pub fn is_premature(&self) -> bool {
-        let RecordingError::Attach { source: AttachError::Trace(error), .. } = self else { return false };
-        matches!(error, TraceError::Empty | TraceError::Unfinished)
-    }
-}
 
 /// What a recording holds at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

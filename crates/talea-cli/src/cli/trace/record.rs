@@ -1,5 +1,7 @@
 //! `talea trace record`.
 
+mod buffers;
+mod summary;
 mod workload;
 
 use super::named;
@@ -9,23 +11,23 @@ use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
 use crate::cli::output::tell;
 use crate::cli::{Outcome, interrupt};
+use buffers::{KERNEL_BUFFER, at_least_two, size};
 use clap::{ArgGroup, Args};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use summary::summarise;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::sched::{Policy, set_self};
+use talea_record::TraceFile;
 use talea_record::stream::{
     Directory, Liveness, RECORDER, RING_RECORDS, RINGS, Selection, SelectionError, Start, StreamDirectory,
     UnknownName, announcement, attend, descends_from, waits_for_this_process,
 };
-use talea_record::{LossCause, TraceFile};
-use talea_recording::kernel::{
-    KernelEvent, KernelOptions, KernelPart, KernelScope, KernelStream, KernelTotals, preflight,
-};
-use talea_recording::recording::{Recorded, Recording, RecordingError, RecordingOptions};
+use talea_recording::kernel::{KernelEvent, KernelOptions, KernelPart, KernelScope, KernelStream, preflight};
+use talea_recording::recording::{Recording, RecordingError, RecordingOptions};
 use talea_time::{Clock, Duration, Instant};
 use workload::{ReportedEnds, Workload};
 
@@ -126,30 +128,6 @@ impl FromStr for KernelChoice {
             }
         }
     }
-}
-
-/// The kernel's buffer for each processor, if it is granted: a tenth of a second of a million events a second.
-const KERNEL_BUFFER: u64 = 8 << 20;
-
-/// A number of bytes: 65536, 64K, 8M or 1G.
-fn size(text: &str) -> Result<u64, String> {
-    let wrong = || "it is a number of bytes, such as 65536, 64K, 8M or 1G".to_owned();
-    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let shift = match &text[digits.len()..] {
-        "" => 0,
-        "K" | "KiB" => 10,
-        "M" | "MiB" => 20,
-        "G" | "GiB" => 30,
-        _ => return Err(wrong()),
-    };
-    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    // More than this is not mapped or allocated by anybody.
-    bytes.filter(|bytes| (1..=1 << 40).contains(bytes)).ok_or_else(wrong)
-}
-
-fn at_least_two(text: &str) -> Result<usize, String> {
-    let number = text.parse::<usize>().map_err(|error| error.to_string())?;
-    if number >= 2 { Ok(number) } else { Err("a ring has room for at least 2 records".into()) }
 }
 
 /// How often what has been taken out of rings is written, and new streams are looked for.
@@ -503,44 +481,5 @@ impl Session {
                 Ok(if is_whole { Completeness::Whole } else { Completeness::Lossy })
             }
         }
-    }
-}
-
-/// Prints what was recorded: on standard error, because standard output is the command's.
-fn summarise(options: &Options, recorded: &Recorded) {
-    let kernel = recorded.kernel.as_ref();
-    let of_kernel =
-        kernel.map_or(String::new(), |totals| format!(", {} of them the kernel's", totals.records));
-    tell!("{}: {} records{of_kernel}", path_shown(&options.out), recorded.records);
-    if recorded.cut_off > 0 {
-        tell!("note: the run was cut off: its process was gone before it had ended");
-    }
-    for (cause, count) in &recorded.lost {
-        let (what, help) = match cause {
-            LossCause::Overwritten => (
-                "were overwritten before they could be read",
-                "--ring-records N gives rings more room, --priority P has them emptied in time",
-            ),
-            LossCause::RecorderFull => (
-                "were overwritten while the recorder had no memory for them",
-                "--memory gives it more; a faster disk or fewer --events need less",
-            ),
-            LossCause::NoRing => ("were of threads that found no ring", "--rings N gives the program more"),
-            LossCause::Damaged => ("were damaged", ""),
-        };
-        tell!("warning: {count} records of programs {what}; the trace says where");
-        if !help.is_empty() {
-            tell!("  help: {help}");
-        }
-    }
-    let of_kernel = kernel.map_or(0, KernelTotals::lost_in_all);
-    if of_kernel > 0 {
-        tell!(
-            "warning: {of_kernel} kernel events were lost, for its buffers were full; the trace says where"
-        );
-        tell!("  help: --kernel-buffer SIZE gives it more room");
-    }
-    if recorded.late > 0 {
-        tell!("warning: {} records came too late to be put in order; the trace says where", recorded.late);
     }
 }
