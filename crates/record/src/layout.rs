@@ -129,6 +129,9 @@ pub enum TraceError {
     Reading(#[from] ReadingError),
 }
 
+/// The most bytes of metadata that are read: those of a million operations.
+const METADATA_LIMIT: u64 = 256 << 20;
+
 /// The fixed part of a file's head, validated against the file's length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -348,6 +351,12 @@ impl Header {
             return Err(TraceError::CorruptHeader("metadata offset"));
         }
         let metadata_bytes = long(40);
+        if metadata_bytes > METADATA_LIMIT {
+            // A file may claim any length, also by a hole.
+            return Err(TraceError::CorruptHeader(
+                "length of the metadata, of which at most 256 MiB are read",
+            ));
+        }
         let metadata_end = metadata_bytes.saturating_add(HEADER_BYTES as u64);
         if metadata_end > file_bytes {
             return Err(TraceError::Truncated { needs: metadata_end, has: file_bytes });

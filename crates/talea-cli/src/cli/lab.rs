@@ -94,6 +94,7 @@ fn run(arguments: &RunArguments) -> super::Outcome {
         parts: arguments.part.clone(),
         out: arguments.out.clone().unwrap_or_else(|| PathBuf::from("out").join(experiment.name)),
     };
+    super::options::make_folder(Some(options.out.as_path()))?;
     let mut watch = Watch::new(experiment.name)?;
     let findings = experiment.run(&options, &mut watch).map_err(|error| Failure::new(error, ""))?;
     watch.done();
