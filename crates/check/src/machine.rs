@@ -144,6 +144,34 @@ pub fn check_on(system: &System, plans: &[Plan], machine: &Machine) -> Result<Ma
     })
 }
 
+/// Those nodes from which the kernel withholds something, for it leaves less than they take: what is to be said before a run. `limits` is
+/// what it withholds; `measure` is asked what the mechanisms cost only where that may decide.
+///
+/// # Errors
+/// See [`CheckError`].
+pub fn beyond_limits(
+    system: &System,
+    plans: &[Plan],
+    limits: &Machine,
+    measure: impl FnOnce() -> Option<Machine>,
+) -> Result<Vec<NodeLoad>, CheckError> {
+    /// Costs are seldom more than this part of what is taken.
+    const COSTS: i64 = 8;
+    let free = load(system, plans, limits)?;
+    let is_near = |node: &NodeLoad| {
+        node.takes_ns.is_some_and(|takes| takes <= node.leaves_ns && takes + takes / COSTS > node.leaves_ns)
+    };
+    let measured = free.iter().any(is_near).then(measure).flatten();
+    let load = match measured {
+        Some(machine) => {
+            let costly = with_costs(system, system.overhead.or_more(&machine.highest_costs()));
+            load(&costly, plans, limits)?
+        }
+        None => free,
+    };
+    Ok(load.into_iter().filter(NodeLoad::is_beyond).collect())
+}
+
 /// What every node takes of what the kernel of `machine` leaves it; nothing if it withholds nothing.
 ///
 /// # Errors

@@ -150,7 +150,7 @@ impl Machine {
         let costs = file.sections("costs")?;
         let withheld = file.sections("withheld")?;
         Ok(Machine {
-            kernel: machine.text("kernel")?.into(),
+            kernel: plain(machine.text("kernel")?),
             real_time: machine.flag("real_time")?,
             costs: costs.iter().map(Section::costs).collect::<Result<_, _>>()?,
             withheld: withheld.iter().map(Section::withheld).collect::<Result<_, _>>()?,
@@ -202,8 +202,12 @@ impl fmt::Display for Machine {
 }
 
 fn toml_text(text: &str) -> String {
-    let plain: String = text.chars().filter(|c| !c.is_control() && *c != '"' && *c != '\\').collect();
-    format!("\"{plain}\"")
+    format!("\"{}\"", plain(text))
+}
+
+/// The text without what a terminal obeys, and without what would have to be escaped.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() && *c != '"' && *c != '\\').collect()
 }
 
 /// A table of a profile.
@@ -284,7 +288,7 @@ impl<'a> Section<'a> {
             timer: self.work("timer")?,
             message: self.work("message")?,
         };
-        Ok(Costs { load: self.text("load")?.into(), overhead })
+        Ok(Costs { load: plain(self.text("load")?), overhead })
     }
 
     fn withheld(&self) -> Result<Withheld, MachineError> {

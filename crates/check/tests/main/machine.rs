@@ -141,3 +141,26 @@ fn an_overload_by_parts_of_the_lanes_above_is_named() {
     let why = found.report.tasks[2].why.as_deref().unwrap_or_default();
     assert!(why.contains("need 101.5 % of a processor"), "{why}");
 }
+
+/// Before a run the costs are measured only where they may decide.
+#[test]
+fn costs_are_measured_before_a_run_where_they_may_decide() {
+    use std::cell::Cell;
+    let limits = Machine { costs: Vec::new(), ..Machine::parse(MACHINE).expect("a profile") };
+    let beyond = |rates: &[(u32, u32)]| {
+        let system = system(&format!("{RATES}{}", tasks(rates)));
+        let plans = plan_lanes_of(&system).expect("it has lanes");
+        let asked = Cell::new(false);
+        let measure = || {
+            asked.set(true);
+            Machine::parse(MACHINE).ok()
+        };
+        let found =
+            talea_check::machine::beyond_limits(&system, &plans, &limits, measure).expect("small numbers");
+        (found.len(), asked.get())
+    };
+    assert_eq!(beyond(&[(10, 2000)]), (0, false), "far from the limit");
+    assert_eq!(beyond(&[(10, 9700)]), (1, false), "beyond it anyway");
+    assert_eq!(beyond(&[(5, 1500), (10, 3000), (20, 4000), (40, 5300)]), (1, true), "costs decide");
+    assert_eq!(beyond(&[(100, 90_000)]), (0, true), "costs do not matter");
+}

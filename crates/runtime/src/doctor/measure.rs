@@ -34,6 +34,8 @@ const STACK: usize = 256 * 1024;
 /// How much is measured for each load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thoroughness {
+    /// Less than a tenth of a second: beside nothing else, and no whole jobs.
+    Brief,
     /// About half a second.
     Quick,
     /// About three seconds.
@@ -43,6 +45,7 @@ pub enum Thoroughness {
 impl Thoroughness {
     const fn samples(self) -> usize {
         match self {
+            Thoroughness::Brief => 60,
             Thoroughness::Quick => 400,
             Thoroughness::Thorough => 2_500,
         }
@@ -59,8 +62,12 @@ pub fn measure(thoroughness: Thoroughness, mut go_on: impl FnMut(usize, usize) -
     let samples = thoroughness.samples();
     let mut longest_stall = Duration::ZERO;
     let mut costs = Vec::new();
-    for (index, load) in [Load::Idle, Load::Busy].into_iter().enumerate() {
-        if !go_on(index, 2) {
+    let loads: &[Load] = match thoroughness {
+        Thoroughness::Brief => &[Load::Idle],
+        Thoroughness::Quick | Thoroughness::Thorough => &[Load::Idle, Load::Busy],
+    };
+    for (index, load) in loads.iter().enumerate() {
+        if !go_on(index, loads.len()) {
             return None;
         }
         let _busy = load.begin(&allowed);
@@ -69,7 +76,7 @@ pub fn measure(thoroughness: Thoroughness, mut go_on: impl FnMut(usize, usize) -
         longest_stall = longest_stall.max(stall);
         let (switch, message) = (stage.switch(samples), stage.message(samples));
         // What a whole job takes beyond its own time and what is counted of it already is its way into the queue and out of it.
-        let rest = stage.job(samples).map_or(Work::ZERO, |job| job - timer - switch);
+        let rest = stage.job(thoroughness).map_or(Work::ZERO, |job| job - timer - switch);
         let queue = stage.queue(samples).max(half(rest.at_full_speed()));
         let overhead = Overhead { switch, queue, timer, message };
         costs.push(Costs { load: load.name().into(), overhead });
@@ -229,16 +236,19 @@ impl Stage {
     }
 
     /// From when a job of a run is due until it is done, without its own time.
-    fn job(self, samples: usize) -> Option<Work> {
+    fn job(self, thoroughness: Thoroughness) -> Option<Work> {
         const EVERY: Duration = Duration::from_millis(1);
         const OWN: Work = Work::from_micros(100);
+        if thoroughness == Thoroughness::Brief {
+            return None;
+        }
         let text = format!(
             "[system]\nname = \"measured\"\n[[node]]\nname = \"here\"\ncpus = [{}]\n[[task]]\nname = \"job\"\nperiod = \"{EVERY}\"\nwcet = \"{OWN}\"\n",
             self.cpu
         );
         let system = talea_model::parse("measured", &text, std::path::Path::new(".")).ok()?.system;
         let options = RunOptions {
-            duration: Some(EVERY * (samples as i64 / 2)),
+            duration: Some(EVERY * (thoroughness.samples() as i64 / 2)),
             rt: if self.real_time { RtMode::Warn } else { RtMode::Off },
             ..RunOptions::default()
         };

@@ -16,6 +16,7 @@ use talea_linux::timer::Tail;
 use talea_model::System;
 use talea_policy::strategy::Plan;
 use talea_runtime::cluster::{Membership, run_cluster};
+use talea_runtime::doctor;
 use talea_runtime::{Executive, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
 use talea_time::Duration;
 
@@ -154,10 +155,13 @@ fn warn_of_limits(system: &System, plans: &[Plan], rt: RtMode) {
     if rt == RtMode::Off {
         return;
     }
-    // What has no bounds is not told of here; `talea check` does.
-    let load = talea_check::machine::load(system, plans, &talea_runtime::doctor::limits());
-    for node in load.iter().flatten().filter(|node| node.is_beyond()) {
+    let measure = || doctor::measure(doctor::Thoroughness::Brief, |_, _| true);
+    // What makes the analysis impossible, the check tells of.
+    let beyond = talea_check::machine::beyond_limits(system, plans, &doctor::limits(), measure);
+    for node in beyond.iter().flatten() {
         tell!("warning: {node}");
+    }
+    if beyond.is_ok_and(|nodes| !nodes.is_empty()) {
         tell!(
             "  help: `talea check FILE --machine this` says what holds all the same; `talea doctor` names the settings"
         );
