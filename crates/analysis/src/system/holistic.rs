@@ -12,6 +12,7 @@ use super::stream::{Outside, Stream};
 use super::supply::Supply;
 use super::{Obstacle, OperationBound, TaskBound};
 use crate::effort::Effort;
+use std::collections::HashSet;
 use talea_model::System;
 use talea_policy::discipline::Discipline;
 use talea_time::Duration;
@@ -139,6 +140,7 @@ impl Solution {
 
     /// Releases what waits for other operations as late as these can complete. Marks the nodes for which that is news.
     fn delay_releases(&mut self, model: &Model, changed: &mut [bool]) {
+        let mut sites = HashSet::new();
         for (index, segment) in model.segments.iter().enumerate() {
             let Entry::After(after) = &segment.entry else { continue };
             let Some(known) = self.releases[index] else { continue };
@@ -155,8 +157,12 @@ impl Solution {
             self.releases[index] = grown.filter(|grown| grown.latest <= limit);
             let counts = |releases: Releases| (releases.latest, releases.jitter, releases.in_order);
             if self.releases[index].map(counts) != Some(counts(known)) {
-                changed[model.operations[segment.operations[0]].node] = true;
+                sites.insert(model.nodes[model.operations[segment.operations[0]].node].site);
             }
+        }
+        // All that share a node hear of it, by its timers if nothing else.
+        for (place, changed) in model.nodes.iter().zip(changed) {
+            *changed |= sites.contains(&place.site);
         }
     }
 

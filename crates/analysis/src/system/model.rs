@@ -44,6 +44,8 @@ pub(super) struct Model {
 /// What lanes share: a node, or a place in a node's hierarchy.
 #[derive(Debug)]
 pub(super) struct Node {
+    /// The node of the description, whose places delay each other.
+    pub site: usize,
     /// Highest first.
     pub lanes: Vec<Lane>,
     pub processors: usize,
@@ -523,6 +525,7 @@ impl Node {
             interrupts.extend(returns(interruption, switch, on_node, segments, system)?);
         }
         Ok(Node {
+            site: place.node,
             lanes,
             processors,
             supply: place.supply,

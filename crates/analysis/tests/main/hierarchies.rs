@@ -1,7 +1,7 @@
 //! No job of lanes in a hierarchy and no burst of a thread takes longer than its bound.
 //!
 //! Random hierarchies of all kinds, some of which do not compose, with threads that are always behind, never, or just so; with and without costs;
-//! on one processor and on two. A failure names the seed, and `TALEA_SEED` repeats it alone. `TALEA_SYSTEMS` asks for more.
+//! on one processor and on two, and with tasks that go to another node and come back. A failure names the seed, and `TALEA_SEED` repeats it alone. `TALEA_SYSTEMS` asks for more.
 
 use crate::responses::Responses;
 use rand::{RngExt, SeedableRng};
@@ -16,7 +16,7 @@ use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
 
 /// Systems looked at in one run of the tests.
-const SYSTEMS: u64 = 300;
+const SYSTEMS: u64 = 400;
 
 /// How long each is simulated: a hundred periods or more.
 const SIMULATED: Duration = Duration::from_millis(12);
@@ -108,7 +108,7 @@ impl Seen {
             ("task on 1, free", 80),
             ("task on 1, with costs", 25),
             ("task on 2, with costs", 10),
-            ("thread on 1, free", 40),
+            ("thread on 1, free", 30),
             ("thread on 1, with costs", 10),
         ];
         for (what, least) in wanted {
@@ -128,6 +128,8 @@ struct Draw {
     names: usize,
     has_lanes: bool,
     processors: usize,
+    /// Whether some tasks go to another node, of lanes alone, and come back.
+    has_neighbour: bool,
 }
 
 /// What a scheduler asks of its children.
@@ -169,7 +171,8 @@ impl Draw {
     fn new(seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let processors = if random.random_range(0..6) == 0 { 2 } else { 1 };
-        Draw { random, text: String::new(), names: 0, has_lanes: false, processors }
+        let has_neighbour = random.random_range(0..4) == 0;
+        Draw { random, text: String::new(), names: 0, has_lanes: false, processors, has_neighbour }
     }
 
     fn system(mut self) -> String {
@@ -183,13 +186,21 @@ impl Draw {
             }
         }
         self.text += &format!("[[node]]\nname = \"n\"\ncpus = {cpus}\n");
+        if self.has_neighbour {
+            self.text += "[[node]]\nname = \"m\"\ncpus = [7]\n";
+        }
         // Schedulers of one processor cannot be the root of two.
         let root = if self.processors == 2 { 0 } else { self.random.random_range(0..21) };
         self.scheduler(KINDS[root], "", 0);
+        if self.has_neighbour {
+            let node = "\n[[scheduler]]\nnode = \"n\"\n";
+            self.text = self.text.replace("\n[[scheduler]]\n", node);
+            self.text += "[[task]]\nname = \"there\"\nperiod = \"400us\"\n[[task.subtask]]\nname = \"x\"\nnode = \"m\"\nwcet = \"90us\"\n";
+        }
         if self.has_lanes {
             (0..self.random.random_range(1..4)).for_each(|index| self.task(index));
         }
-        let lanes = match self.has_lanes {
+        let lanes = match self.has_lanes || self.has_neighbour {
             true => format!("strategy = \"{strategy}\"\nlane_dispatch = \"nonpreemptive\"\n"),
             false => String::new(),
         };
@@ -279,7 +290,13 @@ impl Draw {
             "[[task]]\nname = \"t{index}\"\nperiod = \"{period}us\"\nphase = \"{phase}us\"\ncriticality = \"{criticality}\"\n\
              overrun = \"{overrun}\"\n"
         );
-        if self.random.random_range(0..3) == 0 {
+        if self.has_neighbour {
+            for (name, node, part) in [("a", "n", 4), ("b", "m", 3), ("c", "n", 4)] {
+                let wcet = (wcet / part).max(1);
+                self.text +=
+                    &format!("[[task.subtask]]\nname = \"{name}\"\nnode = \"{node}\"\nwcet = \"{wcet}us\"\n");
+            }
+        } else if self.random.random_range(0..3) == 0 {
             let half = (wcet / 2).max(1);
             self.text += &format!(
                 "[[task.subtask]]\nname = \"a\"\nwcet = \"{half}us\"\n[[task.subtask]]\nname = \"b\"\nwcet = \"{half}us\"\n"

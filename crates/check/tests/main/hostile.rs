@@ -13,7 +13,7 @@ use talea_model::Machine;
 use talea_policy::strategy::plan_lanes_of;
 
 /// Systems looked at in one run of the tests.
-const SYSTEMS: u64 = 150;
+const SYSTEMS: u64 = 80;
 
 const EXAMPLES: [&str; 8] = [
     include_str!("../../../../examples/mixed.toml"),
