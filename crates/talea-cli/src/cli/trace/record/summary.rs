@@ -1,7 +1,8 @@
 //! What a recording has come to.
 
 use super::Options;
-use crate::cli::output::{path_shown, tell};
+use crate::cli::failure::path_shown;
+use crate::cli::output::tell;
 use talea_record::LossCause;
 use talea_recording::kernel::KernelTotals;
 use talea_recording::recording::Recorded;
