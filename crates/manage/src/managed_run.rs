@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::Violation;
-use talea_policy::arrangement::{Change, Kept, Promise, Watch};
+use talea_policy::arrangement::{Change, Kept, Watch};
 use talea_policy::hierarchy::{Transition, VpId};
 use talea_record::decisions::DecisionRecords;
 use talea_record::event::{
@@ -336,7 +336,8 @@ impl ManagedRun {
                     return;
                 }
                 if let Some(number) = self.edges.number(own) {
-                    let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee).to_string();
+                    let guarantee =
+                        promise.as_ref().map_or(&Guarantee::Null, |promise| promise.guarantee()).to_string();
                     let (node, parent, child) = (self.recorder.node, parent.clone(), child.clone());
                     let entry = EdgeEntry { node, parent, child, guarantee };
                     self.definitions.queue(Definition::Edge { number, entry });

@@ -37,7 +37,7 @@ pub enum Change {
         /// The scheduler or thread below.
         child: String,
         /// What is expected.
-        promise: Option<Promise>,
+        promise: Option<Box<Promise>>,
         /// Its virtual processor.
         vp: VpId,
         /// The state that this is in.
@@ -235,6 +235,7 @@ impl Watch {
         }
         match change {
             Change::Held { parent, child, promise, vp, state, at } => {
+                let promise = promise.map(|promise| *promise);
                 let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee);
                 let stated = promise.as_ref().and_then(Promise::stated);
                 let mut monitor = Monitor::with_bound(guarantee, stated, self.tolerance, at);
@@ -268,6 +269,7 @@ impl Watch {
         let number = self.edges.len();
         let (parent, child) = (parent.to_owned(), child.to_owned());
         let (state, at) = (cx.state(vp), cx.now());
+        let promise = promise.map(Box::new);
         self.apply(Change::Held { parent, child, promise, vp, state, at });
         number
     }
@@ -576,7 +578,6 @@ fn standing(state: VpState) -> Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talea_guarantee::guarantee::Guarantee;
 
     fn ms(ms: i64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -586,7 +587,7 @@ mod tests {
         Change::Held {
             parent: "RES".into(),
             child: "video".into(),
-            promise: Some(Promise::Derived("RESBS 5ms 10ms".parse::<Guarantee>().expect("a guarantee"))),
+            promise: Some(Box::new(Promise::Derived("RESBS 5ms 10ms".parse().expect("a guarantee")))),
             vp: VpId::from_index(vp),
             state: VpState::Waiting,
             at: ms(0),

@@ -179,6 +179,10 @@ fn a_limit_out_of_step_is_marked_and_may_give_less() {
             &[(3_919, 7_000)],
         ),
     ];
+    // Of this way no case is known that gives less while demand is continuous; it is marked all the same.
+    let less =
+        out_of_step(K::TBS, 7_000, 25_000, Way::LessAmount, &[500, 26_500], 8_000, &[(14_400, 20_000)]);
+    assert!(less.outcome().expect("nobody refuses").0, "{less:?}");
     for limited in found {
         let (is_marked, kept) = limited.outcome().expect("nobody refuses");
         assert!(is_marked, "{limited:?}");
