@@ -16,7 +16,7 @@ use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
 
 /// Systems looked at in one run of the tests.
-const SYSTEMS: u64 = 400;
+const SYSTEMS: u64 = 600;
 
 /// How long each is simulated: a hundred periods or more.
 const SIMULATED: Duration = Duration::from_millis(12);
