@@ -30,6 +30,7 @@ mod parts;
 mod place;
 mod planned;
 mod release;
+mod segments;
 mod stream;
 mod supply;
 mod taken;
