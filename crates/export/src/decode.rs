@@ -13,6 +13,7 @@ use std::fmt::{self, Write as _};
 use talea_record::declaration::{Field, FieldKind, Part, Value};
 use talea_record::event::Meaning;
 use talea_record::{EdgeEntry, Event, JobId, Metadata, NameSpace, Record};
+use talea_text::is_hidden;
 use talea_time::{Duration, Instant};
 
 /// A field's value as tables show it.
@@ -384,6 +385,7 @@ fn push_escaped(text: &mut String, plain: &str) {
             ';' | '=' | '\\' => text.extend(['\\', c]),
             '\n' => text.push_str("\\n"),
             '\r' => text.push_str("\\r"),
+            c if is_hidden(c) => text.extend(c.escape_unicode()),
             c => text.push(c),
         }
     }

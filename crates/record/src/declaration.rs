@@ -11,6 +11,7 @@ use crate::record::{Event, JobId, Record};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
+use talea_text::printable;
 
 mod text;
 
@@ -254,7 +255,7 @@ impl Field {
             FieldKind::Instant => Value::Instant(raw as i64),
             FieldKind::Duration => Value::Duration(raw as i64),
             FieldKind::Job => Value::Job(JobId::unpack(raw)),
-            FieldKind::Text => Value::Text(Text::from_words(record.words).to_string()),
+            FieldKind::Text => Value::Text(Text::from_words(record.words).as_written()),
             FieldKind::Bytes8 => Value::Bytes(raw.to_le_bytes().into()),
             FieldKind::Bytes16 => Value::Bytes(record.words.map(u64::to_le_bytes).concat()),
         }
@@ -278,7 +279,7 @@ impl fmt::Display for Value {
             Value::Float(value) => value.fmt(f),
             Value::Bool(value) => value.fmt(f),
             Value::Job(job) => write!(f, "{}/{}", job.operation.index(), job.instance),
-            Value::Text(text) => f.write_str(text),
+            Value::Text(text) => f.write_str(&printable(text)),
             Value::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
         }
     }

@@ -470,10 +470,14 @@ impl JobFlow {
         let Signal { job: JobId { operation, instance }, deadline, timer } = signal;
         let site = shared.layout.operation(operation);
         let local = site.local.expect("an operation of this process");
+        shared.timers.raise(shared.jobs.tag(local, instance), timer);
+        let heard = shared.joins.signal(local, instance, site.predecessors, site.needed);
+        // Who is heard last need not have ended last.
+        let is_joined = heard == Heard::Complete && site.predecessors > 1;
+        let now = if is_joined { MonotonicClock.now() } else { now };
         let released = InFlight { instance, release: now, deadline };
         let release = Release { operation, nominal: now, job: released };
-        shared.timers.raise(shared.jobs.tag(local, instance), timer);
-        let fits = match shared.joins.signal(local, instance, site.predecessors, site.needed) {
+        let fits = match heard {
             Heard::Incomplete => true,
             Heard::Complete if site.guard.is_some() => self.hold(shared, site, released, now).is_ok(),
             Heard::Complete => self.release(shared, release, now).is_ok(),

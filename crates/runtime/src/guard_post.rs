@@ -17,6 +17,8 @@ pub(crate) struct GuardPost {
     heeds_idle_points: bool,
     /// Released jobs of the node that are unfinished.
     unfinished: AtomicU32,
+    /// The latest end of a job so far: who counts last need not have ended last.
+    last_end: AtomicI64,
     /// When the count fell to zero last, and the release thread has not seen that yet.
     idle_point: AtomicI64,
     /// Whether anything waits at the guards, so that an idle point is worth a ring.
@@ -30,6 +32,7 @@ impl GuardPost {
             bell: Bell::new(),
             heeds_idle_points: guards.heeds_idle_points(),
             unfinished: AtomicU32::new(0),
+            last_end: AtomicI64::new(NO_IDLE_POINT),
             idle_point: AtomicI64::new(NO_IDLE_POINT),
             is_holding: AtomicBool::new(false),
         }
@@ -57,12 +60,16 @@ impl GuardPost {
     /// which something waits, so that the release thread is to be rung for.
     #[inline]
     pub fn count_end(&self, now: Instant) -> bool {
-        if !self.heeds_idle_points || self.unfinished.fetch_sub(1, Ordering::SeqCst) != 1 {
+        if !self.heeds_idle_points {
+            return false;
+        }
+        self.last_end.fetch_max(now.as_nanos(), Ordering::SeqCst);
+        if self.unfinished.fetch_sub(1, Ordering::SeqCst) != 1 {
             return false;
         }
         // This store and the load behind it, and the release thread's store to the other word and its look at this one, are in the single
         // order of all such operations: one of the two sees the other.
-        self.idle_point.store(now.as_nanos(), Ordering::SeqCst);
+        self.idle_point.store(self.last_end.load(Ordering::SeqCst), Ordering::SeqCst);
         self.is_holding.load(Ordering::SeqCst)
     }
 

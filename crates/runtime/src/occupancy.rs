@@ -14,15 +14,17 @@
 //!
 //! Each step is one store, so a preemption between two steps leaves the word as it was found. But what a job does and the instant that it
 //! notes for it are two steps, and whoever preempts it exactly between them records an instant that is later. So a processor counts who took it
-//! ([`Processor::seen`]): a job that ends reads the clock, ends, and reads it again if it was recorded as displaced in between; one that
-//! begins reads it again if another one ran before it got the word. So no job is recorded as preempted after it has ended.
+//! ([`Processor::seen`]): a job that ends reads the clock, ends, and if it was recorded as displaced in between, ended at the instant of the
+//! last record of it, for whoever sees that it has ended looks at the clock later still; one that begins reads it again if another one ran
+//! before it got the word. So no job is recorded as preempted after it has ended.
 //!
 //! An operation that *blocks* lets lower lanes run although its lane is not asleep; what runs meanwhile
 //! is recorded as started but not as preempted. On nodes of several processors threads migrate and the
 //! word would lie; there, and without real-time priorities, no preemption is recorded at all.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use talea_record::JobId;
+use talea_time::Instant;
 
 /// No job: not a packed job of any system.
 const IDLE: u64 = u64::MAX;
@@ -35,11 +37,18 @@ pub(crate) struct Processor {
     taken: AtomicU32,
     /// How often a job was displaced, and recorded as preempted, by that.
     displaced: AtomicU32,
+    /// The instant of the last record that a job was displaced or goes on.
+    recorded_at: AtomicI64,
 }
 
 impl Default for Processor {
     fn default() -> Self {
-        Processor { word: AtomicU64::new(IDLE), taken: AtomicU32::new(0), displaced: AtomicU32::new(0) }
+        Processor {
+            word: AtomicU64::new(IDLE),
+            taken: AtomicU32::new(0),
+            displaced: AtomicU32::new(0),
+            recorded_at: AtomicI64::new(0),
+        }
     }
 }
 
@@ -74,10 +83,26 @@ impl Processor {
         seen
     }
 
-    /// Another thread than that of a lane has recorded that the job which runs was preempted.
-    pub fn count_preemption(&self) {
+    /// Another thread than that of a lane records that the job which runs was preempted at `now`.
+    pub fn count_preemption(&self, now: Instant) {
         self.taken.fetch_add(1, Ordering::Relaxed);
+        self.count_displaced(now);
+    }
+
+    /// The job that ran is recorded as preempted at `now`.
+    pub fn count_displaced(&self, now: Instant) {
+        self.goes_on(now);
         self.displaced.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The job that was displaced is recorded as going on at `now`.
+    pub fn goes_on(&self, now: Instant) {
+        self.recorded_at.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// The instant at which a job was last recorded as displaced or going on.
+    pub fn recorded_at(&self) -> Instant {
+        Instant::from_nanos(self.recorded_at.load(Ordering::Relaxed))
     }
 }
 
@@ -109,9 +134,6 @@ impl Stay {
         processor.taken.fetch_add(1, Ordering::Relaxed);
         let victim =
             (displaced != IDLE).then(|| JobId::unpack(displaced)).filter(|victim| is_under_way(*victim));
-        if victim.is_some() {
-            processor.displaced.fetch_add(1, Ordering::Relaxed);
-        }
         self.holding = Some(Holding { victim });
         victim
     }
@@ -142,9 +164,10 @@ mod tests {
         let began = processor.seen();
         // While the job is under way it is displaced, and says so.
         assert_eq!(high.take(&processor, urgent, |_| true), Some(victim));
+        processor.count_displaced(Instant::from_nanos(5));
         assert_eq!(high.leave(&processor, |_| true), Some(victim));
         let displaced = processor.seen();
-        assert!(displaced.was_displaced_since(began));
+        assert!(displaced.was_displaced_since(began) && processor.recorded_at() == Instant::from_nanos(5));
         // When it has ended nobody is.
         assert_eq!(high.take(&processor, urgent, |_| false), None);
         assert_eq!(high.leave(&processor, |_| false), None);

@@ -97,9 +97,11 @@ fn renumbered(line: &str, rng: &mut impl Rng) -> String {
 
 /// A trace with altered bytes is read, or an error says why not.
 pub fn traces(seed: u64, counts: &mut Counts) -> Result<(), Fault> {
-    let refused = |counts: &mut Counts| counts.refused += 1;
-    let Some(system) = draw::system(seed, Size::Small) else { return Ok(refused(counts)) };
-    let Ok(mut simulation) = Simulation::new(&system) else { return Ok(refused(counts)) };
+    let simulation = draw::system(seed, Size::Small).and_then(|system| Simulation::new(&system).ok());
+    let Some(mut simulation) = simulation else {
+        counts.refused += 1;
+        return Ok(());
+    };
     let folder = tempfile::tempdir().expect("a folder for temporary files");
     let path = folder.path().join("trace.talea");
     let mut log = LogWriter::create(&path, simulation.metadata()).expect("a new file");
@@ -120,7 +122,7 @@ pub fn traces(seed: u64, counts: &mut Counts) -> Result<(), Fault> {
         Err(error) if error.to_string().is_empty() => {
             return Err(Fault::new("an error without words", bytes));
         }
-        Err(_) => refused(counts),
+        Err(_) => counts.refused += 1,
     }
     Ok(())
 }

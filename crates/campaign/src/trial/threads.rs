@@ -57,7 +57,10 @@ fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(),
         (Some(_), _) => Ok(()),
         // Misses are an answer, too.
         (None, Some(0 | 1)) => verify(talea, (&file, &out.join("trace.talea")), counts),
-        (None, Some(2)) => Ok(counts.refused += 1),
+        (None, Some(2)) => {
+            counts.refused += 1;
+            Ok(())
+        }
         (None, code) => Err(format!("it ended with {code:?}: {said}")),
     }
 }

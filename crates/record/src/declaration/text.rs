@@ -45,13 +45,18 @@ impl Text {
         }
         bytes
     }
+
+    /// The text as it was written, whatever is in it.
+    pub fn as_written(self) -> String {
+        let bytes = self.padded();
+        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
 }
 
 /// Without what is [hidden](talea_text::is_hidden): a thread may call itself anything.
 impl fmt::Display for Text {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.padded();
-        let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        f.pad(&printable(&String::from_utf8_lossy(&bytes[..length])))
+        f.pad(&printable(&self.as_written()))
     }
 }

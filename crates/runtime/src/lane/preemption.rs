@@ -41,6 +41,7 @@ impl LanePreemption {
         }
         if let Some(victim) = victim {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
+            processor.count_displaced(now);
             flow.recorder.put(now, subject.preempt(job));
         }
         now
@@ -50,14 +51,17 @@ impl LanePreemption {
     pub fn leave(&mut self, shared: &Shared, flow: &mut JobFlow, now: Instant) {
         let Some(processor) = self.processor else { return };
         let is_under_way = |victim| shared.is_under_way(victim);
-        if let Some(victim) = self.stay.leave(&shared.processors[processor], is_under_way) {
+        let processor = &shared.processors[processor];
+        if let Some(victim) = self.stay.leave(processor, is_under_way) {
+            processor.goes_on(now);
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
             flow.recorder.put(now, subject.resume());
         }
     }
 }
 
-/// Has a job end by `finish`, and returns the instant at which it did, which is later than those of all that was recorded of it.
+/// Has a job end by `finish`, and returns the instant at which it did: not before what was recorded of it, and not after any instant at
+/// which somebody saw that it had ended.
 pub(crate) fn finished_at<F>(
     shared: &Shared,
     processor: Option<usize>,
@@ -67,10 +71,11 @@ pub(crate) fn finished_at<F>(
     let before = processor.map(Processor::seen);
     let end = MonotonicClock.now();
     let finished = finish();
-    let was_displaced = processor.map(Processor::seen).zip(before);
-    match was_displaced.is_some_and(|(after, before)| after.was_displaced_since(before)) {
-        true => (MonotonicClock.now(), finished),
-        false => (end, finished),
+    match processor.zip(before) {
+        Some((processor, before)) if processor.seen().was_displaced_since(before) => {
+            (processor.recorded_at().max(end), finished)
+        }
+        _ => (end, finished),
     }
 }
 

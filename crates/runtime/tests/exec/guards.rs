@@ -74,7 +74,7 @@ fn every_protocol_keeps_its_rules_on_threads() {
                         let done = completed_at(&ran, before, *instance);
                         assert!(
                             done.is_some_and(|done| done <= *nominal),
-                            "{sync} {rt}: {name}#{instance} {before}"
+                            "{sync} {rt}: {name}#{instance} is due at {nominal:?}, {before} ended at {done:?}"
                         );
                     }
                 }

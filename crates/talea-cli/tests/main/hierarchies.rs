@@ -364,7 +364,7 @@ fn endless_threads_have_no_deadline() {
     run(&["trace", "export", &trace, "--csv", &csv, "--ctf", &ctf, "--perfetto", &perfetto]).exits(0);
     let csv = fs::read_to_string(csv).expect("written");
     let row = of(&csv, "job=words#0;lane=words;nominal=0;");
-    assert!(row.ends_with(";deadline=") && row.contains(",words,words,words,0,0,,"), "{row}");
+    assert!(row.ends_with(";deadline=,,") && row.contains(",words,words,words,0,0,,"), "{row}");
     let ctf_metadata = fs::read_to_string(place.path().join("ctf/metadata")).expect("written");
     assert!(ctf_metadata.contains(&format!("no_deadline = {};", i64::MAX)), "{ctf_metadata}");
     match Command::new("babeltrace2").arg(&ctf).output() {

@@ -498,7 +498,12 @@ fn with_loss(place: &tempfile::TempDir, whole: &Trace, (from, to): (i64, i64)) -
     let at = |ns: i64| whole.metadata.start.saturating_add(Duration::from_nanos(ns));
     let is_kept = |record: &&Record| record.time < at(from) || record.time >= at(to);
     let mut kept: Vec<Record> = whole.records.iter().filter(is_kept).copied().collect();
-    let lost = Lost { records: (whole.records.len() - kept.len()) as u64, since: None, ring: 0, cause: talea_record::LossCause::Overwritten.into() };
+    let lost = Lost {
+        records: (whole.records.len() - kept.len()) as u64,
+        since: None,
+        ring: 0,
+        cause: talea_record::LossCause::Overwritten.into(),
+    };
     let here = kept.partition_point(|record| record.time < at(to));
     kept.insert(here, lost.at(at(to), Record::NO_CPU));
     let trace = within(place, "lost.talea");

@@ -56,7 +56,11 @@ fn a_running_program_is_read_by_its_name() {
     };
     wrong(&["trace", "show", &program.name[1..]], &format!("did you mean \"{}\"?", program.name));
     wrong(&["trace", "show", "no-such-stream-anywhere"], "nor is there such a file");
-    wrong(&["trace", "read", &program.name], "no counters, histograms or objects");
+    let results = run(&["trace", "read", &program.name]).exits(0).stdout;
+    assert!(
+        ["released", "met", "missed"].iter().all(|name| results.contains(&format!("results.{name}"))),
+        "{results}"
+    );
     wrong(
         &["trace", "show", &program.name, "--follow", "--family", "run", "--event", "start"],
         "all of these",

@@ -241,6 +241,9 @@ impl Controller {
         let preempted = std::mem::take(&mut self.slots[position].preempted);
         if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {
             let subject = Subject { job: id, lane: self.lane };
+            if let Some(processor) = self.preemption.processor(&self.shared) {
+                processor.goes_on(now);
+            }
             flow.recorder.put(now, subject.resume());
         }
         self.set_level(position, Level::Granted);
@@ -257,7 +260,7 @@ impl Controller {
             flow.recorder.put(now, subject.preempt(preemptor));
             self.slots[position].preempted = true;
             if let Some(processor) = self.preemption.processor(&self.shared) {
-                processor.count_preemption();
+                processor.count_preemption(now);
             }
         }
         self.set_level(position, Level::Parked);
