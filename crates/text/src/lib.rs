@@ -2,7 +2,7 @@
 //!
 //! * [`read`]: the one way of reading an input. It reads no more than a limit, waits for no pipe that stays silent, and says what is wrong
 //!   with what is no text.
-//! * [`printable`]: the one way of showing what others wrote. A name of a program, of a trace or of a file may contain anything, also what
+//! * [`printable()`]: the one way of showing what others wrote. A name of a program, of a trace or of a file may contain anything, also what
 //!   makes a terminal clear its screen, change its title or overwrite a line that was printed before.
 //! * [`links`]: where is written what goes to a place that is a link.
 
