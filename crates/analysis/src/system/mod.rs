@@ -190,7 +190,7 @@ pub struct SystemBounds {
     pub tasks: Vec<TaskBound>,
     model: model::Model,
     solution: holistic::Solution,
-    edges: Vec<place::Edge>,
+    edges: place::Edges,
 }
 
 impl SystemBounds {

@@ -42,14 +42,15 @@ pub(super) fn places(
     plans: &[Plan],
     given: &[Guarantee],
     effort: &mut Effort,
-) -> (Vec<Place>, Vec<Edge>) {
+) -> (Vec<Place>, Edges) {
     let (mut places, mut edges) = (Vec::new(), Vec::new());
     for (node, plan) in plans.iter().enumerate() {
         let given = given.get(node).unwrap_or(&Guarantee::All);
         let processors = system.nodes[node].cpus.len();
         match system.scheduling(node) {
             Scheduling::Lanes => {
-                edges.push(Edge { node, parent: None, below: Below::Place(places.len()), ceiling: None });
+                let (below, first) = (Below::Place(places.len()), edges.len());
+                edges.push(Edge { node, parent: None, below, ceiling: None, first });
                 places.push(Place {
                     node,
                     lanes: plan.lanes.clone(),
@@ -63,17 +64,70 @@ pub(super) fn places(
             Scheduling::Hierarchy => {
                 let promised = Promised::new(system, node, given);
                 for (name, place) in promised.places(plan, effort) {
-                    edges.extend(promised.edges_to(&name, Below::Place(places.len())));
+                    edges.extend(promised.edges_to(&name, Below::Place(places.len()), edges.len()));
                     places.push(place);
                 }
                 for (_, scheduler) in promised.inner() {
-                    edges
-                        .extend(promised.edges_to(&scheduler.name, Below::Scheduler(scheduler.name.clone())));
+                    let below = Below::Scheduler(scheduler.name.clone());
+                    edges.extend(promised.edges_to(&scheduler.name, below, edges.len()));
                 }
             }
         }
     }
-    (places, edges)
+    (places, Edges::new(edges))
+}
+
+/// Who serves whom on all nodes.
+#[derive(Debug)]
+pub(super) struct Edges {
+    pub all: Vec<Edge>,
+    /// The edges below each scheduler, as positions.
+    below: HashMap<String, Vec<usize>>,
+    /// Schedulers that some way from the root leads to without a maximum.
+    unlimited: HashSet<String>,
+}
+
+impl Edges {
+    fn new(all: Vec<Edge>) -> Self {
+        let mut below: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, edge) in all.iter().enumerate() {
+            if let Some(parent) = &edge.parent {
+                below.entry(parent.clone()).or_default().push(index);
+            }
+        }
+        let scheduler = |edge: &Edge| match &edge.below {
+            Below::Scheduler(name) if edge.ceiling.is_none() => Some(name.clone()),
+            _ => None,
+        };
+        let mut waiting: Vec<String> =
+            all.iter().filter(|edge| edge.parent.is_none()).filter_map(scheduler).collect();
+        let mut unlimited: HashSet<String> = waiting.iter().cloned().collect();
+        while let Some(name) = waiting.pop() {
+            for next in below.get(&name).into_iter().flatten().filter_map(|edge| scheduler(&all[*edge])) {
+                if unlimited.insert(next.clone()) {
+                    waiting.push(next);
+                }
+            }
+        }
+        Edges { all, below, unlimited }
+    }
+
+    /// The edges below a scheduler.
+    pub fn below(&self, scheduler: &str) -> impl Iterator<Item = &Edge> {
+        self.below.get(scheduler).into_iter().flatten().map(|edge| &self.all[*edge])
+    }
+
+    /// Whether what is taken by way of an edge is to be added up: of somebody whom several serve, all is taken by way of one
+    /// that limits nothing, if there is one.
+    pub fn counts(&self, edge: &Edge) -> bool {
+        let is_unlimited = |other: &Edge| {
+            other.ceiling.is_none()
+                && other.parent.as_ref().is_none_or(|parent| self.unlimited.contains(parent))
+        };
+        let Below::Scheduler(_) = &edge.below else { return true };
+        let mut into = self.all[edge.first..].iter().take_while(|other| other.below == edge.below);
+        into.find(|other| is_unlimited(other)).is_none_or(|counted| std::ptr::eq(counted, edge))
+    }
 }
 
 /// Whom somebody serves, and what he gives him at most.
@@ -85,6 +139,8 @@ pub(super) struct Edge {
     pub below: Below,
     /// A maximum: an amount in each period.
     pub ceiling: Option<(u64, u64)>,
+    /// The position of the first edge into whoever is below it; the others follow.
+    pub first: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -152,7 +208,7 @@ impl<'a> Promised<'a> {
     }
 
     /// The edges into somebody, or that of the root.
-    fn edges_to(&self, name: &str, below: Below) -> Vec<Edge> {
+    fn edges_to(&self, name: &str, below: Below, first: usize) -> Vec<Edge> {
         let same = |below: &Below| match below {
             Below::Place(place) => Below::Place(*place),
             Below::Scheduler(name) => Below::Scheduler(name.clone()),
@@ -165,11 +221,17 @@ impl<'a> Promised<'a> {
             .map(|edge| {
                 let derived = self.derivation.between(&edge.parent, name).map(|edge| edge.label.absolute());
                 let ceiling = derived.as_ref().and_then(ceiling);
-                Edge { node: self.node, parent: Some(edge.parent.clone()), below: same(&below), ceiling }
+                Edge {
+                    node: self.node,
+                    parent: Some(edge.parent.clone()),
+                    below: same(&below),
+                    ceiling,
+                    first,
+                }
             })
             .collect();
         match into.is_empty() {
-            true => vec![Edge { node: self.node, parent: None, below, ceiling: None }],
+            true => vec![Edge { node: self.node, parent: None, below, ceiling: None, first }],
             false => into,
         }
     }

@@ -43,9 +43,11 @@ impl SystemBounds {
     pub(super) fn longest_backlog(&self, system: &System, node: usize) -> Option<u64> {
         /// Longer ones are of no use, and a load just below a whole processor makes them as long as one likes.
         const LONGEST: u64 = 100_000_000_000;
-        const ROUNDS: usize = 10_000;
+        /// Each round looks at every edge.
+        const LOOKS: usize = 5_000_000;
+        let rounds = (LOOKS / self.edges.all.len().max(1)).clamp(10, 10_000);
         let mut window = 1;
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds {
             // What comes later in the window is counted by its release.
             let taking = Taking { bounds: self, system, window, backlog: Some(0) };
             let needed = u64::try_from(taking.all(node, &mut BTreeSet::new())?).ok()?;
@@ -70,7 +72,7 @@ struct Taking<'a> {
 impl Taking<'_> {
     /// What all on a node take.
     fn all(&self, node: usize, endless: &mut BTreeSet<(bool, String)>) -> Option<u128> {
-        let roots = self.bounds.edges.iter().filter(|edge| edge.node == node && edge.parent.is_none());
+        let roots = self.bounds.edges.all.iter().filter(|edge| edge.node == node && edge.parent.is_none());
         let below: Vec<Option<u128>> = roots.map(|edge| self.edge(edge, endless)).collect();
         let all = below.into_iter().collect::<Option<Vec<u128>>>()?;
         Some(all.iter().sum::<u128>() + self.timers(node)?)
@@ -84,7 +86,7 @@ impl Taking<'_> {
         let wanted = match &edge.below {
             Below::Place(place) => self.place(&self.bounds.model.nodes[*place], &mut below),
             Below::Scheduler(name) => {
-                let children = self.bounds.edges.iter().filter(|other| other.parent.as_deref() == Some(name));
+                let children = self.bounds.edges.below(name).filter(|child| self.bounds.edges.counts(child));
                 let all: Vec<Option<u128>> = children.map(|child| self.edge(child, &mut below)).collect();
                 all.into_iter().collect::<Option<Vec<u128>>>().map(|all| all.iter().sum())
             }
@@ -134,7 +136,7 @@ impl Taking<'_> {
 
     /// What the timers of a node take, whoever pays for them: as each of its places has them, counted once.
     fn timers(&self, node: usize) -> Option<u128> {
-        let place = self.bounds.edges.iter().find_map(|edge| match edge.below {
+        let place = self.bounds.edges.all.iter().find_map(|edge| match edge.below {
             Below::Place(place) if edge.node == node => Some(&self.bounds.model.nodes[place]),
             _ => None,
         });
