@@ -147,7 +147,7 @@ fn decoded(names: &NameSpace, record: &Record) -> Printed {
                 fields.insert(format!("{name}_operation"), job.operation.index().to_string());
                 fields.insert(format!("{name}_instance"), job.instance.to_string());
             }
-            Value::Text(text) => _ = fields.insert(name, format!("\"{text}\"")),
+            Value::Text(text) => _ = fields.insert(name, format!("\"{}\"", talea_text::printable(&text))),
             bytes @ Value::Bytes(_) => _ = fields.insert(name, format!("\"{bytes}\"")),
             Value::Bool(value) => _ = fields.insert(name, u8::from(value).to_string()),
             // A deadline more than a century after the release is none.
