@@ -1,7 +1,9 @@
 //! How much of the processors a system takes at most: what a kernel that withholds a part of each period goes by.
 //!
 //! In a window of length W a task is executed whose instance was released before its end and not done before its beginning. With a response
-//! bound R these are at most ceil((W + R) / T) instances. Below a maximum of x in y nobody takes more than x for each y that the
+//! bound R these are at most ceil((W + R) / T) instances. On one processor the first of them takes most if all its C lie in the window, at its
+//! very end, and the others come as early as they can: with N = floor((W + R - C) / T), N C + min(C, W + R - C - N T) (Bertogna, Cirinei and
+//! Lipari 2009, who count the work of a task in a window so). Below a maximum of x in y nobody takes more than x for each y that the
 //! window touches.
 //!
 //! A thread without a response bound of its own may have one all the same: if every scheduler on some way down to it keeps the processor as long
@@ -111,10 +113,8 @@ impl Taking<'_> {
                 segment.operations.iter().map(|operation| self.bounds.solution.response(*operation));
             let longest = responses.collect::<Option<Vec<i128>>>().and_then(|all| all.into_iter().max());
             let longest = longest.or(self.backlog.filter(|_| place.may_lag).map(i128::from));
-            let taken = longest.map(|longest| {
-                let reach = u128::from(self.window) + longest.unsigned_abs();
-                reach.div_ceil(u128::from(segment.period)) * u128::from(segment.cost)
-            });
+            let taken =
+                longest.map(|longest| self.of_segment(segment, longest.unsigned_abs(), place.processors));
             if taken.is_none() {
                 let never_ends = matches!(place.supply, Err(Obstacle::Endless | Obstacle::Unknown));
                 endless.insert((!never_ends, self.system.tasks[segment.task].name.clone()));
@@ -123,6 +123,17 @@ impl Taking<'_> {
         }
         let returns = self.interrupts(place, InterruptKind::Return)?;
         all.map(|all| all + returns)
+    }
+
+    /// What a segment whose responses last so long takes.
+    fn of_segment(&self, segment: &model::Segment, longest: u128, processors: usize) -> u128 {
+        let (period, cost) = (u128::from(segment.period), u128::from(segment.cost));
+        let reach = u128::from(self.window) + longest;
+        if processors > 1 || longest < cost {
+            return reach.div_ceil(period) * cost;
+        }
+        let reach = reach - cost;
+        reach / period * cost + (reach % period).min(cost)
     }
 
     /// What interrupts a place takes.
