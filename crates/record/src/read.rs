@@ -18,6 +18,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use talea_ring::control::Control;
 use talea_ring::region::Region;
 use talea_text::ReadError;
@@ -60,17 +61,34 @@ fn not_opened(error: ReadError) -> TraceError {
     }
 }
 
+/// The file with its length and its head, which is valid.
+fn head(path: &Path) -> Result<(File, u64, Header), TraceError> {
+    let file = talea_text::read::file(path).map_err(not_opened)?;
+    let bytes = file.metadata()?.len();
+    let mut head = vec![0; bytes.min(HEADER_BYTES as u64) as usize];
+    file.read_exact_at(&mut head, 0)?;
+    let header = Header::decode(&head, bytes)?;
+    Ok((file, bytes, header))
+}
+
+/// The control pages of a ring file as they were when they were read. Nothing is mapped: a process that has locked its memory would
+/// hold all of the file in it.
+pub(crate) fn control_pages(path: &Path) -> Result<Vec<AtomicU64>, TraceError> {
+    let (file, _, header) = head(path)?;
+    let region = header.regions.control;
+    let mut bytes = vec![0; (region.end - region.start) as usize];
+    file.read_exact_at(&mut bytes, region.start)?;
+    let words = bytes.chunks_exact(size_of::<u64>());
+    Ok(words.map(|word| AtomicU64::new(u64::from_le_bytes(word.try_into().expect("eight bytes")))).collect())
+}
+
 impl TraceFile {
     /// Opens a ring file or a log and validates everything but its records.
     ///
     /// # Errors
     /// See [`TraceError`]. The path is not part of the message; the caller knows it.
     pub fn open(path: &Path) -> Result<Self, TraceError> {
-        let file = talea_text::read::file(path).map_err(not_opened)?;
-        let bytes = file.metadata()?.len();
-        let mut head = vec![0; bytes.min(HEADER_BYTES as u64) as usize];
-        file.read_exact_at(&mut head, 0)?;
-        let header = Header::decode(&head, bytes)?;
+        let (file, bytes, header) = head(path)?;
         let mut json = vec![0; header.metadata_bytes as usize];
         file.read_exact_at(&mut json, HEADER_BYTES as u64)?;
         let mut tables: Metadata = written::document(&json)?;

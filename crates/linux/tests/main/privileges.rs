@@ -115,5 +115,30 @@ fn as_nobody_with_limits() {
     let wanted = Policy::Fifo(11);
     assert_eq!(*source, SchedError::PriorityNotPermitted { wanted, priority: 11, limit: 10 });
     memory::lock_all().unwrap();
+    let before = not_there();
+    let later = vec![1_u8; 1 << 20];
+    // What is allocated from now on is there, too; and what only unwinding reads need not be.
+    assert_eq!((before, not_there()), (Vec::new(), Vec::new()), "{}", later.len());
     memory::unlock_all().unwrap();
+}
+
+/// The mapped code and data of this process of which not every page is in memory.
+fn not_there() -> Vec<String> {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let mut missing = Vec::new();
+    let (mut mapped, mut size) = ("", "");
+    for line in smaps.lines() {
+        match line.split_once(':').filter(|(key, _)| !key.contains(' ')) {
+            Some(("Size", kibibytes)) => size = kibibytes.trim(),
+            Some(("Rss", kibibytes)) if kibibytes.trim() != size => {
+                missing.push(format!("{mapped}: {} of {size}", kibibytes.trim()))
+            }
+            Some(_) => (),
+            None => mapped = line,
+        }
+    }
+    let permissions = |mapped: &String| {
+        mapped.split_once(' ').is_some_and(|(_, rest)| rest.starts_with("rw") || rest.starts_with("r-x"))
+    };
+    missing.into_iter().filter(permissions).collect()
 }

@@ -14,6 +14,7 @@ use crate::live::LiveFile;
 use crate::live::process::{Liveness, Owner, is_dead};
 use crate::mapping::Mapping;
 use crate::passive::{self, Reading, words_of};
+use crate::read::control_pages;
 use crate::ring::{DrawingMemory, RingFile, RingReader, StreamDrawer, live_readers, open_readers};
 use crate::selection::{Choices, EventFilter, RingFilter};
 use crate::selection::{Later, Resolved, Selection, SelectionError};
@@ -402,10 +403,10 @@ fn open(path: &Path) -> Result<Source, AttachError> {
 
 /// Whether the process that publishes the stream at `path` waits for this one to follow it, and the stream can be opened.
 pub fn waits_for_this_process(path: &Path) -> bool {
-    TraceFile::open(path).is_ok_and(|trace| {
-        let control = trace.header().regions.control.clone();
-        let announced = trace.mapping().map(|mapping| Control::new(mapping.part(control)).announced());
-        announced == Some(Owner::current().word())
+    control_pages(path).is_ok_and(|pages| {
+        !pages.is_empty()
+            && Control::new(&pages).announced() == Owner::current().word()
+            && TraceFile::open(path).is_ok()
     })
 }
 

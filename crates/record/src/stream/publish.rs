@@ -12,6 +12,7 @@ use super::clock::{self, Keeper};
 use super::local::{self, AttachThreadError, LocalWriter};
 use crate::directory::Directory;
 use crate::live::process::{Liveness, Owner};
+use crate::read::control_pages;
 use crate::ring::{RingFile, RingShape};
 use crate::suggestion::{hint, nearest};
 use crate::{CreateError, Metadata, RingReader, RingState, TraceError, TraceFile};
@@ -554,9 +555,9 @@ fn liveness(path: &Path, pid: u32) -> Liveness {
 
 /// The process that wrote the file, if it says so.
 fn writer(path: &Path) -> Option<Owner> {
-    let trace = TraceFile::open(path).ok()?;
-    let control = trace.header().regions.control.clone();
-    Owner::from_word(Control::new(trace.mapping()?.part(control)).writer())
+    let pages = control_pages(path).ok()?;
+    // A log has none.
+    (!pages.is_empty()).then(|| Control::new(&pages).writer()).and_then(Owner::from_word)
 }
 
 fn look_into(path: PathBuf) -> Option<Listed> {
