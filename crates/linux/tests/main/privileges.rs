@@ -115,11 +115,24 @@ fn as_nobody_with_limits() {
     let wanted = Policy::Fifo(11);
     assert_eq!(*source, SchedError::PriorityNotPermitted { wanted, priority: 11, limit: 10 });
     memory::lock_all().unwrap();
+    memory::unlock_all().unwrap();
+}
+
+#[test]
+fn locked_memory_is_there() {
+    run_in_own_process("privileges::in_locked_memory");
+}
+
+#[test]
+#[ignore = "run by locked_memory_is_there: all memory of its process is locked"]
+fn in_locked_memory() {
+    if let Err(refused) = memory::lock_all() {
+        return talea_measure::skip(refused.to_string());
+    }
     let before = not_there();
     let later = vec![1_u8; 1 << 20];
     // What is allocated from now on is there, too; and what only unwinding reads need not be.
     assert_eq!((before, not_there()), (Vec::new(), Vec::new()), "{}", later.len());
-    memory::unlock_all().unwrap();
 }
 
 /// The mapped code and data of this process of which not every page is in memory.
