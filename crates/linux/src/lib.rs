@@ -19,8 +19,11 @@
 //! | [`setting`] | settings of the kernel |
 //! | [`stdio`] | where programs print |
 //! | [`stop`] | the word that ends a run, on which threads can sleep |
+//! | [`bpf`] | small programs that the kernel runs at its tracepoints |
+//! | [`watch`] | what these tell of chosen threads: time received, who had which processor, wake-ups, forks, ends |
 
 pub mod affinity;
+pub mod bpf;
 pub mod burn;
 pub mod clock;
 pub mod cpu;
@@ -36,6 +39,7 @@ pub mod stop;
 pub mod thread;
 pub mod throttling;
 pub mod timer;
+pub mod watch;
 
 /// A kernel thread id.
 pub type Tid = rustix::thread::Pid;

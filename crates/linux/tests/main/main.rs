@@ -4,6 +4,7 @@ mod burn;
 mod privileges;
 mod thread;
 mod timer;
+mod watch;
 
 use std::path::Path;
 use talea_linux::sched::{self, Policy, SchedError};
