@@ -47,7 +47,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     let lengths = Lengths { deadline: 1..200, wcet: 0..60, start: 0..100, length: 1..200, work: 1..60 };
     let replacement = (0..16usize, prop::option::of(forest::kinds()), forest::parameter_draws());
     let deed = prop_oneof![
-        15 => events::acts(lengths).prop_map(Deed::Act),
+        15 => events::acts_with_gaps(lengths).prop_map(Deed::Act),
         1 => replacement.prop_map(|(who, by, parameters)| Deed::Replace(Replacement { who, by, parameters })),
     ];
     prop::collection::vec((prop::collection::vec(deed, 0..5), 0..150i64), 1..40)

@@ -3,7 +3,7 @@
 use crate::Machine;
 use proptest::prelude::*;
 use std::ops::Range;
-use talea_policy::hierarchy::{Constraint, Message, SchedulerId, VpId};
+use talea_policy::hierarchy::{Constraint, Message, ProcessorId, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_time::Duration;
 
@@ -50,6 +50,16 @@ pub enum Act {
         /// The worst case.
         work: i64,
     },
+    /// The machine takes a processor away, if it has it.
+    TakeAway {
+        /// Which.
+        processor: usize,
+    },
+    /// The machine gives it back.
+    GiveBack {
+        /// Which.
+        processor: usize,
+    },
 }
 
 /// How long the times are that are drawn.
@@ -79,6 +89,15 @@ pub fn acts(lengths: Lengths) -> impl Strategy<Value = Act> + Clone {
         3 => (0..4usize).prop_map(|processor| Act::Complete { processor }),
         1 => (0..64usize, start, length, work)
             .prop_map(|(thread, start, length, work)| Act::Constrain { thread, start, length, work }),
+    ]
+}
+
+/// The same on a machine that takes processors away now and then.
+pub fn acts_with_gaps(lengths: Lengths) -> impl Strategy<Value = Act> + Clone {
+    prop_oneof![
+        10 => acts(lengths),
+        1 => (0..4usize).prop_map(|processor| Act::TakeAway { processor }),
+        1 => (0..4usize).prop_map(|processor| Act::GiveBack { processor }),
     ]
 }
 
@@ -148,6 +167,14 @@ impl Player {
                 if let Some(thread) = running.filter(|thread| self.machine.wants(*thread)) {
                     self.machine.release(thread);
                 }
+            }
+            Act::TakeAway { processor } => {
+                let processor = processor % self.machine.engine.processors();
+                self.machine.engine.take_away(ProcessorId::from_index(processor as u16), now);
+            }
+            Act::GiveBack { processor } => {
+                let processor = processor % self.machine.engine.processors();
+                self.machine.engine.give_back(ProcessorId::from_index(processor as u16), now);
             }
             Act::Constrain { thread, start, length, work } => {
                 let Some((above, thread)) = self.planners.get(thread % self.planners.len().max(1)) else {

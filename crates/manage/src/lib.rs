@@ -10,7 +10,7 @@
 //!   beside   the sentinel                       runs: whoever was granted has blocked
 //!   parked   everybody else, also those that blocked
 //!   ─────────
-//!   ordinary everything that is not managed
+//!   ordinary everything that is not managed; where processors are left unused in slices, those that are parked, too
 //! ```
 //!
 //! *Blocking needs no tracing.* The sentinel of a CPU is always ready. When it runs, the granted thread has blocked: the sentinel
@@ -33,6 +33,7 @@
 //! | `sleep_word`, `handle` | where own threads sleep, and how they are woken |
 //! | `managed_run`, `thread_jobs`, `member_jobs`, `run_steps` | a run with arrivals, records and monitors |
 //! | [`auditor`](JudgedBy) | what of all grants the kernel withheld |
+//! | `slices` | leaving processors unused for moments, before the kernel takes them for longer |
 //! | `command`, `quantum`, `signal_target` | programs that are started, quanta that can be kept, who gets a signal |
 //! | `lock`, `priorities`, `member`, [`talea_linux`] | what all of it stands on |
 //!
@@ -89,6 +90,7 @@ mod set;
 mod shared;
 mod signal_target;
 mod sleep_word;
+mod slices;
 mod state;
 mod thread_jobs;
 mod warden;
@@ -108,6 +110,7 @@ pub use options::{
 pub use priorities::{Ordinary, Priorities};
 pub use quantum::ShortQuantum;
 pub use set::{ManagedSet, Summary};
+pub use slices::Slices;
 pub use state::Totals;
 pub use thread_jobs::ThreadJobs;
 pub use warden::LOOK_EVERY;

@@ -2,10 +2,12 @@
 
 use crate::hold::Parking;
 use crate::priorities::Priorities;
+use crate::slices::Slices;
 use rustix::io::Errno;
 use std::io;
 use talea_linux::affinity::AffinityError;
 use talea_linux::thread::SpawnError;
+use talea_linux::throttling::ordinary_part;
 use talea_policy::hierarchy::{Parameters, Refusal, SchedulerId};
 use talea_time::{Duration, Work};
 use thiserror::Error;
@@ -37,6 +39,9 @@ pub struct Options {
     pub priorities: Priorities,
     /// What the controller is.
     pub controller: ControllerPolicy,
+    /// How much of each processor is left to ordinary threads, in small pieces, so that the kernel takes nothing from real-time ones;
+    /// none if nothing is. Where something is, parked threads are ordinary ones.
+    pub slices: Option<Slices>,
     /// Members at a time, at most.
     pub members_max: usize,
     /// Threads of all members together, at most. Others that a managed process creates stay ordinary ones.
@@ -44,12 +49,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// A set on these CPUs, and the rest as it usually is.
+    /// A set on these CPUs, and the rest as it usually is: it leaves what this machine's kernel would take.
     pub fn on(cpus: &[u16]) -> Self {
         Options {
             cpus: cpus.to_vec(),
             priorities: Priorities::default(),
             controller: ControllerPolicy::BestPermitted,
+            slices: ordinary_part().and_then(Slices::leaving),
             members_max: 64,
             threads_max: 256,
         }

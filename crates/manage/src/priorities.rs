@@ -9,13 +9,34 @@ use talea_linux::sched::last_errno;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priorities {
     parked: u8,
+    parked_as: ParkedAs,
+}
+
+/// What parked threads are to the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ParkedAs {
+    /// Real-time threads: they run before all ordinary ones.
+    RealTime,
+    /// Ordinary threads: what they run is no real-time thread's.
+    Ordinary,
 }
 
 impl Priorities {
     /// Priorities from `parked` to `parked + 3`, or `None` unless all are SCHED_FIFO priorities below 99, which is left to
     /// the kernel's own threads.
     pub const fn above(parked: u8) -> Option<Self> {
-        if parked >= 1 && parked <= 95 { Some(Priorities { parked }) } else { None }
+        if parked >= 1 && parked <= 95 {
+            Some(Priorities { parked, parked_as: ParkedAs::RealTime })
+        } else {
+            None
+        }
+    }
+
+    /// The same, but for those that are parked, which are ordinary threads: what is left to these goes to them, too, and what they run is
+    /// not counted as what real-time threads do.
+    #[must_use]
+    pub(crate) const fn with_ordinary_parking(self) -> Self {
+        Priorities { parked_as: ParkedAs::Ordinary, ..self }
     }
 
     /// The highest of them.
@@ -38,7 +59,7 @@ impl Priorities {
 impl Default for Priorities {
     /// 10 to 13: above what desktop programs ask for, below lanes and interrupt threads.
     fn default() -> Self {
-        Priorities { parked: 10 }
+        Priorities { parked: 10, parked_as: ParkedAs::RealTime }
     }
 }
 
@@ -51,7 +72,7 @@ impl fmt::Display for Priorities {
 /// Where a thread stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// Runs only while the processor would be idle.
+    /// Runs only while no member has the processor.
     Parked,
     /// In the sentinel's own queue: how a sentinel grants without being preempted by it.
     Beside,
@@ -80,11 +101,15 @@ pub(crate) const LENT: Errno = Errno::BUSY;
 /// # Errors
 /// SRCH: there is no such thread (any more). [`LENT`]. PERM, which is not expected of a thread that was set before.
 pub(crate) fn set(tid: Tid, priorities: Priorities, level: Level, turns: Turns) -> Result<(), Errno> {
+    let number = tid.as_raw_nonzero().get();
+    if level == Level::Parked && priorities.parked_as == ParkedAs::Ordinary {
+        return raw_set(number, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0);
+    }
     let policy = match turns {
         Turns::Fifo => libc::SCHED_FIFO,
         Turns::RoundRobin => libc::SCHED_RR,
     };
-    raw_set(tid.as_raw_nonzero().get(), policy | libc::SCHED_RESET_ON_FORK, priorities.priority(level).into())
+    raw_set(number, policy | libc::SCHED_RESET_ON_FORK, priorities.priority(level).into())
 }
 
 /// Sets the level of the calling thread, which is a sentinel or a controller.

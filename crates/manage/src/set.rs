@@ -80,10 +80,15 @@ impl ManagedSet {
         let guardian = Arc::new(Guardian::start(options.priorities).map_err(SetError::Guardian)?);
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(SetError::Timer)?;
-        let state = State::new(engine, options.priorities, &options.cpus, options.members_max);
+        let priorities = match options.slices {
+            Some(_) => options.priorities.with_ordinary_parking(),
+            None => options.priorities,
+        };
+        let options = &Options { priorities, ..options.clone() };
+        let state = State::new(engine, priorities, (&options.cpus, options.slices), options.members_max);
         let shared = Arc::new(Shared {
             state: PiLock::new(state),
-            priorities: options.priorities,
+            priorities,
             sentinels: options.cpus.iter().map(|_| SentinelState::new()).collect(),
             timer,
             stop: talea_linux::stop::StopFlag::new(),

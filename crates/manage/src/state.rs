@@ -14,6 +14,7 @@ use crate::member::{Managed, Member, MemberId, Off};
 use crate::member_jobs::MemberJobs;
 use crate::priorities::{Level, Priorities};
 use crate::sleep_word::SleepWord;
+use crate::slices::{Account, Slices};
 use rustix::io::Errno;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -90,6 +91,8 @@ pub struct Totals {
     /// for a lock of it. It is changed within [`crate::LOOK_EVERY`] of the end of that; what it runs until then is the kernel's
     /// decision.
     pub lent: u64,
+    /// Times that a processor was left to ordinary threads for a moment, so that the kernel takes it for no longer.
+    pub slices: u64,
     /// Threads of managed processes beyond the limit, which stay ordinary ones.
     pub unmanaged_threads: u64,
 }
@@ -115,6 +118,8 @@ pub(crate) struct State {
     pub ended: bool,
     /// Somebody panicked, maybe in the middle of a decision: the hierarchy is asked for nothing any more.
     broken: bool,
+    /// By place, if something is to be left to ordinary threads.
+    accounts: Vec<Account>,
     /// The run that the members have parts in, if there is one.
     pub run: Option<Box<ManagedRun>>,
     places: Vec<Place>,
@@ -130,7 +135,14 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub fn new(engine: Engine, priorities: Priorities, cpus: &[u16], members_max: usize) -> Self {
+    pub fn new(
+        engine: Engine,
+        priorities: Priorities,
+        (cpus, slices): (&[u16], Option<Slices>),
+        members_max: usize,
+    ) -> Self {
+        let began = engine.context().now();
+        let account = |slices| cpus.iter().map(move |_| Account::new(slices, began));
         let place = |&cpu| Place { cpu, raised: None, raised_at: None };
         State {
             engine,
@@ -141,6 +153,7 @@ impl State {
             failure: None,
             ended: false,
             broken: false,
+            accounts: slices.into_iter().flat_map(account).collect(),
             run: None,
             places: cpus.iter().map(place).collect(),
             by_vp: Vec::new(),

@@ -117,6 +117,7 @@ impl DecisionRecords {
             hierarchy::Trigger::Timer => (Trigger::Timer, None),
             hierarchy::Trigger::SchedulingPoint => (Trigger::SchedulingPoint, None),
             hierarchy::Trigger::Change => (Trigger::Change, None),
+            hierarchy::Trigger::Supply => (Trigger::Supply, None),
         };
         let by = thread.and_then(|vp| self.number(watch, vp));
         (trigger.into(), by.map_or(Record::NO_EDGE, u32::from))

@@ -4,6 +4,7 @@ use super::{After, Caller, State};
 use crate::hold::Hold;
 use crate::member::Member;
 use crate::priorities::{self, Level, Priorities};
+use crate::slices::Turn;
 use rustix::io::Errno;
 use std::sync::Arc;
 use talea_policy::hierarchy::{ProcessorId, VpId, VpState};
@@ -17,6 +18,7 @@ impl State {
             return None;
         }
         self.come_due(now);
+        self.turn_slices(now);
         let next = loop {
             match self.engine.next_timer() {
                 Some(due) if due <= now => self.engine.fire_timers(now),
@@ -27,12 +29,39 @@ impl State {
         // Settling may set a timer.
         let next = self.engine.next_timer().or(next);
         let arrival = self.run.as_ref().and_then(|run| run.next());
-        let next = [next, arrival].into_iter().flatten().min();
+        let slice = self.note_use(now);
+        let next = [next, arrival, slice].into_iter().flatten().min();
         let earlier = next.filter(|next| self.armed.is_none_or(|armed| *next < armed));
         if earlier.is_some() {
             self.armed = earlier;
         }
         earlier
+    }
+
+    /// Takes processors away from the hierarchy that have been used for so long that the kernel would take them for longer, and gives back
+    /// those of which enough has been left.
+    fn turn_slices(&mut self, now: Instant) {
+        for place in 0..self.accounts.len() {
+            let processor = ProcessorId::from_index(place as u16);
+            match self.accounts[place].turn(now) {
+                Some(Turn::Leave) => {
+                    self.totals.slices += 1;
+                    self.engine.take_away(processor, now);
+                }
+                Some(Turn::Resume) => self.engine.give_back(processor, now),
+                None => {}
+            }
+        }
+    }
+
+    /// Notes which processors are used from now on. Says when one is to be taken away or given back.
+    fn note_use(&mut self, now: Instant) -> Option<Instant> {
+        let State { accounts, engine, .. } = self;
+        let notes = accounts.iter_mut().enumerate().filter_map(|(place, account)| {
+            account.note(now, engine.running(ProcessorId::from_index(place as u16)).is_some());
+            account.next()
+        });
+        notes.min()
     }
 
     /// The member whose virtual processor this is.

@@ -73,6 +73,8 @@ pub enum Trigger {
     SchedulingPoint,
     /// The hierarchy or what is asked for on an edge was changed.
     Change,
+    /// The machine took a processor away, or gave it back.
+    Supply,
 }
 
 #[derive(Clone)]
@@ -83,6 +85,8 @@ pub(super) struct Processor {
     pub holder: Option<SchedulerId>,
     /// Who is being told that the processor is revoked, and will pass it on.
     pub revoking: Option<SchedulerId>,
+    /// The machine has [taken it away](Engine::take_away).
+    pub(super) is_away: bool,
     /// The thread that runs now, in the course of a fixed point.
     pub(super) current: Option<Occupant>,
     /// The thread that ran when the last list of switches was taken.
@@ -128,7 +132,14 @@ impl Engine {
     /// An engine for a machine of `processors` processors without schedulers.
     pub fn new(processors: usize) -> Self {
         let processors: Vec<Processor> = (0..processors)
-            .map(|_| Processor { root: None, holder: None, revoking: None, current: None, announced: None })
+            .map(|_| Processor {
+                root: None,
+                holder: None,
+                revoking: None,
+                is_away: false,
+                current: None,
+                announced: None,
+            })
             .collect();
         Engine {
             seats: Vec::new(),

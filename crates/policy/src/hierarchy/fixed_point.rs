@@ -97,6 +97,12 @@ impl Engine {
                 let cx = Context { now: self.now, vps: &self.vps };
                 self.seats[parent.index()].scheduler.request(&cx, child)
             }
+            (Top::Machine(processor), Bottom::Scheduler(root))
+                if self.processors[processor.index()].is_away =>
+            {
+                *actor = root;
+                Decision::NONE
+            }
             (Top::Machine(processor), Bottom::Scheduler(root)) => {
                 self.vps[child.index()].grant(processor, self.now);
                 self.moved(child);

@@ -53,6 +53,7 @@ mod inspect;
 mod membership;
 mod reconfigure;
 mod replace;
+mod supply;
 mod vp;
 
 pub use admission::{Fraction, Load, Shortage, Whose};

@@ -5,7 +5,7 @@ use super::script::{at, ns, work};
 use crate::hierarchy::Machine;
 use proptest::prelude::*;
 use talea_conformance::events::{self, Act, Lengths, Player};
-use talea_policy::hierarchy::{Engine, Parameters, Switch, VpId};
+use talea_policy::hierarchy::{Engine, Parameters, ProcessorId, Switch, VpId};
 use talea_policy::job::Job;
 use talea_policy::scheduler::{Announcing, FixedPriority};
 use talea_time::Instant;
@@ -13,7 +13,13 @@ use talea_time::Instant;
 type Round = (Vec<Act>, i64);
 
 fn rounds() -> impl Strategy<Value = Vec<Round>> {
-    let act = events::acts(Lengths { deadline: 1..40, wcet: 0..6, start: 0..10, length: 1..30, work: 1..6 });
+    let act = events::acts_with_gaps(Lengths {
+        deadline: 1..40,
+        wcet: 0..6,
+        start: 0..10,
+        length: 1..30,
+        work: 1..6,
+    });
     proptest::collection::vec((proptest::collection::vec(act, 0..5), 0..12i64), 1..40)
 }
 
@@ -42,13 +48,16 @@ impl Play {
         wanting.dedup();
         let kinds = branches.iter().flat_map(kinds_in);
         let conserving = kinds.clone().all(|kind| is_work_conserving(kind) && kind.name() != "join");
-        let busy = self.player.machine.running().flatten().count();
+        let machine = &self.player.machine;
+        let busy = machine.running().flatten().count();
+        let is_there = |place: &usize| !machine.engine.is_away(ProcessorId::from_index(*place as u16));
+        let there = (0..machine.engine.processors()).filter(is_there).count();
+        assert!(busy <= there, "what was taken away nobody has");
         if conserving {
-            assert_eq!(
-                busy,
-                wanting.len().min(self.player.machine.running().count()),
-                "no processor idles in vain"
-            );
+            let asked = wanting.len().min(machine.engine.processors());
+            // Who asks for some processors is given no others while these are away.
+            let away = machine.engine.processors() - there;
+            assert!(busy >= asked.saturating_sub(away) && busy <= asked, "no processor idles in vain");
         }
     }
 

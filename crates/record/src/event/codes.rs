@@ -120,6 +120,8 @@ codes! {
         Change = 5 "change",
         /// It was so when the run began.
         Beginning = 6 "beginning",
+        /// The processor was left to ordinary threads for a moment, before the kernel would take it for longer, or was had again.
+        Supply = 7 "supply",
     }
     /// What became of an edge of a hierarchy.
     ChangeKind "change_kind" {

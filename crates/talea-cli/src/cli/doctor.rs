@@ -1,5 +1,6 @@
 //! `talea doctor`.
 
+use super::draft::{Draft, Readers};
 use super::failure::{Failure, Verdict};
 use super::output;
 use clap::Args;
@@ -58,6 +59,8 @@ pub fn main(options: &Options) -> super::Outcome {
 /// Measures, and says where the profile is.
 fn profile(options: &Options) -> super::Outcome {
     let interrupted = super::interrupt::flag()?;
+    // Before it measures for seconds, so that it does so for nothing nowhere.
+    let draft = options.out.as_ref().map(|out| Draft::create(out, Readers::Usual)).transpose()?;
     let bar = super::progress::bar("measured", 2);
     let measured = measure(Thoroughness::Thorough, |done, parts| {
         bar.set_length(parts as u64);
@@ -68,12 +71,10 @@ fn profile(options: &Options) -> super::Outcome {
     let machine = measured.ok_or_else(|| {
         Failure::new("interrupted: nothing was measured to the end", "it takes some seconds")
     })?;
-    let Some(out) = &options.out else {
-        output::print(&machine.to_string())?;
-        return Ok(Verdict::Fine);
-    };
-    std::fs::write(out, machine.to_string())
-        .map_err(|error| Failure::uncreated("the profile", out, &error))?;
+    match draft.zip(options.out.as_ref()) {
+        None => output::print(&machine.to_string())?,
+        Some((draft, out)) => draft.complete(out, &machine.to_string())?,
+    }
     Ok(Verdict::Fine)
 }
 
