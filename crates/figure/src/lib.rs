@@ -6,6 +6,7 @@
 //! | [`hierarchy`] | schedulers and threads, with the guarantee on each edge |
 //! | [`timeline`] | a stretch of a run's schedule |
 //! | [`response`] | one explained response time |
+//! | [`cells`] | what becomes of every combination of values on four axes |
 //! | [`chart`] | points and distributions between axes |
 //! | [`drawing`] | what they share: bars, time lines, stacks, colours |
 //!
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+pub mod cells;
 pub mod chart;
 pub mod drawing;
 pub mod hierarchy;

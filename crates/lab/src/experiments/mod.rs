@@ -84,6 +84,17 @@ pub struct Findings {
     pub extent: Extent,
 }
 
+impl Findings {
+    /// These, and those of the experiment's `next` part.
+    #[must_use]
+    fn and(mut self, next: Findings) -> Findings {
+        self.table = format!("{}\n\n{}", self.table, next.table);
+        self.claims.extend(next.claims);
+        self.files.extend(next.files);
+        self
+    }
+}
+
 /// How much of an experiment was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {

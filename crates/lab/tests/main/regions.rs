@@ -6,10 +6,14 @@ use talea_lab::compare::{Clock, Observer};
 use talea_lab::experiments::kernel_switches::RecordedSwitches;
 use talea_lab::experiments::regions::hypotheses::{Observed, Study};
 use talea_lab::experiments::regions::mechanism::Mechanism;
+use talea_lab::experiments::regions::pattern::Pattern;
 use talea_lab::experiments::regions::results::Results;
 use talea_lab::experiments::regions::runs::{Course, Trial};
 use talea_lab::experiments::regions::sampler::{Sample, Sampler};
-use talea_lab::experiments::regions::setting::{LEGS_PER_STEP, Region};
+use talea_lab::experiments::regions::setting::{
+    Frames, HYPERPERIOD, LEGS_PER_STEP, Phasing, Region, Setting,
+};
+use talea_lab::experiments::regions::sweep::{Found, Grid, Outcome, Sweep};
 use talea_lab::experiments::{Effort, Experiment, ExperimentError, Extent, Options, Verdict};
 use talea_model::{Execution, Strategy};
 use talea_policy::demand;
@@ -65,7 +69,7 @@ fn experiment() -> &'static Experiment {
 }
 
 fn options(out: &Path) -> Options {
-    Options { clock: Clock::Virtual, effort: Effort::Quick, parts: Vec::new(), out: out.into() }
+    Options { clock: Clock::Virtual, effort: Effort::Quick, parts: vec!["regions".into()], out: out.into() }
 }
 
 #[test]
@@ -455,4 +459,90 @@ fn a_cancelled_experiment_keeps_what_was_made() {
     }
     let nothing = experiment().run(&options(folder.path()), &mut Patience::of(0));
     assert!(matches!(nothing, Err(ExperimentError::Cancelled { done: 0, .. })), "{nothing:?}");
+}
+
+/// The setting at these values, with the phases of the experiment's own.
+fn setting(critical_percent: u8, chain_us: i64, growth_us: i64) -> Setting {
+    let us = |us: i64| Work::from_nanos(us * 1_000);
+    Setting { critical_percent, chain: us(chain_us), growth: us(growth_us), ..Setting::OURS }
+}
+
+#[test]
+fn settings_have_the_load_and_the_phases_that_they_say() {
+    let frame_ns = Setting::OURS.system(region(0)).tasks[0].period.as_nanos() as f64;
+    for (setting, number) in [
+        (setting(18, 5_000, 5_000), 4),
+        (setting(42, 25_000, 500), 9),
+        (setting(66, 15_000, 3_500), 6),
+        (setting(82, 50_000, 4_500), 11),
+    ] {
+        let system = setting.system(region(number));
+        let load = |wanted: &dyn Fn(&talea_model::Task) -> bool| -> f64 {
+            let of = |task: &talea_model::Task| -> f64 {
+                let sum: i64 = task.subtasks.iter().map(|subtask| subtask.wcet.as_nanos()).sum();
+                sum as f64 / task.period.as_nanos() as f64
+            };
+            system.tasks.iter().filter(|task| wanted(task)).map(of).sum()
+        };
+        let constant =
+            |task: &talea_model::Task| task.criticality.is_critical() && !task.name.starts_with("consumer");
+        assert!((load(&constant) - f64::from(setting.critical_percent) / 100.0).abs() < 1e-6, "{setting:?}");
+        // A chain has whole legs.
+        let steps = number.max(1) as i64 - 1;
+        let chain = (setting.chain.as_nanos() + setting.growth.as_nanos() * steps) as f64 / frame_ns;
+        let leg = setting.leg().as_nanos() as f64 / frame_ns;
+        let route = load(&|task: &talea_model::Task| task.name == "route");
+        assert!((route - chain).abs() <= leg / 2.0 + 1e-6, "{setting:?}: {route} for {chain}");
+        for frames in [Frames::Own, Frames::Shared] {
+            let early = Setting { phasing: Phasing { frames, lateness_percent: 0 }, ..setting };
+            for task in
+                early.system(region(number)).tasks.iter().filter(|task| task.criticality.is_critical())
+            {
+                assert_eq!(task.phase.as_nanos() % frame_ns as i64, 0, "{}", task.name);
+                assert!(task.phase < HYPERPERIOD);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_setting_of_the_tables_has_not_the_papers_pattern_and_one_of_constant_overload_has() {
+    let pattern = Pattern::of_regions();
+    let ours = Outcome::of(Setting::OURS, &pattern).expect("it can be simulated");
+    assert_eq!(ours.found(), Found::Neither);
+    assert!(ours.rms_is_as_in_the_paper(), "{:?}", ours.rms);
+    // Without load jitter a sample is like the other, but for which of the late legs come first.
+    for (served, strategy) in
+        [(&ours.rms, Strategy::Rms), (&ours.muf, Strategy::Muf), (&ours.hybrid, Strategy::RmsMlf)]
+    {
+        for number in [0, 4, 8] {
+            let trial = simulated(number, strategy, Mechanism::MEASURED, 3);
+            let difference = (served.soft[number] - trial.effectiveness()).abs();
+            assert!(difference <= 1.0, "{strategy} in region {number}: {difference}");
+            assert_eq!(served.missed[number] > 0.0, trial.hard_missed() > 0, "{strategy} in region {number}");
+        }
+    }
+    let overloaded = Outcome::of(setting(34, 40_000, 2_500), &pattern).expect("it can be simulated");
+    assert_eq!(overloaded.found(), Found::Both, "{overloaded:?}");
+    assert!(overloaded.shapes.iter().all(|shape| shape.cycle.share > 0.9), "{overloaded:?}");
+}
+
+#[test]
+fn a_sweep_that_is_cancelled_leaves_a_map_of_what_was_tried() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut patience = Patience::of(2);
+    let swept = Sweep::over(Grid::of(Effort::Quick), &mut patience).expect("they can be simulated");
+    let tried = swept.count();
+    // Each processor may be at one more.
+    assert!((3..100).contains(&tried), "{tried}");
+    let findings = swept.publish(folder.path()).expect("it can be written");
+    assert_eq!(findings.extent, Extent::Cancelled { done: tried, all: 1250 });
+    assert!(findings.claims.iter().all(|claim| claim.figures.contains(&format!("of {tried} settings"))));
+    let rows = std::fs::read_to_string(folder.path().join("sweep/settings.csv")).expect("written");
+    assert_eq!(rows.lines().count(), tried + 1);
+    let svg = std::fs::read_to_string(folder.path().join("sweep/map.svg")).expect("written");
+    assert!(svg.contains(&format!("{tried} of 1250 settings")), "{svg}");
+    for file in ["map.png", "report.md", "results.json"] {
+        assert!(folder.path().join("sweep").join(file).exists(), "{file}");
+    }
 }

@@ -4,13 +4,14 @@
 //! difference must not contain 0. Where it describes the shape of a cloud of points, a statistic stands for
 //! the shape (`talea_statistics`); the text of the claim says which. No threshold was chosen by looking at results.
 
+use super::pattern::{Cycle, Follows, Pattern, SURE};
 use super::results::Results;
 use super::runs::{Trial, mean};
 use super::sampler::Sample;
 use super::setting::Region;
 use crate::experiments::{Claim, Verdict};
 use talea_model::Strategy;
-use talea_statistics::{bimodality, largest_gap, permutation_test, r_squared, slope, swap_test};
+use talea_statistics::{Periodicity, bimodality, largest_gap, periodicity, r_squared, spread, swap_test};
 
 /// Above it the coefficient speaks for two modes: the coefficient of a uniform distribution.
 const TWO_MODES: f64 = 5.0 / 9.0;
@@ -157,39 +158,18 @@ fn rms_follows_load(results: &Results) -> Decision {
 }
 
 fn follows_jitter(results: &Results, strategy: Strategy) -> Decision {
-    let (load, jitter) = partials(results, 0..=11, strategy)?;
+    let trials = results.over(0..=11, strategy)?;
+    let served: Vec<f64> = trials.iter().map(|trial| trial.effectiveness()).collect();
+    let Follows { load, jitter, .. } = Pattern::of_regions().follows(&served)?;
     let figures = format!("partial R² of the mean load jitter {jitter:.2}, of the chain's length {load:.2}");
     Some((jitter > load, figures))
 }
 
-/// Whether the place in the cycle of four explains what the load leaves, more than chance would (Freedman and Lane's
-/// permutation of what the load alone leaves).
 fn cyclic(results: &Results, strategy: Strategy) -> Decision {
     let trials = results.over(0..=11, strategy)?;
     let served: Vec<f64> = trials.iter().map(|trial| trial.effectiveness()).collect();
-    let (legs, _) = conditions(0..=11);
-    let places: Vec<Vec<f64>> = (1..4)
-        .map(|place| (0..12).map(|region| f64::from(u8::from(region % 4 == place))).collect())
-        .collect();
-    let places: Vec<&[f64]> = places.iter().map(Vec::as_slice).collect();
-    let share = partial_r_squared(&served, &places, &[&legs])?;
-    let rest = residuals(&served, &legs);
-    let p = permutation_test(12, super::results::RESAMPLING, |order| {
-        let permuted: Vec<f64> = order
-            .iter()
-            .enumerate()
-            .map(|(place, index)| served[place] - rest[place] + rest[*index])
-            .collect();
-        partial_r_squared(&permuted, &places, &[&legs]).unwrap_or(0.0)
-    });
-    Some((p < 0.05, format!("the cycle explains {:.0} % of what the load leaves, p = {p:.3}", share * 100.0)))
-}
-
-/// What a straight line over `by` leaves of `value`.
-fn residuals(value: &[f64], by: &[f64]) -> Vec<f64> {
-    let (mean_value, mean_by) = (mean(value.iter().copied()), mean(by.iter().copied()));
-    let slope = slope(value, by).unwrap_or(0.0);
-    value.iter().zip(by).map(|(value, by)| value - mean_value - slope * (by - mean_by)).collect()
+    let Cycle { share, p } = Pattern::of_regions().cycle(&served)?;
+    Some((p < SURE, format!("the cycle explains {:.0} % of what the load leaves, p = {p:.3}", share * 100.0)))
 }
 
 fn ordered_by_jitter(results: &Results, strategy: Strategy) -> Decision {
@@ -258,6 +238,10 @@ fn lower_ends(results: &Results) -> Decision {
 /// Claims about the shapes of Figures 5 to 8.
 fn shapes(results: &Results) -> Vec<Claim> {
     let mut claims = vec![
+        claim(
+            "MUF's values vary more than RMS+MLF's in region 8: their deviation is greater (4.2)",
+            varies_more(results, 8),
+        ),
         claim("both are lower and spread wider in region 9 than in region 8 (4.2)", lower_and_wider(results)),
         claim(
             "distributions are narrow in regions 8 and 10: a range less than half of that in 9 and 11 (4.2, 4.3)",
@@ -276,6 +260,10 @@ fn shapes(results: &Results) -> Vec<Claim> {
             bimodal(results, region),
         ));
     }
+    claims.push(claim(
+        "RMS+MLF's values come periodically in region 9: a frequency with more of their variance than chance gives (4.2)",
+        periodic(results, 9),
+    ));
     claims
 }
 
@@ -342,7 +330,44 @@ fn more_continuous(results: &Results, region: usize) -> Decision {
         muf * 100.0,
         hybrid * 100.0
     );
-    Some((muf < hybrid && p < 0.05, figures))
+    Some((muf < hybrid && p < SURE, figures))
+}
+
+/// Whether the deviations differ by more than they would if it were chance which of the two values of a sample is MUF's.
+fn varies_more(results: &Results, region: usize) -> Decision {
+    let fractions = |strategy| Some(results.trial(region, strategy)?.efficiencies());
+    let (muf, hybrid) = (fractions(Strategy::Muf)?, fractions(Strategy::RmsMlf)?);
+    let pairs: Vec<(f64, f64)> = muf.into_iter().zip(hybrid).collect();
+    let deviations = |swapped: &[bool]| -> Option<(f64, f64)> {
+        let sides = pairs.iter().zip(swapped);
+        let sides =
+            sides.map(|(&(muf, hybrid), swapped)| if *swapped { (hybrid, muf) } else { (muf, hybrid) });
+        let (muf, hybrid): (Vec<f64>, Vec<f64>) = sides.unzip();
+        Some((spread(&muf)?.deviation, spread(&hybrid)?.deviation))
+    };
+    let (muf, hybrid) = deviations(&vec![false; pairs.len()])?;
+    let wider = |swapped: &[bool]| deviations(swapped).map_or(0.0, |(muf, hybrid)| muf - hybrid);
+    let p = swap_test(pairs.len(), super::results::RESAMPLING, wider);
+    let figures = format!(
+        "deviation: MUF {:.3} %, RMS+MLF {:.3} % of what is offered, p = {p:.3}",
+        muf * 100.0,
+        hybrid * 100.0
+    );
+    Some((muf > hybrid && p < SURE, figures))
+}
+
+/// Whether a frequency stands out of the values in the order of the samples.
+fn periodic(results: &Results, region: usize) -> Decision {
+    let of = |strategy| results.trial(region, strategy).map(|trial| periodicity(&trial.efficiencies()));
+    let describe = |found: Option<Periodicity>| match found {
+        Some(Periodicity { period, share, p }) => {
+            format!("{:.1} % at a period of {period:.1} samples, p = {p:.3}", share * 100.0)
+        }
+        None => "no variation".into(),
+    };
+    let (hybrid, muf) = (of(Strategy::RmsMlf)?, of(Strategy::Muf)?);
+    let figures = format!("the strongest frequency: RMS+MLF {}; MUF {}", describe(hybrid), describe(muf));
+    Some((hybrid.is_some_and(|found| found.p < SURE), figures))
 }
 
 fn bimodal(results: &Results, region: usize) -> Decision {

@@ -10,6 +10,8 @@
 //! | `runs` | one region under one strategy on either clock |
 //! | `results` | all samples, by region and strategy, and in pairs |
 //! | `claims` | the claims of section 4 |
+//! | `pattern` | the cycle over the regions, and what follows the load jitter |
+//! | `sweep` | where that pattern appears: ten thousand other settings of load, growth and phases |
 //! | `hypotheses` | the hypotheses of section 5.2 |
 //! | `pictures` | Figures 4 to 8, and two more |
 //! | `report` | files and tables |
@@ -19,12 +21,14 @@
 mod claims;
 pub mod hypotheses;
 pub mod mechanism;
+pub mod pattern;
 mod pictures;
 mod report;
 pub mod results;
 pub mod runs;
 pub mod sampler;
 pub mod setting;
+pub mod sweep;
 pub mod switching;
 
 use super::folder::Folder;
@@ -37,6 +41,7 @@ use results::Results;
 use runs::Course;
 use sampler::HELD_OFF;
 use setting::Region;
+use sweep::{Grid, Sweep};
 use talea_model::Strategy;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -44,9 +49,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     title: "twelve operating regions under RMS, MUF and RMS+MLF, and what explains the difference of the last two",
     source: "Gill, Kuhns, Cytron, Schmidt: Empirical Differences Between COTS Middleware Scheduling Strategies (2002)",
     usual_clock: Clock::Virtual,
-    parts: &[],
+    parts: &[REGIONS, SWEEP],
     run,
 };
+
+/// The twelve regions in the experiment's own setting, on either clock.
+const REGIONS: &str = "regions";
+/// The same in ten thousand settings, always simulated.
+const SWEEP: &str = "sweep";
 
 /// The paper's strategies.
 const THREE: [Strategy; 3] = [Strategy::Rms, Strategy::Muf, Strategy::RmsMlf];
@@ -124,12 +134,43 @@ struct Made {
 }
 
 fn run(options: &Options, observer: &mut dyn Observer) -> Result<Findings, ExperimentError> {
-    let programme = Programme::of(options);
+    let is_named = |part: &str| options.parts.iter().any(|name| name == part);
+    let has_regions = options.parts.is_empty() || is_named(REGIONS);
+    // Nothing of it is about threads.
+    let has_sweep = is_named(SWEEP) || options.parts.is_empty() && options.clock == Clock::Virtual;
+    let grid = has_sweep.then(|| Grid::of(options.effort));
+    let programme = has_regions.then(|| Programme::of(options));
+    let runs = programme.as_ref().map_or(0, Programme::runs) + grid.as_ref().map_or(0, Grid::count);
     report::write_systems(&options.out)?;
-    observer.planned(programme.runs());
-    let made = make(&programme, observer)?;
+    observer.planned(runs);
+    let mut done = 0;
+    let mut parts: Vec<Findings> = Vec::new();
+    if let Some(programme) = programme {
+        let made = make(&programme, observer)?;
+        done += made.runs;
+        parts.extend(publish_regions(options, &programme, &made)?);
+    }
+    if let Some(grid) = grid
+        && !observer.cancelled()
+    {
+        let swept = Sweep::over(grid, observer)?;
+        done += swept.count();
+        parts.extend((swept.count() > 0).then(|| swept.publish(&options.out)).transpose()?);
+    }
+    let findings = parts.into_iter().reduce(Findings::and);
+    let extent = if done == runs { Extent::Whole } else { Extent::Cancelled { done, all: runs } };
+    let findings = findings.map(|findings| Findings { extent, ..findings });
+    findings.ok_or(ExperimentError::Cancelled { done: 0, all: runs })
+}
+
+/// The files of the twelve regions, if any run was made.
+fn publish_regions(
+    options: &Options,
+    programme: &Programme,
+    made: &Made,
+) -> Result<Option<Findings>, ExperimentError> {
     if made.main.results.trials().is_empty() {
-        return Err(ExperimentError::Cancelled { done: 0, all: programme.runs() });
+        return Ok(None);
     }
     let kind = match options.clock {
         Clock::Virtual => "sim",
@@ -138,7 +179,7 @@ fn run(options: &Options, observer: &mut dyn Observer) -> Result<Findings, Exper
     let folder = Folder::make(options.out.join(kind))?;
     let all = programme.runs();
     let extent = if made.runs == all { Extent::Whole } else { Extent::Cancelled { done: made.runs, all } };
-    publish(&programme, &made, folder, extent)
+    publish(programme, made, folder, extent).map(Some)
 }
 
 fn make(programme: &Programme, observer: &mut dyn Observer) -> Result<Made, ExperimentError> {

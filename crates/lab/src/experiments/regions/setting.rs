@@ -38,6 +38,116 @@ pub const LEGS_PER_STEP: usize = 2;
 /// Seed of region 0's demand; the other regions count on from it, so that their demand is independent of each other's.
 pub const SEED: u64 = 2002;
 
+/// The load and the phases, which the paper does not state: everything in which one choice of the regions can differ from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Setting {
+    /// What the constant critical operations take of the processor, in percent; the parts of each are the same.
+    pub critical_percent: u8,
+    /// What the chain takes of each frame in regions 0 and 1.
+    pub chain: Work,
+    /// What it takes more from each region to the next.
+    pub growth: Work,
+    /// When the slower critical operations are requested.
+    pub phasing: Phasing,
+}
+
+/// When the slower critical operations are requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Phasing {
+    /// In which frames.
+    pub frames: Frames,
+    /// How late in their frames: 0 at the begin, 100 so late that without load jitter they end [`SLACK`] before the frame does.
+    pub lateness_percent: u8,
+}
+
+/// The frames that the slower critical operations are requested in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Frames {
+    /// Each in frames of its own.
+    Own,
+    /// All of them in the same frames, as often as their rates allow.
+    Shared,
+}
+
+impl Setting {
+    /// The one that the experiment's tables and figures are of.
+    pub const OURS: Setting = Setting {
+        critical_percent: 18,
+        chain: Work::from_millis(5),
+        growth: Work::from_millis(5),
+        phasing: Phasing { frames: Frames::Own, lateness_percent: 100 },
+    };
+
+    /// Legs that the chain grows by from each region to the next: as few as are no longer than [`LEG`].
+    fn legs_per_step(self) -> i64 {
+        (self.growth.as_nanos().max(1) + LEG.as_nanos() - 1) / LEG.as_nanos()
+    }
+
+    /// Execution time of a route leg.
+    pub fn leg(self) -> Work {
+        Work::from_nanos(self.growth.as_nanos() / self.legs_per_step())
+    }
+
+    /// Length of the chain of route legs in `region`.
+    pub fn legs(self, region: Region) -> usize {
+        let leg = self.leg().as_nanos();
+        let first = ((self.chain.as_nanos() + leg / 2) / leg).max(1);
+        let steps = region.number().max(1) as i64 - 1;
+        (first + steps * self.legs_per_step()) as usize
+    }
+
+    /// Execution time of a critical operation of the constant load.
+    fn work(self, critical: &Critical) -> Work {
+        let percent = i64::from(self.critical_percent);
+        Work::from_nanos(critical.work.as_nanos() * percent / i64::from(Setting::OURS.critical_percent))
+    }
+
+    /// When a slower critical operation is requested first.
+    fn phase(self, critical: &Critical) -> Duration {
+        let Phasing { frames, lateness_percent } = self.phasing;
+        let frame = match frames {
+            Frames::Own => critical.frame,
+            Frames::Shared => 1,
+        };
+        // One that takes longer than a frame is requested at its begin.
+        let latest = (FRAME - self.work(critical).at_full_speed() - SLACK).max(Duration::ZERO);
+        let within = latest.as_nanos() * i64::from(lateness_percent) / 100;
+        Duration::from_nanos(FRAME.as_nanos() * frame + within)
+    }
+
+    /// The system of `region`, under RMS+MLF and without mechanism costs until told otherwise.
+    pub fn system(self, region: Region) -> System {
+        let mut builder = System::builder(format!("region-{:02}", region.number()))
+            .seed(SEED + u64::from(region.0))
+            .node("mission", [0])
+            .task(self.task(&SENSORS, Duration::ZERO));
+        for critical in &SLOWER {
+            let phase = self.phase(critical);
+            builder = builder.task(self.task(critical, phase)).task(region.consumer(critical, phase));
+        }
+        builder
+            .task(self.route(region))
+            .task(display())
+            .build()
+            .expect("the regions keep the rules of systems, which a test checks")
+    }
+
+    fn task(self, critical: &Critical, phase: Duration) -> TaskBuilder {
+        TaskBuilder::new(critical.name, critical.period)
+            .phase(phase)
+            .criticality(Criticality::High)
+            .wcet(self.work(critical))
+    }
+
+    fn route(self, region: Region) -> TaskBuilder {
+        let route = TaskBuilder::new("route", FRAME).criticality(Criticality::Low).overrun(Overrun::Queue);
+        (1..=self.legs(region)).fold(route, |route, leg| {
+            route.subtask(SubtaskBuilder::new(format!("leg-{leg:02}")).wcet(self.leg()))
+        })
+    }
+}
+
 /// A critical operation of the constant load.
 struct Critical {
     name: &'static str,
@@ -140,26 +250,14 @@ impl Region {
         LoadJitter::CYCLE[self.number() % LoadJitter::CYCLE.len()]
     }
 
-    /// Length of the chain of route legs.
+    /// Length of the chain of route legs in the experiment's own setting.
     pub fn legs(self) -> usize {
-        LEGS_PER_STEP * self.number().max(1)
+        Setting::OURS.legs(self)
     }
 
-    /// The system of this region, under RMS+MLF and without mechanism costs until told otherwise.
+    /// The system of this region in the experiment's own setting.
     pub fn system(self) -> System {
-        let mut builder = System::builder(format!("region-{:02}", self.number()))
-            .seed(SEED + u64::from(self.0))
-            .node("mission", [0])
-            .task(task(&SENSORS, Duration::ZERO));
-        for critical in &SLOWER {
-            let phase = phase(critical);
-            builder = builder.task(task(critical, phase)).task(self.consumer(critical, phase));
-        }
-        builder
-            .task(self.route())
-            .task(display())
-            .build()
-            .expect("the regions keep the rules of systems, which a test checks")
+        Setting::OURS.system(self)
     }
 
     /// The consumer with load jitter that is requested together with `critical`.
@@ -171,12 +269,6 @@ impl Region {
             .criticality(Criticality::High)
             .wcet(high.max(NEARLY_NOTHING))
             .exec(exec)
-    }
-
-    fn route(self) -> TaskBuilder {
-        let route = TaskBuilder::new("route", FRAME).criticality(Criticality::Low).overrun(Overrun::Queue);
-        (1..=self.legs())
-            .fold(route, |route, leg| route.subtask(SubtaskBuilder::new(format!("leg-{leg:02}")).wcet(LEG)))
     }
 
     /// The load that the region's system offers.
@@ -200,25 +292,12 @@ impl Region {
     }
 }
 
-fn task(critical: &Critical, phase: Duration) -> TaskBuilder {
-    TaskBuilder::new(critical.name, critical.period)
-        .phase(phase)
-        .criticality(Criticality::High)
-        .wcet(critical.work)
-}
-
 fn display() -> TaskBuilder {
     TaskBuilder::new("display", Duration::from_millis(200))
         .phase(FRAME + FRAME)
         .criticality(Criticality::Low)
         .overrun(Overrun::Queue)
         .wcet(Work::from_millis(5))
-}
-
-/// The latest request that, without load jitter, is done [`SLACK`] before the end of its frame.
-fn phase(critical: &Critical) -> Duration {
-    let frame_end = Duration::from_nanos(FRAME.as_nanos() * (critical.frame + 1));
-    frame_end - critical.work.at_full_speed() - SLACK
 }
 
 fn rate(period: Duration) -> String {
