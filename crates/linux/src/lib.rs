@@ -16,6 +16,7 @@
 //! | [`timer`] | sleeping until an instant, the last microseconds spinning |
 //! | [`burn`] | synthetic work: so much processor time, burnt |
 //! | [`throttling`] | what the kernel keeps from real-time threads |
+//! | [`unthrottle`] | lifting that for a while |
 //! | [`setting`] | settings of the kernel |
 //! | [`stdio`] | where programs print |
 //! | [`stop`] | the word that ends a run, on which threads can sleep |

@@ -4,6 +4,7 @@ use crate::lock::Guard;
 use crate::shared::Shared;
 use crate::sleep_word::{Notified, SleepEnd, SleepWord};
 use crate::state::State;
+use rustix::thread::sched_yield;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -102,6 +103,9 @@ impl Handle {
             if !state.is_displaced(self.sleep_word.member) {
                 return state;
             }
+            drop(state);
+            // While its processor is left to ordinary threads it is one of them.
+            sched_yield();
         }
     }
 

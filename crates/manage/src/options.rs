@@ -25,10 +25,12 @@ pub enum ControllerPolicy {
     Urgent,
 }
 
-/// The period of the controller's reservation.
-pub const CONTROLLER_PERIOD: Duration = Duration::from_millis(10);
-/// What the controller reserves where nothing else is said: it needs some 5 µs for each timer or wake-up.
-pub const CONTROLLER_BUDGET: Work = Work::from_millis(1);
+/// The period of the controller's reservation. Once its budget is used up nobody decides until the period's end, so that is short.
+pub const CONTROLLER_PERIOD: Duration = Duration::from_millis(1);
+/// What the controller reserves where nothing else is said: it needs 5 to 20 µs for each timer or wake-up.
+pub const CONTROLLER_BUDGET: Work = Work::from_micros(400);
+/// What it makes do with where the kernel has not as much to give.
+pub(crate) const CONTROLLER_BUDGET_MIN: Work = Work::from_micros(100);
 
 /// What a managed set is to be.
 #[derive(Clone, Debug)]

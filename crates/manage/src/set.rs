@@ -8,7 +8,9 @@ use crate::hold::{Held, Hold};
 use crate::lock::PiLock;
 use crate::managed_run::{EndedRun, ManagedRun};
 use crate::member::{Departed, Member, MemberId, Received};
-use crate::options::{CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError};
+use crate::options::{
+    CONTROLLER_BUDGET, CONTROLLER_BUDGET_MIN, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError,
+};
 use crate::priorities::Level;
 use crate::sentinel::Sentinel;
 use crate::shared::{SentinelState, Shared};
@@ -158,10 +160,10 @@ impl ManagedSet {
 
     fn start_controller(&mut self) -> Result<(), SetError> {
         let poll = Arc::new(descriptors(&self.shared, self.wakeups.as_deref()).map_err(SetError::Timer)?);
-        let (budget, may_fall_back) = match self.options.controller {
-            ControllerPolicy::BestPermitted => (Some(CONTROLLER_BUDGET), true),
-            ControllerPolicy::Reserved(budget) => (Some(budget), false),
-            ControllerPolicy::Urgent => (None, true),
+        let (budgets, may_fall_back) = match self.options.controller {
+            ControllerPolicy::BestPermitted => (vec![CONTROLLER_BUDGET, CONTROLLER_BUDGET_MIN], true),
+            ControllerPolicy::Reserved(budget) => (vec![budget], false),
+            ControllerPolicy::Urgent => (Vec::new(), true),
         };
         let create = |policy| {
             let (shared, wakeups, poll) = (Arc::clone(&self.shared), self.wakeups.clone(), Arc::clone(&poll));
@@ -173,10 +175,21 @@ impl ManagedSet {
         let urgent = Policy::Fifo(self.options.priorities.priority(Level::Urgent));
         let reserved =
             |runtime| Policy::Deadline { runtime, deadline: CONTROLLER_PERIOD, period: CONTROLLER_PERIOD };
-        let thread = match budget.map(|budget| create(reserved(budget))) {
-            Some(Ok(thread)) => thread,
-            Some(Err(error)) if !may_fall_back => return Err(error.into()),
-            Some(Err(_)) | None => create(urgent)?,
+        let mut refusal = None;
+        let mut granted = None;
+        for budget in budgets {
+            match create(reserved(budget)) {
+                Ok(thread) => {
+                    granted = Some(thread);
+                    break;
+                }
+                Err(error) => refusal = Some(error),
+            }
+        }
+        let thread = match (granted, refusal) {
+            (Some(thread), _) => thread,
+            (None, Some(error)) if !may_fall_back => return Err(error.into()),
+            (None, _) => create(urgent)?,
         };
         self.infrastructure.push(thread);
         Ok(())

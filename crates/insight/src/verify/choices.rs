@@ -14,7 +14,17 @@ impl Judge<'_> {
         let lane = &self.lanes[index];
         let mut running = lane.ready.iter().filter(|(_, ready)| ready.running.is_some());
         let (first, second) = (running.next(), running.next());
-        let Some((&own, ready)) = first else { return self.suspect_order(index, None) };
+        let Some((&own, ready)) = first else {
+            // Higher lanes have the processor, and the lane has chosen nobody else.
+            let is_there = |job: JobId| lane.ready.contains_key(&job.pack());
+            let waits = lane.misordered.is_some_and(|known| {
+                known.state.running.is_some_and(is_there) && is_there(known.state.waiting)
+            });
+            if !waits {
+                self.suspect_order(index, None);
+            }
+            return;
+        };
         if lane.ready.len() > 1 {
             self.findings.count_case(Rule::Order);
         }
@@ -28,7 +38,9 @@ impl Judge<'_> {
         if lane.order.rules.dispatch == LaneDispatch::Preemptive {
             let running = Some(JobId::unpack(own));
             let wrong = better.map(|waiting| State { what: Fault::Misordered, running, waiting });
-            return self.suspect_order(index, wrong);
+            let has_to_choose = std::mem::take(&mut self.lanes[index].has_to_choose) || self.is_simulated();
+            let is_known = self.lanes[index].misordered.is_some();
+            return self.suspect_order(index, wrong.filter(|_| has_to_choose || is_known));
         }
         if lane.chosen != Some(own) || ready.service > Work::ZERO {
             return;
@@ -89,11 +101,18 @@ impl Judge<'_> {
     }
 
     fn suspect_order(&mut self, index: usize, wrong: Option<State>) {
-        let known = self.lanes[index].misordered;
-        let lasts = known.zip(wrong).is_some_and(|(known, new)| known.state.running == new.running);
-        if !lasts {
-            self.lanes[index].misordered = wrong.map(|state| Suspicion::new(state, self.now, Counting::Runs));
-            self.conclude(known);
+        let now = self.now;
+        let known = self.lanes[index].misordered.as_mut();
+        match (known, wrong) {
+            // It may have been preempted meanwhile.
+            (Some(known), Some(new)) if known.state.running == new.running => {
+                known.count(now, Counting::Runs)
+            }
+            _ => {
+                let new = wrong.map(|state| Suspicion::new(state, now, Counting::Runs));
+                let known = std::mem::replace(&mut self.lanes[index].misordered, new);
+                self.conclude(known);
+            }
         }
     }
 }

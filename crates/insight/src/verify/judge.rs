@@ -34,6 +34,9 @@ pub(super) struct Lane {
     pub chosen: Option<u64>,
     /// Something was released into it, ended, or got a processor in this instant.
     pub touched: bool,
+    /// A job of its own was released, began or ended since its choice was judged last. Lanes of real threads choose anew then, and not when
+    /// another lane is done.
+    pub has_to_choose: bool,
     /// It is ready and does not run, and why that would be wrong.
     pub starved: Option<Suspicion>,
     /// It runs a job although another one is before it.
@@ -146,6 +149,7 @@ impl<'a> Judge<'a> {
             last_ran: None,
             chosen: None,
             touched: false,
+            has_to_choose: false,
             starved: None,
             misordered: None,
         };
@@ -309,6 +313,8 @@ impl<'a> Judge<'a> {
         }
         // Neither a preemption nor a skip has the lane choose anew.
         self.lanes[lane].touched |= !matches!(record.event, Event::PREEMPT | Event::SKIP);
+        self.lanes[lane].has_to_choose |=
+            !matches!(record.event, Event::PREEMPT | Event::RESUME | Event::SKIP);
     }
 
     /// A first job is released or skipped.

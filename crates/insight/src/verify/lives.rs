@@ -4,6 +4,7 @@ use super::instances::Progress;
 use super::judge::{Judge, Known};
 use super::order::Ready;
 use super::report::Rule;
+use super::suspicion::Counting;
 use talea_policy::job::Job;
 use talea_record::event::{Abort, Release};
 use talea_record::{Event, JobId, Record};
@@ -85,6 +86,10 @@ impl Judge<'_> {
         }
         ready.service = ready.executed(now);
         ready.running = None;
+        // While a higher lane has the processor it keeps nobody of its own lane from it.
+        if let Some(known) = lane.misordered.as_mut().filter(|known| known.state.running == Some(job)) {
+            known.count(now, Counting::Interrupted);
+        }
         if lane.chosen == Some(job.pack()) {
             lane.chosen = None;
         }

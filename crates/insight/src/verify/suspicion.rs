@@ -114,7 +114,7 @@ pub(super) struct Suspicion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
     Runs,
-    /// Interrupts have the processors.
+    /// Interrupts have the processors, or those who may preempt whoever does what it should not.
     Interrupted,
 }
 
@@ -137,9 +137,14 @@ impl Suspicion {
         if self.state.what == Fault::LowerThread {
             self.state.what = state.what;
         }
+        self.count(now, counting);
+        true
+    }
+
+    /// The state lasts longer, or not, from `now` on.
+    pub fn count(&mut self, now: Instant, counting: Counting) {
         self.lasted = self.duration(now);
         (self.counted, self.counting) = (now, counting);
-        true
     }
 
     /// How long it has lasted, without interrupts.

@@ -12,9 +12,14 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// A system of two tasks on one processor.
 fn system(settings: &str) -> System {
+    system_of(settings, "")
+}
+
+/// The same with more keys of the first task.
+fn system_of(settings: &str, of_base: &str) -> System {
     let text = format!(
         "[system]\nname = \"verified\"\n{settings}\n[[node]]\nname = \"one\"\ncpus = [0]\n\
-         [[task]]\nname = \"base\"\nperiod = \"1s\"\nwcet = \"10ns\"\n\
+         [[task]]\nname = \"base\"\nperiod = \"1s\"\nwcet = \"10ns\"\n{of_base}\n\
          [[task]]\nname = \"slow\"\nperiod = \"2s\"\nwcet = \"10ns\"\n"
     );
     talea_model::parse("verified.toml", &text, Path::new(".")).expect("a system").system
@@ -87,11 +92,15 @@ impl Trace {
         self.tell(Event::COMPLETE, after, job, [START + posted, START + due]);
     }
 
-    fn verified(mut self, metadata: &Metadata, system: &System) -> VerifyReport {
+    fn verified(self, metadata: &Metadata, system: &System) -> VerifyReport {
+        self.verified_within(Duration::ZERO, metadata, system)
+    }
+
+    fn verified_within(mut self, tolerance: Duration, metadata: &Metadata, system: &System) -> VerifyReport {
         let end = self.records.last().expect("it has records").time - Instant::from_nanos(START);
         self.tell(Event::RUN_END, end.as_nanos(), (BASE, 0), [0, 0]);
         let plans = plans(system);
-        let mut verifier = Verifier::new(metadata, system, &plans, Duration::ZERO).expect("of this system");
+        let mut verifier = Verifier::new(metadata, system, &plans, tolerance).expect("of this system");
         self.records.iter().for_each(|record| verifier.record(*record));
         verifier.finish()
     }
@@ -204,4 +213,37 @@ fn in_which_lane_posted_work_belongs_is_known_of_the_strategy_of_the_trace_only(
     };
     waits((SHORT, 0), 300, (vec![Rule::Plan], 1));
     waits((BASE, 0), SECOND_NS, (vec![Rule::Plan, Rule::Lanes], 0));
+}
+
+/// In a lane below that of `base`, `short` is due before `long`, which executes. `base` preempts it for long, and then `long` goes on.
+fn outranked(metadata: &Metadata) -> Trace {
+    let mut trace = Trace::new(metadata);
+    trace.post(0, (LONG, 0), 1_000_000);
+    trace.begin(1, (LONG, 0));
+    trace.post(100, (SHORT, 0), 5_000);
+    trace.post(105, (BASE, 0), SECOND_NS);
+    trace.preempt(110, (LONG, 0));
+    trace.begin(111, (BASE, 0));
+    trace.complete(1_110, (BASE, 0), [0, SECOND_NS]);
+    trace.resume(1_111, (LONG, 0));
+    trace
+}
+
+#[test]
+fn who_is_preempted_by_a_higher_lane_keeps_nobody_of_its_own_from_the_processor() {
+    let text = "strategy = \"rms+mlf\"\nlane_dispatch = \"preemptive\"\nlate = \"none\"";
+    let system = system_of(text, "criticality = \"high\"");
+    let (metadata, tolerance) = (traced(&system, [1, 1]), Duration::from_nanos(200));
+    let mut chosen = outranked(&metadata);
+    chosen.preempt(1_113, (LONG, 0));
+    chosen.begin(1_114, (SHORT, 0));
+    let report = chosen.verified_within(tolerance, &metadata, &system);
+    assert_eq!(report.of(Rule::Order), 0, "{:?}", report.violations);
+    let mut kept = outranked(&metadata);
+    kept.complete(1_400, (LONG, 0), [0, 1_000_000]);
+    kept.begin(1_401, (SHORT, 0));
+    let report = kept.verified_within(tolerance, &metadata, &system);
+    assert_eq!(report.of(Rule::Order), 1, "{:?}", report.violations);
+    let order = report.violations.iter().find(|violation| violation.rule == Rule::Order);
+    assert_eq!(order.map(|violation| violation.duration_ns), Some(10 + 289));
 }

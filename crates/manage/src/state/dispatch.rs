@@ -75,11 +75,14 @@ impl State {
         occupant.and_then(|occupant| self.slot_of(occupant.thread()))
     }
 
-    /// Whether another member is granted the processor of this one.
+    /// Whether another member is granted the processor of this one, or nobody is for a moment.
     pub fn is_displaced(&self, slot: u32) -> bool {
         let member = self.members.get(slot as usize).and_then(Option::as_ref).filter(|_| !self.ended);
-        let place = member.map(|member| member.place).filter(|place| *place < self.places());
-        place.and_then(|place| self.wanted(place)).is_some_and(|other| other != slot)
+        let Some(place) = member.map(|member| member.place).filter(|place| *place < self.places()) else {
+            return false;
+        };
+        self.engine.is_away(ProcessorId::from_index(place as u16))
+            || self.wanted(place).is_some_and(|other| other != slot)
     }
 
     /// Whether somebody has to bring a decision about on `place`.

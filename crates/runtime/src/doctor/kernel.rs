@@ -19,7 +19,11 @@ pub(super) fn examine() -> Vec<Finding> {
             read("/proc/sys/kernel/sched_rt_period_us").as_deref(),
             Throttling::of(&release, read("/sys/fs/cgroup/cpu/cpu.rt_runtime_us").as_deref()),
         ),
-        fair_server(&release, read("/sys/kernel/debug/sched/fair_server/cpu0/runtime").as_deref()),
+        fair_server(
+            &release,
+            read("/sys/kernel/debug/sched/fair_server/cpu0/runtime").as_deref(),
+            Debugfs::of(read("/sys/kernel/security/lockdown").as_deref()),
+        ),
         timer_resolution(),
         timer_slack(),
         swap(&read("/proc/swaps").unwrap_or_default()),
@@ -84,14 +88,32 @@ fn throttling(runtime: Option<&str>, period: Option<&str>, whom: Throttling) -> 
         Throttling::Threads => Finding::warn(
             NAME,
             format!("{found}; the rest is withheld in one piece, even if the CPU stays idle"),
-            "matters above 95 % real-time load only; `sudo sysctl kernel.sched_rt_runtime_us=-1` turns it off, and \
-             then a runaway FIFO thread takes its CPU",
+            "matters above 95 % real-time load only, of which hierarchies leave the kernel its part in small slices; `talea run \
+             --unthrottle` turns it off while it runs, and then a runaway FIFO thread takes its CPU",
         ),
     }
 }
 
+/// Whether the kernel's debugfs can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Debugfs {
+    Open,
+    /// Kernel lockdown closes it, to root, too.
+    Closed,
+}
+
+impl Debugfs {
+    /// `lockdown` marks the mode in force: "none [integrity] confidentiality".
+    fn of(lockdown: Option<&str>) -> Self {
+        match lockdown {
+            Some(modes) if modes.contains('[') && !modes.contains("[none]") => Debugfs::Closed,
+            _ => Debugfs::Open,
+        }
+    }
+}
+
 /// Since 6.12 a deadline server runs ordinary threads 50 ms a second where FIFO threads starve them.
-fn fair_server(release: &str, runtime: Option<&str>) -> Finding {
+fn fair_server(release: &str, runtime: Option<&str>, debugfs: Debugfs) -> Finding {
     const NAME: &str = "fair server";
     match runtime.map(str::parse::<u64>) {
         Some(Ok(0)) => Finding::ok(NAME, "off: FIFO threads are never held off"),
@@ -100,6 +122,13 @@ fn fair_server(release: &str, runtime: Option<&str>) -> Finding {
             format!("a FIFO thread that never sleeps is held off for {} ms a second", ns / 1_000_000),
             "matters above 95 % real-time load only; `echo 0 | sudo tee \
              /sys/kernel/debug/sched/fair_server/cpu*/runtime` turns it off, and then a runaway FIFO thread takes its CPU",
+        ),
+        _ if version(release) >= (6, 12) && debugfs == Debugfs::Closed => Finding::warn(
+            NAME,
+            format!(
+                "Linux {release} has one (50 ms a second by default); kernel lockdown closes its setting"
+            ),
+            "matters above 95 % real-time load only, of which hierarchies on threads leave it its part in small slices",
         ),
         _ if version(release) >= (6, 12) => Finding::warn(
             NAME,
@@ -206,8 +235,13 @@ mod tests {
             ("7.0.0-rc1", Some("0"), Ok),
         ];
         for (release, runtime, expected) in cases {
-            assert_eq!(fair_server(release, runtime).status, expected, "{release}");
+            assert_eq!(fair_server(release, runtime, Debugfs::Open).status, expected, "{release}");
         }
+        let remedy =
+            |lockdown| fair_server("6.18.1", None, Debugfs::of(lockdown)).remedy.expect("there is one");
+        assert!(remedy(Some("[none] integrity confidentiality")).contains("debugfs"));
+        assert!(!remedy(Some("none [integrity] confidentiality")).contains("debugfs"));
+        assert!(remedy(None).contains("debugfs"));
     }
 
     #[test]

@@ -382,6 +382,7 @@ impl Hierarchy {
             edges: judged(ended_run.kept, audit.receipts, ended_run.start),
             judged_by: Some(audit.judged_by),
             grants: summary.totals.grants,
+            slices: summary.totals.slices,
             undefined: ended_run.undefined,
             untraced,
             uncontrolled,

@@ -271,6 +271,7 @@ impl LoweredNode {
             scheduled_by: ScheduledBy::Kernel,
             lowering: self.lowering.clone(),
             grants: 0,
+            slices: 0,
             undefined: 0,
             untraced: None,
             uncontrolled,

@@ -81,6 +81,9 @@ pub struct HierarchyOutcome {
     pub undefined: u64,
     /// Members that were raised to a processor.
     pub grants: u64,
+    /// Times that a processor was left to ordinary threads for a moment, so that the kernel takes it from real-time ones for no longer.
+    #[serde(default)]
+    pub slices: u64,
     /// Why wake-ups of programs are found by looking now and then, if they are.
     pub untraced: Option<String>,
     /// Why nobody else could control it while it ran, if nobody could.

@@ -49,6 +49,9 @@ struct RunArguments {
     /// With fewer and shorter runs, enough to see the pattern
     #[arg(long)]
     quick: bool,
+    /// On real threads, lift what the kernel keeps from real-time threads for as long as it takes (needs root; see `talea run`)
+    #[arg(long, conflicts_with = "sim")]
+    unthrottle: bool,
     /// Folder for its results [default: out/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -96,6 +99,7 @@ fn run(arguments: &RunArguments) -> super::Outcome {
     };
     super::options::make_folder(Some(options.out.as_path()))?;
     let mut watch = Watch::new(experiment.name)?;
+    let _lifted = (arguments.unthrottle && options.clock == Clock::Real).then(super::limits::lift);
     let findings = experiment.run(&options, &mut watch).map_err(|error| Failure::new(error, ""))?;
     watch.done();
     let mut lines = output::Lines::new();

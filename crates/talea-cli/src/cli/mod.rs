@@ -14,6 +14,7 @@ mod failure;
 mod import;
 mod interrupt;
 mod lab;
+mod limits;
 mod lowering;
 mod options;
 mod output;
@@ -86,6 +87,11 @@ pub fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return usage_error(&error),
     };
+    if talea_linux::unthrottle::recover() {
+        output::tell!(
+            "note: the kernel's limits of real-time threads, which a run had lifted that was killed, are back"
+        );
+    }
     let outcome = match arguments.command {
         Command::Run(options) => run::main(options),
         Command::Sim(options) => sim::main(&options),

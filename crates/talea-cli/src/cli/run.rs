@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc;
+use talea_insight::accounting::NodeReport;
 use talea_linux::timer::Tail;
 use talea_model::System;
 use talea_policy::strategy::Plan;
@@ -62,6 +63,11 @@ pub struct Options {
     /// for them
     #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn)]
     rt: RtMode,
+    /// While it runs, lift what the kernel keeps from real-time threads, on all processors (needs root). A real-time thread that
+    /// never sleeps, of whatever program, then takes its processor for good. What could not be lifted is said, and hierarchies
+    /// leave the kernel its part all the same. Afterwards it is put back, by the next `talea` command at the latest
+    #[arg(long)]
+    unthrottle: bool,
     /// Do not hand hierarchies of schedulers over to the kernel even if it has equivalent settings: guarantees are checked,
     /// and `talea ctl` can change the hierarchy
     #[arg(long)]
@@ -121,6 +127,7 @@ pub fn main(options: Options) -> super::Outcome {
     if !absent.is_empty() {
         return Err(Failure::new(absent.join("\n       "), ""));
     }
+    let _lifted = options.unthrottle.then(super::limits::lift);
     warn_of_limits(&system, &plans, options.rt);
     let mut reserved = Reserved::create(&options.results, &options.system.system)?;
     let kept = kept_trace(&options.results)?;
@@ -163,7 +170,8 @@ fn warn_of_limits(system: &System, plans: &[Plan], rt: RtMode) {
     }
     if beyond.is_ok_and(|nodes| !nodes.is_empty()) {
         tell!(
-            "  help: `talea check FILE --machine this` says what holds all the same; `talea doctor` names the settings"
+            "  help: `talea check FILE --machine this` says what holds all the same; a hierarchy on threads leaves that part unused in \
+             pieces of half a millisecond, before it is taken at a time; --unthrottle lifts the limit where that is permitted"
         );
     }
 }
@@ -305,9 +313,10 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     if !outcome.missing.is_empty() {
         remarks.push("  help: `talea doctor` tests what is permitted; `--rt off` does not ask for it".into());
     }
-    for node in
-        outcome.report.nodes.iter().filter(|node| outcome.realtime && node.utilisation > NEARLY_THROTTLED)
-    {
+    // Who leaves the kernel its part in slices is not held up, and says so below.
+    let leaves_slices = |name: &str| outcome.hierarchies.iter().any(|one| one.node == name && one.slices > 0);
+    let is_near = |node: &&NodeReport| node.utilisation > NEARLY_THROTTLED && !leaves_slices(&node.name);
+    for node in outcome.report.nodes.iter().filter(|_| outcome.realtime).filter(is_near) {
         remarks.push(format!(
             "warning: node {}: {:.1} % of its processors used; Linux keeps real-time threads from part of each second \
              (`talea doctor` shows how much), so near or above 95 % even the highest lane waits now and then",

@@ -154,6 +154,12 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     if let Some(reason) = &hierarchy.uncontrolled {
         remarks.push(format!("note: node {node}: `talea ctl` could not control it: {reason}"));
     }
+    if hierarchy.slices > 0 {
+        remarks.push(format!(
+            "note: node {node}: its threads would take all of a processor, of which the kernel keeps a part from them; {} times they              left it unused for half a millisecond, before the kernel would have taken it for longer; so of shares and amounts that add up              to a whole processor a little less is received",
+            hierarchy.slices
+        ));
+    }
     remarks.extend(receipts(hierarchy));
     for member in &hierarchy.members {
         if let Some(exit) = &member.exit {
