@@ -69,8 +69,9 @@ impl Handle {
         is_told
     }
 
-    /// The thread, which serves a lane, begins `job`, which it has `offered`. `record` is called with the instant, between two decisions.
-    pub fn begin_in_lane(&self, job: JobId, offered: Option<&Job>, record: impl FnOnce(Instant)) {
+    /// The thread, which serves a lane, begins `job`, which it has `offered`. `record` is called with the instant, between two decisions, and
+    /// whether the thread has a processor: one that runs on an idle processor without having been granted it does not.
+    pub fn begin_in_lane(&self, job: JobId, offered: Option<&Job>, record: impl FnOnce(Instant, bool)) {
         let mut state = self.lock_in_turn();
         // Another one may have been released and offered since.
         while let Some(offered) = offered
@@ -83,8 +84,8 @@ impl Handle {
             self.shared.settle_and_call(state, now);
             state = self.lock_in_turn();
         }
-        record(self.shared.now());
-        state.begin_in_lane(self.sleep_word.member, job, self.shared.now());
+        let has_processor = state.begin_in_lane(self.sleep_word.member, job);
+        record(self.shared.now(), has_processor);
     }
 
     /// The job that it began has ended. `record` is called with the instant, between two decisions.

@@ -218,16 +218,10 @@ impl State {
         true
     }
 
-    /// A lane's thread has begun `job`, just before `now`.
-    pub(crate) fn begin_in_lane(&mut self, slot: u32, job: JobId, now: Instant) {
-        let Some(lane) = jobs(&mut self.members, slot) else { return };
-        let source = lane.lane();
-        let may_run = lane.as_lane_mut().is_some_and(|lane| lane.begin(job));
-        if let Some(run) = &mut self.run
-            && !may_run
-        {
-            run.lost(source, None, (job, None), now);
-        }
+    /// A lane's thread begins `job`. Returns whether it has a processor for it.
+    pub(crate) fn begin_in_lane(&mut self, slot: u32, job: JobId) -> bool {
+        let lane = jobs(&mut self.members, slot).and_then(MemberJobs::as_lane_mut);
+        lane.is_none_or(|lane| lane.begin(job))
     }
 
     /// The job of a lane's thread has ended.

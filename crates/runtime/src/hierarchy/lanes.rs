@@ -30,6 +30,7 @@ use talea_model::{LaneDispatch, System};
 use talea_policy::hierarchy::{Parameters, SchedulerId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
+use talea_record::event::Preempt;
 use talea_record::{JobId, ThreadRole};
 use talea_time::Instant;
 
@@ -100,7 +101,9 @@ pub(super) fn place(
         prefault_stack(stack / 4);
         flow_set_up.begin(ThreadRole::Lane, Some(lane))
     };
-    let run = move |flow: JobFlow, handle: &Handle| agent.serve(flow, &mut InSet { handle, offered: None });
+    let run = move |flow: JobFlow, handle: &Handle| {
+        agent.serve(flow, &mut InSet { handle, lane: lane as u16, offered: None })
+    };
     let (_member, waker) = set.admit_thread(admission, ThreadOptions { blocks, jobs, stack }, ready, run)?;
     shared.port(lane).connect(waker);
     Ok(())
@@ -109,13 +112,21 @@ pub(super) fn place(
 /// The schedulers above preempt the lane.
 struct InSet<'a> {
     handle: &'a Handle,
+    lane: u16,
     /// What the lane has elected.
     offered: Option<Job>,
 }
 
 impl JobHost for InSet<'_> {
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
-        self.handle.begin_in_lane(job, self.offered.as_ref(), |now| record(flow, now));
+        let lane = self.lane;
+        self.handle.begin_in_lane(job, self.offered.as_ref(), |now, has_processor| {
+            record(flow, now);
+            if !has_processor {
+                // It goes on as a parked one, of which the next decision may make a running one.
+                flow.recorder.put(now, Preempt { job, lane, by: None });
+            }
+        });
     }
 
     fn checkpoint(&self) {}
