@@ -40,6 +40,7 @@ pub mod stop;
 pub mod thread;
 pub mod throttling;
 pub mod timer;
+pub mod unthrottle;
 pub mod watch;
 
 /// A kernel thread id.
