@@ -1,8 +1,10 @@
 //! Whose processor time is counted, and how much it was.
 
 use crate::Tid;
+use crate::cgroup::Cgroup;
 use crate::cpu_time::{process_cpu_time_of, thread_cpu_time_of};
 use crate::proc;
+use std::sync::Arc;
 use talea_time::Work;
 
 /// A clock of processor time.
@@ -42,13 +44,24 @@ pub struct CpuAccount {
     entries: Vec<Entry>,
     /// What those received that have gone.
     gone: Work,
+    /// A cgroup in which all of them are, also those that come and go unseen, with its reading when counting began.
+    cgroup: Option<(Arc<Cgroup>, Work)>,
 }
 
 impl CpuAccount {
+    /// What is received in a cgroup counts as well, from the next opening on. Its clock is some milliseconds behind that of a thread that is
+    /// running.
+    pub fn count_in(&mut self, cgroup: Option<Arc<Cgroup>>) {
+        self.cgroup = cgroup.map(|cgroup| (cgroup, Work::ZERO));
+    }
+
     /// Counts from now on what `source` receives, and what those receive that are counted already.
     pub fn open(&mut self, source: CpuClock) {
         self.add(source);
         self.gone = Work::ZERO;
+        if let Some((cgroup, before)) = &mut self.cgroup {
+            *before = cgroup.received().unwrap_or(Work::ZERO);
+        }
         for entry in &mut self.entries {
             entry.before = entry.source.read().unwrap_or(Work::ZERO);
             entry.received = Work::ZERO;
@@ -90,7 +103,9 @@ impl CpuAccount {
                 false
             }
         });
-        sum + self.gone
+        let sum = sum + self.gone;
+        let together = self.cgroup.as_ref().and_then(|(cgroup, before)| Some(cgroup.received()? - *before));
+        together.map_or(sum, |together| together.max(sum))
     }
 }
 

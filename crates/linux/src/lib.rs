@@ -12,6 +12,8 @@
 //! | [`cpu_time`] | the processor time of other threads and of processes |
 //! | [`cpu_account`] | what several of them have received together |
 //! | [`proc`] | what proc tells of threads and processes |
+//! | [`cgroup`] | control groups: which there are, and starting, holding, ending and accounting processes in one |
+//! | [`seccomp`] | calls by which a program would change how it is scheduled, answered by somebody else |
 //! | [`signal_safe`] | the same where nothing may be allocated, locked or panicked |
 //! | [`timer`] | sleeping until an instant, the last microseconds spinning |
 //! | [`burn`] | synthetic work: so much processor time, burnt |
@@ -26,6 +28,7 @@
 pub mod affinity;
 pub mod bpf;
 pub mod burn;
+pub mod cgroup;
 pub mod clock;
 pub mod cpu;
 pub mod cpu_account;
@@ -33,6 +36,7 @@ pub mod cpu_time;
 pub mod memory;
 pub mod proc;
 pub mod sched;
+pub mod seccomp;
 pub mod setting;
 pub mod signal_safe;
 pub mod stdio;

@@ -173,6 +173,7 @@ impl ManagedSet {
         // Whoever is held is let go first.
         drop(member.hold.take());
         member.give_back(&self.guardian);
+        member.set_going();
         if let Some(sleep_word) = member.sleep_word() {
             sleep_word.end();
         }

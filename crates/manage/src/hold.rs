@@ -6,7 +6,8 @@
 //! | Whose | How it is held | Acknowledged by |
 //! |---|---|---|
 //! | a thread of this process | a signal, whose handler sleeps on a word until it is let go | the handler, in the word |
-//! | a process, with cgroup v2 | a cgroup of its own is frozen | `cgroup.events` |
+//! | a command, with cgroup v2 | the cgroup in which it was started is frozen | `cgroup.events` |
+//! | another process, with cgroup v2 | it is moved to a cgroup of its own, which is frozen | `cgroup.events` |
 //! | a process, without | SIGSTOP, which its parent can see | the states of its threads |
 //!
 //! A signal reaches a thread when it next runs, which is before it does anything else: what it receives between being asked
@@ -26,6 +27,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use talea_linux::Tid;
+use talea_linux::cgroup::{Cgroup, Freeze};
 use talea_linux::sched::last_errno;
 
 /// Whether a parked member may use a processor that nobody else wants.
@@ -119,6 +121,10 @@ enum HoldMechanism {
     Freezer {
         group: Group,
     },
+    /// The cgroup in which a command was started.
+    Cgroup {
+        cgroup: Arc<Cgroup>,
+    },
     Stop {
         whom: SignalTarget,
     },
@@ -152,12 +158,17 @@ impl Hold {
         Ok(Hold { means: HoldMechanism::Stop { whom }, engaged: false, _note: Some(note) })
     }
 
+    /// Holds a command in the cgroup in which it was started, with whatever it starts. Should this process be killed, it is ended.
+    pub fn in_cgroup(cgroup: &Arc<Cgroup>) -> Self {
+        Hold { means: HoldMechanism::Cgroup { cgroup: Arc::clone(cgroup) }, engaged: false, _note: None }
+    }
+
     /// A process that belongs to the member now is held with it.
     pub fn extend_to(&self, process: Tid) {
         match &self.means {
             HoldMechanism::Freezer { group } => group.take(process),
             // Those in the group are stopped with it, and there is nothing to do for a thread.
-            HoldMechanism::Stop { .. } | HoldMechanism::Signal { .. } => {}
+            HoldMechanism::Stop { .. } | HoldMechanism::Signal { .. } | HoldMechanism::Cgroup { .. } => {}
         }
     }
 
@@ -177,7 +188,8 @@ impl Hold {
                 let _gone = send(thread, word);
             }
             (HoldMechanism::Signal { .. }, None) => {}
-            (HoldMechanism::Freezer { group }, _) => group.write(b"1"),
+            (HoldMechanism::Freezer { group }, _) => group.freeze(Freeze::On),
+            (HoldMechanism::Cgroup { cgroup }, _) => cgroup.freeze(Freeze::On),
             (HoldMechanism::Stop { whom }, _) => whom.send(Signal::STOP),
         }
     }
@@ -192,7 +204,8 @@ impl Hold {
                 word.store(FREE, Ordering::Release);
                 futex::wake(word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
             }
-            HoldMechanism::Freezer { group } => group.write(b"0"),
+            HoldMechanism::Freezer { group } => group.freeze(Freeze::Off),
+            HoldMechanism::Cgroup { cgroup } => cgroup.freeze(Freeze::Off),
             HoldMechanism::Stop { whom } => whom.send(Signal::CONT),
         }
     }
@@ -205,6 +218,7 @@ impl Hold {
         let acknowledged = match &self.means {
             HoldMechanism::Signal { word } => word.load(Ordering::Acquire) == HELD,
             HoldMechanism::Freezer { group } => group.is_frozen(),
+            HoldMechanism::Cgroup { cgroup } => cgroup.is_frozen(),
             HoldMechanism::Stop { whom } => talea_linux::proc::is_stopped(whom.process()),
         };
         if acknowledged { Held::Yes } else { Held::Asked }

@@ -28,6 +28,7 @@
 //! | `controller` | timers, wake-ups that the kernel tells |
 //! | `warden` | what nobody tells: members that have gone, new threads |
 //! | `guardian` | a process that gives everything back if this one is killed |
+//! | [`keeper`] | a process that starts programs, contained, and ends them with whatever they have started |
 //! | `hold`, `freezer` | hard caps: parked threads that may not run at all |
 //! | `origin` | where threads could run before they were bound, also those created since |
 //! | `sleep_word`, `handle` | where own threads sleep, and how they are woken |
@@ -76,6 +77,7 @@ mod govern;
 pub mod guardian;
 mod handle;
 mod hold;
+pub mod keeper;
 mod lock;
 mod managed_run;
 mod member;

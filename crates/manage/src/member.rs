@@ -2,16 +2,17 @@
 
 use crate::guardian::Guardian;
 use crate::hold::Hold;
+use crate::keeper::Go;
 use crate::member_jobs::MemberJobs;
 use crate::origin::Origin;
 use crate::priorities::{self, Level, Priorities, Turns};
 use crate::signal_target::SignalTarget;
 use crate::sleep_word::SleepWord;
 use rustix::io::Errno;
-use rustix::process::{Signal, kill_process_group};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::sync::Arc;
 use talea_linux::Tid;
+use talea_linux::cgroup::Cgroup;
 use talea_linux::cpu_account::{CpuAccount, CpuClock};
 use talea_linux::proc::{self, Activity};
 use talea_policy::hierarchy::VpId;
@@ -158,9 +159,11 @@ pub(crate) struct Member {
     pub job: Option<Job>,
     /// What it does in a run, if there is one.
     pub jobs: Option<MemberJobs>,
-    /// Whether it is a program that was stopped until its run begins.
-    pub is_stopped: bool,
+    /// What lets a program go that waits for its first job.
+    pub go: Option<Go>,
     pub hold: Option<Hold>,
+    /// Where it was started, if it is a command in one.
+    pub cgroup: Option<Arc<Cgroup>>,
     account: CpuAccount,
 }
 
@@ -176,8 +179,9 @@ impl Member {
             rewoken: false,
             job: None,
             jobs: None,
-            is_stopped: false,
+            go: None,
             hold,
+            cgroup: None,
             account: CpuAccount::default(),
         }
     }
@@ -185,6 +189,7 @@ impl Member {
     /// Begins to count, or begins anew, now that the threads are known.
     pub fn open_account(&mut self) {
         let Some(first) = self.threads.first().map(|thread| thread.tid) else { return };
+        self.account.count_in(self.cgroup.clone());
         self.account.open(match &self.body {
             Body::Opaque { process, scope: Scope::Family | Scope::Process, .. } => {
                 CpuClock::Process(*process)
@@ -332,14 +337,9 @@ impl Member {
         }
     }
 
-    /// Lets a program that was stopped until its run begins go on.
+    /// Lets a program go on that waits for its first job.
     pub fn set_going(&mut self) {
-        if let Body::Opaque { process, .. } = self.body
-            && std::mem::take(&mut self.is_stopped)
-        {
-            // Only commands are stopped, which lead a group.
-            let _gone = kill_process_group(process, Signal::CONT);
-        }
+        self.go.take().iter().for_each(Go::let_go);
     }
 }
 

@@ -122,6 +122,9 @@ pub enum SetError {
     /// The guardian's process cannot be.
     #[error("the guardian, which restores threads if this process is killed, cannot be started: {0}")]
     Guardian(Errno),
+    /// The keeper's process cannot be.
+    #[error("the keeper, which starts programs and ends them, cannot be started: {0}")]
+    Keeper(Errno),
     /// The timer or its descriptor cannot be.
     #[error("the controller's timer cannot be made: {0}")]
     Timer(Errno),

@@ -5,6 +5,7 @@ use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
 use crate::guardian::{self, Guardian};
 use crate::hold::{Held, Hold};
+use crate::keeper::Keeper;
 use crate::lock::PiLock;
 use crate::managed_run::{EndedRun, ManagedRun};
 use crate::member::{Departed, Member, MemberId, Received};
@@ -59,6 +60,8 @@ pub struct Summary {
 pub struct ManagedSet {
     pub(crate) shared: Arc<Shared>,
     pub(crate) guardian: Arc<Guardian>,
+    /// Who starts and ends commands.
+    pub(crate) keeper: Arc<Keeper>,
     pub(crate) wakeups: Option<Arc<PiLock<WakeWatch>>>,
     /// Why wake-ups are not traced, if they are not.
     pub(crate) untraced: Option<String>,
@@ -80,6 +83,7 @@ impl ManagedSet {
     pub fn prepare(engine: Engine, options: &Options) -> Result<Self, SetError> {
         check(&engine, options)?;
         let guardian = Arc::new(Guardian::start(options.priorities).map_err(SetError::Guardian)?);
+        let keeper = Keeper::start(&guardian, options.priorities, &options.cpus).map_err(SetError::Keeper)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(SetError::Timer)?;
         let priorities = match options.slices {
@@ -103,6 +107,7 @@ impl ManagedSet {
         let mut set = ManagedSet {
             shared,
             guardian,
+            keeper: Arc::new(keeper),
             wakeups,
             untraced,
             departed: Arc::default(),

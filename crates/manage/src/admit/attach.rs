@@ -4,6 +4,7 @@ use super::{MORE_TO_HOLD, number, too_many};
 use crate::command::Started;
 use crate::guardian;
 use crate::hold::{CannotHold, Hold, Parking};
+use crate::keeper::Go;
 use crate::member::{Body, Managed, Member, MemberId, Scope, bind};
 use crate::member_jobs::MemberJobs;
 use crate::options::{Admission, AdmitError, Target};
@@ -13,23 +14,28 @@ use crate::set::ManagedSet;
 use crate::signal_target::SignalTarget;
 use crate::thread_jobs::ThreadJobs;
 use rustix::io::Errno;
-use rustix::process::{Signal, kill_process_group};
 use std::process::Command;
+use std::sync::Arc;
 use talea_linux::Tid;
+use talea_linux::cgroup::Cgroup;
 use talea_linux::proc;
 
-/// Whether a program waits for the beginning of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Waits {
-    Not,
-    /// It is somebody else's, and goes on where a processor is idle.
-    Parked,
-    /// It does nothing.
-    Stopped,
+/// What is to be taken in.
+struct Program {
+    process: Tid,
+    scope: Scope,
+    threads: Vec<Tid>,
+    /// What the threads had.
+    before: Vec<Ordinary>,
+    /// What lets it go, if it waits.
+    go: Option<Go>,
+    /// Where it was started.
+    cgroup: Option<Arc<Cgroup>>,
 }
+
 impl ManagedSet {
-    /// Starts a command and takes all its threads in, as one member. It runs unmanaged until it has been taken in, which is a
-    /// moment after its first instruction. The end of the set ends it, too.
+    /// Starts a command as one member with all that it will start. Its first instruction is a member's. It reads nothing, and what it prints goes
+    /// to standard error. The end of the set ends it, too.
     ///
     /// # Errors
     /// See [`AdmitError`]; the command has been killed, if it was started.
@@ -41,7 +47,7 @@ impl ManagedSet {
         self.start(admission, command, None)
     }
 
-    /// The same for a program that has a part in the run. It is stopped until the run begins.
+    /// The same for a program that has a part in the run. It waits until its first job arrives.
     ///
     /// # Errors
     /// As there.
@@ -60,8 +66,8 @@ impl ManagedSet {
         command: &mut Command,
         jobs: Option<ThreadJobs>,
     ) -> Result<MemberId, AdmitError> {
-        let waits = if jobs.is_some() { Waits::Stopped } else { Waits::Not };
-        let mut started = Started::start(admission.name, command).map_err(|source| AdmitError::Command {
+        let started = Started::start(admission.name, command, &self.keeper);
+        let mut started = started.map_err(|source| AdmitError::Command {
             name: admission.name.into(),
             command: command.get_program().to_string_lossy().into_owned(),
             source,
@@ -69,8 +75,15 @@ impl ManagedSet {
         if !started.guard(&self.guardian) {
             return Err(too_many(&admission, "commands", guardian::PROGRAMS_MAX));
         }
-        let threads = self.threads_of_process(&admission, started.process)?;
-        let member = self.take_in(admission, (started.process, Scope::Family), threads, jobs, waits)?;
+        let program = Program {
+            process: started.process,
+            scope: Scope::Family,
+            threads: vec![started.process],
+            before: vec![Ordinary::OTHER],
+            go: Some(started.go()),
+            cgroup: started.cgroup().map(Arc::clone),
+        };
+        let member = self.take_in(admission, program, jobs)?;
         self.commands.push(started);
         Ok(member)
     }
@@ -80,8 +93,8 @@ impl ManagedSet {
     /// # Errors
     /// See [`AdmitError`].
     pub fn attach(&mut self, admission: Admission<'_>, target: Target) -> Result<MemberId, AdmitError> {
-        let (process, scope, threads) = self.resolve(&admission, target)?;
-        self.take_in(admission, (process, scope), threads, None, Waits::Not)
+        let program = self.resolve(&admission, target)?;
+        self.take_in(admission, program, None)
     }
 
     /// The same for one that has a part in the run, until the beginning of which it only uses idle processors.
@@ -94,33 +107,34 @@ impl ManagedSet {
         target: Target,
         jobs: ThreadJobs,
     ) -> Result<MemberId, AdmitError> {
-        let (process, scope, threads) = self.resolve(&admission, target)?;
-        self.take_in(admission, (process, scope), threads, Some(jobs), Waits::Parked)
+        let program = self.resolve(&admission, target)?;
+        self.take_in(admission, program, Some(jobs))
     }
 
     fn take_in(
         &mut self,
         admission: Admission<'_>,
-        (process, scope): (Tid, Scope),
-        tids: Vec<Tid>,
+        program: Program,
         jobs: Option<ThreadJobs>,
-        waits: Waits,
     ) -> Result<MemberId, AdmitError> {
-        let before = self.ordinary_policies(&admission, &tids)?;
+        let Program { process, scope, threads: tids, before, go, cgroup } = program;
         if self.threads_managed() + tids.len() > self.options.threads_max {
             return Err(too_many(&admission, "threads", self.options.threads_max));
         }
         let first = tids.first().copied().filter(|_| scope == Scope::Thread).unwrap_or(process);
         let origin = Origin::of(first, &self.options.cpus, Binding::ToOne);
         let body = Body::Opaque { process, scope, origin: Box::new(origin) };
-        let hold = match admission.parking {
-            Parking::WorkConserving => None,
-            Parking::Held => Some(self.hold_of(admission.name, body.whom(), vec![process])?),
+        let hold = match (admission.parking, &cgroup) {
+            (Parking::WorkConserving, _) => None,
+            (Parking::Held, Some(cgroup)) => Some(Hold::in_cgroup(cgroup)),
+            (Parking::Held, None) => Some(self.hold_of(admission.name, body.whom(), vec![process])?),
         };
+        let waits = jobs.is_some();
         let registered = self.register(&admission, |_, vp| {
             let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
             member.jobs = jobs.map(MemberJobs::Thread);
-            member.is_stopped = waits == Waits::Stopped;
+            member.cgroup = cgroup;
+            member.go = go.clone().filter(|_| waits);
             (member, ())
         });
         let (id, ()) = registered?;
@@ -132,19 +146,18 @@ impl ManagedSet {
         if let Err(error) = taken {
             return Err(self.undo(id, (process, &tids), error));
         }
-        // The guardian kills it if nobody else can let it go on any more; without that it only waits parked.
-        if waits == Waits::Stopped {
-            let _gone = kill_process_group(process, Signal::STOP);
-        }
         // Whether it can run is not known; if it cannot, its sentinel will say so.
         let ended = self.shared.tell(|state, now| {
-            if waits == Waits::Not {
+            if !waits {
                 state.request(id.slot, now);
             }
             state.ended
         });
         if ended {
             return Err(self.undo(id, (process, &tids), AdmitError::Ended { name: admission.name.into() }));
+        }
+        if !waits {
+            go.iter().for_each(Go::let_go);
         }
         Ok(id)
     }
@@ -198,11 +211,7 @@ impl ManagedSet {
         })
     }
 
-    fn resolve(
-        &self,
-        admission: &Admission<'_>,
-        target: Target,
-    ) -> Result<(Tid, Scope, Vec<Tid>), AdmitError> {
+    fn resolve(&self, admission: &Admission<'_>, target: Target) -> Result<Program, AdmitError> {
         let (what, number) = match target {
             Target::Process(number) => ("process", number),
             Target::Thread(number) => ("thread", number),
@@ -216,11 +225,13 @@ impl ManagedSet {
         if process == rustix::process::getpid() || process == self.guardian_tid() {
             return Err(AdmitError::Own { name: admission.name.into(), number });
         }
-        match target {
-            Target::Thread(_) => Ok((process, Scope::Thread, vec![tid])),
-            Target::Process(_) if process != tid => Err(missing()),
-            Target::Process(_) => Ok((process, Scope::Process, self.threads_of_process(admission, process)?)),
-        }
+        let (scope, threads) = match target {
+            Target::Thread(_) => (Scope::Thread, vec![tid]),
+            Target::Process(_) if process != tid => return Err(missing()),
+            Target::Process(_) => (Scope::Process, self.threads_of_process(admission, process)?),
+        };
+        let before = self.ordinary_policies(admission, &threads)?;
+        Ok(Program { process, scope, threads, before, go: None, cgroup: None })
     }
 
     fn threads_of_process(&self, admission: &Admission<'_>, process: Tid) -> Result<Vec<Tid>, AdmitError> {

@@ -23,7 +23,7 @@ use rustix::process::{PidfdFlags, WaitOptions, getpid, pidfd_open, waitpid};
 use std::ffi::c_void;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 pub(crate) use table::HELD_MAX;
@@ -31,6 +31,7 @@ pub use table::{PROGRAMS_MAX, THREADS_MAX};
 use table::{Table, clear, fill, fits, used};
 use talea_linux::Tid;
 use talea_linux::sched::last_errno;
+pub(crate) use watch::close_all_but;
 use watch::{QUIT, RESTORE, guard};
 
 /// How often, and how far apart, what is owed at the end of a set is tried to be given back.
@@ -94,6 +95,11 @@ impl Guardian {
         self.table().warden.store(raw(tid), Ordering::Release);
     }
 
+    /// Where that is noted, for others who watch it; 0 before.
+    pub(crate) fn warden(&self) -> &AtomicI32 {
+        &self.table().warden
+    }
+
     /// Notes what to give back to a thread; false if the table is full.
     pub fn note(&self, tid: Tid, before: Ordinary, mask: Mask) -> bool {
         fill(&self.table().threads, raw(tid), |entry| entry.note(before, mask))
@@ -104,9 +110,11 @@ impl Guardian {
         fill(&self.table().programs, raw(process), |entry| entry.note(origin))
     }
 
-    /// Notes a command that is to end with the run; none if the table is full.
-    pub(crate) fn note_command(self: &Arc<Self>, leader: Tid) -> Option<CommandNote> {
-        let is_noted = fill(&self.table().commands, raw(leader), |entry| entry.note(raw(leader)));
+    /// Notes a command, and its cgroup if it has one, that is to end with the run; none if the table is full.
+    pub(crate) fn note_command(self: &Arc<Self>, leader: Tid, cgroup: Option<&Path>) -> Option<CommandNote> {
+        let cgroup = cgroup.map(|folder| folder.as_os_str().as_bytes()).unwrap_or_default();
+        let is_noted = fits(cgroup)
+            && fill(&self.table().commands, raw(leader), |entry| entry.note(raw(leader), cgroup));
         is_noted.then(|| CommandNote { guardian: Arc::clone(self), leader })
     }
 

@@ -5,6 +5,7 @@ use crate::origin::{Binding, MASK_WORDS, Mask, Origin};
 use crate::priorities::Ordinary;
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use talea_linux::cgroup::KILL;
 use talea_linux::signal_safe::{Text, numbers_of, remove_folder, stat_field, write_to};
 
 /// Threads that fit the table.
@@ -78,6 +79,8 @@ pub(super) struct CommandEntry {
     leader: AtomicI32,
     /// When it began, by which it is told from another that has its number.
     start: AtomicU64,
+    /// The cgroup that it was started in, ended by 0; empty if there is none.
+    folder: [AtomicU8; PATH_MAX],
 }
 
 /// Somebody who may be held.
@@ -171,12 +174,20 @@ impl ProgramEntry {
 }
 
 impl CommandEntry {
-    pub fn note(&self, leader: i32) {
+    /// The path fits.
+    pub fn note(&self, leader: i32, folder: &[u8]) {
         self.start.store(stat_field(leader, START).unwrap_or(0), Ordering::Relaxed);
+        let bytes = folder.iter().chain(&[0]);
+        self.folder.iter().zip(bytes).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
     }
 
-    /// Kills the group, unless its number is that of another by now: as long as anybody is in it, it is nobody else's.
+    /// Kills whatever is in the cgroup, and the group unless its number is that of another by now: as long as anybody is in it, it is nobody
+    /// else's.
     pub fn kill(&self, leader: i32) {
+        let folder = text(&self.folder);
+        if !folder.bytes().is_empty() {
+            write_to(&folder.with(b"/").with(KILL.as_bytes()), b"1");
+        }
         let start = stat_field(leader, START);
         if start.is_none_or(|start| start == self.start.load(Ordering::Relaxed)) {
             // SAFETY: the call takes numbers.

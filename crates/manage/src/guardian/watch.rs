@@ -64,14 +64,13 @@ pub(super) unsafe fn guard(
     }
 }
 
-/// # Safety
-/// Nobody uses the other descriptors.
-unsafe fn close_all_but(mut kept: [i32; 3]) {
+/// Closes all other descriptors, in a process just forked, which uses none of them. Async-signal-safe.
+pub(crate) fn close_all_but(mut kept: [i32; 3]) {
     kept.sort_unstable();
     let mut first = 0_u32;
     for kept in kept.map(|kept| kept as u32).into_iter().chain([u32::MAX]) {
         if first < kept {
-            // SAFETY: as the caller promises.
+            // SAFETY: nobody uses them in this process.
             unsafe { libc::syscall(libc::SYS_close_range, first, kept - 1, 0) };
         }
         first = first.max(kept.saturating_add(1));

@@ -18,6 +18,7 @@ use talea_linux::thread::{JoinHandle, spawn};
 use talea_manage::Priorities;
 use talea_manage::command::{self, Started};
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX};
+use talea_manage::keeper::Keeper;
 use talea_manage::{AdmitError, SetError};
 use talea_model::{System, ThreadWork};
 use talea_policy::arrangement::{Blueprint, Kept};
@@ -54,6 +55,7 @@ pub(crate) struct LoweredNode {
     begin: Option<SyncSender<Instant>>,
     warden: Option<JoinHandle<Account>>,
     guardian: Option<Arc<Guardian>>,
+    keeper: Option<Arc<Keeper>>,
     commands: Vec<Started>,
     /// Until the warden has them.
     programs: Vec<Program>,
@@ -88,6 +90,7 @@ impl LoweredNode {
             begin: None,
             warden: None,
             guardian: None,
+            keeper: None,
             commands: Vec::new(),
             programs: Vec::new(),
             attributes: Vec::new(),
@@ -115,10 +118,11 @@ impl LoweredNode {
             }
             let operation = parts.system.operation_of_thread(index).expect("threads are tasks");
             let guardian = self.guardian(settings)?;
-            let (process, waits) = self.start(&thread.name, &thread.work, &guardian)?;
+            let (process, waits) = self.start(&thread.name, &thread.work, (&guardian, cpus, settings))?;
+            let go = self.commands.last().filter(|_| waits == Waits::Stopped).map(Started::go);
             let (name, jobs, node) = (thread.name.clone(), parts.jobs_of(operation), parts.node);
             let ring = rings.next().expect("each program has one");
-            let post = Post { name, process, waits, policy, cpus: cpus.clone(), jobs, node, ring };
+            let post = Post { name, process, waits, go, policy, cpus: cpus.clone(), jobs, node, ring };
             self.programs.push(Program::engage(post, &guardian)?);
         }
         self.attributes.extend(self.programs.iter().flat_map(|program| program.attributes.clone()));
@@ -128,15 +132,24 @@ impl LoweredNode {
         Ok(())
     }
 
+    /// The keeper of the node's programs.
+    fn keeper(
+        &mut self,
+        (guardian, cpus, settings): (&Arc<Guardian>, &[u16], &Settings),
+    ) -> Result<Arc<Keeper>, HierarchyError> {
+        if let Some(keeper) = &self.keeper {
+            return Ok(Arc::clone(keeper));
+        }
+        let keeper = Keeper::start(guardian, priorities(settings), cpus).map_err(SetError::Keeper)?;
+        Ok(Arc::clone(self.keeper.insert(Arc::new(keeper))))
+    }
+
     /// The guardian, which is above all threads from which it may have to take something.
     fn guardian(&mut self, settings: &Settings) -> Result<Arc<Guardian>, HierarchyError> {
         if let Some(guardian) = &self.guardian {
             return Ok(Arc::clone(guardian));
         }
-        // The highest of a set's four priorities is its own.
-        let priorities =
-            Priorities::above(settings.above - 3).expect("priorities of lowered threads are in the middle");
-        let guardian = Arc::new(Guardian::start(priorities).map_err(SetError::Guardian)?);
+        let guardian = Arc::new(Guardian::start(priorities(settings)).map_err(SetError::Guardian)?);
         self.guardian = Some(Arc::clone(&guardian));
         Ok(guardian)
     }
@@ -146,7 +159,7 @@ impl LoweredNode {
         &mut self,
         name: &str,
         work: &ThreadWork,
-        guardian: &Arc<Guardian>,
+        (guardian, cpus, settings): (&Arc<Guardian>, &[u16], &Settings),
     ) -> Result<(Tid, Waits), HierarchyError> {
         let missing = |number| AdmitError::Missing { name: name.to_owned(), what: "process", number };
         let tid = |number: u32| i32::try_from(number).ok().and_then(Tid::from_raw).ok_or(missing(number));
@@ -164,7 +177,8 @@ impl LoweredNode {
             }
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => panic!("{name} is no program"),
         };
-        let mut started = Started::start(name, &mut command::of_words(words)).map_err(|source| {
+        let keeper = self.keeper((guardian, cpus, settings))?;
+        let mut started = Started::start(name, &command::of_words(words), &keeper).map_err(|source| {
             AdmitError::Command { name: name.to_owned(), command: words[0].clone(), source }
         })?;
         if !started.guard(guardian) {
@@ -314,6 +328,11 @@ impl Drop for LoweredNode {
     fn drop(&mut self) {
         let _ended = self.end_threads();
     }
+}
+
+/// Those of a set of which the highest, its own, is above all threads.
+fn priorities(settings: &Settings) -> Priorities {
+    Priorities::above(settings.above - 3).expect("priorities of lowered threads are in the middle")
 }
 
 /// What was received on every edge, in the order of the description. A scheduler receives what all below it do.

@@ -2,7 +2,6 @@
 
 use crate::hierarchy::HierarchyError;
 use crate::outcome::ThreadAttributes;
-use rustix::process::{Signal, kill_process_group};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::cpu_account::{CpuAccount, CpuClock};
 use talea_linux::proc;
@@ -13,6 +12,7 @@ use talea_manage::AdmitError;
 use talea_manage::Ordinary;
 use talea_manage::ThreadJobs;
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
+use talea_manage::keeper::Go;
 use talea_manage::origin::{Binding, Origin};
 use talea_record::event::{Complete, Dates, Release, Thread};
 use talea_record::{Record, RingWriter, Sink, ThreadRole};
@@ -24,7 +24,7 @@ const THREADS_OF_ONE: usize = 256;
 /// How a program waits for the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
-    /// A command, which is stopped.
+    /// A command, which has not begun.
     Stopped,
     /// A process, which goes on as it is.
     AsItIs,
@@ -55,6 +55,8 @@ pub(super) struct Post {
     pub name: String,
     pub process: Tid,
     pub waits: Waits,
+    /// What lets a command begin.
+    pub go: Option<Go>,
     pub policy: Policy,
     pub cpus: Vec<u16>,
     pub jobs: ThreadJobs,
@@ -63,13 +65,13 @@ pub(super) struct Post {
 }
 
 impl Program {
-    /// Takes a process in: stops it, or tries its policy and gives it back until the run begins. What its threads had is
+    /// Takes a process in: gives a command that has yet to begin its policy, or tries it and gives back what the process has until the run begins. What its threads had is
     /// noted first.
     ///
     /// # Errors
     /// It is not there, has a real-time policy already, or may not have this one. It has what it had.
     pub fn engage(post: Post, guardian: &Guardian) -> Result<Self, HierarchyError> {
-        let (process, waits) = (post.process, post.waits);
+        let process = post.process;
         let origin = Origin::of(process, &post.cpus, Binding::ToAll);
         let mut program = Program {
             post,
@@ -83,9 +85,6 @@ impl Program {
         program.introduce();
         if !guardian.note_program(process, &program.origin) {
             return Err(program.too_many("programs", PROGRAMS_MAX));
-        }
-        if waits == Waits::Stopped {
-            let _gone = kill_process_group(process, Signal::STOP);
         }
         let taken = program.take_threads(guardian);
         if taken.is_err() {
@@ -111,6 +110,8 @@ impl Program {
         let mut noted = Vec::with_capacity(listed.len());
         for tid in listed {
             let before = match Ordinary::of(tid) {
+                // It has the priority of whoever has started it.
+                _ if self.post.waits == Waits::Stopped => Ordinary::OTHER,
                 Ok(Some(before)) => before,
                 Ok(None) => {
                     return Err(
@@ -186,7 +187,7 @@ impl Program {
         self.note_released(start);
         match self.post.waits {
             Waits::Stopped => {
-                let _gone = kill_process_group(self.post.process, Signal::CONT);
+                self.post.go.iter().for_each(Go::let_go);
                 Ok(())
             }
             Waits::AsItIs => self.lend_all(),
@@ -251,7 +252,7 @@ impl Program {
         self.received = self.account.received();
     }
 
-    /// Everything is as it was, but a command that was stopped goes on.
+    /// Everything is as it was. A command that has not begun never will.
     pub fn give_back(&mut self, guardian: &Guardian) {
         if self.state == State::Released {
             self.note_received();
@@ -260,9 +261,6 @@ impl Program {
         let processes = self.processes();
         processes.into_iter().for_each(|process| self.origin.unbind_all(process.as_raw_nonzero().get()));
         guardian.release_program(self.post.process);
-        if self.post.waits == Waits::Stopped && self.state == State::Waiting {
-            let _gone = kill_process_group(self.post.process, Signal::CONT);
-        }
     }
 
     /// Tells those who follow the run which thread it is: the first thread of a process has its number.
