@@ -156,7 +156,7 @@ impl ManagedSet {
                 member.threads.push(Managed::new(tid, Level::Urgent));
                 member.place = place;
                 member.open_account();
-                state.index_threads();
+                state.index_member(id.slot);
             }
             state.ended
         });
@@ -190,9 +190,9 @@ impl ManagedSet {
 
     fn choose_wakeups(&self, admission: &Admission<'_>) -> Result<(), AdmitError> {
         let Some(wakeups) = &self.wakeups else { return Ok(()) };
-        let mut watch = wakeups.lock();
+        let mut chooser = wakeups.lock().unwrap_or_else(PoisonError::into_inner);
         let traced = self.shared.state.lock().traced();
-        let chosen = watch.choose(&traced);
+        let chosen = chooser.choose(traced);
         chosen.map_err(|source| AdmitError::Wakeups { name: admission.name.into(), source })
     }
 }

@@ -115,6 +115,8 @@ struct AuditState {
     ledger: Ledger,
     decisions: RingReader,
     seen: SwitchQueue,
+    /// Decisions in the order of time: who a thread is is told with the instant at which it began, of which the set hears with its next decision.
+    decided: VecDeque<Record>,
     ring: RingWriter,
     edges: EdgeNumbers,
     /// How many of the node's edges the ledger knows.
@@ -134,6 +136,8 @@ impl AuditState {
     /// Learns what has been promised since. Whatever is decided afterwards is later than any instant read before. Returns from when on
     /// decisions wait for definitions.
     fn collect(&mut self, shared: &Shared) -> Option<Instant> {
+        // Who has begun by now is told in the records that are read next.
+        shared.tell(|_, _| ());
         let state = shared.state.lock_patiently();
         let promises = state.run.iter().flat_map(|run| run.watch.edges()).skip(self.promised);
         let promises = promises.map(|(_, _, promise)| {
@@ -153,12 +157,16 @@ impl AuditState {
     }
 
     fn work_up_to(&mut self, horizon: Instant) {
+        while let Some(record) = self.decisions.take() {
+            let at = self.decided.partition_point(|before| before.time <= record.time);
+            self.decided.insert(at, record);
+        }
         loop {
-            let decision = self.decisions.peek().map(|record| record.time).filter(|at| *at < horizon);
+            let decision = self.decided.front().map(|record| record.time).filter(|at| *at < horizon);
             let switch = self.seen.0.front().map(|record| record.time).filter(|at| *at < horizon);
             let next = match (decision, switch) {
                 (Some(decision), Some(switch)) if switch < decision => self.seen.0.pop_front(),
-                (Some(_), _) => self.decisions.take(),
+                (Some(_), _) => self.decided.pop_front(),
                 (None, Some(_)) => self.seen.0.pop_front(),
                 (None, None) => break,
             };
@@ -225,6 +233,7 @@ impl Auditor {
             ledger,
             decisions,
             seen: SwitchQueue::default(),
+            decided: VecDeque::new(),
             ring,
             edges,
             promised: 0,

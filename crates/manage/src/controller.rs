@@ -10,9 +10,6 @@ use crate::state::Caller;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use talea_recording::kernel::{WakeUp, WakeWatch};
-
-use crate::lock::PiLock;
 
 /// What a descriptor that is ready means.
 pub(crate) const TIMER: u64 = 0;
@@ -23,7 +20,6 @@ const AT_A_TIME: usize = 16;
 
 pub(crate) struct Controller<'a> {
     pub shared: &'a Shared,
-    pub wakeups: Option<&'a PiLock<WakeWatch>>,
     pub poll: &'a OwnedFd,
 }
 
@@ -48,20 +44,11 @@ impl Controller<'_> {
             // The timer may have been set anew in between; then it is not due any more.
             let _not_due = rustix::io::read(&self.shared.timer, &mut count);
         }
-        // Before the state: whoever chooses threads to watch takes them in the same order.
-        let mut watch =
-            self.wakeups.filter(|_| ready.iter().any(|event| event.data.u64() == WAKEUPS)).map(PiLock::lock);
+        // Wake-ups are heard of with each decision.
         let mut state = self.shared.state.lock();
         let now = self.shared.now();
         if timer_is_due {
             state.armed = None;
-        }
-        if let Some(watch) = &mut watch {
-            watch.drain(|told| match told {
-                WakeUp::Woken(tid) => state.woken(tid, now),
-                // The warden looks at everybody anyway.
-                WakeUp::Lost => state.totals.lost += 1,
-            });
         }
         self.shared.arm(state.settle(now));
         for place in 0..state.places() {

@@ -178,10 +178,10 @@ impl ManagedSet {
             sleep_word.end();
         }
         if let Some(wakeups) = &self.wakeups {
-            let mut watch = wakeups.lock();
+            let mut chooser = wakeups.lock().unwrap_or_else(PoisonError::into_inner);
             let traced = self.shared.state.lock_patiently().traced();
             // More than is needed is no harm: wake-ups of strangers are ignored.
-            let _more_than_needed = watch.choose(&traced);
+            let _more_than_needed = chooser.choose(traced);
         }
     }
 }

@@ -95,6 +95,7 @@ mod sleep_word;
 mod slices;
 mod state;
 mod thread_jobs;
+mod wakeups;
 mod warden;
 
 pub use admit::{MORE_TO_HOLD, ThreadOptions};

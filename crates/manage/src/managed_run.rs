@@ -266,6 +266,13 @@ impl ManagedRun {
         }
     }
 
+    /// The thread of this number has ended, and the number may be another's next.
+    pub(crate) fn forget(&mut self, tid: u32, vp: VpId) {
+        if let Some(edge) = self.watch.edge_of(vp).and_then(|own| self.edges.number(own)) {
+            self.introduced.remove(&(tid, edge));
+        }
+    }
+
     /// The member at `slot` has another arrival to come.
     pub(crate) fn expect(&mut self, slot: u32, jobs: &ThreadJobs) {
         let at = jobs.next_release(self.start);

@@ -5,11 +5,12 @@ use crate::hold::Hold;
 use crate::keeper::Go;
 use crate::member_jobs::MemberJobs;
 use crate::origin::Origin;
-use crate::priorities::{self, Level, Priorities, Turns};
+use crate::priorities::{self, Heirs, Level, Ordinary, Priorities, Turns};
 use crate::signal_target::SignalTarget;
 use crate::sleep_word::SleepWord;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use std::collections::HashMap;
 use std::sync::Arc;
 use talea_linux::Tid;
 use talea_linux::cgroup::Cgroup;
@@ -74,11 +75,20 @@ pub(crate) struct Managed {
     level: Level,
     /// The level that it should have been set to since, which the kernel refused: see [`priorities::LENT`].
     owed: Option<Level>,
+    /// The CPU to which it was last bound.
+    bound: u16,
+    /// Nobody has set its level since it began: it has the one that its creator had then, or a moment before.
+    is_newborn: bool,
+    /// A wake-up was told since somebody began to look whether it sleeps.
+    is_rewoken: bool,
 }
+
+/// A CPU that there is not.
+const NOWHERE: u16 = u16::MAX;
 
 impl Managed {
     pub fn new(tid: Tid, level: Level) -> Self {
-        Managed { tid, level, owed: None }
+        Managed { tid, level, owed: None, bound: NOWHERE, is_newborn: false, is_rewoken: false }
     }
 
     /// The kernel's number.
@@ -95,10 +105,10 @@ impl Managed {
     ///
     /// # Errors
     /// See [`priorities::set`].
-    fn set(&mut self, priorities: Priorities, level: Level, turns: Turns) -> Result<(), Errno> {
-        let result = priorities::set(self.tid, priorities, level, turns);
+    fn set(&mut self, priorities: Priorities, level: Level, how: (Turns, Heirs)) -> Result<(), Errno> {
+        let result = priorities::set(self.tid, priorities, level, how);
         match result {
-            Ok(()) => *self = Managed::new(self.tid, level),
+            Ok(()) => (self.level, self.owed, self.is_newborn) = (level, None, false),
             Err(priorities::LENT) => self.owed = Some(level),
             Err(_) => {}
         }
@@ -149,8 +159,15 @@ pub(crate) struct Member {
     /// Tells it from others that have had its slot and its virtual processor; see [`crate::MemberId`].
     pub serial: u64,
     pub body: Body,
-    /// Its threads; empty once they are gone.
+    /// Its threads; where [they are heard of](Self::heirs), those that may be able to run. These alone are raised, lowered and bound, so that
+    /// a decision costs nothing for threads that sleep.
     pub threads: Vec<Managed>,
+    /// Threads that sleep, [`Level::Parked`], until the kernel tells that they are woken.
+    sleepers: HashMap<u32, Managed>,
+    /// [`Heirs::Alike`]: its threads and processes are heard of as they begin, are woken and end.
+    pub heirs: Heirs,
+    /// A thread was woken, or created, since the member was raised, and may not be where the others are.
+    pub lags: bool,
     /// The place whose CPU the threads are bound to.
     pub place: usize,
     /// A wake-up was told while the hierarchy thought that it could run anyway.
@@ -175,6 +192,9 @@ impl Member {
             serial: 0,
             body,
             threads,
+            sleepers: HashMap::new(),
+            heirs: Heirs::Ordinary,
+            lags: false,
             place: usize::MAX,
             rewoken: false,
             job: None,
@@ -208,8 +228,87 @@ impl Member {
         }
     }
 
+    /// A thread of it has created another, which has what its creator has.
+    pub fn born(&mut self, parent: u32, process: Tid, tid: Tid) {
+        let creator = self.threads.iter().find(|thread| thread.number() == parent);
+        let (level, bound) = creator.map_or((self.level(), NOWHERE), |thread| (thread.level, thread.bound));
+        if self.cgroup.is_none() {
+            self.account.enter_child(process);
+        }
+        let newborn = Managed { bound, is_newborn: true, ..Managed::new(tid, level) };
+        self.threads.push(newborn);
+        // What is dispatched later allocates nothing.
+        self.sleepers.reserve(self.threads.len());
+        // From the second on they take turns.
+        self.lags = true;
+    }
+
+    /// A thread of it has ended.
+    pub fn ended(&mut self, number: u32) {
+        if self.sleepers.remove(&number).is_none()
+            && let Some(at) = self.threads.iter().position(|thread| thread.number() == number)
+        {
+            self.threads.swap_remove(at);
+        }
+    }
+
+    /// The kernel wakes a thread of it.
+    pub fn wake(&mut self, number: u32) {
+        if let Some(thread) = self.sleepers.remove(&number) {
+            self.threads.push(thread);
+            self.lags = true;
+        } else if self.heirs == Heirs::Alike {
+            let known = self.threads.iter_mut().find(|thread| thread.number() == number);
+            known.into_iter().for_each(|thread| thread.is_rewoken = true);
+        }
+    }
+
+    /// Whether a thread that nobody has raised or lowered yet can run. Reads a file for each.
+    pub fn has_runnable_newborn(&self) -> bool {
+        self.threads
+            .iter()
+            .any(|thread| thread.is_newborn && proc::activity(thread.tid) == Activity::Runnable)
+    }
+
+    /// All of its threads sleep. Those that are heard of when they are woken are left alone until then.
+    pub fn fall_asleep(&mut self) {
+        if self.heirs == Heirs::Alike {
+            let owed = self.threads.extract_if(.., |thread| thread.owed.is_none());
+            self.sleepers.extend(owed.map(|thread| (thread.number(), thread)));
+        }
+    }
+
+    /// Threads that may be able to run, of which there are more than `few`: somebody is to look whether they are.
+    pub fn doubtful(&mut self, few: usize) -> impl Iterator<Item = Tid> + '_ {
+        let are_many = self.heirs == Heirs::Alike && self.threads.len() > few;
+        let doubtful =
+            self.threads.iter_mut().filter(move |thread| are_many && thread.level == Level::Parked);
+        doubtful.map(|thread| {
+            thread.is_rewoken = false;
+            thread.tid
+        })
+    }
+
+    /// A thread was seen asleep since it was [doubtful](Self::doubtful). If it is parked still and nobody has told that it was woken, it is.
+    pub fn seen_asleep(&mut self, tid: Tid) {
+        let is_parked = |thread: &Managed| thread.level == Level::Parked && thread.owed.is_none();
+        let is_it = |thread: &Managed| thread.tid == tid && is_parked(thread) && !thread.is_rewoken;
+        if let Some(at) = self.threads.iter().position(is_it) {
+            let thread = self.threads.swap_remove(at);
+            self.sleepers.insert(thread.number(), thread);
+        }
+    }
+
+    /// All of its threads, also those that sleep.
+    pub fn all_threads(&self) -> impl Iterator<Item = &Managed> {
+        self.threads.iter().chain(self.sleepers.values())
+    }
+
     /// Those of its processes that are known and there.
     pub fn processes(&mut self) -> Vec<Tid> {
+        if let Some(cgroup) = &self.cgroup {
+            return cgroup.processes();
+        }
         self.received();
         self.account.processes().collect()
     }
@@ -231,8 +330,8 @@ impl Member {
         !matches!(self.body, Body::Own { blocks: Blocks::ByHandle, .. })
     }
 
-    fn turns(&self) -> Turns {
-        if self.threads.len() > 1 { Turns::RoundRobin } else { Turns::Fifo }
+    fn how(&self) -> (Turns, Heirs) {
+        (if self.threads.len() > 1 { Turns::RoundRobin } else { Turns::Fifo }, self.heirs)
     }
 
     /// Brings all threads to `level`. Those that have gone are forgotten. Returns how many could not be moved, because a deadline
@@ -242,7 +341,7 @@ impl Member {
     /// The kernel refuses what it granted before.
     pub fn move_to(&mut self, priorities: Priorities, level: Level) -> Result<u64, Errno> {
         self.set_those(priorities, |thread| {
-            if thread.level == level {
+            if thread.level == level && !thread.is_newborn {
                 thread.owed = None;
                 return None;
             }
@@ -266,11 +365,11 @@ impl Member {
         priorities: Priorities,
         to: impl Fn(&mut Managed) -> Option<Level>,
     ) -> Result<u64, Errno> {
-        let turns = self.turns();
+        let how = self.how();
         let mut result = Ok(0);
         self.threads.retain_mut(|thread| {
             let Some(level) = to(thread) else { return true };
-            match thread.set(priorities, level, turns) {
+            match thread.set(priorities, level, how) {
                 Ok(()) => {}
                 Err(Errno::SRCH) => return false,
                 Err(priorities::LENT) => result = result.map(|lent| lent + 1),
@@ -283,10 +382,17 @@ impl Member {
 
     /// Binds the threads to `cpu`, that of `place`, if they are bound to another.
     pub fn bind(&mut self, place: usize, cpu: u16) {
-        if self.place != place {
-            self.place = place;
-            self.threads.iter().for_each(|thread| bind(thread.tid, cpu));
+        self.place = place;
+        for thread in self.threads.iter_mut().filter(|thread| thread.bound != cpu) {
+            thread.bound = cpu;
+            bind(thread.tid, cpu);
         }
+    }
+
+    /// The threads have been bound to the place's CPU one by one.
+    pub fn is_bound(&mut self, place: usize, cpu: u16) {
+        self.place = place;
+        self.threads.iter_mut().for_each(|thread| thread.bound = cpu);
     }
 
     /// The lowest level of its threads, as they should be.
@@ -312,7 +418,7 @@ impl Member {
     pub fn is_gone(&self) -> bool {
         match &self.body {
             Body::Own { sleep_word, .. } => sleep_word.is_ended(),
-            Body::Opaque { .. } => self.threads.is_empty(),
+            Body::Opaque { .. } => self.threads.is_empty() && self.sleepers.is_empty(),
         }
     }
 
@@ -327,6 +433,9 @@ impl Member {
 
     /// Gives its threads back what they had, also those of its processes that nobody has taken in yet.
     pub fn give_back(&mut self, guardian: &Guardian) {
+        if self.heirs == Heirs::Alike {
+            return self.make_ordinary();
+        }
         self.threads.iter().for_each(|thread| guardian.restore(thread.tid));
         let processes = self.processes();
         if let Body::Opaque { process, origin, scope } = &self.body {
@@ -334,6 +443,30 @@ impl Member {
                 processes.iter().for_each(|process| origin.unbind_all(process.as_raw_nonzero().get()));
             }
             guardian.release_program(*process);
+        }
+    }
+
+    /// Makes all that it has started ordinary threads, also those that have begun since it was last heard of.
+    fn make_ordinary(&mut self) {
+        let Body::Opaque { process, origin, .. } = &self.body else { return };
+        let (process, before) = (*process, origin.before);
+        loop {
+            let mut known = self.processes();
+            known.push(process);
+            let mut changed = false;
+            for process in proc::families(known, usize::MAX) {
+                for tid in proc::threads(process, usize::MAX).unwrap_or_default() {
+                    if Ordinary::of(tid) == Ok(None) {
+                        let number = tid.as_raw_nonzero().get();
+                        // One that keeps its priority is not tried for ever.
+                        changed |= Ordinary::OTHER.restore(number).is_ok();
+                        before.give_to(number);
+                    }
+                }
+            }
+            if !changed {
+                return;
+            }
         }
     }
 

@@ -46,7 +46,8 @@ pub struct Options {
     pub slices: Option<Slices>,
     /// Members at a time, at most.
     pub members_max: usize,
-    /// Threads of all members together, at most. Others that a managed process creates stay ordinary ones.
+    /// Threads of processes that were there before, together, at most. Others that such a process creates stay ordinary ones. Commands have no
+    /// such limit.
     pub threads_max: usize,
 }
 
@@ -59,7 +60,7 @@ impl Options {
             controller: ControllerPolicy::BestPermitted,
             slices: ordinary_part().and_then(Slices::leaving),
             members_max: 64,
-            threads_max: 256,
+            threads_max: crate::guardian::THREADS_MAX / 2,
         }
     }
 }

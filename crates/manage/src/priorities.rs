@@ -91,25 +91,42 @@ pub(crate) enum Turns {
     RoundRobin,
 }
 
+/// With what the threads begin that a thread creates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heirs {
+    /// With the ordinary policy, so that neither a flood of threads nor a forgotten child is ever real-time by inheritance.
+    Ordinary,
+    /// With what their creator has at that moment: they belong to its member from their first instruction on, and are contained with it.
+    Alike,
+}
+
 /// The answer for a thread to which the kernel lends the priority of a deadline thread that waits for a lock of it: its own cannot
 /// be changed until it has given the lock back. Only what it is already may be asked for.
 pub(crate) const LENT: Errno = Errno::BUSY;
 
-/// Sets a thread's level. What it creates from then on begins with the ordinary policy, so that neither a flood of
-/// threads nor a forgotten child is ever real-time by inheritance.
+/// Sets a thread's level, and with what its heirs begin from then on.
 ///
 /// # Errors
 /// SRCH: there is no such thread (any more). [`LENT`]. PERM, which is not expected of a thread that was set before.
-pub(crate) fn set(tid: Tid, priorities: Priorities, level: Level, turns: Turns) -> Result<(), Errno> {
+pub(crate) fn set(
+    tid: Tid,
+    priorities: Priorities,
+    level: Level,
+    (turns, heirs): (Turns, Heirs),
+) -> Result<(), Errno> {
     let number = tid.as_raw_nonzero().get();
+    let flag = match heirs {
+        Heirs::Ordinary => libc::SCHED_RESET_ON_FORK,
+        Heirs::Alike => 0,
+    };
     if level == Level::Parked && priorities.parked_as == ParkedAs::Ordinary {
-        return raw_set(number, libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK, 0);
+        return raw_set(number, libc::SCHED_OTHER | flag, 0);
     }
     let policy = match turns {
         Turns::Fifo => libc::SCHED_FIFO,
         Turns::RoundRobin => libc::SCHED_RR,
     };
-    raw_set(number, policy | libc::SCHED_RESET_ON_FORK, priorities.priority(level).into())
+    raw_set(number, policy | flag, priorities.priority(level).into())
 }
 
 /// Sets the level of the calling thread, which is a sentinel or a controller.
@@ -197,7 +214,7 @@ mod tests {
         use std::io::Write;
         let in_thread = || {
             let tid = gettid();
-            if set(tid, Priorities::default(), Level::Parked, Turns::Fifo).is_err() {
+            if set(tid, Priorities::default(), Level::Parked, (Turns::Fifo, Heirs::Ordinary)).is_err() {
                 return None;
             }
             let mut sets = capabilities(None).expect("a thread can read its own");

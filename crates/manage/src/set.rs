@@ -16,7 +16,8 @@ use crate::priorities::Level;
 use crate::sentinel::Sentinel;
 use crate::shared::{SentinelState, Shared};
 use crate::state::{State, Totals};
-use crate::warden::Warden;
+use crate::wakeups::Chooser;
+use crate::warden::{LOOKS_MAX, Warden};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -62,7 +63,8 @@ pub struct ManagedSet {
     pub(crate) guardian: Arc<Guardian>,
     /// Who starts and ends commands.
     pub(crate) keeper: Arc<Keeper>,
-    pub(crate) wakeups: Option<Arc<PiLock<WakeWatch>>>,
+    /// By whom the kernel is asked to tell wake-ups, if it does.
+    pub(crate) wakeups: Option<Arc<Mutex<Chooser>>>,
     /// Why wake-ups are not traced, if they are not.
     pub(crate) untraced: Option<String>,
     pub(crate) departed: Arc<Mutex<Departed>>,
@@ -83,7 +85,7 @@ impl ManagedSet {
     pub fn prepare(engine: Engine, options: &Options) -> Result<Self, SetError> {
         check(&engine, options)?;
         let guardian = Arc::new(Guardian::start(options.priorities).map_err(SetError::Guardian)?);
-        let keeper = Keeper::start(&guardian, options.priorities, &options.cpus).map_err(SetError::Keeper)?;
+        let keeper = Keeper::start(&guardian, &options.cpus).map_err(SetError::Keeper)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(SetError::Timer)?;
         let priorities = match options.slices {
@@ -91,7 +93,16 @@ impl ManagedSet {
             None => options.priorities,
         };
         let options = &Options { priorities, ..options.clone() };
-        let state = State::new(engine, priorities, (&options.cpus, options.slices), options.members_max);
+        let mut state = State::new(engine, priorities, (&options.cpus, options.slices), options.members_max);
+        let poll = epoll_on(&timer).map_err(SetError::Timer)?;
+        let (wakeups, untraced) = match WakeWatch::open() {
+            Ok((watch, choice)) => {
+                add_wakeups(&poll, &watch).map_err(SetError::Timer)?;
+                state.watch = Some(watch);
+                (Some(Arc::new(Mutex::new(Chooser::new(choice, priorities)))), None)
+            }
+            Err(reason) => (None, Some(reason.to_string())),
+        };
         let shared = Arc::new(Shared {
             state: PiLock::new(state),
             priorities,
@@ -100,10 +111,6 @@ impl ManagedSet {
             stop: talea_linux::stop::StopFlag::new(),
             cause: Mutex::new(None),
         });
-        let (wakeups, untraced) = match WakeWatch::open() {
-            Ok(watch) => (Some(Arc::new(PiLock::new(watch))), None),
-            Err(reason) => (None, Some(reason.to_string())),
-        };
         let mut set = ManagedSet {
             shared,
             guardian,
@@ -120,23 +127,26 @@ impl ManagedSet {
         // What has been created by then is ended by the drop.
         set.start_warden()?;
         set.start_sentinels()?;
-        set.start_controller()?;
+        set.start_controller(poll)?;
         Ok(set)
     }
 
     fn start_warden(&mut self) -> Result<(), SetError> {
         let shared = Arc::clone(&self.shared);
         let (guardian, wakeups) = (Arc::clone(&self.guardian), self.wakeups.clone());
+        let keeper = Arc::clone(&self.keeper);
         let (departed, threads_max) = (Arc::clone(&self.departed), self.options.threads_max);
         let urgent = Policy::Fifo(self.options.priorities.priority(Level::Urgent));
         let thread = spawn("warden", urgent, &[], STACK, move || {
             let warden = Warden {
                 shared: &shared,
                 guardian: &guardian,
-                wakeups: wakeups.as_deref(),
+                keeper: &keeper,
+                chooser: wakeups.as_deref(),
                 departed: &departed,
                 threads_max,
-                looks: Vec::with_capacity(threads_max),
+                looks: Vec::with_capacity(LOOKS_MAX),
+                first: 0,
             };
             guardian.note_warden(rustix::thread::gettid());
             if catch_unwind(AssertUnwindSafe(|| warden.run())).is_err() {
@@ -163,17 +173,17 @@ impl ManagedSet {
         Ok(())
     }
 
-    fn start_controller(&mut self) -> Result<(), SetError> {
-        let poll = Arc::new(descriptors(&self.shared, self.wakeups.as_deref()).map_err(SetError::Timer)?);
+    fn start_controller(&mut self, poll: OwnedFd) -> Result<(), SetError> {
+        let poll = Arc::new(poll);
         let (budgets, may_fall_back) = match self.options.controller {
             ControllerPolicy::BestPermitted => (vec![CONTROLLER_BUDGET, CONTROLLER_BUDGET_MIN], true),
             ControllerPolicy::Reserved(budget) => (vec![budget], false),
             ControllerPolicy::Urgent => (Vec::new(), true),
         };
         let create = |policy| {
-            let (shared, wakeups, poll) = (Arc::clone(&self.shared), self.wakeups.clone(), Arc::clone(&poll));
+            let (shared, poll) = (Arc::clone(&self.shared), Arc::clone(&poll));
             spawn("controller", policy, &[], STACK, move || {
-                let controller = Controller { shared: &shared, wakeups: wakeups.as_deref(), poll: &poll };
+                let controller = Controller { shared: &shared, poll: &poll };
                 guarded(&shared, || controller.run());
             })
         };
@@ -235,8 +245,9 @@ impl ManagedSet {
 
     /// Numbers of the threads of a member; none once it has left.
     pub fn threads_of(&self, member: MemberId) -> Vec<u32> {
+        self.shared.tell(|_, _| ());
         let mut state = self.shared.state.lock_patiently();
-        let threads = state.member_of(member).into_iter().flat_map(|member| &member.threads);
+        let threads = state.member_of(member).into_iter().flat_map(|member| member.all_threads());
         threads.map(|thread| thread.tid.as_raw_nonzero().get() as u32).collect()
     }
 
@@ -419,7 +430,7 @@ fn check(engine: &Engine, options: &Options) -> Result<(), SetError> {
     affinity::checked(&cpus)?;
     let limits = [
         ("members", options.members_max, guardian::THREADS_MAX),
-        ("threads", options.threads_max, talea_recording::kernel::WATCHED_MAX),
+        ("threads", options.threads_max, guardian::THREADS_MAX),
     ];
     for (what, asked, most) in limits {
         if asked > most {
@@ -430,14 +441,14 @@ fn check(engine: &Engine, options: &Options) -> Result<(), SetError> {
 }
 
 /// What the controller waits for.
-fn descriptors(shared: &Shared, wakeups: Option<&PiLock<WakeWatch>>) -> Result<OwnedFd, Errno> {
+fn epoll_on(timer: &OwnedFd) -> Result<OwnedFd, Errno> {
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    let readable = epoll::EventFlags::IN;
-    epoll::add(&poll, &shared.timer, epoll::EventData::new_u64(TIMER), readable)?;
-    if let Some(watch) = wakeups {
-        for descriptor in watch.lock().descriptors() {
-            epoll::add(&poll, descriptor, epoll::EventData::new_u64(WAKEUPS), readable)?;
-        }
-    }
+    epoll::add(&poll, timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)?;
     Ok(poll)
+}
+
+fn add_wakeups(poll: &OwnedFd, watch: &WakeWatch) -> Result<(), Errno> {
+    let add =
+        |descriptor| epoll::add(poll, descriptor, epoll::EventData::new_u64(WAKEUPS), epoll::EventFlags::IN);
+    watch.descriptors().try_for_each(add)
 }

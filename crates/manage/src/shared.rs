@@ -1,7 +1,7 @@
 //! What all threads of a managed set share, and how any of them has a decision brought about.
 
 use crate::lock::{Guard, PiLock};
-use crate::priorities::{self, Level, Priorities, Turns};
+use crate::priorities::{self, Heirs, Level, Priorities, Turns};
 use crate::state::State;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -158,7 +158,7 @@ impl Shared {
         // because that waits for a lock of the sentinel's: see [`priorities::LENT`]. With `level` held that lock is neither `level` nor, if
         // the caller has the state, the state; so only at the end of the set a raise can come to nothing, and the warden, which
         // gives everybody their ordinary priorities then, lets the sentinel run.
-        let raise = || _ = priorities::set(tid, priorities, Level::Urgent, Turns::Fifo);
+        let raise = || _ = priorities::set(tid, priorities, Level::Urgent, (Turns::Fifo, Heirs::Ordinary));
         {
             let mut level = sentinel.level.take_free();
             // One that was preempted while it lowered itself runs now, and gives it back. One that is about to lower itself is

@@ -12,14 +12,18 @@ mod dispatch;
 use crate::managed_run::ManagedRun;
 use crate::member::{Managed, Member, MemberId, Off};
 use crate::member_jobs::MemberJobs;
-use crate::priorities::{Level, Priorities};
+use crate::priorities::{Heirs, Level, Priorities};
 use crate::sleep_word::SleepWord;
 use crate::slices::{Account, Slices};
+use crate::wakeups::Traced;
 use rustix::io::Errno;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use talea_linux::Tid;
 use talea_policy::hierarchy::{Above, Engine, VpId, VpState};
 use talea_policy::job::Job;
+use talea_recording::kernel::{WakeUp, WakeWatch};
 use talea_time::{Duration, Instant, Work};
 
 /// A raise asked for from another processor takes this long to arrive at most; only then is a granted thread that is not
@@ -93,6 +97,8 @@ pub struct Totals {
     pub lent: u64,
     /// Times that a processor was left to ordinary threads for a moment, so that the kernel takes it for no longer.
     pub slices: u64,
+    /// Threads and processes that programs have created.
+    pub born: u64,
     /// Threads of managed processes beyond the limit, which stay ordinary ones.
     pub unmanaged_threads: u64,
 }
@@ -125,8 +131,10 @@ pub(crate) struct State {
     places: Vec<Place>,
     /// Members by the number of their virtual processor.
     by_vp: Vec<Option<u32>>,
-    /// Members by thread, in the order of the threads.
-    by_tid: Vec<(u32, u32)>,
+    /// Members by thread.
+    by_tid: HashMap<u32, u32>,
+    /// Tells which threads begin, are woken and end; none if that is not permitted.
+    pub watch: Option<WakeWatch>,
     /// Who has gone on with its next job since the last decision: that job begins where the thread is left its processor.
     pub followed: Option<u32>,
     hard: usize,
@@ -157,7 +165,8 @@ impl State {
             run: None,
             places: cpus.iter().map(place).collect(),
             by_vp: Vec::new(),
-            by_tid: Vec::new(),
+            by_tid: HashMap::new(),
+            watch: None,
             followed: None,
             hard: 0,
             admitted: 0,
@@ -202,7 +211,7 @@ impl State {
         self.by_vp[vp] = Some(slot);
         self.hard += usize::from(member.hold.is_some());
         self.members[slot as usize] = Some(member);
-        self.index_threads();
+        self.index_member(slot);
         self.admitted
     }
 
@@ -238,19 +247,26 @@ impl State {
             .iter_mut()
             .filter(|place| place.raised == Some(slot))
             .for_each(|place| place.raised = None);
-        self.index_threads();
+        self.by_tid.retain(|_, other| *other != slot);
         Some(member)
     }
 
-    /// Brings the index of threads up to date after members or their threads have changed.
-    pub fn index_threads(&mut self) {
-        self.by_tid.clear();
-        for (slot, member) in self.members.iter().enumerate() {
-            let threads = member.iter().flat_map(|member| &member.threads);
-            self.by_tid.extend(threads.map(|thread| (thread.number(), slot as u32)));
-        }
-        self.by_tid.sort_unstable();
-        self.introduce_threads();
+    /// Enters the threads of a member that has come or got threads, and records behind which edges they are.
+    pub fn index_member(&mut self, slot: u32) {
+        let threads = self.members[slot as usize].iter().flat_map(Member::all_threads);
+        self.by_tid.extend(threads.map(|thread| (thread.number(), slot)));
+        let State { run, members, engine, .. } = self;
+        let (Some(run), Some(member)) = (run, &members[slot as usize]) else { return };
+        let now = engine.context().now();
+        member.all_threads().for_each(|thread| introduce(run, engine, thread.number(), member, now));
+    }
+
+    /// Enters one thread of a member.
+    pub fn index_thread(&mut self, tid: u32, slot: u32) {
+        self.by_tid.insert(tid, slot);
+        let State { run, members, engine, .. } = self;
+        let (Some(run), Some(member)) = (run, &members[slot as usize]) else { return };
+        introduce(run, engine, tid, member, engine.context().now());
     }
 
     /// Records which threads there are behind which edges.
@@ -259,20 +275,66 @@ impl State {
         let Some(run) = run else { return };
         let now = engine.context().now();
         for (tid, slot) in by_tid {
-            match &members[*slot as usize] {
-                Some(Member { vp, jobs: Some(MemberJobs::Lane(_)), .. }) => {
-                    introduce_lane(run, engine, *tid, *vp)
-                }
-                Some(Member { vp, .. }) => run.introduce(*tid, *vp, now),
-                None => {}
-            }
+            members[*slot as usize].iter().for_each(|member| introduce(run, engine, *tid, member, now));
         }
     }
 
-    /// The threads whose wake-ups are to be traced.
-    pub fn traced(&self) -> Vec<u32> {
-        let traced = self.members.iter().flatten().filter(|member| member.is_traced());
-        traced.flat_map(|member| &member.threads).map(Managed::number).collect()
+    /// Whose wake-ups are to be told.
+    pub fn traced(&self) -> Traced {
+        let members = || self.members.iter().flatten();
+        if members().any(|member| member.heirs == Heirs::Alike) {
+            return Traced::All;
+        }
+        let traced = members().filter(|member| member.is_traced());
+        Traced::Threads(traced.flat_map(|member| &member.threads).map(Managed::number).collect())
+    }
+
+    /// Whether a thread is a member's.
+    pub fn is_managed(&self, tid: u32) -> bool {
+        self.by_tid.contains_key(&tid)
+    }
+
+    /// Takes what the kernel has told since the last time of threads that began, were woken and ended. Makes no system call but for recording.
+    pub fn hear(&mut self, now: Instant) {
+        let Some(mut watch) = self.watch.take() else { return };
+        watch.drain(|told| match told {
+            WakeUp::Woken(tid) => self.woken(tid, now),
+            WakeUp::Begun { parent, process, thread, at } => {
+                self.born(parent, (process, thread), at.min(now))
+            }
+            WakeUp::Ended(tid) => self.thread_ended(tid),
+            // The warden looks at everybody anyway.
+            WakeUp::Lost => self.totals.lost += 1,
+        });
+        self.watch = Some(watch);
+    }
+
+    /// A thread has created another.
+    fn born(&mut self, parent: u32, (process, thread): (u32, u32), at: Instant) {
+        let Some(&slot) = self.by_tid.get(&parent) else { return };
+        let Some(member) = self.members[slot as usize].as_mut() else { return };
+        let number = |number: u32| i32::try_from(number).ok().and_then(Tid::from_raw);
+        if member.heirs == Heirs::Ordinary || self.by_tid.contains_key(&thread) {
+            return;
+        }
+        let (Some(process), Some(tid)) = (number(process), number(thread)) else { return };
+        member.born(parent, process, tid);
+        self.by_tid.insert(thread, slot);
+        self.totals.born += 1;
+        if let Some(run) = &mut self.run {
+            introduce(run, &self.engine, thread, member, at);
+        }
+    }
+
+    fn thread_ended(&mut self, tid: u32) {
+        let Some(slot) = self.by_tid.get(&tid).copied() else { return };
+        let Some(member) = self.members[slot as usize].as_mut() else { return };
+        if member.heirs == Heirs::Alike {
+            member.ended(tid);
+            self.by_tid.remove(&tid);
+            let vp = member.vp;
+            self.run.iter_mut().for_each(|run| run.forget(tid, vp));
+        }
     }
 
     fn member(&mut self, slot: u32) -> &mut Member {
@@ -330,10 +392,10 @@ impl State {
     /// The kernel wakes a thread. One whose member is not Waiting blocked unseen; it may do so again before anybody looks, so the
     /// next time that its sentinel misses it it is given another chance.
     pub fn woken(&mut self, tid: u32, now: Instant) {
-        let Ok(at) = self.by_tid.binary_search_by_key(&tid, |entry| entry.0) else { return };
-        let slot = self.by_tid[at].1;
+        let Some(&slot) = self.by_tid.get(&tid) else { return };
         self.totals.wakeups += 1;
         let Some(member) = self.members[slot as usize].as_mut() else { return };
+        member.wake(tid);
         match self.engine.context().state(member.vp) {
             VpState::Waiting if member.off() == Off::Elsewhere => self.request(slot, now),
             VpState::Waiting => {}
@@ -388,6 +450,7 @@ impl State {
 
     /// The sentinel of `place` runs in its own place: whoever was granted the processor is off it.
     pub fn absent(&mut self, place: usize, evidence: Evidence, now: Instant) -> Absence {
+        self.hear(now);
         let Some(slot) = self.places[place].raised.filter(|_| !self.ended) else { return Absence::Nobody };
         let arriving = self.places[place].raised_at.is_some_and(|at| now - at < ARRIVAL);
         let priorities = self.priorities;
@@ -400,13 +463,18 @@ impl State {
             Off::Asleep => false,
             Off::Woken => true,
             Off::Elsewhere => {
+                // Nobody is told of the first time that a thread becomes able to run.
+                let may_run = std::mem::take(&mut member.rewoken) || member.has_runnable_newborn();
                 let moved = member.move_to(priorities, Level::Parked);
                 self.note_moved(moved);
-                std::mem::take(&mut self.member(slot).rewoken)
+                if !may_run {
+                    self.member(slot).fall_asleep();
+                }
+                may_run
             }
         };
         let member = self.member(slot);
-        member.rewoken = false;
+        (member.rewoken, member.lags) = (false, false);
         let (vp, traced) = (member.vp, member.is_traced());
         self.totals.blocks += 1;
         self.totals.stalls += u64::from(off == Off::Elsewhere && !traced);
@@ -418,6 +486,14 @@ impl State {
             self.request(slot, now);
         }
         Absence::Released
+    }
+}
+
+/// Records behind which edge a thread of a member is, which is told once.
+fn introduce(run: &mut ManagedRun, engine: &Engine, tid: u32, member: &Member, at: Instant) {
+    match member.jobs {
+        Some(MemberJobs::Lane(_)) => introduce_lane(run, engine, tid, member.vp),
+        _ => run.introduce(tid, member.vp, at),
     }
 }
 

@@ -5,17 +5,19 @@
 //! had. Each of these is bounded by the limits of the set, so it may outrank everybody.
 
 use crate::guardian::Guardian;
-use crate::lock::PiLock;
+use crate::keeper::Keeper;
 use crate::member::{Body, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
 use crate::origin::Origin;
-use crate::priorities::{self, Ordinary, Turns};
+use crate::priorities::{self, Heirs, Ordinary, Turns};
 use crate::shared::Shared;
+use crate::wakeups::Chooser;
+use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 use talea_linux::Tid;
+use talea_linux::cgroup::Freeze;
 use talea_linux::proc::{self, Activity, is_gone, is_thread_gone};
 use talea_policy::hierarchy::VpState;
-use talea_recording::kernel::WakeWatch;
 use talea_time::Duration;
 
 /// How often the warden looks.
@@ -26,12 +28,20 @@ const ROUNDS: u32 = 5;
 pub(crate) struct Warden<'a> {
     pub shared: &'a Shared,
     pub guardian: &'a Guardian,
-    pub wakeups: Option<&'a PiLock<WakeWatch>>,
+    pub keeper: &'a Keeper,
+    pub chooser: Option<&'a Mutex<Chooser>>,
     pub departed: &'a Mutex<Departed>,
     pub threads_max: usize,
     /// Threads to be looked at, with the slots of their members.
     pub looks: Vec<(u32, Tid)>,
+    /// The first of those that are looked at next, where there are more than a look is for.
+    pub first: usize,
 }
+
+/// Threads that are looked at in a round: about half a millisecond.
+pub(crate) const LOOKS_MAX: usize = 64;
+/// Threads of a command that are raised and lowered together before anybody looks which of them sleep.
+const DOUBTFUL: usize = 4;
 
 /// A member that may have more threads by now.
 struct Growing {
@@ -51,9 +61,14 @@ impl Warden<'_> {
             self.shared.stop.sleep_until(now + LOOK_EVERY);
             round = (round + 1) % ROUNDS;
             // Above everybody, so whom it raises does not preempt it.
-            self.shared.state.lock_patiently().move_owed();
+            let mut state = self.shared.state.lock_patiently();
+            state.move_owed();
+            drop(state);
+            // What the kernel has told meanwhile is heard.
+            self.shared.tell(|_, _| ());
             self.guardian.restore_owed().for_each(drop);
             self.look_at_sleepers(round == 0);
+            self.look_at_doubtful();
             if round == 0 {
                 self.collect();
                 self.adopt();
@@ -70,25 +85,61 @@ impl Warden<'_> {
         for (slot, member) in state.members.iter().enumerate() {
             let Some(member) = member else { continue };
             let is_waiting = state.engine.context().state(member.vp) == VpState::Waiting;
-            let is_due = at_all || self.wakeups.is_none() || !member.is_traced();
+            let is_due = at_all || self.chooser.is_none() || !member.is_traced();
             if is_waiting && is_due && member.off() == Off::Elsewhere {
-                self.looks.extend(member.threads.iter().map(|thread| (slot as u32, thread.tid)));
+                self.looks.extend(member.all_threads().map(|thread| (slot as u32, thread.tid)));
             }
         }
         drop(state);
+        self.limit();
         self.looks.retain(|(_, tid)| proc::activity(*tid) == Activity::Runnable);
         if self.looks.is_empty() {
             return;
         }
         self.shared.tell(|state, now| {
             for (slot, tid) in &self.looks {
-                let still = state.members[*slot as usize].as_ref().is_some_and(|member| {
+                let still = state.members[*slot as usize].as_mut().is_some_and(|member| {
+                    member.wake(tid.as_raw_nonzero().get() as u32);
                     member.threads.iter().any(|thread| thread.tid == *tid) && member.off() == Off::Elsewhere
                 });
                 if still && state.is_waiting(*slot) {
                     state.totals.found += 1;
                     state.request(*slot, now);
                 }
+            }
+        });
+    }
+
+    /// Leaves as many to be looked at as a look is for, others each time.
+    fn limit(&mut self) {
+        if self.looks.len() > LOOKS_MAX {
+            let first = self.first % self.looks.len();
+            self.looks.rotate_left(first);
+            self.looks.truncate(LOOKS_MAX);
+            self.first = first + LOOKS_MAX;
+        }
+    }
+
+    /// Those of a command's threads that sleep are left alone until they are woken, so that raising and lowering the others costs nothing for them.
+    fn look_at_doubtful(&mut self) {
+        self.looks.clear();
+        let mut state = self.shared.state.lock_patiently();
+        for (slot, member) in state.members.iter_mut().enumerate() {
+            let Some(member) = member else { continue };
+            self.looks.extend(member.doubtful(DOUBTFUL).map(|tid| (slot as u32, tid)));
+        }
+        drop(state);
+        self.limit();
+        self.looks.retain(|(_, tid)| proc::activity(*tid) == Activity::Blocked);
+        if self.looks.is_empty() {
+            return;
+        }
+        let looks = &self.looks;
+        self.shared.tell(|state, now| {
+            // Who was woken since then has been told, and is not asleep.
+            state.hear(now);
+            for &(slot, tid) in looks {
+                state.members[slot as usize].iter_mut().for_each(|member| member.seen_asleep(tid));
             }
         });
     }
@@ -107,7 +158,7 @@ impl Warden<'_> {
         let mut gone = std::mem::take(&mut self.looks);
         // What a command has started may go on without it.
         let state = self.shared.state.lock_patiently();
-        let threads = |slot: u32| state.members[slot as usize].iter().flat_map(|member| &member.threads);
+        let threads = |slot: u32| state.members[slot as usize].iter().flat_map(Member::all_threads);
         let left: Vec<Vec<Tid>> =
             gone.iter().map(|(slot, _)| threads(*slot).map(|thread| thread.tid).collect()).collect();
         drop(state);
@@ -124,7 +175,9 @@ impl Warden<'_> {
                 state.remove(slot, now).zip(granted)
             });
             if let Some((mut member, granted)) = removed {
-                member.threads.iter().for_each(|thread| self.guardian.forget(thread.tid));
+                if member.heirs == Heirs::Ordinary {
+                    member.threads.iter().for_each(|thread| self.guardian.forget(thread.tid));
+                }
                 if let Body::Opaque { process, .. } = member.body {
                     self.guardian.release_program(process);
                 }
@@ -146,8 +199,12 @@ impl Warden<'_> {
         let mut growing_members = Vec::new();
         for (slot, member) in state.members.iter_mut().enumerate() {
             let Some(member) = member else { continue };
+            if member.heirs == Heirs::Alike {
+                // They are told.
+                continue;
+            }
             known += member.threads.len();
-            let threads: Vec<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
+            let threads: HashSet<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
             if let Body::Opaque { process, scope, origin } = &member.body {
                 let growing = Growing { slot: slot as u32, life: *process, scope: *scope, origin: **origin };
                 let processes = match scope {
@@ -208,14 +265,14 @@ impl Warden<'_> {
             }
             // All of a member's threads take turns from the second on.
             let level = member.level();
-            if priorities::set(tid, priorities, level, Turns::RoundRobin).is_err() {
+            if priorities::set(tid, priorities, level, (Turns::RoundRobin, Heirs::Ordinary)).is_err() {
                 return false;
             }
             bind(tid, cpu);
             member.adopt(process, tid, level);
             let turned = member.take_turns(priorities);
             state.note_moved(turned);
-            state.index_threads();
+            state.index_thread(tid.as_raw_nonzero().get() as u32, slot);
             if is_waiting {
                 // It has just been created, so it can run.
                 state.request(slot, now);
@@ -229,11 +286,10 @@ impl Warden<'_> {
     }
 
     fn choose(&self) {
-        if let Some(wakeups) = self.wakeups {
-            let mut watch = wakeups.lock();
+        if let Some(chooser) = self.chooser {
+            let mut chooser = chooser.lock().unwrap_or_else(PoisonError::into_inner);
             let traced = self.shared.state.lock_patiently().traced();
-            if let Err(error) = watch.choose(&traced) {
-                drop(watch);
+            if let Err(error) = chooser.choose(traced) {
                 self.shared.begin_stop(Some(format!("wake-ups cannot be watched any more: {error}")));
             }
         }
@@ -244,6 +300,9 @@ impl Warden<'_> {
         if let Some(errno) = failure {
             let cause = format!("the kernel refuses a change of priority that it permitted before: {errno}");
             self.shared.begin_stop(Some(cause));
+        }
+        if !self.keeper.is_alive() {
+            self.shared.begin_stop(Some("the keeper was killed, and the commands with it".into()));
         }
         if !self.guardian.is_alive() {
             self.shared
@@ -261,7 +320,11 @@ impl Warden<'_> {
         drop(holds);
         let mut state = self.shared.state.lock();
         for member in state.members.iter_mut().flatten() {
-            member.give_back(self.guardian);
+            match (&member.cgroup, member.heirs) {
+                // It ends next, and until then nobody is kept from doing that.
+                (Some(cgroup), Heirs::Alike) => cgroup.freeze(Freeze::On),
+                _ => member.give_back(self.guardian),
+            }
             if let Some(sleep_word) = member.sleep_word() {
                 sleep_word.end();
             }

@@ -9,7 +9,7 @@ use crate::member::{Body, Managed, Member, MemberId, Scope, bind};
 use crate::member_jobs::MemberJobs;
 use crate::options::{Admission, AdmitError, Target};
 use crate::origin::{Binding, Mask, Origin};
-use crate::priorities::{self, Level, Ordinary, Turns};
+use crate::priorities::{self, Heirs, Level, Ordinary, Turns};
 use crate::set::ManagedSet;
 use crate::signal_target::SignalTarget;
 use crate::thread_jobs::ThreadJobs;
@@ -19,6 +19,9 @@ use std::sync::Arc;
 use talea_linux::Tid;
 use talea_linux::cgroup::Cgroup;
 use talea_linux::proc;
+
+/// Threads that are looked at with the dispatcher's lock held.
+const AT_A_TIME: usize = 32;
 
 /// What is to be taken in.
 struct Program {
@@ -118,7 +121,7 @@ impl ManagedSet {
         jobs: Option<ThreadJobs>,
     ) -> Result<MemberId, AdmitError> {
         let Program { process, scope, threads: tids, before, go, cgroup } = program;
-        if self.threads_managed() + tids.len() > self.options.threads_max {
+        if scope != Scope::Family && self.threads_managed() + tids.len() > self.options.threads_max {
             return Err(too_many(&admission, "threads", self.options.threads_max));
         }
         let first = tids.first().copied().filter(|_| scope == Scope::Thread).unwrap_or(process);
@@ -130,18 +133,24 @@ impl ManagedSet {
             (Parking::Held, None) => Some(self.hold_of(admission.name, body.whom(), vec![process])?),
         };
         let waits = jobs.is_some();
+        // A command's heirs are contained with it. Where nobody hears of them, they begin as ordinary threads and are looked for.
+        let heirs = match scope {
+            Scope::Family if self.wakeups.is_some() => Heirs::Alike,
+            _ => Heirs::Ordinary,
+        };
         let registered = self.register(&admission, |_, vp| {
             let mut member = Member::new(admission.name.into(), vp, body, Vec::new(), hold);
             member.jobs = jobs.map(MemberJobs::Thread);
             member.cgroup = cgroup;
             member.go = go.clone().filter(|_| waits);
+            member.heirs = heirs;
             (member, ())
         });
         let (id, ()) = registered?;
         let place = id.slot as usize % self.options.cpus.len();
         let taken = match scope != Scope::Thread && !self.guardian.note_program(process, &origin) {
             true => Err(too_many(&admission, "programs", guardian::PROGRAMS_MAX)),
-            false => self.take_threads(&admission, (id, place), &tids, &before),
+            false => self.take_threads(&admission, (id, place), heirs, (&tids, &before)),
         };
         if let Err(error) = taken {
             return Err(self.undo(id, (process, &tids), error));
@@ -167,25 +176,29 @@ impl ManagedSet {
         &self,
         admission: &Admission<'_>,
         (id, place): (MemberId, usize),
-        tids: &[Tid],
-        before: &[Ordinary],
+        heirs: Heirs,
+        (tids, before): (&[Tid], &[Ordinary]),
     ) -> Result<(), AdmitError> {
-        self.park(admission, tids, before, self.options.cpus[place])?;
-        self.shared.tell(|state, _| {
-            if let Some(member) = state.member_of(id) {
-                member.threads.extend(tids.iter().map(|&tid| Managed::new(tid, Level::Parked)));
-                member.place = place;
-                member.open_account();
-                state.index_threads();
-            }
-        });
+        let cpu = self.options.cpus[place];
+        self.park(admission, heirs, (tids, before), cpu)?;
+        // Not longer at a time than a decision may wait.
+        for tids in tids.chunks(AT_A_TIME) {
+            self.shared.tell(|state, _| {
+                if let Some(member) = state.member_of(id) {
+                    member.threads.extend(tids.iter().map(|&tid| Managed::new(tid, Level::Parked)));
+                    member.is_bound(place, cpu);
+                    member.open_account();
+                    tids.iter().for_each(|tid| state.index_thread(number(*tid), id.slot));
+                }
+            });
+        }
         self.choose_wakeups(admission)
     }
 
     /// Takes out a member of which `error` has come. Its threads have what they had.
     fn undo(&self, id: MemberId, (process, tids): (Tid, &[Tid]), error: AdmitError) -> AdmitError {
         let member = self.shared.tell(|state, now| state.expel(id, now));
-        let adopted = member.iter().flat_map(|member| &member.threads).map(|thread| thread.tid);
+        let adopted = member.iter().flat_map(Member::all_threads).map(|thread| thread.tid);
         adopted.chain(tids.iter().copied()).for_each(|tid| self.guardian.restore(tid));
         self.guardian.release_program(process);
         error
@@ -256,12 +269,11 @@ impl ManagedSet {
         admission: &Admission<'_>,
         tids: &[Tid],
     ) -> Result<Vec<Ordinary>, AdmitError> {
-        let state = self.shared.state.lock();
-        let managed = |tid: &Tid| {
-            state.members.iter().flatten().flat_map(|member| &member.threads).any(|thread| thread.tid == *tid)
-        };
-        let taken = tids.iter().copied().find(managed);
-        drop(state);
+        let mut taken = None;
+        for tids in tids.chunks(AT_A_TIME) {
+            let state = self.shared.state.lock_patiently();
+            taken = taken.or_else(|| tids.iter().copied().find(|tid| state.is_managed(number(*tid))));
+        }
         let name = || admission.name.to_string();
         if let Some(tid) = taken {
             return Err(AdmitError::Managed { name: name(), tid: number(tid) });
@@ -274,25 +286,28 @@ impl ManagedSet {
         tids.iter().map(policy).collect()
     }
 
+    /// Threads of processes that were there before.
     fn threads_managed(&self) -> usize {
-        self.shared.state.lock().members.iter().flatten().map(|member| member.threads.len()).sum()
+        let state = self.shared.state.lock_patiently();
+        let members = state.members.iter().flatten().filter(|member| member.heirs == Heirs::Ordinary);
+        members.map(|member| member.threads.len()).sum()
     }
 
-    /// Parks the threads and notes what they were.
+    /// Parks the threads and notes what they were. A command has nothing that it gets back: it ends with the run.
     fn park(
         &self,
         admission: &Admission<'_>,
-        tids: &[Tid],
-        before: &[Ordinary],
+        heirs: Heirs,
+        (tids, before): (&[Tid], &[Ordinary]),
         cpu: u16,
     ) -> Result<(), AdmitError> {
         let turns = if tids.len() > 1 { Turns::RoundRobin } else { Turns::Fifo };
         for (&tid, &before) in tids.iter().zip(before) {
             let mask = Mask::of(tid.as_raw_nonzero().get()).unwrap_or(Mask::ALL);
-            if !self.guardian.note(tid, before, mask) {
+            if heirs == Heirs::Ordinary && !self.guardian.note(tid, before, mask) {
                 return Err(too_many(admission, "threads", guardian::THREADS_MAX));
             }
-            match priorities::set(tid, self.options.priorities, Level::Parked, turns) {
+            match priorities::set(tid, self.options.priorities, Level::Parked, (turns, heirs)) {
                 // One that has ended meanwhile is missed when it is raised.
                 Ok(()) | Err(Errno::SRCH) => bind(tid, cpu),
                 Err(priorities::LENT) => {

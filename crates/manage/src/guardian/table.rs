@@ -9,7 +9,7 @@ use talea_linux::cgroup::KILL;
 use talea_linux::signal_safe::{Text, numbers_of, remove_folder, stat_field, write_to};
 
 /// Threads that fit the table.
-pub const THREADS_MAX: usize = 1024;
+pub const THREADS_MAX: usize = 16_384;
 /// Held processes and groups that fit the table.
 pub(crate) const HELD_MAX: usize = 128;
 /// Programs that fit the table.

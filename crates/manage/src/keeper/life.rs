@@ -1,7 +1,7 @@
 //! The keeper's life, in a process forked from one with several threads: async-signal-safe calls alone, no allocation, no lock, no panic.
 
 use super::region::{FAILED, GO, READY, Region, Request, Slot, ask, text};
-use crate::priorities::{Level, Priorities};
+use crate::origin::Mask;
 use std::sync::atomic::{AtomicI32, Ordering};
 use talea_linux::Tid;
 use talea_linux::cgroup::KILL;
@@ -28,7 +28,6 @@ pub(super) struct Keeper<'a> {
     pub socket: i32,
     /// A thread without which that process is ending; 0 before there is one.
     pub warden: &'a AtomicI32,
-    pub priorities: Priorities,
 }
 
 impl Keeper<'_> {
@@ -46,10 +45,12 @@ impl Keeper<'_> {
             let mut all: libc::sigset_t = std::mem::zeroed();
             libc::sigfillset(&raw mut all);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
-            let priority =
-                libc::sched_param { sched_priority: self.priorities.priority(Level::Urgent).into() };
-            libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority);
+            // Never a real-time one: where it waits in the kernel for those that it ends, which may be parked on its processor, it would keep
+            // them from ending.
+            let ordinary = libc::sched_param { sched_priority: 0 };
+            libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary);
         }
+        Mask::ALL.give_to(0);
         let mut polled = [
             libc::pollfd { fd: self.watched, events: libc::POLLIN, revents: 0 },
             libc::pollfd { fd: self.socket, events: libc::POLLIN, revents: 0 },
@@ -64,7 +65,7 @@ impl Keeper<'_> {
             let read = if told { unsafe { libc::read(self.socket, (&raw mut word).cast(), 1) } } else { 1 };
             if is_ending || read != 1 {
                 self.end_all();
-                self.leave_cpuset();
+                self.remove_cpuset();
                 // SAFETY: nothing is left to be done.
                 unsafe { libc::_exit(0) };
             }
@@ -89,10 +90,6 @@ impl Keeper<'_> {
         let request = unsafe { *self.region.request.get() };
         match word {
             ask::START => self.start(&request),
-            ask::ENTER => {
-                let own = Text::<16>::empty().with_number(own_number());
-                write_to(&text::<FILE_MAX>(&self.region.cpuset).with(b"/cgroup.procs"), own.bytes());
-            }
             ask::END => self.end(&self.region.slots[request.slot]),
             ask::END_ALL => self.end_all(),
             _ => {}
@@ -144,7 +141,7 @@ impl Keeper<'_> {
     /// Ends all programs, and whatever they have started, wherever it has gone: orphans are the keeper's own children, so what is ended from
     /// the top down comes to it bit by bit.
     fn end_all(&self) {
-        let used = || self.region.slots.iter().filter(|slot| slot.process.load(Ordering::Acquire) != 0);
+        let used = || self.region.slots.iter().filter(|slot| !slot.is_free());
         used().for_each(|slot| self.kill(slot));
         for _ in 0..ROUNDS {
             let own = own_number();
@@ -166,6 +163,9 @@ impl Keeper<'_> {
     /// Notes whether the program had ended, and kills what there is.
     fn kill(&self, slot: &Slot) {
         let process = slot.process.load(Ordering::Acquire);
+        if process == 0 {
+            return;
+        }
         // SAFETY: the information is writable; all zeroes means that nobody has ended.
         let had_ended = unsafe {
             let mut told: libc::siginfo_t = std::mem::zeroed();
@@ -196,12 +196,11 @@ impl Keeper<'_> {
         });
     }
 
-    fn leave_cpuset(&self) {
+    fn remove_cpuset(&self) {
         let folder = text::<FILE_MAX>(&self.region.cpuset);
-        let Some(end) = folder.bytes().iter().rposition(|byte| *byte == b'/') else { return };
-        let above = Text::<FILE_MAX>::empty().with(&folder.bytes()[..end]).with(b"/cgroup.procs");
-        write_to(&above, Text::<16>::empty().with_number(own_number()).bytes());
-        remove_folder(&folder);
+        if !folder.bytes().is_empty() {
+            remove_folder(&folder);
+        }
     }
 }
 

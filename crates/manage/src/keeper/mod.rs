@@ -15,15 +15,17 @@
 //! the process that it serves has ended or is ending (its warden is not there any more), which it sees within some 50 ms. If it is killed
 //! itself, the programs end with it, and the set sees that and ends.
 //!
-//! Where the set's processors are not all there are, the keeper goes into a cgroup of version 1 that has these alone, where that can be made:
-//! then no program gets beyond them, also when somebody else moves it.
+//! Where the set's processors are not all there are, a program that waits is moved into a cgroup of version 1 that has these alone, where that
+//! can be made: then it does not get beyond them, also when somebody else moves it.
+//!
+//! The keeper is an ordinary process on all processors. Where programs that are raised leave it none, it is the guardian that ends them, and
+//! the keeper comes after it.
 
 mod answerer;
 mod life;
 mod region;
 
 use crate::guardian::Guardian;
-use crate::priorities::Priorities;
 use answerer::Answerer;
 pub(crate) use region::PROGRAMS_MAX;
 use region::{FAILED, GO, READY, Region, Request, Slot, ask};
@@ -73,7 +75,7 @@ pub struct Keeper {
 struct Places {
     survey: Survey,
     /// Whether there is a cgroup with the processors.
-    cpuset: Result<(), String>,
+    cpuset: Result<Option<PathBuf>, String>,
 }
 
 // SAFETY: all of the region but the request and the text is made of atomics; these two are used with the socket's lock held. It stays mapped
@@ -111,7 +113,7 @@ pub(crate) struct Ended {
 
 impl Keeper {
     /// Forks the keeper of programs on these processors. It restores nobody: that is the guardian's.
-    pub fn start(guardian: &Guardian, priorities: Priorities, cpus: &[u16]) -> Result<Self, Errno> {
+    pub fn start(guardian: &Guardian, cpus: &[u16]) -> Result<Self, Errno> {
         let process = getpid();
         let own = pidfd_open(process, PidfdFlags::empty())?;
         let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -136,8 +138,7 @@ impl Keeper {
                 // SAFETY: zeroed memory is an empty region, which stays mapped in the child.
                 let region = unsafe { &*region };
                 let warden = guardian.warden();
-                let keeper =
-                    life::Keeper { region, filter: &filter, process, watched, socket, warden, priorities };
+                let keeper = life::Keeper { region, filter: &filter, process, watched, socket, warden };
                 // SAFETY: this process was just forked.
                 unsafe { keeper.live() }
             }
@@ -194,16 +195,16 @@ impl Keeper {
             if let Ok(unified) = &survey.unified {
                 remove_leftovers(&unified.home);
             }
-            let cpuset = self.enter_cpuset(&survey);
+            let cpuset = self.make_cpuset(&survey);
             Places { survey, cpuset }
         })
     }
 
-    /// The keeper goes where programs have the set's processors alone.
-    fn enter_cpuset(&self, survey: &Survey) -> Result<(), String> {
+    /// Where programs have the set's processors alone, if these are not all.
+    fn make_cpuset(&self, survey: &Survey) -> Result<Option<PathBuf>, String> {
         let allowed = talea_linux::affinity::allowed().unwrap_or_default();
         if allowed.iter().all(|cpu| self.cpus.contains(cpu)) {
-            return Ok(());
+            return Ok(None);
         }
         let home = survey.cpuset.as_ref().map_err(|missing| format!("cpuset by version 1: {missing}"))?;
         remove_leftovers(home);
@@ -213,15 +214,9 @@ impl Keeper {
             return Err("its path is too long".into());
         }
         cgroup::create_cpuset(&folder, &self.cpus).map_err(|error| error.to_string())?;
-        let socket = self.lock();
         let ends = bytes.iter().chain(&[0]);
         self.region().cpuset.iter().zip(ends).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
-        self.ask(&socket, ask::ENTER);
-        drop(socket);
-        match cgroup::processes_in(&folder).contains(&self.process) {
-            true => Ok(()),
-            false => Err("the kernel moves no process there".into()),
-        }
+        Ok(Some(folder))
     }
 
     /// Starts `command`, which then waits. It reads nothing, and what it prints goes to standard error.
@@ -238,8 +233,7 @@ impl Keeper {
         let made = self.make_cgroup();
         let cgroup = made.as_ref().map(|cgroup| cgroup.folder().as_os_str().as_bytes()).unwrap_or_default();
         let socket = self.lock();
-        let is_free = |slot: &Slot| slot.process.load(Ordering::Acquire) == 0;
-        let Some(slot) = self.region().slots.iter().position(is_free) else {
+        let Some(slot) = self.region().slots.iter().position(Slot::is_free) else {
             made.iter().for_each(|cgroup| _ = cgroup.remove());
             return Err(io::Error::other(format!("at most {PROGRAMS_MAX} programs are started at a time")));
         };
@@ -272,6 +266,10 @@ impl Keeper {
         let is_ready = wait_for(own);
         // Copied in the new process before it said that it is ready.
         drop(socket);
+        if let Ok(Some(cpuset)) = &self.places().cpuset {
+            // It waits meanwhile. One that cannot be moved has its filter.
+            let _unmoved = cgroup::move_to(cpuset, process);
+        }
         let filtered = self.listener(own, process).and_then(|listener| self.hear(name, listener));
         let cgroup = made.filter(|made| {
             let is_inside = !own.folder().bytes().is_empty();
@@ -377,7 +375,7 @@ impl Kept {
     /// Ends it with what is in its cgroup or group. None if the keeper is not there any more, which then has ended it.
     pub fn end(&self) -> Option<Ended> {
         let socket = self.keeper.lock();
-        if self.keeper.slot(self.slot).process.load(Ordering::Acquire) != 0 {
+        if !self.keeper.slot(self.slot).is_free() {
             // SAFETY: with the lock nobody else uses it.
             unsafe { (*self.keeper.region().request.get()).slot = self.slot };
             if !self.keeper.ask(&socket, ask::END) {
@@ -491,6 +489,7 @@ pub(crate) fn is_there(process: Tid) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::priorities::Priorities;
 
     #[test]
     fn a_cgroup_says_who_made_it() {
@@ -518,7 +517,7 @@ mod tests {
     fn keeper() -> (Arc<Guardian>, Arc<Keeper>) {
         let guardian = Arc::new(Guardian::start(Priorities::default()).unwrap());
         let cpus = talea_linux::affinity::allowed().unwrap();
-        let keeper = Keeper::start(&guardian, Priorities::default(), &cpus).unwrap();
+        let keeper = Keeper::start(&guardian, &cpus).unwrap();
         (guardian, Arc::new(keeper))
     }
 
@@ -589,6 +588,9 @@ mod tests {
         assert_eq!(kept.end(), None);
         let refused = keeper.launch("late", &shell("exit")).err().unwrap();
         assert!(refused.to_string().contains("keeper"), "{refused}");
-        kept.cgroup.iter().for_each(|cgroup| assert!(cgroup.remove()));
+        let removed = |cgroup: &Arc<Cgroup>| cgroup.remove();
+        while !kept.cgroup.iter().all(removed) {
+            std::thread::yield_now();
+        }
     }
 }

@@ -17,8 +17,6 @@ const TEXT_MAX: usize = 1 << 20;
 pub(super) mod ask {
     /// To start a program.
     pub const START: u8 = b's';
-    /// To go into a cgroup of version 1, with what it will start.
-    pub const ENTER: u8 = b'c';
     /// To end the program of one slot.
     pub const END: u8 = b'e';
     /// To end all programs, with whatever they have started.
@@ -49,6 +47,11 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// Whether neither a process nor a cgroup is left of its program.
+    pub fn is_free(&self) -> bool {
+        self.process.load(Ordering::Acquire) == 0 && self.folder[0].load(Ordering::Relaxed) == 0
+    }
+
     pub fn set_folder(&self, path: &[u8]) {
         let bytes = path.iter().chain(&[0]);
         self.folder.iter().zip(bytes).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
@@ -81,7 +84,7 @@ pub(super) struct Request {
 pub(super) struct Region {
     /// Written by whoever asks, before it asks; read by the keeper before it answers.
     pub request: UnsafeCell<Request>,
-    /// The cgroup of version 1 that the keeper is in, ended by 0.
+    /// The cgroup of version 1 in which programs are, ended by 0.
     pub cpuset: [AtomicU8; PATH_MAX],
     pub slots: [Slot; PROGRAMS_MAX],
     text: UnsafeCell<Aligned>,

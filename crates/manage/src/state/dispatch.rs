@@ -17,6 +17,7 @@ impl State {
         if self.broken {
             return None;
         }
+        self.hear(now);
         self.come_due(now);
         self.turn_slices(now);
         let next = loop {
@@ -89,6 +90,8 @@ impl State {
     pub fn differs(&self, place: usize) -> bool {
         let wanted = self.wanted(place);
         wanted != self.places[place].raised
+            || wanted
+                .is_some_and(|slot| self.members[slot as usize].as_ref().is_some_and(|member| member.lags))
             || (wanted.is_none() && self.hard > 0 && self.holdable(place).next().is_some())
     }
 
@@ -112,10 +115,14 @@ impl State {
         loop {
             let (before, wanted) = (self.places[place].raised, self.wanted(place));
             if before == wanted {
-                let Some(_) = wanted else {
+                let Some(slot) = wanted else {
                     self.hold_idle(place);
                     return After::Idle;
                 };
+                if self.member(slot).lags {
+                    self.totals.grants -= 1;
+                    return self.raise(place, slot, caller);
+                }
                 return After::Nothing;
             }
             // The new one first: it queues behind the old one, and no sentinel gets in between.
@@ -156,6 +163,7 @@ impl State {
             hold.disengage();
         }
         member.bind(place, cpu);
+        let lagged = std::mem::take(&mut member.lags);
         let sleeper = member.sleep_word().filter(|sleep_word| sleep_word.grant()).map(Arc::clone);
         let (result, after) = match (caller, sleeper) {
             (Caller::Above, sleeper) => {
@@ -176,6 +184,10 @@ impl State {
             }
         };
         self.note_moved(result);
+        if lagged {
+            let turned = self.member(slot).take_turns(priorities);
+            self.note_moved(turned);
+        }
         after
     }
 
@@ -183,6 +195,7 @@ impl State {
         let priorities = self.priorities;
         if let Some(member) = self.members[slot as usize].as_mut() {
             self.totals.revocations += 1;
+            member.lags = false;
             let result = member.move_to(priorities, Level::Parked);
             self.note_moved(result);
         }

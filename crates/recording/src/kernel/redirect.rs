@@ -3,7 +3,7 @@
 //! All events of a processor must share a buffer, so that their order is the kernel's and locked memory does
 //! not grow with their number.
 
-use perf_event::{Counter, Sampler};
+use perf_event::Counter;
 use rustix::io;
 use rustix::ioctl::{IntegerSetter, Opcode, Setter, ioctl};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -26,7 +26,7 @@ pub(super) fn filter(event: &Counter, expression: &str) -> io::Result<()> {
 }
 
 /// Lets `event` write into the buffer of `ring` from now on.
-pub(super) fn redirect(event: &Counter, ring: &Sampler) -> io::Result<()> {
+pub(super) fn redirect(event: &Counter, ring: &impl AsRawFd) -> io::Result<()> {
     let number = ring.as_raw_fd() as usize;
     // SAFETY: the opcode takes the number of a perf event's descriptor by value and touches no memory of this
     // process; `ring` lives during the call, so that the number is its own.

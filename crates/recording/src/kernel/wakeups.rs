@@ -6,7 +6,12 @@
 //!
 //! An event of its own that counts nothing owns each processor's buffer, so that the list can be changed: the kernel
 //! takes one filter per event and never another, so a new event with the new list is opened into the same buffer
-//! before the old one is closed. In between a wake-up may be told twice, and none is lost.
+//! before the old one is closed. In between a wake-up may be told twice, and none is lost. Changing the list takes milliseconds, and
+//! whoever takes what is told does not wait for it: the two have nothing in common but the buffers' descriptors.
+//!
+//! That same event tells every thread that begins or ends, in the order in which it did beside its wake-ups, and wakes nobody for it: whoever
+//! takes a wake-up has heard before of whose it is. Where threads come and go, those woken are chosen by the priority that they have, so that the
+//! choice is made once and has no limit.
 
 use super::assemble::online;
 use super::options::{KernelEvent, KernelOptions, KernelScope, Processors};
@@ -18,7 +23,8 @@ use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use talea_time::Instant;
 use thiserror::Error;
 
 /// The most threads that fit into the kernel's filter, which is a page of text.
@@ -26,6 +32,12 @@ pub const WATCHED_MAX: usize = 256;
 /// Holds some thousand wake-ups that nobody has taken.
 const BUFFER_BYTES: usize = 1 << 16;
 const PERF_RECORD_LOST: u32 = 2;
+const PERF_RECORD_EXIT: u32 = 4;
+const PERF_RECORD_FORK: u32 = 7;
+/// Where a thread, who created it and the instant stand in the last two.
+const THREAD_AT: usize = 8;
+const PARENT_AT: usize = 12;
+const TIME_AT: usize = 16;
 const PERF_RECORD_SAMPLE: u32 = 9;
 /// A sample of raw data alone begins with their length.
 const RAW_AT: usize = 4;
@@ -35,8 +47,30 @@ const RAW_AT: usize = 4;
 pub enum WakeUp {
     /// The thread with this number, as the initial pid namespace counts, is being woken.
     Woken(u32),
-    /// The buffer was full: wake-ups are missing.
+    /// A thread begins, in a process of its own or in its parent's.
+    Begun {
+        /// The thread that created it.
+        parent: u32,
+        /// Its process.
+        process: u32,
+        /// The new thread.
+        thread: u32,
+        /// When.
+        at: Instant,
+    },
+    /// The thread with this number ends.
+    Ended(u32),
+    /// The buffer was full: something is missing.
     Lost,
+}
+
+/// Whose wake-ups are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chosen<'a> {
+    /// Those of threads with these numbers, at most [`WATCHED_MAX`].
+    Threads(&'a [u32]),
+    /// Those of all threads with these SCHED_FIFO or SCHED_RR priorities.
+    Priorities(&'a [u8]),
 }
 
 /// Why wake-ups cannot be watched, and the way around it.
@@ -44,18 +78,18 @@ pub enum WakeUp {
 #[error("wake-ups cannot be watched: {0}")]
 pub struct Unwatchable(pub Obstacle);
 
-/// A processor's buffer and what fills it.
-struct Watched {
-    cpu: u16,
-    ring: Sampler,
-    event: Option<Counter>,
+/// Tells wake-ups of chosen threads on all processors, and which threads begin and end.
+pub struct WakeWatch {
+    rings: Vec<Sampler>,
+    tid_at: usize,
 }
 
-/// Tells wake-ups of chosen threads on all processors.
-pub struct WakeWatch {
-    watched: Vec<Watched>,
+/// Chooses whose wake-ups a [`WakeWatch`] tells.
+pub struct WakeChoice {
+    /// Each processor's buffer, and what fills it.
+    buffers: Vec<(u16, OwnedFd)>,
+    events: Vec<Counter>,
     tracepoint: u16,
-    tid_at: usize,
 }
 
 impl WakeWatch {
@@ -63,7 +97,7 @@ impl WakeWatch {
     ///
     /// # Errors
     /// What stands in the way: perf, tracefs or a privilege is missing.
-    pub fn open() -> Result<Self, Unwatchable> {
+    pub fn open() -> Result<(Self, WakeChoice), Unwatchable> {
         let facts = Facts::read();
         let options = options(BTreeSet::new());
         let obstacle =
@@ -78,82 +112,104 @@ impl WakeWatch {
             }));
         }
         let cpus = online().map_err(|error| obstacle(KernelPart::Buffers, Attempt::List, &error))?;
-        let mut watched = Vec::with_capacity(cpus.len());
+        let (mut rings, mut buffers) = (Vec::with_capacity(cpus.len()), Vec::with_capacity(cpus.len()));
         for cpu in cpus {
             let opened = |error: io::Error| obstacle(KernelPart::Buffers, Attempt::Open { cpu }, &error);
-            let ring = builder(Software::DUMMY, cpu).build().map_err(opened)?;
+            let ring = builder(Software::DUMMY, cpu).task(true).build().map_err(opened)?;
             let bytes = BUFFER_BYTES;
-            let ring = ring
+            let mut ring = ring
                 .sampled(bytes)
                 .map_err(|error| obstacle(KernelPart::Buffers, Attempt::Map { bytes }, &error))?;
-            watched.push(Watched { cpu, ring, event: None });
+            buffers.push((cpu, descriptor(ring.as_counter()).try_clone_to_owned().map_err(opened)?));
+            ring.enable().map_err(opened)?;
+            rings.push(ring);
         }
-        let watch = WakeWatch { watched, tracepoint, tid_at };
+        let choice = WakeChoice { buffers, events: Vec::new(), tracepoint };
         // Whether the tracepoint is permitted is known now, not when the first thread is chosen.
-        for Watched { cpu, ring, .. } in &watch.watched {
+        for (cpu, buffer) in &choice.buffers {
             let part = KernelPart::Events(KernelEvent::Wakeups);
-            let tried = watch.event(*cpu, ring, &[0]);
+            let tried = choice.event(*cpu, buffer, "pid==0");
             tried.map_err(|error| obstacle(part, Attempt::Tracepoint { cpu: *cpu }, &error))?;
         }
-        Ok(watch)
-    }
-
-    /// Chooses the threads, by their numbers in the initial pid namespace, instead of those before.
-    ///
-    /// # Errors
-    /// More than [`WATCHED_MAX`], or the kernel has no room for the events; those before are still watched then.
-    pub fn choose(&mut self, tids: &[u32]) -> io::Result<()> {
-        if tids.len() > WATCHED_MAX {
-            let message =
-                format!("{} threads to watch, at most {WATCHED_MAX} fit the kernel's filter", tids.len());
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-        }
-        let mut new = Vec::with_capacity(self.watched.len());
-        if !tids.is_empty() {
-            for Watched { cpu, ring, .. } in &self.watched {
-                let mut event = self.event(*cpu, ring, tids)?;
-                event.enable()?;
-                new.push(event);
-            }
-        }
-        let mut new = new.into_iter();
-        self.watched.iter_mut().for_each(|watched| watched.event = new.next());
-        Ok(())
+        Ok((WakeWatch { rings, tid_at }, choice))
     }
 
     /// Descriptors that are readable once something was told, one for each processor.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.watched.iter().map(|watched| descriptor(watched.ring.as_counter()))
+        self.rings.iter().map(|ring| descriptor(ring.as_counter()))
     }
 
     /// Takes all that was told. Neither waits, allocates nor makes a system call.
     pub fn drain(&mut self, mut tell: impl FnMut(WakeUp)) {
-        for watched in &mut self.watched {
-            while let Some(record) = watched.ring.next_record() {
+        for ring in &mut self.rings {
+            while let Some(record) = ring.next_record() {
+                let data = record.data();
                 match record.ty() {
                     PERF_RECORD_LOST => tell(WakeUp::Lost),
-                    PERF_RECORD_SAMPLE => tell(
-                        number_at(record.data(), RAW_AT + self.tid_at).map_or(WakeUp::Lost, WakeUp::Woken),
-                    ),
+                    PERF_RECORD_SAMPLE => {
+                        tell(number_at(data, RAW_AT + self.tid_at).map_or(WakeUp::Lost, WakeUp::Woken));
+                    }
+                    PERF_RECORD_FORK => tell(begun(data).unwrap_or(WakeUp::Lost)),
+                    PERF_RECORD_EXIT => tell(number_at(data, THREAD_AT).map_or(WakeUp::Lost, WakeUp::Ended)),
                     _ => {}
                 }
             }
         }
     }
+}
 
-    fn event(&self, cpu: u16, ring: &Sampler, tids: &[u32]) -> io::Result<Counter> {
+impl WakeChoice {
+    /// Chooses whose wake-ups are told, instead of those before. Takes milliseconds.
+    ///
+    /// # Errors
+    /// More threads than [`WATCHED_MAX`], or the kernel has no room for the events; those before are still watched then.
+    pub fn choose(&mut self, chosen: Chosen<'_>) -> io::Result<()> {
+        let expression = match chosen {
+            Chosen::Threads(tids) if tids.len() > WATCHED_MAX => {
+                let message =
+                    format!("{} threads to watch, at most {WATCHED_MAX} fit the kernel's filter", tids.len());
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+            Chosen::Threads(tids) => of_threads(tids),
+            Chosen::Priorities(priorities) => of_priorities(priorities),
+        };
+        let mut new = Vec::with_capacity(self.buffers.len());
+        if !expression.is_empty() {
+            for (cpu, buffer) in &self.buffers {
+                let mut event = self.event(*cpu, buffer, &expression)?;
+                event.enable()?;
+                new.push(event);
+            }
+        }
+        self.events = new;
+        Ok(())
+    }
+
+    fn event(&self, cpu: u16, buffer: &OwnedFd, expression: &str) -> io::Result<Counter> {
         let mut builder = builder(Tracepoint::with_id(u64::from(self.tracepoint)), cpu);
         builder.include_kernel().sample_period(1).sample(SampleFlag::RAW).wakeup_events(1);
         let event = builder.build()?;
-        filter(&event, &expression(tids))?;
-        redirect(&event, ring)?;
+        filter(&event, expression)?;
+        redirect(&event, buffer)?;
         Ok(event)
     }
 }
 
+/// `struct { u32 pid, ppid, tid, ptid; u64 time; }`
+fn begun(data: &[&[u8]]) -> Option<WakeUp> {
+    let at = number_at(data, TIME_AT)?;
+    let high = number_at(data, TIME_AT + 4)?;
+    Some(WakeUp::Begun {
+        parent: number_at(data, PARENT_AT)?,
+        process: number_at(data, 0)?,
+        thread: number_at(data, THREAD_AT)?,
+        at: Instant::from_nanos((u64::from(high) << 32 | u64::from(at)) as i64),
+    })
+}
+
 impl fmt::Debug for WakeWatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WakeWatch").field("processors", &self.watched.len()).finish_non_exhaustive()
+        f.debug_struct("WakeWatch").field("processors", &self.rings.len()).finish_non_exhaustive()
     }
 }
 
@@ -187,8 +243,13 @@ fn builder(event: impl perf_event::events::Event, cpu: u16) -> Builder<'static> 
 }
 
 /// What the kernel's filters read: `pid==12||pid==34`.
-fn expression(tids: &[u32]) -> String {
+fn of_threads(tids: &[u32]) -> String {
     tids.iter().map(|tid| format!("pid=={tid}")).collect::<Vec<_>>().join("||")
+}
+
+/// The kernel counts real-time priorities from 99 down.
+fn of_priorities(priorities: &[u8]) -> String {
+    priorities.iter().map(|priority| format!("prio=={}", 99 - priority)).collect::<Vec<_>>().join("||")
 }
 
 /// Four bytes at `at`, wherever the buffer's end cuts them.
@@ -208,8 +269,9 @@ mod tests {
     #[test]
     fn a_list_of_the_longest_numbers_fits_the_kernels_page() {
         // The largest thread id Linux can give is 4194303.
-        assert!(expression(&[4_194_303; WATCHED_MAX]).len() < 4096);
-        assert_eq!(expression(&[1, 23]), "pid==1||pid==23");
+        assert!(of_threads(&[4_194_303; WATCHED_MAX]).len() < 4096);
+        assert_eq!(of_threads(&[1, 23]), "pid==1||pid==23");
+        assert_eq!((of_threads(&[]), of_priorities(&[10, 12])), (String::new(), "prio==89||prio==87".into()));
     }
 
     #[test]

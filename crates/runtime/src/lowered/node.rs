@@ -118,7 +118,7 @@ impl LoweredNode {
             }
             let operation = parts.system.operation_of_thread(index).expect("threads are tasks");
             let guardian = self.guardian(settings)?;
-            let (process, waits) = self.start(&thread.name, &thread.work, (&guardian, cpus, settings))?;
+            let (process, waits) = self.start(&thread.name, &thread.work, (&guardian, cpus))?;
             let go = self.commands.last().filter(|_| waits == Waits::Stopped).map(Started::go);
             let (name, jobs, node) = (thread.name.clone(), parts.jobs_of(operation), parts.node);
             let ring = rings.next().expect("each program has one");
@@ -133,14 +133,11 @@ impl LoweredNode {
     }
 
     /// The keeper of the node's programs.
-    fn keeper(
-        &mut self,
-        (guardian, cpus, settings): (&Arc<Guardian>, &[u16], &Settings),
-    ) -> Result<Arc<Keeper>, HierarchyError> {
+    fn keeper(&mut self, (guardian, cpus): (&Arc<Guardian>, &[u16])) -> Result<Arc<Keeper>, HierarchyError> {
         if let Some(keeper) = &self.keeper {
             return Ok(Arc::clone(keeper));
         }
-        let keeper = Keeper::start(guardian, priorities(settings), cpus).map_err(SetError::Keeper)?;
+        let keeper = Keeper::start(guardian, cpus).map_err(SetError::Keeper)?;
         Ok(Arc::clone(self.keeper.insert(Arc::new(keeper))))
     }
 
@@ -159,7 +156,7 @@ impl LoweredNode {
         &mut self,
         name: &str,
         work: &ThreadWork,
-        (guardian, cpus, settings): (&Arc<Guardian>, &[u16], &Settings),
+        (guardian, cpus): (&Arc<Guardian>, &[u16]),
     ) -> Result<(Tid, Waits), HierarchyError> {
         let missing = |number| AdmitError::Missing { name: name.to_owned(), what: "process", number };
         let tid = |number: u32| i32::try_from(number).ok().and_then(Tid::from_raw).ok_or(missing(number));
@@ -177,7 +174,7 @@ impl LoweredNode {
             }
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => panic!("{name} is no program"),
         };
-        let keeper = self.keeper((guardian, cpus, settings))?;
+        let keeper = self.keeper((guardian, cpus))?;
         let mut started = Started::start(name, &command::of_words(words), &keeper).map_err(|source| {
             AdmitError::Command { name: name.to_owned(), command: words[0].clone(), source }
         })?;
