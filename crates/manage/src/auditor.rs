@@ -6,12 +6,15 @@
 //!   kernel ─────────────── switches ───▶ ┘   some tens of milliseconds later
 //! ```
 //!
+//! Where switches were lost, it judges nothing from the last instant on up to which it knows that it has seen all.
+//!
 //! The dispatcher writes what it writes for everybody who reads the run's stream, whether or not anybody else does. Without the right to
 //! see the kernel's switches there is no auditor, and promises are judged by grants.
 
 use crate::STACK;
 use crate::managed_run::EndedRun;
 use crate::shared::Shared;
+use crate::switches::{SwitchStream, ToldBy};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,9 +26,9 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_policy::arrangement::{Promise, Receipts};
 use talea_record::event;
+use talea_record::event::Typed;
 use talea_record::stream::builtin_switch;
 use talea_record::{EdgeNumbers, Record, RingReader, RingWriter, Sink};
-use talea_recording::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, Processors};
 use talea_time::{Clock, Duration, Instant};
 
 /// How often it looks.
@@ -45,8 +48,14 @@ pub enum JudgedBy {
         spells: u64,
         /// The longest of these spells.
         longest: Option<LongestWithheld>,
-        /// Switches that the kernel did not tell, so that nobody knows what was withheld then.
+        /// Switches that the kernel did not tell.
         lost: u64,
+        /// From when on nothing was judged, because switches were lost: in nanoseconds since the run's beginning.
+        #[serde(default)]
+        unknown_from_ns: Option<i64>,
+        /// By what the switches were told.
+        #[serde(default)]
+        told_by: ToldBy,
     },
     /// By what was granted alone.
     Grants {
@@ -79,44 +88,20 @@ impl Audit {
     }
 }
 
-/// The kernel's switches on the processors of a set.
-pub struct SwitchStream(KernelStream);
-
-impl SwitchStream {
-    /// Opens it.
-    ///
-    /// # Errors
-    /// The kernel's refusal with its remedies, in a line each.
-    pub fn open(cpus: &[u16]) -> Result<Self, String> {
-        let options = KernelOptions {
-            scope: KernelScope::Machine,
-            processors: Processors::These(cpus.iter().copied().collect()),
-            events: [KernelEvent::Switches].into(),
-            ..KernelOptions::default()
-        };
-        let opened = KernelStream::open(&options, MonotonicClock.now());
-        opened.map(SwitchStream).map_err(|error| error.to_string())
-    }
-}
-
-/// Switches as they come.
-#[derive(Default)]
-struct SwitchQueue(VecDeque<Record>);
-
-impl Sink for SwitchQueue {
-    fn record(&mut self, record: Record) {
-        self.0.push_back(record);
-    }
-}
-
 /// All that the auditor works on.
 struct AuditState {
-    kernel: Option<KernelStream>,
+    switches: Option<SwitchStream>,
+    told_by: ToldBy,
     ledger: Ledger,
     decisions: RingReader,
-    seen: SwitchQueue,
     /// Decisions in the order of time: who a thread is is told with the instant at which it began, of which the set hears with its next decision.
     decided: VecDeque<Record>,
+    seen: VecDeque<Record>,
+    /// The instants before which the last looks have taken all switches: what is lost is lost after one of them.
+    horizons: VecDeque<Instant>,
+    /// Switches that were lost. From the first on nothing is judged.
+    lost: u64,
+    unknown_from: Option<Instant>,
     ring: RingWriter,
     edges: EdgeNumbers,
     /// How many of the node's edges the ledger knows.
@@ -126,11 +111,16 @@ struct AuditState {
 impl AuditState {
     fn look(&mut self, shared: &Shared) {
         let horizon = MonotonicClock.now() - SETTLING;
-        if let Some(kernel) = &mut self.kernel {
-            kernel.poll(horizon, &mut self.seen);
+        let mut certain = Instant::ZERO;
+        if let Some(switches) = &mut self.switches {
+            self.lost = switches.poll(horizon, &mut self.seen);
+            self.horizons.push_back(horizon);
+            if self.horizons.len() > switches.looks_until_certain() {
+                certain = self.horizons.pop_front().unwrap_or(horizon);
+            }
         }
         let waiting = self.collect(shared);
-        self.work_up_to(waiting.map_or(horizon, |waiting| horizon.min(waiting)));
+        self.work_up_to(waiting.map_or(certain, |waiting| certain.min(waiting)));
     }
 
     /// Learns what has been promised since. Whatever is decided afterwards is later than any instant read before. Returns from when on
@@ -157,20 +147,31 @@ impl AuditState {
     }
 
     fn work_up_to(&mut self, horizon: Instant) {
+        if self.lost > 0 {
+            // What has been judged was told completely.
+            let from = self.ledger.close();
+            self.unknown_from.get_or_insert(from);
+            self.seen.clear();
+        }
         while let Some(record) = self.decisions.take() {
             let at = self.decided.partition_point(|before| before.time <= record.time);
             self.decided.insert(at, record);
         }
         loop {
             let decision = self.decided.front().map(|record| record.time).filter(|at| *at < horizon);
-            let switch = self.seen.0.front().map(|record| record.time).filter(|at| *at < horizon);
+            let switch = self.seen.front().map(|record| record.time).filter(|at| *at < horizon);
             let next = match (decision, switch) {
-                (Some(decision), Some(switch)) if switch < decision => self.seen.0.pop_front(),
+                (Some(decision), Some(switch)) if switch < decision => self.seen.pop_front(),
                 (Some(_), _) => self.decided.pop_front(),
-                (None, Some(_)) => self.seen.0.pop_front(),
+                (None, Some(_)) => self.seen.pop_front(),
                 (None, None) => break,
             };
-            next.into_iter().for_each(|record| self.ledger.record(record));
+            if let Some(record) = next {
+                if let (Typed::Member(member), Some(switches)) = (record.typed(), &mut self.switches) {
+                    switches.introduce(&member);
+                }
+                self.ledger.record(record);
+            }
         }
         self.tell();
     }
@@ -194,16 +195,19 @@ impl AuditState {
 
     /// By the node's own numbers.
     fn receipts(&self) -> Vec<Receipts> {
-        let of = |own: usize| self.edges.number(own).map(|edge| self.ledger.receipts(edge.into()));
-        (0..self.promised).map(|own| of(own).unwrap_or_default()).collect()
+        let known_until_ns = self.unknown_from.map(Instant::as_nanos);
+        let of = |own: usize| {
+            let receipts = self.edges.number(own).map(|edge| self.ledger.receipts(edge.into()));
+            Receipts { known_until_ns, ..receipts.unwrap_or_default() }
+        };
+        (0..self.promised).map(of).collect()
     }
 
     fn finish(&mut self, shared: &Shared) {
         let waiting = self.collect(shared);
         assert_eq!(waiting, None, "a run that is over has written all its decisions");
-        if let Some(kernel) = self.kernel.take() {
-            // What it has recorded by now is delivered, whatever becomes of the stop.
-            let _stopped = kernel.finish(&mut self.seen);
+        if let Some(switches) = self.switches.take() {
+            self.lost = switches.finish(&mut self.seen);
         }
         self.work_up_to(Instant::MAX);
     }
@@ -224,16 +228,20 @@ impl Auditor {
     /// There is no thread for it.
     pub(crate) fn start(
         shared: Arc<Shared>,
-        SwitchStream(kernel): SwitchStream,
+        switches: SwitchStream,
         (decisions, ledger): (RingReader, Ledger),
         (ring, edges): (RingWriter, EdgeNumbers),
     ) -> std::io::Result<Self> {
         let audit_state = AuditState {
-            kernel: Some(kernel),
+            told_by: switches.told_by().clone(),
+            switches: Some(switches),
             ledger,
             decisions,
-            seen: SwitchQueue::default(),
             decided: VecDeque::new(),
+            seen: VecDeque::new(),
+            horizons: VecDeque::new(),
+            lost: 0,
+            unknown_from: None,
             ring,
             edges,
             promised: 0,
@@ -269,7 +277,7 @@ impl Auditor {
             return Audit::of_grants(reason);
         }
         let doubted = audit_state.ledger.contradictions(&ended_run.clocks).len();
-        if doubted > 0 {
+        if doubted > 0 && audit_state.unknown_from.is_none() {
             return Audit::of_grants(format!(
                 "the kernel's switches contradict the clocks of {doubted} threads, so it cannot have told all of them"
             ));
@@ -283,7 +291,9 @@ impl Auditor {
             withheld_ns: total.withheld.as_nanos(),
             spells: total.spells,
             longest,
-            lost: audit_state.ledger.lost_switches,
+            lost: audit_state.lost,
+            unknown_from_ns: audit_state.unknown_from.map(|from| (from - ended_run.start).as_nanos()),
+            told_by: audit_state.told_by.clone(),
         };
         Audit { receipts: audit_state.receipts(), judged_by }
     }

@@ -35,6 +35,7 @@
 //! | `managed_run`, `thread_jobs`, `member_jobs`, `run_steps` | a run with arrivals, records and monitors |
 //! | [`auditor`](JudgedBy) | what of all grants the kernel withheld |
 //! | `slices` | leaving processors unused for moments, before the kernel takes them for longer |
+//! | [`switches`](SwitchStream) | who had a processor, by programs in the kernel or events of perf |
 //! | `command`, `quantum`, `signal_target` | programs that are started, quanta that can be kept, who gets a signal |
 //! | `lock`, `priorities`, `member`, [`talea_linux`] | what all of it stands on |
 //!
@@ -94,12 +95,13 @@ mod signal_target;
 mod sleep_word;
 mod slices;
 mod state;
+mod switches;
 mod thread_jobs;
 mod wakeups;
 mod warden;
 
 pub use admit::{MORE_TO_HOLD, ThreadOptions};
-pub use auditor::{Audit, JudgedBy, LongestWithheld, SwitchStream};
+pub use auditor::{Audit, JudgedBy, LongestWithheld};
 pub use govern::NotDismissed;
 pub use handle::{Blocked, Handle, Waker};
 pub use hold::{Held, Parking};
@@ -115,5 +117,6 @@ pub use quantum::ShortQuantum;
 pub use set::{ManagedSet, Summary};
 pub use slices::Slices;
 pub use state::Totals;
+pub use switches::{SwitchStream, ToldBy};
 pub use thread_jobs::ThreadJobs;
 pub use warden::LOOK_EVERY;

@@ -1,6 +1,6 @@
 //! A managed set: setting it up, reading what its members received, ending it.
 
-use crate::auditor::{Audit, Auditor, SwitchStream};
+use crate::auditor::{Audit, Auditor};
 use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
 use crate::guardian::{self, Guardian};
@@ -16,6 +16,7 @@ use crate::priorities::Level;
 use crate::sentinel::Sentinel;
 use crate::shared::{SentinelState, Shared};
 use crate::state::{State, Totals};
+use crate::switches::SwitchStream;
 use crate::wakeups::Chooser;
 use crate::warden::{LOOKS_MAX, Warden};
 use rustix::event::epoll;

@@ -79,7 +79,7 @@ pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
 pub use lane::{LaneStep, SteppedLanes, SteppedLanesSetUp};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
-pub use options::{Links, LostNodes, Lower, RtMode, RunOptions, Start, StopHandle, UnknownRtMode};
+pub use options::{JudgeBy, Links, LostNodes, Lower, RtMode, RunOptions, Start, StopHandle, UnknownRtMode};
 pub use outcome::{
     HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin, OperationPanic, Outcome, ParkingOutcome,
     ScheduledBy, Stopped, ThreadAttributes,
@@ -89,4 +89,4 @@ pub use poster::Poster;
 pub use posting::{NotPosted, PostedOperation, PostingRoom};
 pub use prepare::Executive;
 pub use run::Prepared;
-pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum};
+pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum, ToldBy};

@@ -64,6 +64,16 @@ pub enum Lower {
     Never,
 }
 
+/// By what the promises of hierarchies of schedulers are judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JudgeBy {
+    /// By what was received of what was granted, where the kernel's switches may be seen.
+    #[default]
+    Received,
+    /// By what was granted alone: switches are not looked at.
+    Grants,
+}
+
 /// What the delay, jitter and loss of a system's links mean to a run of several processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Links {
@@ -140,6 +150,8 @@ pub struct RunOptions {
     pub rt: RtMode,
     /// Whether the kernel schedules hierarchies of schedulers where it can.
     pub lower: Lower,
+    /// By what promises are judged where it does not.
+    pub judge: JudgeBy,
     /// The spin tail of the release threads.
     pub tail: Tail,
     /// The SCHED_FIFO priorities it may use.
@@ -187,6 +199,7 @@ impl Default for RunOptions {
             duration: None,
             rt: RtMode::Warn,
             lower: Lower::WherePossible,
+            judge: JudgeBy::Received,
             tail: Tail::Adaptive { budget: 0.02 },
             band: Band::default(),
             start: Start::After(Duration::from_millis(50)),

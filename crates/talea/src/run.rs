@@ -30,10 +30,10 @@ use talea_time::Duration;
 pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
-    Declaration, DeclareError, Dispatcher, Ending, FinishedJob, HierarchyOutcome, JobContext, LaneStep,
-    Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted, Outcome, PAYLOAD_BYTES, Payload, PayloadTooLong,
-    PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode, RunOptions, SteppedLanes,
-    SteppedLanesSetUp, StopHandle, Stopped,
+    Declaration, DeclareError, Dispatcher, Ending, FinishedJob, HierarchyOutcome, JobContext, JudgeBy,
+    LaneStep, Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted, Outcome, PAYLOAD_BYTES, Payload,
+    PayloadTooLong, PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode, RunOptions,
+    SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped,
 };
 
 /// A run of a system on real threads of this process, to be set up and then run.

@@ -156,6 +156,7 @@ impl EdgeReceipts {
             withheld_ns: edge.map_or(0, |edge| edge.withheld.as_nanos()),
             violations: tally.violations,
             worst: tally.worst.map(Breach::from),
+            known_until_ns: None,
         }
     }
 }

@@ -94,11 +94,15 @@ impl Ledger {
         }
     }
 
-    fn close(&mut self) {
-        self.processors.close();
-        self.take_turns();
-        self.delayed.close(self.now);
-        self.is_over = true;
+    /// Nothing counts from the last instant on of which it has heard, which it returns.
+    pub fn close(&mut self) -> Instant {
+        if !self.is_over {
+            self.processors.close();
+            self.take_turns();
+            self.delayed.close(self.now);
+            self.is_over = true;
+        }
+        self.now
     }
 
     /// Promises found broken since the last call, in windows in which something was withheld, by edge.
@@ -160,7 +164,7 @@ impl Sink for Ledger {
                 self.processors.removed(edge);
                 self.delayed.insert(self.now, Due::Removed(edge));
             }
-            Typed::RunEnd(_) => self.close(),
+            Typed::RunEnd(_) => _ = self.close(),
             _ => {
                 if let Some((edge, state)) = EdgeState::told_by(&record) {
                     self.decided(edge, state);

@@ -254,3 +254,19 @@ fn a_thread_that_comes_late_counts_from_then_on() {
     assert!(ledger.0.contradictions(&[(103, ms(60))]).is_empty());
     assert_eq!(ledger.0.contradictions(&[(103, ms(100))]), [103]);
 }
+
+#[test]
+fn nothing_counts_after_the_last_instant_of_which_all_is_known() {
+    let mut ledger = TestLedger::new();
+    ledger.decide(0, VIDEO, RUNS);
+    ledger.switch(10, VIDEO_THREAD);
+    ledger.switch(1_000, STRANGER);
+    ledger.switch(2_000, VIDEO_THREAD);
+    assert_eq!(ledger.0.close(), us(2_000));
+    let known = ledger.0.receipts(VIDEO.into());
+    assert_eq!(known.withheld_ns, 1_000_000);
+    ledger.switch(3_000, STRANGER);
+    ledger.switch(90_000, VIDEO_THREAD);
+    ledger.tell(100_000, RunEnd { node: 0, how: RunOutcome::Over.into() });
+    assert_eq!((ledger.0.receipts(VIDEO.into()), ledger.0.close()), (known, us(2_000)));
+}

@@ -135,12 +135,15 @@ pub struct Receipts {
     pub violations: u64,
     /// The violation of the greatest amount.
     pub worst: Option<Breach>,
+    /// What was received is known up to here alone, where not all was seen of the rest: nothing is judged by that.
+    #[serde(default)]
+    pub known_until_ns: Option<i64>,
 }
 
 /// Whether a promise was kept, and if not, who broke it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nobody saw what was wanted.
+    /// Nobody saw what was wanted, or not all of what was received.
     NotJudged,
     /// Nothing that could be judged is promised.
     NotJudgeable,
@@ -461,12 +464,15 @@ impl Kept {
             breach.from_ns -= start.as_nanos();
             breach.to_ns -= start.as_nanos();
         }
+        let known_until = self.receipts.iter_mut().filter_map(|receipts| receipts.known_until_ns.as_mut());
+        known_until.for_each(|until| *until -= start.as_nanos());
         self
     }
 
     /// Whether it was kept by all that is known.
     pub fn verdict(&self) -> Verdict {
         let withheld = self.receipts.is_some_and(|receipts| receipts.violations > 0);
+        let is_unknown = self.receipts.is_some_and(|receipts| receipts.known_until_ns.is_some());
         let is_due = self.sums.is_some_and(|sums| sums.wanted_ns > 0);
         let misses = self.misses_by_sums();
         match (self.judged, self.violations) {
@@ -478,6 +484,7 @@ impl Kept {
             (None, _) => Verdict::NotJudgeable,
             (Some(_), 1..) => Verdict::NotGranted,
             (Some(_), 0) if withheld => Verdict::Withheld,
+            (Some(_), 0) if is_unknown => Verdict::NotJudged,
             // No window of it ended, but what was due at every instant was received.
             (Some(0), 0) if !is_due => Verdict::Untested,
             (Some(_), 0) => Verdict::Kept,
@@ -619,9 +626,20 @@ mod tests {
         let breach = Breach { from_ns: 30, to_ns: 40, received_ns: 1, promised_ns: 5, bound: Side::Least };
         let kept = Kept { judged: Some(8), received_ns: 100, ..untested };
         assert_eq!((kept.verdict(), kept.is_broken()), (Verdict::Kept, false));
-        let fine = kept.clone().with_receipts(Receipts { withheld_ns: 10, violations: 0, worst: None });
+        let fine = kept.clone().with_receipts(Receipts { withheld_ns: 10, ..Receipts::default() });
+        let in_part = Receipts { known_until_ns: Some(1_000), ..Receipts::default() };
+        assert_eq!(kept.clone().with_receipts(in_part).verdict(), Verdict::NotJudged);
+        assert_eq!(
+            kept.clone()
+                .with_receipts(in_part)
+                .since(Instant::from_nanos(400))
+                .receipts
+                .unwrap()
+                .known_until_ns,
+            Some(600)
+        );
         assert_eq!((fine.verdict(), fine.received_ns), (Verdict::Kept, 90));
-        let withheld = Receipts { withheld_ns: 10, violations: 2, worst: Some(breach) };
+        let withheld = Receipts { withheld_ns: 10, violations: 2, worst: Some(breach), known_until_ns: None };
         let broken = kept.clone().with_receipts(withheld);
         assert_eq!((broken.verdict(), broken.is_broken()), (Verdict::Withheld, true));
         assert_eq!(broken.broken(), (2, Some(&breach)));

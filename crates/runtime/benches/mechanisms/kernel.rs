@@ -1,4 +1,4 @@
-//! What recording the kernel's events adds to a context switch, and what reading them costs.
+//! What recording the kernel's events adds to a context switch, what watching its threads adds, and what reading events costs.
 //!
 //! Two threads on one processor wake each other and sleep: each hand-over is one wake-up and one switch. A turn is so many
 //! hand-overs without a stream, then as many with each choice of events, in a new order every time.
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::thread::spawn;
+use talea_linux::watch::{Group, Inherit, ThreadWatch};
 use talea_measure::{Report, Role, Samples};
 use talea_record::{Event, Metadata, Record, RecordSource, RingFile, Sink};
 use talea_recording::kernel::{KernelEvent, KernelOptions, KernelStream, Processors};
@@ -22,43 +23,69 @@ const ROUNDS: u32 = 1_000;
 const BUFFER_BYTES: usize = 4 << 20;
 const PRIORITY: u8 = 40;
 
-/// A choice of events and what it is called.
+/// What looks at the switches, and what it is called.
 struct Choice {
     name: &'static str,
-    events: &'static [KernelEvent],
+    means: Means,
     samples: Samples,
 }
 
+#[derive(Clone, Copy)]
+enum Means {
+    Events(&'static [KernelEvent]),
+    /// Programs in the kernel, for which the two threads are one group, as a program's are, or one each, whose switches are recorded.
+    Programs(Groups),
+}
+
+#[derive(Clone, Copy)]
+enum Groups {
+    One,
+    OneEach,
+}
+
 pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
-    let choice = |name, events| Choice { name, events, samples: Samples::new() };
+    let choice = |name, means| Choice { name, means, samples: Samples::new() };
     let mut choices = [
-        choice("no stream", &[]),
-        choice("switches", &[KernelEvent::Switches]),
+        choice("no stream", Means::Events(&[])),
+        choice("watched, in one group", Means::Programs(Groups::One)),
+        choice("watched, in a group each", Means::Programs(Groups::OneEach)),
+        choice("switches", Means::Events(&[KernelEvent::Switches])),
         choice(
             "switches, wake-ups, names",
-            &[KernelEvent::Switches, KernelEvent::Wakeups, KernelEvent::Names],
+            Means::Events(&[KernelEvent::Switches, KernelEvent::Wakeups, KernelEvent::Names]),
         ),
-        choice("everything, 4 system calls per round", &KernelEvent::ALL),
+        choice("everything, 4 system calls per round", Means::Events(&KernelEvent::ALL)),
     ];
     let mut reading = [Samples::new(), Samples::new()];
     for turn in 0..effort.kernel_turns as usize {
         for step in 0..choices.len() {
             let index = (turn + step) % choices.len();
             let choice = &mut choices[index];
-            let stream = match open(stage.here, choice.events) {
+            let events = match choice.means {
+                Means::Events(events) => events,
+                Means::Programs(groups) => {
+                    match ThreadWatch::open(&[stage.here]) {
+                        Ok((watch, ..)) => hand_over(stage, &watched(watch, groups), &mut choice.samples),
+                        Err(error) if turn == 0 => eprintln!("not measuring what is watched: {error}"),
+                        Err(_) => {}
+                    }
+                    continue;
+                }
+            };
+            let stream = match open(stage.here, events) {
                 Ok(stream) => stream,
                 Err(error) => return eprintln!("not measuring the kernel stream: {error}"),
             };
-            hand_over(stage, &mut choice.samples);
+            hand_over(stage, &None, &mut choice.samples);
             if let Some(stream) = stream {
                 read(stream, &mut reading);
             }
         }
     }
-    let group = "context switch with its wake-up, same CPU, while the kernel stream records";
+    let group = "context switch with its wake-up, same CPU, while the kernel stream records, or its threads are watched";
     let floor = choices[0].samples.ns(0.5);
-    for (choice, role) in choices.into_iter().zip([Role::Floor, Role::Subject, Role::Subject, Role::Subject])
-    {
+    for (place, choice) in choices.into_iter().enumerate() {
+        let role = if place == 0 { Role::Floor } else { Role::Subject };
         let note = match role {
             Role::Floor => String::new(),
             _ => format!("{:+.0} ns", choice.samples.ns(0.5) - floor),
@@ -84,18 +111,41 @@ fn open(cpu: u16, events: &[KernelEvent]) -> Result<Option<KernelStream>, talea_
     KernelStream::open(&options, MonotonicClock.now()).map(Some)
 }
 
+/// A watch, and the group of each of the two threads.
+type Watched = Option<(Arc<ThreadWatch>, [Group; 2])>;
+
+fn watched(watch: ThreadWatch, groups: Groups) -> Watched {
+    let mut group = || watch.group().expect("nobody else has any");
+    let first = group();
+    let second = match groups {
+        Groups::One => first,
+        Groups::OneEach => group(),
+    };
+    Some((Arc::new(watch), [first, second]))
+}
+
+fn enter(watched: &Watched, place: usize) {
+    if let Some((watch, groups)) = watched {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        watch.enter(tid, groups[place], Inherit::Nobody).expect("there is room for two");
+    }
+}
+
 /// Half of each round's time.
-fn hand_over(stage: &Stage, samples: &mut Samples) {
+fn hand_over(stage: &Stage, watched: &Watched, samples: &mut Samples) {
     let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
     let theirs = Arc::clone(&words);
+    let (of_pong, of_ping) = (watched.clone(), watched.clone());
     let cpus = [stage.here];
     let pong = spawn("pong", stage.policy(PRIORITY), &cpus, STACK, move || {
+        enter(&of_pong, 0);
         for round in 1..=ROUNDS {
             wait_for(&theirs[0], round);
             give(&theirs[1], round);
         }
     });
     let ping = spawn("ping", stage.policy(PRIORITY), &cpus, STACK, move || {
+        enter(&of_ping, 1);
         let mut times = Vec::with_capacity(ROUNDS as usize);
         let mut start = MonotonicClock.now();
         for round in 1..=ROUNDS {

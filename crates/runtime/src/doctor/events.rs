@@ -1,6 +1,8 @@
 //! Which of the kernel's events a trace can have.
 
 use super::Finding;
+use talea_linux::bpf::BpfError;
+use talea_linux::watch::ThreadWatch;
 use talea_recording::kernel::{
     KernelEvent, KernelOptions, KernelPart, KernelScope, Obstacle, Preflight, preflight,
 };
@@ -14,7 +16,22 @@ pub(super) fn examine() -> Vec<Finding> {
         ..KernelOptions::default()
     };
     findings.push(own_threads(&preflight(&own)));
+    findings.push(accounts(&ThreadWatch::open(&[0]).map(drop)));
     findings
+}
+
+/// By what it is seen what threads of a hierarchy receive.
+fn accounts(opened: &Result<(), BpfError>) -> Finding {
+    const NAME: &str = "kernel: accounts of threads";
+    match opened {
+        Ok(()) => Finding::ok(NAME, "kept by programs at its tracepoints (BPF), some 0.1 us for each switch"),
+        Err(refusal) => Finding::warn(
+            NAME,
+            format!("no programs at its tracepoints: {refusal}"),
+            "without them each switch of a run's hierarchy is an event of perf, if that is permitted, which costs some 0.9 us; \
+             `talea run --judge grants` looks at none",
+        ),
+    }
 }
 
 /// What a trace lacks without the event.

@@ -4,6 +4,7 @@ use super::accounts::{NamedMember, early_end, members};
 use super::control::{self, Control};
 use super::error::HierarchyError;
 use super::lanes::{self, LaneMember};
+use crate::options::JudgeBy;
 use crate::outcome::{HierarchyOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub(crate) struct HierarchyParts<'a> {
     pub burner: Burner,
     /// What is short by no more is no broken promise.
     pub tolerance: Duration,
+    /// By what promises are judged.
+    pub judge: JudgeBy,
 }
 
 /// A node's hierarchy whose threads are all members. Dropping it ends it.
@@ -130,7 +133,10 @@ impl HierarchyParts<'_> {
         let recorder = RunRecorder::new(own, self.node, cpus.clone(), marks);
         let mut watch = Watch::new(self.tolerance);
         watch.tell();
-        let sight = SwitchStream::open(&cpus);
+        let sight = match self.judge {
+            JudgeBy::Received => SwitchStream::open(&cpus),
+            JudgeBy::Grants => Err("that was asked for".into()),
+        };
         arrangement.watch_by(&mut watch, self.system);
         let run = ManagedRun::new(recorder, watch, self.edges(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);

@@ -18,7 +18,9 @@ use talea_model::System;
 use talea_policy::strategy::Plan;
 use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::doctor;
-use talea_runtime::{Executive, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped};
+use talea_runtime::{
+    Executive, JudgeBy, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped,
+};
 use talea_time::Duration;
 
 /// Of jobs that found no room.
@@ -72,6 +74,10 @@ pub struct Options {
     /// and `talea ctl` can change the hierarchy
     #[arg(long)]
     no_lower: bool,
+    /// By what the guarantees of a hierarchy are judged: received, which takes looking at each switch of the kernel (some 0.1 us
+    /// of it), or grants, which believes that the kernel gave what the hierarchy granted
+    #[arg(long, value_name = "WHAT", default_value = "received", value_parser = judge_by)]
+    judge: JudgeBy,
     /// How long to spin before each release, to be on time: off, adaptive (as long as the timer was late recently), or
     /// a time up to 1ms, such as 50us
     #[arg(long, value_name = "TAIL", default_value = "adaptive", value_parser = tail)]
@@ -176,11 +182,20 @@ fn warn_of_limits(system: &System, plans: &[Plan], rt: RtMode) {
     }
 }
 
+fn judge_by(text: &str) -> Result<JudgeBy, String> {
+    match text {
+        "received" => Ok(JudgeBy::Received),
+        "grants" => Ok(JudgeBy::Grants),
+        _ => Err(format!("\"{text}\" is neither received nor grants")),
+    }
+}
+
 fn run_options(options: &Options) -> RunOptions {
     RunOptions {
         duration: (!options.forever).then_some(options.duration),
         rt: options.rt,
         lower: if options.no_lower { Lower::Never } else { Lower::WherePossible },
+        judge: options.judge,
         tail: options.tail,
         slots: usize::from(options.slots),
         sample: options.results.sample,

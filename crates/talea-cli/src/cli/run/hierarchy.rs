@@ -5,7 +5,7 @@ use crate::cli::output::{Sheet, length};
 use serde_json::{Value, json};
 use talea_policy::arrangement::Verdict;
 use talea_runtime::{
-    HierarchyOutcome, JudgedBy, LongestWithheld, MemberOutcome, ParkingOutcome, ScheduledBy,
+    HierarchyOutcome, JudgedBy, LongestWithheld, MemberOutcome, ParkingOutcome, ScheduledBy, ToldBy,
 };
 use talea_time::Duration;
 
@@ -59,11 +59,19 @@ fn receipts(hierarchy: &HierarchyOutcome) -> Vec<String> {
     match &hierarchy.judged_by {
         None => Vec::new(),
         Some(JudgedBy::Grants { reason }) => by_grants(hierarchy, reason),
-        Some(JudgedBy::Receipts { withheld_ns, spells, longest, lost }) => {
+        Some(JudgedBy::Receipts { withheld_ns, spells, longest, lost, unknown_from_ns, told_by }) => {
             let mut remarks = Vec::new();
-            if *lost > 0 {
+            if let Some(from) = unknown_from_ns {
                 remarks.push(format!(
-                    "warning: node {}: the kernel dropped {lost} switches, so what it withheld then is not known",
+                    "warning: node {}: {lost} of the kernel's switches were lost, so from {} on what was received is unknown, and no \
+                     guarantee was judged by it",
+                    hierarchy.node,
+                    Duration::from_nanos(*from).rounded()
+                ));
+            }
+            if let ToldBy::Events { reason } = told_by {
+                remarks.push(format!(
+                    "note: node {}: each switch was an event of perf, which takes about a microsecond of it; {reason}",
                     hierarchy.node
                 ));
             }
