@@ -51,11 +51,17 @@ impl Controller<'_> {
             state.armed = None;
         }
         self.shared.arm(state.settle(now));
-        for place in 0..state.places() {
-            if state.differs(place) {
-                let _nothing = state.bring(place, Caller::Above, now);
-                self.shared.sentinels[place].wake();
+        loop {
+            for place in 0..state.places() {
+                if state.differs(place) {
+                    let _nothing = state.bring(place, Caller::Above, now);
+                    self.shared.sentinels[place].wake();
+                }
             }
+            if !std::mem::take(&mut state.recheck) {
+                break;
+            }
+            self.shared.arm(state.settle(now));
         }
         let is_over = state.run.as_ref().is_some_and(|run| run.is_over());
         drop(state);

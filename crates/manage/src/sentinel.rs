@@ -26,8 +26,9 @@
 
 use crate::priorities::{self, Level};
 use crate::shared::Shared;
-use crate::state::{Absence, After, Caller, Evidence};
+use crate::state::{Absence, After, Caller, Evidence, State};
 use rustix::thread::sched_yield;
+use talea_time::Instant;
 
 /// Where the sentinel is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl<'a> Sentinel<'a> {
         if matches!(after, After::Idle) {
             shared.sentinels[self.place].announce_sleep();
         }
-        shared.call_others(&state, Some(self.place));
+        self.call_others(&mut state, now);
         drop(state);
         match after {
             After::Nothing => {}
@@ -113,9 +114,21 @@ impl<'a> Sentinel<'a> {
         let now = shared.now();
         shared.arm(state.settle(now));
         let _nothing = state.bring(self.place, Caller::Above, now);
-        shared.call_others(&state, Some(self.place));
+        self.call_others(&mut state, now);
         drop(state);
         self.step_down(raises);
+    }
+
+    /// Has decisions for other places brought about, and those for its own that come of what was created while it was lowered.
+    fn call_others(&self, state: &mut State, now: Instant) {
+        let own = match std::mem::take(&mut state.recheck) {
+            false => Some(self.place),
+            true => {
+                self.shared.arm(state.settle(now));
+                None
+            }
+        };
+        self.shared.call_others(state, own);
     }
 
     /// Back to its own place, if nobody has raised it since it knew of so many `raises`.

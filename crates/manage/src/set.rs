@@ -27,7 +27,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_insight::receipts::Ledger;
-use talea_linux::affinity;
+use talea_linux::cgroup::{Cgroup, home_of};
+use talea_linux::seccomp::SchedulingCall;
+use talea_linux::{Tid, affinity, proc};
 use talea_linux::sched::Policy;
 use talea_linux::thread::{JoinHandle, ThreadReport, spawn};
 use talea_policy::arrangement::{Promise, Receipts};
@@ -42,6 +44,8 @@ const PANICKED: &str = "a thread of the infrastructure panicked";
 /// What the threads of that kind are called.
 const SENTINEL: &str = "sentinel/";
 const NO_RUN: &str = "there is no run";
+/// Threads of a command that are asked where they are.
+const LEAVERS_MAX: usize = 256;
 
 /// What became of a set.
 #[derive(Clone, Debug)]
@@ -250,6 +254,40 @@ impl ManagedSet {
         let mut state = self.shared.state.lock_patiently();
         let threads = state.member_of(member).into_iter().flat_map(|member| member.all_threads());
         threads.map(|thread| thread.tid.as_raw_nonzero().get() as u32).collect()
+    }
+
+    /// How often a command has called to change how it is scheduled, by call.
+    pub fn calls_of(&self, name: &str) -> Vec<(SchedulingCall, u64)> {
+        self.keeper.calls(name)
+    }
+
+    /// What keeps commands from being contained wholly on this machine, in a sentence each.
+    pub fn shortcomings(&self) -> Vec<String> {
+        let unfiltered = self.commands.iter().filter_map(|command| Some((&command.name, command.unfiltered()?)));
+        let unfiltered = unfiltered.map(|(name, reason)| {
+            format!("{name} may change how it is scheduled, for its calls cannot be filtered: {reason}")
+        });
+        let mut all = self.keeper.shortcomings();
+        all.extend(unfiltered);
+        all
+    }
+
+    /// Commands some of whose processes have left the cgroup that they were started in, which takes root's privileges, with one of these
+    /// processes. They are scheduled and ended with the others, but not held to a maximum.
+    pub fn leavers(&self) -> Vec<(String, u32)> {
+        let state = self.shared.state.lock_patiently();
+        let contained = state.members.iter().flatten().filter_map(|member| {
+            let threads: Vec<Tid> = member.all_threads().take(LEAVERS_MAX).map(|thread| thread.tid).collect();
+            Some((member.name.clone(), Arc::clone(member.cgroup.as_ref()?), threads))
+        });
+        let contained: Vec<_> = contained.collect();
+        drop(state);
+        let left = |(name, cgroup, threads): (String, Arc<Cgroup>, Vec<Tid>)| {
+            let is_outside = |tid: &Tid| home_of(*tid).is_ok_and(|home| home != cgroup.folder());
+            let first = threads.into_iter().find(|tid| is_outside(tid) && !proc::is_gone(*tid))?;
+            Some((name, first.as_raw_nonzero().get() as u32))
+        };
+        contained.into_iter().filter_map(left).collect()
     }
 
     /// How far holding the member has come.

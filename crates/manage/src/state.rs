@@ -133,6 +133,8 @@ pub(crate) struct State {
     by_vp: Vec<Option<u32>>,
     /// Members by thread.
     by_tid: HashMap<u32, u32>,
+    /// A command was lowered, which may have created a thread in that moment: whoever holds the lock settles once more.
+    pub recheck: bool,
     /// Tells which threads begin, are woken and end; none if that is not permitted.
     pub watch: Option<WakeWatch>,
     /// Who has gone on with its next job since the last decision: that job begins where the thread is left its processor.
@@ -166,6 +168,7 @@ impl State {
             places: cpus.iter().map(place).collect(),
             by_vp: Vec::new(),
             by_tid: HashMap::new(),
+            recheck: false,
             watch: None,
             followed: None,
             hard: 0,
@@ -319,10 +322,16 @@ impl State {
         }
         let (Some(process), Some(tid)) = (number(process), number(thread)) else { return };
         member.born(parent, process, tid);
+        if self.places.iter().all(|place| place.raised != Some(slot)) {
+            // Its creator was lowered while it created it. Lowering preempts nobody.
+            let lowered = member.move_to(self.priorities, Level::Parked);
+            self.note_moved(lowered);
+        }
         self.by_tid.insert(thread, slot);
         self.totals.born += 1;
-        if let Some(run) = &mut self.run {
-            introduce(run, &self.engine, thread, member, at);
+        let State { run, members, engine, .. } = self;
+        if let (Some(run), Some(member)) = (run, &members[slot as usize]) {
+            introduce(run, engine, thread, member, at);
         }
     }
 

@@ -7,11 +7,15 @@ use super::server::CommandHandler;
 use crate::govern::{NotDismissed, PreparedHold};
 use crate::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
 use crate::{ShortQuantum, command};
+use rustix::process::{getppid, getsid};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::scheduler::{Parameter, UnknownKind};
 use talea_guarantee::suggest::known_words;
+use talea_linux::Tid;
+use talea_linux::proc::is_kernel_thread;
+use talea_linux::signal_safe::stat_field;
 use talea_model::{Description, Request, SchedulerKind, Setting, ThreadWork};
 use talea_policy::arrangement::Promise;
 use talea_policy::arrangement::live::{
@@ -64,6 +68,14 @@ pub enum Reason {
         "\"{0}\" is a scheduler; time constraints by a call are those of threads, so name a thread; lanes ask for their jobs"
     )]
     NoThread(String),
+    /// Whoever schedules it badly loses the machine, or the terminal from which that could be mended.
+    #[error("process {number} {why}; parked or held, it could take the machine or this terminal with it")]
+    Protected {
+        /// The process.
+        number: u32,
+        /// What it is.
+        why: &'static str,
+    },
     /// It has left meanwhile.
     #[error("\"{0}\" has left")]
     Left(String),
@@ -327,6 +339,11 @@ impl Inner {
             Change::AddThread { name, work: ThreadWork::CpuBound | ThreadWork::Bursts { .. }, .. } => {
                 Err(Reason::OwnWork(name.clone()))
             }
+            Change::AddThread { work: ThreadWork::Process(number), .. }
+                if insistence == Insistence::Careful && protection(*number).is_some() =>
+            {
+                Err(Reason::Protected { number: *number, why: protection(*number).expect("it is protected") })
+            }
             Change::AddThread { name, work, .. } => {
                 self.add(change, name, insistence, |set, admission| take_in(set, admission, work))
             }
@@ -520,6 +537,28 @@ fn carry_out(set: &ManagedSet, live: &Live, planned: &Planned) -> Result<Renewed
     made.map_err(|step: StepError| Refused::Step(step).into())
 }
 
+/// What a process is that should not be taken in by mistake.
+fn protection(number: u32) -> Option<&'static str> {
+    let process = i32::try_from(number).ok().and_then(Tid::from_raw)?;
+    if number == 1 {
+        return Some("starts all others");
+    }
+    if is_kernel_thread(process) {
+        return Some("is a thread of the kernel");
+    }
+    if getsid(None) == Ok(process) {
+        return Some("leads the session of this run");
+    }
+    let mut ancestor = getppid();
+    while let Some(above) = ancestor {
+        if above == process {
+            return Some("has started this run");
+        }
+        ancestor = stat_field(above.as_raw_nonzero().get(), 4).and_then(|parent| Tid::from_raw(parent as i32));
+    }
+    None
+}
+
 fn take_in(
     set: &mut ManagedSet,
     admission: Admission<'_>,
@@ -582,6 +621,11 @@ fn outcome(reason: &Reason) -> Outcome {
                 Stake::Promises => Force::Helps,
                 Stake::Admission => Force::InVain,
             },
+        }),
+        Reason::Protected { .. } => Outcome::Refused(Refusal {
+            reasons: vec![reason.to_string()],
+            remedy: None,
+            force: Force::Helps,
         }),
         other => in_vain(other.to_string().lines().map(Into::into).collect()),
     }

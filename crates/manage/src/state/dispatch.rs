@@ -3,7 +3,7 @@
 use super::{After, Caller, State};
 use crate::hold::Hold;
 use crate::member::Member;
-use crate::priorities::{self, Level, Priorities};
+use crate::priorities::{self, Heirs, Level, Priorities};
 use crate::slices::Turn;
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -196,6 +196,7 @@ impl State {
         if let Some(member) = self.members[slot as usize].as_mut() {
             self.totals.revocations += 1;
             member.lags = false;
+            self.recheck |= member.heirs == Heirs::Alike;
             let result = member.move_to(priorities, Level::Parked);
             self.note_moved(result);
         }

@@ -6,6 +6,7 @@ mod boosted;
 mod caps;
 mod control;
 mod families;
+mod hostile;
 mod programs;
 mod refusals;
 mod restoration;

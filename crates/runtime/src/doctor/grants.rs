@@ -4,6 +4,7 @@ use super::{Finding, in_scratch_thread, read};
 use rustix::io::Errno;
 use rustix::mm::{MlockFlags, mlock_with, munlock};
 use std::ffi::c_void;
+use talea_linux::cgroup::{Missing, Survey};
 use talea_linux::sched::{self, Policy, SchedError};
 use talea_linux::{affinity, memory};
 use talea_time::Duration;
@@ -13,9 +14,32 @@ pub(super) fn examine() -> Vec<Finding> {
         real_time_priority(),
         reservations(),
         cgroup_budget(&read("/proc/self/cgroup").unwrap_or_default(), read),
+        control_groups(&Survey::take()),
         memory_locking(),
         cpus(),
     ]
+}
+
+/// What programs that are started can be contained in.
+fn control_groups(survey: &Survey) -> Finding {
+    const NAME: &str = "control groups";
+    match &survey.unified {
+        Ok(_) => Finding::ok(NAME, survey.to_string()),
+        Err(Missing::NotMounted) => Finding::warn(
+            NAME,
+            format!("{survey}: programs are held by SIGSTOP and end one by one"),
+            "`sudo mkdir -p /sys/fs/cgroup/unified && sudo mount -t cgroup2 none /sys/fs/cgroup/unified`",
+        ),
+        Err(Missing::NotWritable { .. }) => Finding::warn(
+            NAME,
+            format!("{survey}: programs are held by SIGSTOP and end one by one"),
+            "run in a cgroup of your own (`systemd-run --user --scope -p Delegate=yes talea run ...`), or under `sudo`",
+        ),
+        Err(Missing::Old { since, .. }) => {
+            let remedy = format!("Linux {since} or later");
+            Finding::warn(NAME, format!("{survey}: programs are held by SIGSTOP and end one by one"), remedy)
+        }
+    }
 }
 
 const PRIORITY: &str = "real-time priority";

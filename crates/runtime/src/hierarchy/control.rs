@@ -73,7 +73,7 @@ pub(super) fn newcomers(governor: &Governor) -> Vec<NamedMember> {
             Parking::Held => ParkingOutcome::Held,
             Parking::WorkConserving => ParkingOutcome::WorkConserving,
         };
-        NamedMember { name, parking }
+        NamedMember { name, parking, calls: Vec::new() }
     };
     governor.newcomers().into_iter().map(member).collect()
 }

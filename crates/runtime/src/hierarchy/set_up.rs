@@ -5,7 +5,7 @@ use super::control::{self, Control};
 use super::error::HierarchyError;
 use super::lanes::{self, LaneMember};
 use crate::options::JudgeBy;
-use crate::outcome::{HierarchyOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
+use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
 use talea_guarantee::guarantee::Guarantee;
@@ -234,7 +234,7 @@ impl HierarchyParts<'_> {
         let parent = &self.system.schedulers[leaf.scheduler].name;
         admitting.set.watch_member((parent, &thread.name), leaf.promise.clone(), member);
         admitting.members.push((thread.name.clone(), member));
-        admitting.named.push(NamedMember { name: thread.name.clone(), parking });
+        admitting.named.push(NamedMember { name: thread.name.clone(), parking, calls: Vec::new() });
         Ok(())
     }
 
@@ -376,16 +376,26 @@ impl Hierarchy {
             self.named.into_iter().chain(control::newcomers(&self.governor)).collect();
         for member in &mut named {
             member.parking = self.governor.parking(&member.name).map_or(member.parking, Into::into);
+            let calls = set.calls_of(&member.name).into_iter();
+            member.calls = calls.map(|(call, times)| (call.name().to_owned(), times)).collect();
         }
+        let mut uncontained = set.shortcomings();
+        uncontained.extend(set.leavers().into_iter().map(|(name, process)| {
+            format!("{name}: process {process} has left the cgroup that it was started in, with the privileges of root")
+        }));
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended_early =
             early_end(summary.cause.clone(), (ended_run.start, ended_run.end, ended_run.planned_end));
+        let members = members(&named, &ended_run, &summary);
+        let mut edges = judged(ended_run.kept, audit.receipts, ended_run.start);
+        members.iter().for_each(|member| judge_by_account(&mut edges, member));
         HierarchyOutcome {
             node: self.node,
             scheduled_by: ScheduledBy::Infrastructure,
+            uncontained,
             lowering: Vec::new(),
-            members: members(&named, &ended_run, &summary),
-            edges: judged(ended_run.kept, audit.receipts, ended_run.start),
+            members,
+            edges,
             judged_by: Some(audit.judged_by),
             grants: summary.totals.grants,
             slices: summary.totals.slices,
@@ -397,6 +407,18 @@ impl Hierarchy {
             shortcomings: self.shortcomings,
             unrestored: summary.unrestored,
         }
+    }
+}
+
+/// A maximum that the kernel's account contradicts was not kept, whatever was granted.
+fn judge_by_account(edges: &mut [Kept], member: &MemberOutcome) {
+    if member.excess_ns.is_none() {
+        return;
+    }
+    // The last of them is of what was promised at the end.
+    if let Some(edge) = edges.iter_mut().rev().find(|edge| edge.child == member.thread) {
+        edge.receipts.get_or_insert_default().violations += 1;
+        edge.judged = Some(edge.judged.unwrap_or(0) + 1);
     }
 }
 

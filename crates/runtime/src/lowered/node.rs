@@ -269,6 +269,8 @@ impl LoweredNode {
             parking: ParkingOutcome::Kernel,
             policy: own.get(thread).map(|own| own.policy.to_string()).or_else(|| of_program(name)),
             exit: exits.iter().find(|(program, _)| program == name).map(|(_, status)| status.clone()),
+            calls: calls_of(self.keeper.as_deref(), name),
+            excess_ns: None,
         });
         let (start, planned_end) = self.span;
         let end = self.shared.ends[self.number].as_ref().and_then(OnceLock::get);
@@ -276,6 +278,7 @@ impl LoweredNode {
             end.and_then(|end| early_end(end.cause.clone(), (start, end.at.max(start), planned_end)));
         HierarchyOutcome {
             judged_by: None,
+            uncontained: self.keeper.as_ref().map(|keeper| keeper.shortcomings()).unwrap_or_default(),
             members: members.collect(),
             edges: edges(&self.blueprint, &received),
             node: self.node.clone(),
@@ -325,6 +328,11 @@ impl Drop for LoweredNode {
     fn drop(&mut self) {
         let _ended = self.end_threads();
     }
+}
+
+fn calls_of(keeper: Option<&Keeper>, name: &str) -> Vec<(String, u64)> {
+    let calls = keeper.map(|keeper| keeper.calls(name)).unwrap_or_default();
+    calls.into_iter().map(|(call, times)| (call.name().to_owned(), times)).collect()
 }
 
 /// Those of a set of which the highest, its own, is above all threads.

@@ -45,6 +45,13 @@ pub struct MemberOutcome {
     pub policy: Option<String>,
     /// How its program ended before the run did, if it did.
     pub exit: Option<String>,
+    /// Calls by which its program would have changed how it is scheduled, and how often each was made. They were refused, or answered and
+    /// without effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<(String, u64)>,
+    /// By how much what the kernel accounts is beyond what was granted, where that was a maximum. Then its promise is broken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excess_ns: Option<i64>,
 }
 
 /// Who scheduled a node's threads.
@@ -66,6 +73,9 @@ pub struct HierarchyOutcome {
     /// Who scheduled it.
     #[serde(default)]
     pub scheduled_by: ScheduledBy,
+    /// What kept programs from being contained, and which of them were not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncontained: Vec<String>,
     /// What of it was lowered to the kernel and what was not, if that was asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lowering: Vec<PartAccount>,

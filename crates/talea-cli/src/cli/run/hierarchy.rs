@@ -17,7 +17,7 @@ pub fn json(hierarchy: &HierarchyOutcome) -> Value {
         "untraced": hierarchy.untraced, "uncontrolled": hierarchy.uncontrolled, "unmanaged_threads": hierarchy.unmanaged_threads,
         "judged_by": hierarchy.judged_by, "cause": hierarchy.ended_early.as_ref().map(|ended| &ended.cause),
         "ended_early": hierarchy.ended_early, "shortcomings": hierarchy.shortcomings,
-        "unrestored": hierarchy.unrestored,
+        "unrestored": hierarchy.unrestored, "uncontained": hierarchy.uncontained,
     })
 }
 
@@ -173,12 +173,31 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
         if let Some(exit) = &member.exit {
             remarks.push(format!("note: {}: its program ended before the run did ({exit})", member.thread));
         }
+        if !member.calls.is_empty() {
+            let calls: Vec<String> =
+                member.calls.iter().map(|(call, times)| format!("{call} {times} times")).collect();
+            remarks.push(format!(
+                "note: {}: its program called to change how it is scheduled ({}), which is not its to change",
+                member.thread,
+                calls.join(", ")
+            ));
+        }
+        if let Some(excess) = member.excess_ns {
+            remarks.push(format!(
+                "warning: {}: the kernel gave it {} more than it was granted, which was a maximum: it ran where or when nobody let it",
+                member.thread,
+                length(excess)
+            ));
+        }
         if member.parking == ParkingOutcome::NotHeld {
             remarks.push(format!(
                 "warning: {}: it is promised a maximum, but cannot be held; it may use idle processors",
                 member.thread
             ));
         }
+    }
+    for shortcoming in &hierarchy.uncontained {
+        remarks.push(format!("note: node {node}: {shortcoming}"));
     }
     if hierarchy.unmanaged_threads > 0 {
         remarks.push(format!(
