@@ -46,10 +46,11 @@
 //! ends, for as long as the record takes, and whoever rings for a lane that sleeps takes it for a decision; ringing for one that
 //! is awake is one atomic step, unless a scheduler above guarantees single jobs: then that hears of the job, too.
 //!
-//! **A process is one member.** Granted, all its threads are raised and take turns on the CPU by the kernel's time slice; it has
-//! blocked when all of them have. What it creates begins as ordinary threads and is taken in by the warden, up to a limit. The
-//! processes that a command of ours starts belong to its member as its own threads do, and end with the set. Those of a process
-//! that was there before are not managed: name each.
+//! **A program is one member.** Granted, its threads are raised and take turns on the CPU by the kernel's time slice; it has blocked when all of
+//! them have. What a command of ours starts, threads and processes, begins at its creator's level ([`keeper`] contains it and ends it with the
+//! set), and the kernel tells of it in the buffer of the wake-ups. Those of its threads that sleep are left alone until they are woken, so that
+//! a decision costs nothing for them. The threads that a process creates which was there before begin as ordinary ones and are taken in by the
+//! warden; the processes that it starts are not managed: name each.
 //!
 //! **Guarantees that are maxima.** Parking is work-conserving: an idle CPU runs parked threads, last parked first. A member with
 //! [`Parking::Held`] is held instead, see `hold`.

@@ -73,6 +73,8 @@ pub enum Blocks {
 pub(crate) struct Managed {
     pub tid: Tid,
     level: Level,
+    /// How it was last told to take turns with the others.
+    turns: Option<Turns>,
     /// The level that it should have been set to since, which the kernel refused: see [`priorities::LENT`].
     owed: Option<Level>,
     /// The CPU to which it was last bound.
@@ -88,7 +90,7 @@ const NOWHERE: u16 = u16::MAX;
 
 impl Managed {
     pub fn new(tid: Tid, level: Level) -> Self {
-        Managed { tid, level, owed: None, bound: NOWHERE, is_newborn: false, is_rewoken: false }
+        Managed { tid, level, turns: None, owed: None, bound: NOWHERE, is_newborn: false, is_rewoken: false }
     }
 
     /// The kernel's number.
@@ -108,7 +110,10 @@ impl Managed {
     fn set(&mut self, priorities: Priorities, level: Level, how: (Turns, Heirs)) -> Result<(), Errno> {
         let result = priorities::set(self.tid, priorities, level, how);
         match result {
-            Ok(()) => (self.level, self.owed, self.is_newborn) = (level, None, false),
+            Ok(()) => {
+                (self.level, self.turns) = (level, Some(how.0));
+                (self.owed, self.is_newborn) = (None, false);
+            }
             Err(priorities::LENT) => self.owed = Some(level),
             Err(_) => {}
         }
@@ -231,16 +236,17 @@ impl Member {
     /// A thread of it has created another, which has what its creator has.
     pub fn born(&mut self, parent: u32, process: Tid, tid: Tid) {
         let creator = self.threads.iter().find(|thread| thread.number() == parent);
-        let (level, bound) = creator.map_or((self.level(), NOWHERE), |thread| (thread.level, thread.bound));
+        let unknown = || Managed::new(tid, self.level());
+        let Managed { level, bound, turns, .. } = creator.copied().unwrap_or_else(unknown);
         if self.cgroup.is_none() {
             self.account.enter_child(process);
         }
-        let newborn = Managed { bound, is_newborn: true, ..Managed::new(tid, level) };
+        let newborn = Managed { bound, turns, is_newborn: true, ..Managed::new(tid, level) };
         self.threads.push(newborn);
         // What is dispatched later allocates nothing.
         self.sleepers.reserve(self.threads.len());
-        // From the second on they take turns.
-        self.lags = true;
+        // From the second on they take turns, which its creator may not have been told.
+        self.lags |= turns != Some(Turns::RoundRobin);
     }
 
     /// A thread of it has ended.
@@ -357,7 +363,11 @@ impl Member {
 
     /// Has all threads take turns by time slice, which they do from the second on.
     pub fn take_turns(&mut self, priorities: Priorities) -> Result<u64, Errno> {
-        self.set_those(priorities, |thread| Some(thread.due()))
+        let (turns, _) = self.how();
+        self.set_those(priorities, |thread| {
+            let is_so = thread.turns == Some(turns) && thread.level == thread.due() && !thread.is_newborn;
+            if is_so { None } else { Some(thread.due()) }
+        })
     }
 
     fn set_those(

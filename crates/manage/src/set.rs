@@ -28,10 +28,10 @@ use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_insight::receipts::Ledger;
 use talea_linux::cgroup::{Cgroup, home_of};
-use talea_linux::seccomp::SchedulingCall;
-use talea_linux::{Tid, affinity, proc};
 use talea_linux::sched::Policy;
+use talea_linux::seccomp::SchedulingCall;
 use talea_linux::thread::{JoinHandle, ThreadReport, spawn};
+use talea_linux::{Tid, affinity, proc};
 use talea_policy::arrangement::{Promise, Receipts};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId};
 use talea_record::{EdgeNumbers, MemberRole, RingWriter};
@@ -263,7 +263,8 @@ impl ManagedSet {
 
     /// What keeps commands from being contained wholly on this machine, in a sentence each.
     pub fn shortcomings(&self) -> Vec<String> {
-        let unfiltered = self.commands.iter().filter_map(|command| Some((&command.name, command.unfiltered()?)));
+        let unfiltered =
+            self.commands.iter().filter_map(|command| Some((&command.name, command.unfiltered()?)));
         let unfiltered = unfiltered.map(|(name, reason)| {
             format!("{name} may change how it is scheduled, for its calls cannot be filtered: {reason}")
         });

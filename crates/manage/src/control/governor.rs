@@ -554,7 +554,8 @@ fn protection(number: u32) -> Option<&'static str> {
         if above == process {
             return Some("has started this run");
         }
-        ancestor = stat_field(above.as_raw_nonzero().get(), 4).and_then(|parent| Tid::from_raw(parent as i32));
+        ancestor =
+            stat_field(above.as_raw_nonzero().get(), 4).and_then(|parent| Tid::from_raw(parent as i32));
     }
     None
 }
@@ -622,11 +623,9 @@ fn outcome(reason: &Reason) -> Outcome {
                 Stake::Admission => Force::InVain,
             },
         }),
-        Reason::Protected { .. } => Outcome::Refused(Refusal {
-            reasons: vec![reason.to_string()],
-            remedy: None,
-            force: Force::Helps,
-        }),
+        Reason::Protected { .. } => {
+            Outcome::Refused(Refusal { reasons: vec![reason.to_string()], remedy: None, force: Force::Helps })
+        }
         other => in_vain(other.to_string().lines().map(Into::into).collect()),
     }
 }

@@ -102,7 +102,7 @@ impl Keeper<'_> {
         let keeper = own_number();
         let folder = slot.folder();
         let has_cgroup = !folder.bytes().is_empty();
-        let cgroup = has_cgroup.then(|| open_folder(&folder)).unwrap_or(-1);
+        let cgroup = if has_cgroup { open_folder(&folder) } else { -1 };
         let mut process = clone_into(cgroup);
         if process < 0 && cgroup >= 0 {
             // Outside, and known to be.

@@ -28,7 +28,8 @@ pub(super) fn members(named: &[NamedMember], ended_run: &EndedRun, summary: &Sum
         // One that left before the end has left its account.
         let account = at_end.or_else(|| summary.received.iter().find(|left| is_of(left, &member.name)));
         let exit = summary.exits.iter().find(|(name, _)| *name == member.name);
-        let (granted, work) = account.map_or((Work::ZERO, Work::ZERO), |account| (account.granted, account.work));
+        let (granted, work) =
+            account.map_or((Work::ZERO, Work::ZERO), |account| (account.granted, account.work));
         MemberOutcome {
             thread: member.name.clone(),
             granted_ns: Some(granted.as_nanos()),
