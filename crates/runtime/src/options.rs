@@ -141,6 +141,15 @@ impl StopHandle {
     }
 }
 
+/// Whether the threads of hierarchies leave processors unused for moments, before the kernel takes them for longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slicing {
+    /// They do where the kernel keeps a part from real-time threads.
+    WhereLimited,
+    /// They do not: what the kernel takes it takes at a time.
+    Never,
+}
+
 /// Options of a run. `RunOptions::default()` is a good start; change what differs.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
@@ -176,6 +185,8 @@ pub struct RunOptions {
     /// By how much a scheduler of a hierarchy may miss what it promised before that counts as broken. Real machines switch
     /// late.
     pub tolerance: Duration,
+    /// Whether hierarchies leave the kernel its part.
+    pub slicing: Slicing,
     /// Whether the report lists every sample.
     pub samples: Samples,
     /// Room for work that the description of the system does not have, see [`Dispatcher`](crate::Dispatcher).
@@ -209,6 +220,7 @@ impl Default for RunOptions {
             ring_records: None,
             sample: Duration::from_secs(1),
             tolerance: Duration::from_millis(1),
+            slicing: Slicing::WhereLimited,
             samples: Samples::Totals,
             posting: PostingRoom::default(),
             stepped: false,

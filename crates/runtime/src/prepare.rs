@@ -160,8 +160,15 @@ pub(crate) fn prepare(
         let count = rings_of(node).len();
         let rings = (first_ring..first_ring + count).map(|ring| store.rings().writer(ring)).collect();
         first_ring += count;
-        let (metadata, tolerance) = (&store.metadata, options.tolerance);
-        let parts = HierarchyParts { system, node, metadata, burner, tolerance, judge: options.judge };
+        let parts = HierarchyParts {
+            system,
+            node,
+            metadata: &store.metadata,
+            burner,
+            tolerance: options.tolerance,
+            judge: options.judge,
+            slicing: options.slicing,
+        };
         let lanes = lane_members.extract_if(.., |lane_member| lane_member.node == node).collect();
         let hierarchy_node =
             HierarchyNode::set_up(&parts, lowerings[node].as_ref(), (&plans[node], lanes), rings, &shared)

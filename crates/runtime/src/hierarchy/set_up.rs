@@ -4,7 +4,7 @@ use super::accounts::{NamedMember, early_end, members};
 use super::control::{self, Control};
 use super::error::HierarchyError;
 use super::lanes::{self, LaneMember};
-use crate::options::JudgeBy;
+use crate::options::{JudgeBy, Slicing};
 use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
@@ -45,6 +45,7 @@ pub(crate) struct HierarchyParts<'a> {
     pub tolerance: Duration,
     /// By what promises are judged.
     pub judge: JudgeBy,
+    pub slicing: Slicing,
 }
 
 /// A node's hierarchy whose threads are all members. Dropping it ends it.
@@ -146,8 +147,10 @@ impl HierarchyParts<'_> {
             false => Parking::WorkConserving,
         };
         let engine = std::mem::replace(&mut arrangement.engine, talea_policy::hierarchy::Engine::new(0));
+        let usual = Options::on(&cpus);
+        let slices = usual.slices.filter(|_| self.slicing == Slicing::WhereLimited);
         let mut admitting = Admitting {
-            set: ManagedSet::prepare(engine, &Options { members_max: most, ..Options::on(&cpus) })?,
+            set: ManagedSet::prepare(engine, &Options { members_max: most, slices, ..usual })?,
             members: Vec::new(),
             named: Vec::new(),
             introductions: Vec::new(),

@@ -42,6 +42,7 @@ use hand_over::Way;
 use results::{HandOvers, RendererTrial, Results};
 use setting::{Configuration, Picture};
 use talea_linux::affinity;
+use talea_runtime::Slicing;
 use talea_time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -263,7 +264,12 @@ fn publish(
 fn conditions(options: &Options, programme: &Programme) -> String {
     let clocks = match options.clock {
         Clock::Virtual => "simulated, where switching costs nothing",
-        Clock::Real => "on real threads, with simulated runs beside them",
+        Clock::Real => match runs::slicing() {
+            Slicing::WhereLimited => {
+                "on real threads that leave the kernel its part in small slices, with simulated runs beside them"
+            }
+            Slicing::Never => "on real threads without throttling, with simulated runs beside them",
+        },
     };
     let of = |part: &Part| match part {
         Part::Table5 => format!("renderers for {} each", programme.renderer),

@@ -5,10 +5,11 @@ use crate::compare::Observer;
 use crate::experiments::ExperimentError;
 use crate::experiments::kernel_switches::{KernelSwitches, RecordedSwitches, SwitchRecorder};
 use std::path::Path;
+use talea_linux::throttling::{KeptFrom, kept_parts};
 use talea_model::System;
 use talea_policy::arrangement::Kept;
 use talea_record::{Record, Sink, TraceFile};
-use talea_runtime::{Executive, HierarchyOutcome, Lower, Operations, RunOptions};
+use talea_runtime::{Executive, HierarchyOutcome, Lower, Operations, RunOptions, Slicing};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
 
@@ -64,6 +65,7 @@ pub fn execute(
         duration: Some(duration),
         keep_log: Some(log.clone()),
         lower: Lower::Never,
+        slicing: slicing(),
         ..RunOptions::default()
     };
     let cpus: Vec<u16> = system.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect();
@@ -90,6 +92,12 @@ pub fn execute(
         recorded: Some(recorded),
         cause: hierarchy.ended_early.map(|ended| ended.cause),
     })
+}
+
+/// Where throttling has been lifted, nothing is left to ordinary threads but what the fair server takes for them.
+pub fn slicing() -> Slicing {
+    let is_throttled = kept_parts().iter().any(|(by, _)| *by == KeptFrom::Throttling);
+    if is_throttled { Slicing::WhereLimited } else { Slicing::Never }
 }
 
 /// The run's own records and the kernel's, in the order of time.
