@@ -35,8 +35,8 @@ of each against what else is known of it:
 - *files*: a system file with mistakes is refused with problems, or is a system that can be checked and simulated.
 - *traces*: a trace with altered bytes is read, or an error says why not.
 - *threads*: `talea run` of small systems on real threads, a third of them killed at any moment: what was recorded obeys the rules, and a second
-  after the end nothing of it is left. What a machine withholds breaks promises, too, and moments in which a virtual machine stands still break
-  any rule; so findings of this kind say where to look.
+  after the end nothing of it is left. Promises that were kept by what was granted, and broken by what the kernel withheld as its own records say,
+  are counted and no findings. Moments in which a virtual machine stands still break any rule; so findings of this kind say where to look.
 
 *Refused* are trials of which what was drawn is no system, or of which a scheduler has no room for its children. *Held* is what was held
 against something. A finding ends the campaign with an error, names its trial and keeps its input.

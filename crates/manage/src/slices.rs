@@ -219,7 +219,8 @@ mod tests {
         let slices = Slices::leaving(usual()).expect("most is left");
         let second = 1_000_000_000;
         let unused = played(slices, &[(0, 10 * second)], 10 * second);
-        assert!(unused.iter().all(|(from, to)| to - from <= SLICE.as_nanos()), "{:?}", unused.iter().max());
+        // And what was used in the nanosecond that a timer is late by.
+        assert!(unused.iter().all(|(from, to)| to - from <= SLICE.as_nanos() + 10), "{unused:?}");
         for k in 0..9 {
             let left = unused_in(&unused, k * second, (k + 1) * second);
             assert!((59_000_000..61_000_000).contains(&left), "{left}");

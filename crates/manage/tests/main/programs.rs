@@ -30,7 +30,8 @@ pub(crate) fn stage(cpus: usize) -> Option<(MutexGuard<'static, ()>, Options)> {
         return None;
     }
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    Some((alone, Options::on(&allowed[allowed.len() - cpus..])))
+    // Who is managed and who is not is seen by the policies of parked threads.
+    Some((alone, Options { slices: None, ..Options::on(&allowed[allowed.len() - cpus..]) }))
 }
 
 /// Waits until `done`, looking now and then; too long is a failure.

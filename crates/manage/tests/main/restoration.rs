@@ -182,7 +182,9 @@ impl Managed {
             return Managed::There(set);
         }
         let (engine, root) = flat(proportional());
-        let mut set = ManagedSet::prepare(engine, &Options::on(&options.cpus[1..])).unwrap();
+        let mut set =
+            ManagedSet::prepare(engine, &Options { slices: None, ..Options::on(&options.cpus[1..]) })
+                .unwrap();
         let admission = admission("late", root, Parameters::Weight(1));
         let member = set.attach(admission, Target::Process(program)).unwrap();
         Managed::Here { set: Some(Box::new(set)), end, member }
@@ -249,7 +251,7 @@ fn as_set_of_one() {
     let Ok(number) = std::env::var(ARGUMENT) else { return };
     let last = *affinity::allowed().unwrap().last().unwrap();
     let (engine, root) = flat(proportional());
-    let mut set = ManagedSet::prepare(engine, &Options::on(&[last])).unwrap();
+    let mut set = ManagedSet::prepare(engine, &Options { slices: None, ..Options::on(&[last]) }).unwrap();
     let target = Target::Process(number.parse().unwrap());
     set.attach(admission("late", root, Parameters::Weight(1)), target).unwrap();
     println!("managed {number}");
@@ -281,7 +283,7 @@ fn as_set_of_a_command() {
     let Ok(note) = std::env::var(ARGUMENT) else { return };
     let last = *affinity::allowed().unwrap().last().unwrap();
     let (engine, root) = flat(proportional());
-    let mut set = ManagedSet::prepare(engine, &Options::on(&[last])).unwrap();
+    let mut set = ManagedSet::prepare(engine, &Options { slices: None, ..Options::on(&[last]) }).unwrap();
     let [program, arguments @ ..] = parent(std::path::Path::new(&note));
     let mut command = Command::new(program);
     command.args(arguments);
@@ -316,7 +318,7 @@ fn as_set() {
     let Ok(numbers) = std::env::var(ARGUMENT) else { return };
     let last = *affinity::allowed().unwrap().last().unwrap();
     let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
-    let options = talea_manage::Options::on(&[last]);
+    let options = talea_manage::Options { slices: None, ..talea_manage::Options::on(&[last]) };
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     for number in numbers.split(' ') {
         // The processor is idle for three quarters, in which all are held.
