@@ -29,8 +29,9 @@ use num_traits::ToPrimitive;
 use serde::{Deserialize, Serialize};
 use talea_time::{Duration, Instant};
 
-/// Shares are rounded to so many parts of one.
-const PARTS: i128 = 1 << 40;
+/// Shares are rounded to parts of one, of which there are so many, as a power of two.
+const PARTS_LOG: u32 = 40;
+const PARTS: i64 = 1 << PARTS_LOG;
 
 /// What was wanted and received, and what is missing of what was due. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +49,7 @@ pub struct Sums {
 /// A share of the time, in parts, with what may be missing.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    share: i128,
+    share: i64,
     error: i64,
 }
 
@@ -66,7 +67,8 @@ pub struct Due {
     pending: bool,
     episodes: i64,
     sums: Sums,
-    /// Share times time minus service since there is work, in parts, and the least that it was.
+    /// Share times time minus service since there is work, in parts, and the least that it was. It grows only while nothing is received,
+    /// so it is greatest when service begins and least when service ends.
     lag: i128,
     lowest: i128,
     /// Service minus share times time, in parts, and the least that it was.
@@ -122,7 +124,7 @@ impl Due {
         if self.pending {
             return;
         }
-        self.pass(now, false);
+        self.pass(now);
         (self.pending, self.episodes) = (true, self.episodes + 1);
         if self.stated.is_none() {
             (self.lag, self.lowest) = (0, 0);
@@ -131,19 +133,20 @@ impl Due {
 
     /// All work is done at `now`.
     pub fn work_is_done(&mut self, now: Instant) {
-        self.pass(now, false);
+        self.pass(now);
         self.pending = false;
     }
 
     /// A processor was received from `from` until `to`.
+    #[inline]
     pub fn received(&mut self, from: Instant, to: Instant) {
-        self.pass(from, false);
-        self.pass(to, true);
+        self.pass(from);
+        self.serve(to);
     }
 
     /// What has become of it until `now`, up to when nothing more was received.
     pub fn until(&mut self, now: Instant) -> Sums {
-        self.pass(now, false);
+        self.pass(now);
         self.sums
     }
 
@@ -152,15 +155,53 @@ impl Due {
         self.sums
     }
 
-    fn pass(&mut self, now: Instant, serving: bool) {
-        let to = now.as_nanos();
-        // Service may be told of when it is over, and work that came meanwhile before that.
+    /// The time from the last instant that was heard of to `to`. Service may be told of when it is over, and work that came meanwhile
+    /// before that.
+    #[inline]
+    fn advance(&mut self, to: Instant) -> i64 {
+        let to = to.as_nanos();
         let length = (to - self.now).max(0);
         self.now = self.now.max(to);
-        let served = if serving { length } else { 0 };
+        length
+    }
+
+    /// Nothing was received until `now`.
+    fn pass(&mut self, now: Instant) {
+        let length = self.advance(now);
+        if length == 0 {
+            return;
+        }
         if let Some(most) = self.most {
-            self.lead += PARTS * i128::from(served) - most.share * i128::from(length);
+            self.lead -= times(most.share, length);
             self.lowest_lead = self.lowest_lead.min(self.lead);
+        }
+        if !self.pending {
+            return;
+        }
+        self.sums.wanted_ns += length;
+        let Some(least) = self.least else { return };
+        self.lag += times(least.share, length);
+        let missing = |beyond: i128| whole(beyond).saturating_sub(least.error);
+        let missing = match self.stated {
+            None => missing(self.lag - self.lowest),
+            // A root is not taken where it could change nothing.
+            Some(_) if missing(self.lag) <= self.sums.missing_ns => return,
+            Some(stated) => {
+                let allowed = stated.allowed(self.sums.wanted_ns, self.episodes);
+                whole(self.lag).saturating_sub(allowed).saturating_sub(least.error)
+            }
+        };
+        self.sums.missing_ns = self.sums.missing_ns.max(missing);
+    }
+
+    /// A processor was received until `now`.
+    fn serve(&mut self, now: Instant) {
+        let length = self.advance(now);
+        if length == 0 {
+            return;
+        }
+        if let Some(most) = self.most {
+            self.lead += times(PARTS - most.share, length);
             let excess = whole(self.lead - self.lowest_lead) - most.error;
             self.sums.excess_ns = self.sums.excess_ns.max(excess);
         }
@@ -168,36 +209,35 @@ impl Due {
             return;
         }
         self.sums.wanted_ns += length;
-        self.sums.received_ns += served;
-        let Some(least) = self.least else { return };
-        self.lag += least.share * i128::from(length) - PARTS * i128::from(served);
-        let missing = match self.stated {
-            Some(stated) => {
-                whole(self.lag).saturating_sub(stated.allowed(self.sums.wanted_ns, self.episodes))
-            }
-            None => {
-                self.lowest = self.lowest.min(self.lag);
-                whole(self.lag - self.lowest)
-            }
-        };
-        self.sums.missing_ns = self.sums.missing_ns.max(missing.saturating_sub(least.error));
+        self.sums.received_ns += length;
+        if let Some(least) = self.least {
+            self.lag -= times(PARTS - least.share, length);
+            self.lowest = self.lowest.min(self.lag);
+        }
     }
+}
+
+/// One multiplication of machine words.
+#[inline]
+fn times(share: i64, length: i64) -> i128 {
+    i128::from(share) * i128::from(length)
 }
 
 /// In whole nanoseconds, rounded down.
 fn whole(parts: i128) -> i64 {
-    i64::try_from(parts.div_euclid(PARTS)).unwrap_or(i64::MAX)
+    i64::try_from(parts >> PARTS_LOG).unwrap_or(i64::MAX)
 }
 
-fn parts(share: &BigRational) -> i128 {
-    (share * BigInt::from(PARTS)).floor().to_integer().to_i128().unwrap_or(PARTS)
+fn parts(share: &BigRational) -> i64 {
+    (share * BigInt::from(PARTS)).floor().to_integer().to_i64().unwrap_or(i64::MAX / 2)
 }
 
 /// `amount` in every `period`, of which in the worst case `gap` holds nothing.
 fn line(amount: &BigRational, period: &BigRational, gap: &BigRational, tolerance: i64) -> Option<Line> {
     let share = amount / period;
     let error = (&share * gap).ceil().to_integer().to_i64()?;
-    Some(Line { share: lessened(parts(&share), tolerance), error: error.saturating_add(tolerance) })
+    let share = i64::try_from(lessened(parts(&share).into(), tolerance)).ok()?;
+    Some(Line { share, error: error.saturating_add(tolerance) })
 }
 
 fn least(guarantee: &Guarantee, is_stated: bool, tolerance: i64) -> Option<Line> {

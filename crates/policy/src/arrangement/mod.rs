@@ -8,9 +8,11 @@
 //! far, what a thread requires all the same.
 
 mod blueprint;
+mod kept;
 pub mod live;
 mod stated;
 mod watch;
+mod work;
 
 use crate::composition::leaf as lane_leaf;
 use crate::hierarchy::{Engine, Parameters, Refusal, Scheduler, SchedulerId, VpId};
@@ -23,7 +25,9 @@ use talea_model::{SchedulerKind, System};
 use talea_time::Duration;
 
 pub use blueprint::{Blueprint, Post, Role, Tie};
-pub use watch::{Basis, Breach, Change, Counts, Kept, Receipts, Side, Verdict, Watch};
+pub use kept::{Basis, Breach, Kept, Receipts, Side, Verdict};
+pub use watch::{Change, Watch};
+pub use work::Counts;
 
 /// A node's schedulers, seated, and the threads that belong below them.
 pub struct Arrangement {
