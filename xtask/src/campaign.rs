@@ -37,6 +37,8 @@ of each against what else is known of it:
 - *threads*: `talea run` of small systems on real threads, a third of them killed at any moment: what was recorded obeys the rules, and a second
   after the end nothing of it is left. Promises that were kept by what was granted, and broken by what the kernel withheld as its own records say,
   are counted and no findings. Moments in which a virtual machine stands still break any rule; so findings of this kind say where to look.
+- *changes*: the same of hierarchies, programs among their threads, which `talea ctl` changes up to eight times meanwhile: threads and schedulers
+  added, moved, removed, reserved and replaced, some by force; a quarter of the runs is killed after that.
 
 *Refused* are trials of which what was drawn is no system, or of which a scheduler has no room for its children. *Held* is what was held
 against something. A finding ends the campaign with an error, names its trial and keeps its input.

@@ -9,6 +9,7 @@
 //! | [`Kind::Files`] | system files with mistakes | a verdict or problems with lines, never a panic |
 //! | [`Kind::Traces`] | traces with altered bytes | an answer or an error, never a panic |
 //! | [`Kind::Threads`] | small systems on real threads, some killed at any moment | the rules in what was recorded, and nothing left running |
+//! | [`Kind::Changes`] | hierarchies with programs on real threads, and what `talea ctl` changes meanwhile | every change made or refused, the rules, nothing left running |
 //!
 //! A trial is a function of its seed; a finding names it, so that it can be repeated alone.
 
@@ -32,11 +33,13 @@ pub enum Kind {
     Traces,
     /// Runs on real threads.
     Threads,
+    /// Hierarchies on real threads, with programs among them, changed while they run.
+    Changes,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Simulated, Kind::Files, Kind::Traces, Kind::Threads];
+    pub const ALL: [Kind; 5] = [Kind::Simulated, Kind::Files, Kind::Traces, Kind::Threads, Kind::Changes];
 
     /// How it is called.
     pub fn name(self) -> &'static str {
@@ -45,6 +48,7 @@ impl Kind {
             Kind::Files => "files",
             Kind::Traces => "traces",
             Kind::Threads => "threads",
+            Kind::Changes => "changes",
         }
     }
 }
@@ -115,6 +119,7 @@ pub fn attempt(
         Kind::Files => trial::inputs::files(seed, counts),
         Kind::Traces => trial::inputs::traces(seed, counts),
         Kind::Threads => trial::threads::attempt(seed, around, counts),
+        Kind::Changes => trial::changes::attempt(seed, around, counts),
     }));
     let fault = match outcome {
         Ok(Ok(())) => return Ok(()),

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// In the environment of everything that a trial starts.
-const MARK: &str = "TALEA_CAMPAIGN_TRIAL";
+pub(super) const MARK: &str = "TALEA_CAMPAIGN_TRIAL";
 /// What a run that is killed may take until nothing of it is left.
 const GONE: Duration = Duration::from_secs(1);
 /// A run of some hundred milliseconds is over by then, on any machine.
@@ -66,7 +66,7 @@ fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(),
     }
 }
 
-fn wait(run: &mut Child) -> Result<std::process::ExitStatus, String> {
+pub(super) fn wait(run: &mut Child) -> Result<std::process::ExitStatus, String> {
     let since = Instant::now();
     loop {
         if let Some(status) = run.try_wait().map_err(|error| error.to_string())? {
@@ -80,7 +80,7 @@ fn wait(run: &mut Child) -> Result<std::process::ExitStatus, String> {
     }
 }
 
-fn verify(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Counts) -> Result<(), String> {
+pub(super) fn verify(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Counts) -> Result<(), String> {
     if !trace.exists() {
         return Ok(());
     }
@@ -118,7 +118,7 @@ fn only_withheld(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Count
 }
 
 /// Nothing that has this mark is left, after a moment at most.
-fn nothing_is_left(mark: &str) -> Result<(), String> {
+pub(super) fn nothing_is_left(mark: &str) -> Result<(), String> {
     let since = Instant::now();
     loop {
         let left = marked(mark);

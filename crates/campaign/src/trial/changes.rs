@@ -1,0 +1,183 @@
+//! Hierarchies on real threads that are changed while they run, with programs among their threads.
+
+use super::Fault;
+use super::threads::{MARK, nothing_is_left, verify, wait};
+use crate::draw::{self, Size, one_of};
+use crate::{Counts, Surroundings};
+use rand::{Rng, RngExt};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use talea_model::{Description, System, ThreadWork};
+
+/// What a run may take until it can be controlled.
+const READY: Duration = Duration::from_secs(5);
+
+/// Programs that compute, sleep and fork, by themselves and beside each other.
+const PROGRAMS: [&str; 4] =
+    ["while :; do :; done", "while :; do sleep 0.003; done", "while :; do (: | :); done", "sleep 0.1"];
+
+const KINDS: [&str; 8] =
+    ["fixed-priority", "round-robin", "proportional-share", "reservation", "eevdf", "sfq", "stride", "edf"];
+
+pub fn attempt(seed: u64, around: &Surroundings, counts: &mut Counts) -> Result<(), Fault> {
+    let drawn = draw::system(seed, Size::Small).filter(|system| !system.schedulers.is_empty());
+    let rng = &mut draw::numbers(!seed);
+    let system = drawn.and_then(|system| with_programs(&system, rng));
+    let (Some(talea), Some(system)) = (&around.talea, system) else {
+        counts.refused += 1;
+        return Ok(());
+    };
+    let text = system.to_toml();
+    let mut made = Vec::new();
+    judge(seed, talea, (&system, &text), rng, (counts, &mut made)).map_err(|what| {
+        let changes: String = made.iter().map(|change| format!("# talea ctl {change}\n")).collect();
+        Fault::new(what, changes + &text)
+    })
+}
+
+/// The same system, in which programs are in place of some of its threads.
+fn with_programs(system: &System, rng: &mut impl Rng) -> Option<System> {
+    let mut description = Description::clone(system);
+    for thread in &mut description.threads {
+        if rng.random_ratio(1, 3) {
+            let program = ["sh", "-c", one_of(rng, &PROGRAMS)];
+            thread.work = ThreadWork::Command(program.map(String::from).to_vec());
+        }
+    }
+    System::new(description).ok()
+}
+
+fn judge(
+    seed: u64,
+    talea: &Path,
+    (system, text): (&System, &str),
+    rng: &mut impl Rng,
+    (counts, made): (&mut Counts, &mut Vec<String>),
+) -> Result<(), String> {
+    let folder = tempfile::tempdir().expect("a folder for temporary files");
+    let (file, out) = (folder.path().join("drawn.toml"), folder.path().join("out"));
+    fs::write(&file, text).expect("the folder is ours");
+    let mark = format!("{}-{seed}", std::process::id());
+    let said = folder.path().join("said");
+    let mut run = Command::new(talea)
+        .args(["run", "--no-lower", "--for", "500ms", "--out"])
+        .args([&out, &file])
+        .env(MARK, &mark)
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&said).expect("the folder is ours"))
+        .spawn()
+        .map_err(|error| format!("cannot start {}: {error}", talea.display()))?;
+    let node = system.schedulers[rng.random_range(0..system.schedulers.len())].node;
+    let name = match system.nodes.len() {
+        1 => system.name.clone(),
+        _ => format!("{}.{}", system.name, system.nodes[node].name),
+    };
+    let since = Instant::now();
+    let mut is_ready = false;
+    while !is_ready && since.elapsed() < READY && matches!(run.try_wait(), Ok(None)) {
+        is_ready = control(talea, &[&name, "list"])?.status.success();
+    }
+    let changes = if is_ready { rng.random_range(1..=8) } else { 0 };
+    for number in 0..changes {
+        let change = change(system, node, number, rng);
+        made.push(change.join(" "));
+        let arguments: Vec<&str> = std::iter::once(&*name).chain(change.iter().map(|word| &**word)).collect();
+        let output = control(talea, &arguments)?;
+        match output.status.code() {
+            Some(0) => counts.hold("changes made", 1),
+            Some(1 | 2) => counts.hold("changes refused", 1),
+            code => return Err(format!("ctl {change:?} ends with {code:?}: {}", words(&output))),
+        }
+    }
+    let is_killed = rng.random_ratio(1, 4);
+    if is_killed {
+        let _gone_already = run.kill();
+    }
+    let ended = wait(&mut run)?;
+    let said = fs::read_to_string(said).unwrap_or_default();
+    if said.contains("panicked at") {
+        return Err(format!("a panic: {said}"));
+    }
+    nothing_is_left(&mark)?;
+    match (is_killed, ended.code()) {
+        (true, _) => Ok(()),
+        (false, Some(0 | 1)) => verify(talea, (&file, &out.join("trace.talea")), counts),
+        (false, Some(2)) => {
+            counts.refused += 1;
+            Ok(())
+        }
+        (false, code) => Err(format!("it ended with {code:?}: {said}")),
+    }
+}
+
+fn control(talea: &Path, arguments: &[&str]) -> Result<Output, String> {
+    let output =
+        Command::new(talea).arg("ctl").args(arguments).output().map_err(|error| error.to_string())?;
+    match words(&output) {
+        said if said.contains("panicked at") => Err(format!("ctl {arguments:?}: {said}")),
+        _ => Ok(output),
+    }
+}
+
+fn words(output: &Output) -> String {
+    [&output.stdout[..], &output.stderr].map(String::from_utf8_lossy).concat()
+}
+
+/// A change of the hierarchy of `node`, which may be refused.
+fn change(system: &System, node: usize, number: usize, rng: &mut impl Rng) -> Vec<String> {
+    let schedulers = system.schedulers.iter().filter(|scheduler| scheduler.node == node);
+    let mut schedulers: Vec<String> = schedulers.map(|scheduler| scheduler.name.clone()).collect();
+    let threads = system.threads.iter().filter(|thread| thread.node == node);
+    let mut threads: Vec<String> = threads.map(|thread| thread.name.clone()).collect();
+    // What may have been added before.
+    schedulers.extend((0..number).map(|before| format!("s{before}")));
+    threads.extend((0..number).map(|before| format!("x{before}")));
+    let (scheduler, thread) = (any(rng, &schedulers), any(rng, &threads));
+    let asks = asks(rng);
+    let guarantee = || ["--guarantee".to_owned(), "RESBS 1ms 20ms".to_owned()].to_vec();
+    let said = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut change = match rng.random_range(0..9) {
+        0 => [said(&["remove", &thread])].concat(),
+        1 => [said(&["move", &thread, "--under", &scheduler]), asks].concat(),
+        2 => [said(&["reserve", &thread, "--under", &scheduler]), guarantee()].concat(),
+        3 => said(&["release", &thread]),
+        4 => [said(&["change", &thread]), asks].concat(),
+        5 => said(&["replace", &scheduler, "--kind", one_of(rng, &KINDS), "--quantum", "2ms"]),
+        6 => {
+            let under =
+                format!("{scheduler}{}", one_of(rng, &["", "=priority 1", "=share 2", "=RESBS 3ms 20ms"]));
+            let name = format!("s{number}");
+            said(&["add-scheduler", &name, "--kind", one_of(rng, &KINDS), "--under", &under])
+        }
+        7 => said(&["list"]),
+        _ => {
+            let name = format!("x{number}");
+            let start = said(&["add-thread", &name, "--under", &scheduler]);
+            [start, asks, said(&["--", "sh", "-c", one_of(rng, &PROGRAMS)])].concat()
+        }
+    };
+    if rng.random_ratio(1, 3) && change[0] != "list" {
+        change.insert(1, "--force".into());
+    }
+    change
+}
+
+/// What is asked of the scheduler above.
+fn asks(rng: &mut impl Rng) -> Vec<String> {
+    let asks: &[&str] = match rng.random_range(0..4) {
+        0 => &["--share", "2"],
+        1 => &["--priority", "1"],
+        2 => &["--guarantee", "RESBS 1ms 20ms"],
+        _ => &[],
+    };
+    asks.iter().map(ToString::to_string).collect()
+}
+
+fn any(rng: &mut impl Rng, names: &[String]) -> String {
+    match names.len() {
+        0 => "nobody".into(),
+        count => names[rng.random_range(0..count)].clone(),
+    }
+}
