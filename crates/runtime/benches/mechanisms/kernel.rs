@@ -115,7 +115,7 @@ fn open(cpu: u16, events: &[KernelEvent]) -> Result<Option<KernelStream>, talea_
 type Watched = Option<(Arc<ThreadWatch>, [Group; 2])>;
 
 fn watched(watch: ThreadWatch, groups: Groups) -> Watched {
-    let mut group = || watch.group().expect("nobody else has any");
+    let group = || watch.group().expect("nobody else has any");
     let first = group();
     let second = match groups {
         Groups::One => first,
