@@ -148,6 +148,8 @@ pub struct ManagedRun {
     edges: EdgeNumbers,
     /// Edges that have been held, of which each is the next of the node.
     held: usize,
+    /// Edges that have come and gone before the run begins.
+    early: Vec<Record>,
     /// Schedulers that have come.
     schedulers: u32,
     /// What the stream's readers have yet to be told of.
@@ -172,6 +174,7 @@ impl ManagedRun {
             introduced: HashSet::with_capacity(members_max),
             edges,
             held: 0,
+            early: Vec::new(),
             schedulers: 0,
             definitions: Definitions::new(),
             stage: Stage::Prepared,
@@ -238,6 +241,9 @@ impl ManagedRun {
             self.recorder.write(Member { tid, edge, node, role }.at(self.start, Record::NO_CPU));
         }
         let (recorder, definitions) = (&mut self.recorder, &mut self.definitions);
+        for change in self.early.drain(..) {
+            recorder.put(definitions, Record { time: self.start, ..change });
+        }
         self.decisions
             .beginning(&self.watch, self.start)
             .for_each(|record| recorder.put(definitions, record));
@@ -340,6 +346,7 @@ impl ManagedRun {
                 let own = self.held;
                 self.held += 1;
                 if self.edges.knows(own) {
+                    self.decisions.stands(own, *vp);
                     return;
                 }
                 if let Some(number) = self.edges.number(own) {
@@ -353,14 +360,22 @@ impl ManagedRun {
                 }
                 let at = (*at).min(self.end);
                 let records: Vec<Record> = self.decisions.added(own, *vp, at).collect();
-                records.into_iter().for_each(|record| self.write(record));
+                records.into_iter().for_each(|record| self.write_change(record));
             }
             Change::LetGo { vp, at } => {
                 if let Some(record) = self.decisions.removed(*vp, (*at).min(self.end)) {
                     self.introduced.retain(|(_, edge)| *edge != record.source);
-                    self.write(record);
+                    self.write_change(record);
                 }
             }
+        }
+    }
+
+    /// What comes or goes before the run begins is a change of the tables like any other, and is told when it begins.
+    fn write_change(&mut self, record: Record) {
+        match self.stage {
+            Stage::Prepared | Stage::Awaited if record.event == Event::EDGE_CHANGE => self.early.push(record),
+            _ => self.write(record),
         }
     }
 

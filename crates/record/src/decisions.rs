@@ -90,6 +90,12 @@ impl DecisionRecords {
         standing.into_iter().flatten().flatten()
     }
 
+    /// The edge that is the node's `own`th, which the tables have, is held on `vp`, though nothing has happened there yet.
+    pub fn stands(&mut self, own: usize, vp: VpId) {
+        self.make_room(vp);
+        self.stood_at[vp.index()] = self.edges.number(own).unwrap_or(NOWHERE);
+    }
+
     /// The same: what happens on `vp` is no edge's any more.
     pub fn removed(&mut self, vp: VpId, now: Instant) -> Option<Record> {
         self.make_room(vp);
