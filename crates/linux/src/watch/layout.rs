@@ -49,6 +49,8 @@ pub(super) mod count {
 /// A thread: its group in the lower half and what it passes on in the upper one, then since when.
 pub(super) const THREAD_WORDS: usize = 2;
 pub(super) const ENTERED: usize = 1;
+/// Of a thread that ends, in place of what it passes on: it creates none any more.
+pub(super) const EXITING: u32 = 3;
 
 /// An event: kind and group, thread and process, the other thread, the time.
 pub(super) const EVENT_WORDS: usize = 4;

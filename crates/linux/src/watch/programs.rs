@@ -1,6 +1,6 @@
 //! What the kernel does at its tracepoints.
 
-use super::layout::{ENTERED, count, group, site, switch};
+use super::layout::{ENTERED, EXITING, count, group, site, switch};
 use super::{Inherit, Tables, ThreadEvents};
 use crate::bpf::assembler::Register::{A1, A2, A3, A4, Frame, R0, S1, S2, S3, S4};
 use crate::bpf::assembler::{Assembler, Do, Helper, If, Label, Register, Width};
@@ -75,7 +75,10 @@ impl Writer<'_> {
         p.load(Width::Double, R0, A1, 24);
         p.operate_by(Do::And, R0, DEAD);
         p.jump_if(If::Equal, R0, 0, alive);
-        self.key(&mut p, KEY, S2, self.pid);
+        // A first thread that has made room for another one of its process, which executes a program, has that one's number now.
+        self.of_watched(&mut p, S2, alive);
+        p.load(Width::Word, A1, R0, 4);
+        p.jump_if(If::Different, A1, EXITING as i32, alive);
         p.map(A1, tables.threads.as_fd());
         p.memory(A2, KEY);
         p.call(Helper::Delete);
@@ -242,6 +245,8 @@ impl Writer<'_> {
         p.load(Width::Double, S1, A1, 0);
         self.of_watched(&mut p, S1, out);
         p.load(Width::Word, S3, R0, 0);
+        p.set(A1, EXITING as i32);
+        p.store(Width::Word, R0, 4, A1);
         p.set(S4, 0);
         self.tell_of(&mut p, ThreadEvents::EXITING, out);
         p.place(out);
