@@ -79,7 +79,9 @@ pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
 pub use lane::{LaneStep, SteppedLanes, SteppedLanesSetUp};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
-pub use options::{JudgeBy, Links, LostNodes, Lower, RtMode, RunOptions, Slicing, Start, StopHandle, UnknownRtMode};
+pub use options::{
+    JudgeBy, Links, LostNodes, Lower, RtMode, RunOptions, Slicing, Start, StopHandle, UnknownRtMode,
+};
 pub use outcome::{
     HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin, OperationPanic, Outcome, ParkingOutcome,
     ScheduledBy, Stopped, ThreadAttributes,

@@ -220,7 +220,7 @@ impl Default for RunOptions {
             ring_records: None,
             sample: Duration::from_secs(1),
             tolerance: Duration::from_millis(1),
-            slicing: Slicing::WhereLimited,
+            slicing: Slicing::Never,
             samples: Samples::Totals,
             posting: PostingRoom::default(),
             stepped: false,
