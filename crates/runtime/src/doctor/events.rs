@@ -24,7 +24,7 @@ pub(super) fn examine() -> Vec<Finding> {
 fn accounts(opened: &Result<(), BpfError>) -> Finding {
     const NAME: &str = "kernel: accounts of threads";
     match opened {
-        Ok(()) => Finding::ok(NAME, "kept by programs at its tracepoints (BPF), some 0.1 us for each switch"),
+        Ok(()) => Finding::ok(NAME, "kept by programs at its tracepoints (BPF)"),
         Err(refusal) => Finding::warn(
             NAME,
             format!("no programs at its tracepoints: {refusal}"),

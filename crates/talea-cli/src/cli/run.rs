@@ -66,16 +66,15 @@ pub struct Options {
     #[arg(long, value_name = "MODE", default_value_t = RtMode::Warn)]
     rt: RtMode,
     /// While it runs, lift what the kernel keeps from real-time threads, on all processors (needs root). A real-time thread that
-    /// never sleeps, of whatever program, then takes its processor for good. What could not be lifted is said, and hierarchies
-    /// leave the kernel its part all the same. Afterwards it is put back, by the next `talea` command at the latest
+    /// never sleeps, of whatever program, then takes its processor for good. What could not be lifted is said. Afterwards it is put back, by the next `talea` command at the latest
     #[arg(long)]
     unthrottle: bool,
     /// Do not hand hierarchies of schedulers over to the kernel even if it has equivalent settings: guarantees are checked,
     /// and `talea ctl` can change the hierarchy
     #[arg(long)]
     no_lower: bool,
-    /// By what the guarantees of a hierarchy are judged: received, which takes looking at each switch of the kernel (some 0.1 us
-    /// of it), or grants, which believes that the kernel gave what the hierarchy granted
+    /// By what the guarantees of a hierarchy are judged: received, which takes looking at each switch of the kernel,
+    /// or grants, which believes that the kernel gave what the hierarchy granted
     #[arg(long, value_name = "WHAT", default_value = "received", value_parser = judge_by)]
     judge: JudgeBy,
     /// How long to spin before each release, to be on time: off, adaptive (as long as the timer was late recently), or
@@ -176,8 +175,8 @@ fn warn_of_limits(system: &System, plans: &[Plan], rt: RtMode) {
     }
     if beyond.is_ok_and(|nodes| !nodes.is_empty()) {
         tell!(
-            "  help: `talea check FILE --machine this` says what holds all the same; a hierarchy on threads leaves that part unused in \
-             pieces of half a millisecond, before it is taken at a time; --unthrottle lifts the limit where that is permitted"
+            "  help: `talea check FILE --machine this` says what holds all the same; --unthrottle lifts the limit where \
+             that is permitted"
         );
     }
 }

@@ -164,7 +164,9 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     }
     if hierarchy.slices > 0 {
         remarks.push(format!(
-            "note: node {node}: its threads would take all of a processor, of which the kernel keeps a part from them; {} times they              left it unused for half a millisecond, before the kernel would have taken it for longer; so of shares and amounts that add up              to a whole processor a little less is received",
+            "note: node {node}: its threads would take all of a processor, of which the kernel keeps a part from them; {} times they \
+             left it unused for half a millisecond, before the kernel would have taken it for longer; so of shares and amounts \
+             that add up to a whole processor a little less is received",
             hierarchy.slices
         ));
     }
