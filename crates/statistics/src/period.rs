@@ -78,7 +78,7 @@ mod tests {
         let mut random = Pcg64::seed_from_u64(1);
         for (period, count) in [(7.0, 140), (2.0, 300), (12.5, 75)] {
             let value =
-                |place: usize| (TAU * place as f64 / period + 0.3).sin() + random.random_range(-1.0..1.0);
+                |place: usize| (TAU * place as f64 / period + 0.3).cos() + random.random_range(-1.0..1.0);
             let values: Vec<f64> = (0..count).map(value).collect();
             let found = periodicity(&values).expect("it varies");
             assert!((found.period - period).abs() < period * 0.1, "{found:?}");

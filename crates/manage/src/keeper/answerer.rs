@@ -3,7 +3,6 @@
 //! It is an ordinary thread because what it does is in nobody's interest but the caller's, who waits meanwhile: a program that calls without
 //! end takes from itself alone.
 
-use crate::options::STACK;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -12,6 +11,9 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use talea_linux::seccomp::{Listener, SchedulingCall};
+
+/// Of the thread that answers: it calls nothing deep.
+const STACK: usize = 256 * 1024;
 
 const STOP: u64 = u64::MAX;
 const AT_A_TIME: usize = 16;
