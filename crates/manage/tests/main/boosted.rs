@@ -134,6 +134,8 @@ fn a_command_whose_children_block_ends_nothing() {
 fn floods_of_threads_that_block_end_nothing() {
     let Some((_alone, mut options)) = stage(1) else { return };
     options.threads_max = FLOODS * (FLOOD as usize + 8);
+    // As sets are by default. Without slices each wake-up of a parked thread is a matter for the controller, and this takes ten times as long.
+    options.slices = Options::on(&options.cpus).slices;
     let system = budgets();
     let (mut set, root) = beside_a_hog(&system, &options);
     let floods: Vec<_> = (0..FLOODS).map(|_| program(FLOOD)).collect();
