@@ -2,6 +2,7 @@
 
 use crate::programs::{child_of, eventually, lives, parent, stage};
 use crate::{admission, after, flat, hog, part, proportional};
+use std::path::Path;
 use std::process::Command;
 use talea_linux::Tid;
 use talea_linux::sched::{self, Policy};
@@ -23,7 +24,7 @@ fn the_children_of_a_command_are_of_its_member_and_end_with_it() {
     command.args(arguments);
     let family = set.command(admission("family", root, Parameters::Weight(1)), &mut command).unwrap();
     eventually("the child is taken in", || set.threads_of(family).len() == 2);
-    let child = child_of(&note).expect("it was started");
+    let child = named_child(&note);
     let is_real_time = |policy| matches!(policy, Ok(Policy::Fifo(_) | Policy::RoundRobin(_)));
     assert!(is_real_time(sched::get(Some(child))), "{:?}", sched::get(Some(child)));
     let received = after(&set, Work::from_millis(300));
@@ -47,7 +48,7 @@ fn a_member_lives_as_long_as_what_it_has_started() {
     let family = set.command(admission("family", root, Parameters::Priority(1)), &mut command).unwrap();
     let leader = Tid::from_raw(set.threads_of(family)[0] as i32).unwrap();
     eventually("the child is taken in", || set.threads_of(family).len() == 2);
-    let child = child_of(&note).expect("it was started");
+    let child = named_child(&note);
     rustix::process::kill_process(leader, rustix::process::Signal::KILL).unwrap();
     eventually("the leader has ended", || !lives(leader));
     after(&set, Work::from_millis(200));
@@ -56,4 +57,14 @@ fn a_member_lives_as_long_as_what_it_has_started() {
     eventually("the member has left", || !set.is_member(family));
     let summary = set.stop().unwrap();
     assert_eq!(summary.exits.len(), 1, "{:?}", summary.exits);
+}
+
+/// The child that [`parent`] writes down in `note`, which it does after it has started it.
+pub(crate) fn named_child(note: &Path) -> Tid {
+    let mut child = None;
+    eventually("the parent names its child", || {
+        child = child_of(note);
+        child.is_some()
+    });
+    child.expect("it was named")
 }

@@ -1,6 +1,7 @@
 //! Whoever dies, nobody stays at a real-time priority, parked or held.
 
-use crate::programs::{Program, child_of, eventually, lives, parent, stage};
+use crate::families::named_child;
+use crate::programs::{Program, eventually, lives, parent, stage};
 use crate::{admission, after, flat, hog, proportional, reservation};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -268,8 +269,7 @@ fn commands_end_with_a_set_that_is_killed() {
     let note = folder.path().join("child");
     let mut set = in_own_process("restoration::as_set_of_a_command", note.to_str().unwrap());
     let leader = Tid::from_raw(told(&mut set, "started ")[0] as i32).unwrap();
-    eventually("the child is there", || child_of(&note).is_some());
-    let child = child_of(&note).unwrap();
+    let child = named_child(&note);
     assert!(lives(leader) && lives(child));
     set.kill().unwrap();
     set.wait().unwrap();
