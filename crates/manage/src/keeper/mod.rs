@@ -325,10 +325,11 @@ impl Keeper {
         is_asked && matches!(rustix::io::retry_on_intr(|| rustix::io::read(socket, &mut answer)), Ok(1))
     }
 
-    /// Ends all programs with whatever they have started, and says how each ended. One that had ended before is told apart.
-    fn end_all(&self) {
+    /// Ends all programs with whatever they have started, and says how each ended. One that had ended before is told apart. False if the
+    /// keeper is not there any more.
+    fn end_all(&self) -> bool {
         let socket = self.lock();
-        self.ask(&socket, ask::END_ALL);
+        self.ask(&socket, ask::END_ALL)
     }
 }
 
@@ -355,7 +356,7 @@ fn wait_for(slot: &Slot) -> bool {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.end_all();
+        let _is_there = self.end_all();
         // Its end of the socket closes, at which it leaves its cgroup.
         let (near, _far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .unwrap_or_else(|errno| panic!("there is no room for a socket: {errno}"));
@@ -372,13 +373,15 @@ impl Kept {
         Go { keeper: Arc::clone(&self.keeper), slot: self.slot }
     }
 
-    /// Ends it with what is in its cgroup or group. None if the keeper is not there any more, which then has ended it.
+    /// Ends it with what is in its cgroup or group. None if the keeper is not there any more: the program has ended with it, and what the
+    /// program had started ends here, if it has a cgroup.
     pub fn end(&self) -> Option<Ended> {
         let socket = self.keeper.lock();
         if !self.keeper.slot(self.slot).is_free() {
             // SAFETY: with the lock nobody else uses it.
             unsafe { (*self.keeper.region().request.get()).slot = self.slot };
             if !self.keeper.ask(&socket, ask::END) {
+                self.end_what_is_left();
                 return None;
             }
         }
@@ -388,7 +391,16 @@ impl Kept {
 
     /// Ends all programs of its keeper, wherever what they have started has gone.
     pub fn end_all(&self) {
-        self.keeper.end_all();
+        if !self.keeper.end_all() {
+            self.end_what_is_left();
+        }
+    }
+
+    /// The parent-death signal reaches the program alone, not what it has started.
+    fn end_what_is_left(&self) {
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill();
+        }
     }
 
     fn ended(&self) -> Ended {
@@ -545,6 +557,16 @@ mod tests {
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
+    /// The process whose number is in this file, once it is there.
+    fn noted(note: &Path) -> Tid {
+        loop {
+            if let Ok(number) = std::fs::read_to_string(note) {
+                return Tid::from_raw(number.trim().parse().unwrap()).unwrap();
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// It leaves its group and its session, and its parent ends.
     #[test]
     fn a_daemon_ends_with_the_program_that_started_it() {
@@ -557,12 +579,7 @@ mod tests {
         );
         let kept = keeper.launch("daemon", &shell(&script)).unwrap();
         kept.go().let_go();
-        let daemon = loop {
-            if let Ok(number) = std::fs::read_to_string(&note) {
-                break Tid::from_raw(number.trim().parse().unwrap()).unwrap();
-            }
-            std::thread::yield_now();
-        };
+        let daemon = noted(&note);
         while lives(kept.process) {
             std::thread::yield_now();
         }
@@ -579,13 +596,23 @@ mod tests {
     #[test]
     fn whoever_kills_the_keeper_ends_its_programs() {
         let (_guardian, keeper) = keeper();
-        let kept = keeper.launch("program", &shell("sleep 60")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("child");
+        let script = format!("sleep 60 & echo $! > {0}.new; mv {0}.new {0}; wait", note.display());
+        let kept = keeper.launch("program", &shell(&script)).unwrap();
         kept.go().let_go();
+        let child = noted(&note);
         rustix::process::kill_process(keeper.process, rustix::process::Signal::KILL).unwrap();
         while lives(kept.process) {
             std::thread::yield_now();
         }
         assert_eq!(kept.end(), None);
+        if kept.cgroup.is_none() {
+            rustix::process::kill_process(child, rustix::process::Signal::KILL).unwrap();
+        }
+        while lives(child) {
+            std::thread::yield_now();
+        }
         let refused = keeper.launch("late", &shell("exit")).err().unwrap();
         assert!(refused.to_string().contains("keeper"), "{refused}");
         let removed = |cgroup: &Arc<Cgroup>| cgroup.remove();
