@@ -8,8 +8,8 @@ use talea_insight::accounting::HierarchyReport;
 use talea_linux::burn::Burner;
 use talea_policy::arrangement::Kept;
 use talea_record::event::Complete;
-use talea_runtime::JobContext;
 use talea_runtime::lowering::Band;
+use talea_runtime::{JobContext, Slicing};
 
 /// Lanes with a reservation, a thread with another, and one that takes what is left.
 const RESERVED: &str = "
@@ -329,7 +329,12 @@ fn a_lane_that_waits_asks_for_its_most_urgent_job() {
         at.cpus[0]
     );
     let parsed = talea_model::parse("ruled.toml", &format!("{head}{tables}"), std::path::Path::new("."));
-    let ran = synthetic(&parsed.expect("a system").system.with_threads_as_tasks(), completed(["short"], 30));
-    one_at_a_time(&ran);
-    mostly_in_time(&ran, "short");
+    let system = parsed.expect("a system").system.with_threads_as_tasks();
+    // In slices the lane's thread is an ordinary one, which elects the long one then and waits with it for its turn.
+    for slicing in [Slicing::Never, Slicing::WhereLimited] {
+        let options = RunOptions { slicing, ..options(RtMode::Warn, 0) };
+        let ran = run_until(&system, Operations::synthetic(), options, completed(["short"], 30));
+        one_at_a_time(&ran);
+        mostly_in_time(&ran, "short");
+    }
 }
