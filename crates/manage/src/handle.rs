@@ -61,10 +61,10 @@ impl Handle {
         if !self.sleep_word.offers_jobs.load(Ordering::Relaxed) {
             return false;
         }
-        let (mut state, has_waited) = self.lock_in_turn();
-        if has_waited {
+        let Some(mut state) = self.lock_unless_displaced() else {
+            drop(self.lock_in_turn());
             return true;
-        }
+        };
         let now = self.shared.now();
         let is_told = state.offer(self.sleep_word.member, *job, now);
         if is_told {
@@ -76,7 +76,7 @@ impl Handle {
     /// The thread, which serves a lane, begins `job`, which it has `offered`. `record` is called with the instant, between two decisions, and
     /// whether the thread has a processor: one that runs on an idle processor without having been granted it does not.
     pub fn begin_in_lane(&self, job: JobId, offered: Option<&Job>, record: impl FnOnce(Instant, bool)) {
-        let (mut state, _) = self.lock_in_turn();
+        let mut state = self.lock_in_turn();
         // Another one may have been released and offered since.
         while let Some(offered) = offered
             && self.sleep_word.offers_jobs.load(Ordering::Relaxed)
@@ -86,7 +86,7 @@ impl Handle {
                 break;
             }
             self.shared.settle_and_call(state, now);
-            (state, _) = self.lock_in_turn();
+            state = self.lock_in_turn();
         }
         let has_processor = state.begin_in_lane(self.sleep_word.member, job);
         record(self.shared.now(), has_processor);
@@ -94,27 +94,28 @@ impl Handle {
 
     /// The job that it began has ended. `record` is called with the instant, between two decisions.
     pub fn end_in_lane<R>(&self, record: impl FnOnce(Instant) -> R) -> R {
-        let (mut state, _) = self.lock_in_turn();
+        let mut state = self.lock_in_turn();
         let recorded = record(self.shared.now());
         state.end_in_lane(self.sleep_word.member);
         recorded
     }
 
     /// The lock, to say that a job begins or has ended. A thread that lost its processor to another one while it waited for the lock
-    /// is lent it for as long as it has the lock; its job begins or ends when the processor is its own again. With the lock comes whether it
-    /// has waited for that.
-    fn lock_in_turn(&self) -> (Guard<'_, State>, bool) {
-        let mut has_waited = false;
+    /// is lent it for as long as it has the lock; its job begins or ends when the processor is its own again.
+    fn lock_in_turn(&self) -> Guard<'_, State> {
         loop {
-            let state = self.shared.state.lock();
-            if !state.is_displaced(self.sleep_word.member) {
-                return (state, has_waited);
+            if let Some(state) = self.lock_unless_displaced() {
+                return state;
             }
-            drop(state);
-            has_waited = true;
             // While its processor is left to ordinary threads it is one of them.
             sched_yield();
         }
+    }
+
+    /// The lock, unless the thread has lost its processor to another one.
+    fn lock_unless_displaced(&self) -> Option<Guard<'_, State>> {
+        let state = self.shared.state.lock();
+        (!state.is_displaced(self.sleep_word.member)).then_some(state)
     }
 
     /// The job that has arrived and is not done, of a thread that has a part in a run; waits for one. None once the set has
@@ -132,7 +133,7 @@ impl Handle {
 
     /// That job is done.
     pub fn end_job(&self) {
-        let (mut state, _) = self.lock_in_turn();
+        let mut state = self.lock_in_turn();
         let now = self.shared.now();
         state.complete(self.sleep_word.member, now);
         self.shared.settle_and_call(state, now);
