@@ -13,8 +13,9 @@ use serde::Serialize;
 use std::fmt;
 use talea_analysis::Effort;
 use talea_analysis::system::analyse;
-use talea_guarantee::derivation::{Finding, NotDerived, derive_given};
+use talea_guarantee::derivation::{Finding, NotDerived, derive};
 use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::hierarchy::Hierarchy;
 use talea_model::{Description, Machine, Overhead, System, Withheld};
 use talea_policy::strategy::Plan;
 use talea_time::{Duration, Work};
@@ -216,8 +217,7 @@ fn findings(system: &System, node: usize, given: &Guarantee) -> Vec<Finding> {
     let Some(hierarchy) = system.hierarchy(node).filter(|_| *given != Guarantee::All) else {
         return Vec::new();
     };
-    let given = vec![given.clone(); hierarchy.processors.get() as usize];
-    match derive_given(&hierarchy, &given) {
+    match derive(&Hierarchy { given: given.clone(), ..hierarchy }) {
         Err(NotDerived::Failed(failure)) => failure.findings,
         _ => Vec::new(),
     }

@@ -118,7 +118,7 @@ impl Play {
         let plans = plan_lanes_of(&system).expect("there are no tasks");
         let arranged = arrange(&system, 0, &plans[0], 1).map_err(|error| error.to_string())?;
         let mut arrangement = arranged.expect("the node has a hierarchy");
-        let mut live = Live::new(&system, 0, &arrangement.schedulers).map_err(|error| error.to_string())?;
+        let mut live = Live::new(&system, 0, &arrangement).map_err(|error| error.to_string())?;
         let (mut threads, mut planners) = (Vec::new(), Vec::new());
         for leaf in std::mem::take(&mut arrangement.leaves) {
             let vp = arrangement.add_thread(&system, &leaf).map_err(|error| error.to_string())?;

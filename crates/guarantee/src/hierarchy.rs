@@ -23,6 +23,9 @@ pub struct Hierarchy {
     /// How many processors the scheduler at the root is given.
     #[serde(default = "one")]
     pub processors: NonZeroU32,
+    /// What it is given of each of them: less than the whole inside a virtual machine, say.
+    #[serde(default = "whole", skip_serializing_if = "is_whole")]
+    pub given: Guarantee,
     /// The schedulers. The one without a parent is the root.
     pub schedulers: Vec<Scheduler>,
     /// The threads, which are leaves.
@@ -33,6 +36,14 @@ pub struct Hierarchy {
 
 const fn one() -> NonZeroU32 {
     NonZeroU32::MIN
+}
+
+const fn whole() -> Guarantee {
+    Guarantee::All
+}
+
+fn is_whole(given: &Guarantee) -> bool {
+    *given == Guarantee::All
 }
 
 /// One scheduler.

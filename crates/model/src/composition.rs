@@ -4,6 +4,7 @@ use crate::description::Description;
 use crate::hierarchy::{Asks, Request, Scheduler, SchedulerKind, Under};
 use std::num::NonZeroU32;
 use talea_guarantee::exact::Span;
+use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::{self, Edge, Hierarchy};
 use talea_guarantee::request;
 use talea_guarantee::scheduler::{Algorithm, Scope};
@@ -46,6 +47,7 @@ impl Description {
         let processors = u32::try_from(self.nodes[node].cpus.len()).ok().and_then(NonZeroU32::new);
         let mut hierarchy = Hierarchy {
             processors: processors.expect("a node has a processor"),
+            given: Guarantee::All,
             schedulers: Vec::new(),
             threads: Vec::new(),
             edges: Vec::new(),

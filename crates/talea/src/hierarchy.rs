@@ -13,7 +13,7 @@
 //!     .build()?;
 //! let lanes = plan_lanes_of(&system).expect("there are no tasks that could not be sorted");
 //! let arrangement = arrange(&system, 0, &lanes[0], 1)?.expect("the node has a hierarchy");
-//! let live = Live::new(&system, 0, &arrangement.schedulers)?;
+//! let live = Live::new(&system, 0, &arrangement)?;
 //! let set = ManagedSet::prepare(arrangement.engine, &Options::on(&[0]))?;
 //! // Nobody of the description is there yet.
 //! let governor = Governor::new(set, live, []);

@@ -10,7 +10,7 @@ use super::supply::Supply;
 use crate::effort::Effort;
 use num_traits::ToPrimitive;
 use std::collections::{HashMap, HashSet};
-use talea_guarantee::derivation::{Derivation, NotDerived, derive_given};
+use talea_guarantee::derivation::{Derivation, NotDerived, derive};
 use talea_guarantee::guarantee::{Guarantee, Hardness};
 use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::proviso::provisos;
@@ -186,9 +186,9 @@ const CONSERVING: [SchedulerKind; 15] = [
 
 impl<'a> Promised<'a> {
     fn new(system: &'a System, node: usize, machine: &Guarantee) -> Self {
-        let hierarchy = system.hierarchy(node).expect("the node has a hierarchy");
-        let given = vec![machine.clone(); hierarchy.processors.get() as usize];
-        let derivation = match derive_given(&hierarchy, &given) {
+        let mut hierarchy = system.hierarchy(node).expect("the node has a hierarchy");
+        hierarchy.given = machine.clone();
+        let derivation = match derive(&hierarchy) {
             Ok(derivation) => derivation,
             // Below a scheduler that does not admit its children no edge is labelled.
             Err(NotDerived::Failed(failure)) => failure.derived,

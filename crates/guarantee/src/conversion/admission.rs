@@ -1,8 +1,8 @@
 //! Whether a scheduler can keep all the reservations that its children ask for.
 
-use crate::exact::{Ratio, Span};
+use crate::exact::{Ratio, Share, Span};
 use crate::notation::print_ratio;
-use num_traits::One;
+use num_traits::{One, Zero};
 use std::fmt;
 use thiserror::Error;
 
@@ -42,6 +42,24 @@ pub enum Overload {
     Load {
         /// Sum of what they ask for.
         load: Ratio,
+    },
+    /// Together they ask for more than the share that there is.
+    #[error("its children ask for {}, and it receives {}", percent(.load), percent(.share))]
+    BeyondShare {
+        /// Sum of what they ask for.
+        load: Ratio,
+        /// What there is.
+        share: Ratio,
+    },
+    /// In the long run there is enough, but not by each deadline.
+    #[error("{due} of its children may be due within {within}, of which it surely receives {supplied}")]
+    Short {
+        /// Sum of the amounts.
+        due: Span,
+        /// From when the first of their periods begin to the end of the last.
+        within: Span,
+        /// What it receives in any interval of that length at least.
+        supplied: Span,
     },
     /// One of them does not get its amount within its period.
     #[error(
@@ -101,49 +119,130 @@ fn percent(load: &Ratio) -> String {
 /// One reservation: amount and period.
 pub type Claim<'a> = (&'a Span, &'a Span);
 
-/// The load of the `claims` together, if they are admitted. Periods are longer than zero.
+/// What a scheduler surely receives: of any interval of length t in which it wants to run at least `share * t - error`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Supply {
+    share: Ratio,
+    error: Ratio,
+}
+
+impl Supply {
+    /// All of a processor.
+    pub fn whole() -> Self {
+        Supply { share: Ratio::one(), error: Ratio::zero() }
+    }
+
+    /// What `PSBE share error` promises.
+    pub fn bounded(share: &Share, error: &Span) -> Self {
+        Supply { share: share.ratio().clone(), error: error.nanos().clone() }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.share.is_one() && self.error.is_zero()
+    }
+
+    /// What any interval of this length holds.
+    fn within(&self, interval: &Ratio) -> Ratio {
+        (&self.share * interval - &self.error).max(Ratio::zero())
+    }
+
+    /// The interval that surely holds so much.
+    fn time_for(&self, work: &Ratio) -> Ratio {
+        (work + &self.error) / &self.share
+    }
+}
+
+/// The load of the `claims` together, if they are admitted by a scheduler that receives the `supply`, which is no share of nothing.
+/// Periods are longer than zero.
 ///
 /// # Errors
 /// Why not.
-pub fn admit(test: Test, claims: &[Claim<'_>]) -> Result<Ratio, Box<Overload>> {
+///
+/// # Panics
+/// If the test is [`Test::PowersOfTwo`], whose plans need the whole processor, and the supply is less.
+pub fn admit(test: Test, claims: &[Claim<'_>], supply: &Supply) -> Result<Ratio, Box<Overload>> {
     let load: Ratio = claims.iter().map(|(amount, period)| amount.per(period)).sum();
-    if load > Ratio::one() {
-        return Err(Box::new(Overload::Load { load }));
+    if load > supply.share {
+        return Err(Box::new(match supply.share.is_one() {
+            true => Overload::Load { load },
+            false => Overload::BeyondShare { load, share: supply.share.clone() },
+        }));
     }
     match test {
-        Test::Utilisation => {}
-        Test::RateMonotonic => rate_monotonic(claims)?,
-        Test::PowersOfTwo => powers_of_two(claims, &load)?,
+        Test::Utilisation if supply.is_whole() => {}
+        Test::Utilisation => by_each_deadline(claims, &load, supply)?,
+        Test::RateMonotonic => rate_monotonic(claims, supply)?,
+        Test::PowersOfTwo => {
+            assert!(supply.is_whole(), "a plan needs the whole processor");
+            powers_of_two(claims, &load)?;
+        }
         Test::Harmonic => harmonic(claims)?,
     }
     Ok(load)
 }
 
-/// Steps of one response time; the periods of reservations are seldom a thousandfold of each other.
+/// Steps of one test; the periods of reservations are seldom a thousandfold of each other.
 const STEPS_MAX: usize = 20_000;
 
-fn rate_monotonic(claims: &[Claim<'_>]) -> Result<(), Box<Overload>> {
+/// Whether all that is due within any interval fits into what that surely holds: then earliest deadline first serves every amount within its
+/// period (Baruah, Mok and Rosier 1990; of a linear supply: Mok, Feng and Chen 2001).
+fn by_each_deadline(claims: &[Claim<'_>], load: &Ratio, supply: &Supply) -> Result<(), Box<Overload>> {
+    // Beyond this length even the load without gaps fits. With nothing to spare there is no such length.
+    let spare = &supply.share - load;
+    let enough = (!spare.is_zero()).then(|| &supply.error / &spare);
+    let mut ends: Vec<Ratio> = claims.iter().map(|(_, period)| period.nanos().clone()).collect();
+    let mut due = Ratio::zero();
+    for _ in 0..STEPS_MAX {
+        let Some(within) = ends.iter().min().cloned() else { return Ok(()) };
+        if enough.as_ref().is_some_and(|enough| within >= *enough) {
+            return Ok(());
+        }
+        for (end, (amount, period)) in ends.iter_mut().zip(claims).filter(|(end, _)| **end == within) {
+            due += amount.nanos();
+            *end += period.nanos();
+        }
+        let supplied = supply.within(&within);
+        if due > supplied {
+            let span = |nanos| Span::new(nanos).expect("no less than nothing");
+            return Err(Box::new(Overload::Short {
+                due: span(due),
+                within: span(within),
+                supplied: span(supplied),
+            }));
+        }
+    }
+    let (child, (amount, period)) =
+        claims.iter().enumerate().max_by_key(|(_, (_, period))| *period).expect("something is due");
+    Err(Box::new(Overload::Undecided { child, amount: (*amount).clone(), period: (*period).clone() }))
+}
+
+fn rate_monotonic(claims: &[Claim<'_>], supply: &Supply) -> Result<(), Box<Overload>> {
     // The hyperbolic bound of Bini, Buttazzo and Buttazzo (2003) settles the easy ones.
     let product: Ratio = claims.iter().map(|(amount, period)| amount.per(period) + Ratio::one()).product();
-    if product <= Ratio::from_integer(2.into()) {
+    if supply.is_whole() && product <= Ratio::from_integer(2.into()) {
         return Ok(());
     }
     let mut order: Vec<usize> = (0..claims.len()).collect();
     order.sort_by_key(|child| claims[*child].1);
     for (rank, child) in order.iter().enumerate() {
         let higher: Vec<Claim<'_>> = order[..rank].iter().map(|higher| claims[*higher]).collect();
-        response(*child, claims[*child], &higher)?;
+        response(*child, claims[*child], &higher, supply)?;
     }
     Ok(())
 }
 
 /// Fails if the amount of a claim is not served within its period below `higher` ones.
-fn response(child: usize, (amount, period): Claim<'_>, higher: &[Claim<'_>]) -> Result<(), Box<Overload>> {
-    let mut response = amount.nanos().clone();
+fn response(
+    child: usize,
+    (amount, period): Claim<'_>,
+    higher: &[Claim<'_>],
+    supply: &Supply,
+) -> Result<(), Box<Overload>> {
+    let mut response = supply.time_for(amount.nanos());
     for _ in 0..STEPS_MAX {
         let interference =
             |(amount, period): &Claim<'_>| (&response / period.nanos()).ceil() * amount.nanos();
-        let next = amount.nanos() + higher.iter().map(interference).sum::<Ratio>();
+        let next = supply.time_for(&(amount.nanos() + higher.iter().map(interference).sum::<Ratio>()));
         let (amount, period) = (amount.clone(), period.clone());
         match next {
             next if next > *period.nanos() => {
@@ -225,7 +324,11 @@ mod tests {
 
     fn admitted(test: Test, numbers: &[(u64, u64)]) -> Result<Ratio, Box<Overload>> {
         let claims = claims(numbers);
-        admit(test, &claims.iter().map(|(amount, period)| (amount, period)).collect::<Vec<_>>())
+        admit(
+            test,
+            &claims.iter().map(|(amount, period)| (amount, period)).collect::<Vec<_>>(),
+            &Supply::whole(),
+        )
     }
 
     #[test]
@@ -239,6 +342,29 @@ mod tests {
         assert!(admitted(Test::RateMonotonic, &[(1, 2), (1, 4), (2, 8)]).is_ok());
         assert!(admitted(Test::Utilisation, &[(6, 10), (9, 10)]).is_err());
         assert!(admitted(Test::Utilisation, &[(6, 10), (4, 10)]).is_ok());
+    }
+
+    #[test]
+    fn of_a_share_each_deadline_is_looked_at() {
+        let given = Supply { share: ratio(94, 100), error: ratio(470_000, 1) };
+        let admitted = |test, numbers: &[(u64, u64)]| {
+            let claims = claims(numbers);
+            admit(test, &claims.iter().map(|(amount, period)| (amount, period)).collect::<Vec<_>>(), &given)
+        };
+        // 0.94 * 10 - 0.47 = 8.93 by the first deadline, 18.33 by the second.
+        assert_eq!(admitted(Test::Utilisation, &[(5, 10), (6, 20)]), Ok(ratio(4, 5)));
+        assert!(admitted(Test::Utilisation, &[(5, 10), (8, 20)]).is_ok());
+        assert!(admitted(Test::RateMonotonic, &[(5, 10), (8, 20)]).is_ok());
+        let short = admitted(Test::Utilisation, &[(9, 10)]).expect_err("8.93 are certain");
+        assert_eq!(
+            short.to_string(),
+            "9ms of its children may be due within 10ms, of which it surely receives 8.93ms"
+        );
+        assert!(admitted(Test::RateMonotonic, &[(9, 10)]).is_err());
+        let beyond = admitted(Test::Utilisation, &[(19, 20)]).expect_err("94 % are there");
+        assert_eq!(beyond.to_string(), "its children ask for 95 %, and it receives 94 %");
+        // In the long run there is exactly enough, by no deadline.
+        assert!(admitted(Test::Utilisation, &[(47, 50)]).is_err());
     }
 
     #[test]

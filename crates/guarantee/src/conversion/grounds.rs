@@ -39,6 +39,17 @@ pub enum Grounds {
         /// Speed of the processor that it is part of.
         pace: Share,
     },
+    /// What was asked for has been admitted by a scheduler that does not have a processor of its own.
+    AdmittedOfShare {
+        /// How it would be decided on one.
+        test: Test,
+        /// Sum of what the children ask for.
+        load: Ratio,
+        /// What the scheduler is given: its share,
+        share: Share,
+        /// and how far that may be behind.
+        error: Span,
+    },
     /// The formula of start-time fair queuing.
     StartTimeFair {
         /// What the scheduler is given: its share,
@@ -105,6 +116,14 @@ impl fmt::Display for Grounds {
                     false => write!(f, ", in the time of a processor of speed {pace}"),
                 }
             }
+            Grounds::AdmittedOfShare { test: Test::Harmonic, load, share, .. } => {
+                write!(f, "asked for and admitted: together {} of {share}", print_ratio(load))
+            }
+            Grounds::AdmittedOfShare { load, share, error, .. } => write!(
+                f,
+                "asked for and admitted: together {}, and what is due within any time t is at most {share} × t − {error}",
+                print_ratio(load)
+            ),
             Grounds::StartTimeFair { share, error, quantum, threads, fraction } => write!(
                 f,
                 "of {share} the fraction {fraction}, behind by ({fraction} × {threads} × {quantum} + {fraction} × \

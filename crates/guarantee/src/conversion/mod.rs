@@ -29,7 +29,7 @@ use thiserror::Error;
 
 pub use grounds::Grounds;
 pub use readjust::readjust;
-pub use reservations::{admitted_job_by_job, reserve, reserve_on_average};
+pub use reservations::{admitted_job_by_job, reserve, reserve_of_share, reserve_on_average};
 pub use shares::{eevdf, in_the_long_run, start_time_fair, surplus_fair};
 pub use structural::{fixed_priority, join, limit, nothing};
 

@@ -72,22 +72,19 @@ pub fn start_time_fair(offer: &Offer<'_>) -> Result<Converted, Refused> {
     Ok(Converted { accepted: vec![Accepted { input: 0, steps }], outputs })
 }
 
-/// ALL -> PSBE+, RESU -> PSBE+: behind by at most a quantum of the service that the scheduler itself receives
+/// ALL -> PSBE+, RESU -> PSBE+, PSBE -> PSBE+: behind by at most a quantum of the service that the scheduler itself receives
 /// (Stoica et al. 1996), and by its fraction of what that service is behind.
 ///
 /// The quantum is the error that the paper gives. It bounds the lag, which counts from when a thread became ready; in a
 /// window that begins when the thread is ahead of its share, it can be twice as far behind.
 ///
 /// # Errors
-/// What is given is no processor.
+/// What is given is neither a processor nor a share with bounded error.
 pub fn eevdf(offer: &Offer<'_>) -> Result<Converted, Refused> {
     let (given, quantum, weights) = (offer.given, offer.quantum(), offer.weights());
     let own = &given[0];
-    let accepted = match own.guarantee() {
-        Guarantee::All => accept(own, &[Kind::Psbe]),
-        _ => by_quantum_deadlines(own, quantum),
-    };
-    let refused = || Refused::unacceptable(given, &[Kind::All, Kind::Resu]);
+    let accepted = accept(own, &[Kind::Psbe]).or_else(|| by_quantum_deadlines(own, quantum));
+    let refused = || Refused::unacceptable(given, &[Kind::All, Kind::Resu, Kind::Psbe]);
     let (input, steps) = accepted.ok_or_else(refused)?;
     let (share, error) = bounded(&input).expect("it was accepted as PSBE");
     let output = |fraction: Share| {

@@ -1,10 +1,12 @@
 //! Schedulers that pass on, take away or give nothing.
 
-use super::{Accepted, Converted, Grounds, Offer, Output, Refused, accept};
+use super::{Accepted, Converted, Grounds, Offer, Output, Refused, accept, bounded};
+use crate::exact::{Ratio, Share, Span};
 use crate::guarantee::{Continuity, Guarantee, Hardness, Kind};
 use crate::label::Label;
 use crate::request::Request;
 use crate::rewrite::{Choice, Rewritten, Rule};
+use num_traits::One;
 
 fn as_it_is(input: usize) -> Accepted {
     Accepted { input, steps: Vec::new() }
@@ -17,7 +19,8 @@ pub(super) fn no_promise() -> Output {
 /// any -> (any, NULL+): nothing comes between the highest child and what the scheduler is given; any other child may
 /// find it taken for ever.
 ///
-/// With m whole processors, the m highest children each find one free of higher ones.
+/// With m whole processors, the m highest children each find one free of higher ones. With the same share with bounded error of each of m,
+/// the child below r others waits only while m - r of them are missing at once, for at most an (m - r)-th of what is missing of all.
 ///
 /// # Errors
 /// None; the signature is that of all conversions.
@@ -28,8 +31,10 @@ pub fn fixed_priority(&Offer { given, requests, .. }: &Offer<'_>) -> Result<Conv
     };
     let mut order: Vec<usize> = (0..requests.len()).collect();
     order.sort_by_key(|child| std::cmp::Reverse(priority(child)));
-    let whole = given.iter().all(|label| *label.guarantee() == Guarantee::All);
-    let served = if whole { given.len() } else { 1 };
+    let is_alike = given.iter().all(|label| label == &given[0]);
+    let shared = bounded(&given[0]).filter(|_| is_alike && given.len() > 1);
+    let whole = *given[0].guarantee() == Guarantee::All && is_alike;
+    let served = if whole || shared.is_some() { given.len() } else { 1 };
     let best = given.iter().position(|label| *label.guarantee() != Guarantee::Null).unwrap_or(0);
     let mut outputs: Vec<Output> = requests
         .iter()
@@ -37,12 +42,30 @@ pub fn fixed_priority(&Offer { given, requests, .. }: &Offer<'_>) -> Result<Conv
         .collect();
     let mut accepted = Vec::new();
     for (rank, child) in order.into_iter().take(served).enumerate() {
-        let input = if whole { rank } else { best };
+        let input = if served > 1 { rank } else { best };
+        let label = match shared {
+            Some((share, error)) => beside_higher(share, error, (given.len(), rank)),
+            None => given[input].clone(),
+        };
         let grounds = Grounds::HighestPriority { rank, processors: given.len() };
-        outputs[child] = Output { label: given[input].clone(), grounds };
+        outputs[child] = Output { label, grounds };
         accepted.push(as_it_is(input));
     }
     Ok(Converted { accepted, outputs })
+}
+
+/// What is left of m processors with this share and error each for a child below `rank` others.
+fn beside_higher(share: &Share, error: &Span, (processors, rank): (usize, usize)) -> Label {
+    let count = |count: usize| Ratio::from_integer(count.into());
+    let times = count(processors) / count(processors - rank);
+    let missing = (Ratio::one() - share.ratio()) * &times;
+    match Share::new(Ratio::one() - missing) {
+        Some(share) if !share.is_none() => Label::real(Guarantee::Psbe {
+            share,
+            error: error.scaled(&times).expect("times is more than nothing"),
+        }),
+        _ => Label::real(Guarantee::Null),
+    }
 }
 
 /// The child gets no less than any one parent gives it, but possibly more, so a maximum is lost.

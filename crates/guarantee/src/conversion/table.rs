@@ -74,8 +74,11 @@ pub const FAIR: [Conversion; 3] = [
     many(Kind::Resu, &[Kind::Psbe], Standing::Believed),
 ];
 /// Of earliest eligible virtual deadline first.
-pub const EEVDF: [Conversion; 2] =
-    [many(Kind::All, &[Kind::Psbe], Standing::Shown), many(Kind::Resu, &[Kind::Psbe], Standing::Believed)];
+pub const EEVDF: [Conversion; 3] = [
+    many(Kind::All, &[Kind::Psbe], Standing::Shown),
+    many(Kind::Resu, &[Kind::Psbe], Standing::Believed),
+    many(Kind::Psbe, &[Kind::Psbe], Standing::Ours),
+];
 /// Of shares in the long run.
 pub const LONG_RUN: [Conversion; 2] =
     [many(Kind::Ps, &[Kind::Ps], Standing::Shown), many(Kind::Resu, &[Kind::Ps], Standing::Shown)];
@@ -92,26 +95,37 @@ pub const SURPLUS: [Conversion; 2] = [
         standing: Standing::Shown,
     },
 ];
-/// Of hard reservations.
-pub const HARD: [Conversion; 2] = both(&[Kind::Resbh], Standing::Shown);
+/// Of hard reservations by a plan.
+pub const PLANNED: [Conversion; 2] = both(&[Kind::Resbh], Standing::Shown);
+/// Of hard reservations by deadline.
+pub const HARD: [Conversion; 3] = of_share(both(&[Kind::Resbh], Standing::Shown));
 /// Of soft reservations.
 pub const SOFT: [Conversion; 2] = both(&[Kind::Resbs], Standing::Shown);
 /// Of reserves, hard or soft.
-pub const KERNEL: [Conversion; 2] = both(&[Kind::Resbs, Kind::Resbh], Standing::Adaptable);
+pub const KERNEL: [Conversion; 3] = of_share(both(&[Kind::Resbs, Kind::Resbh], Standing::Adaptable));
 /// Of continuous reservations.
 pub const RIALTO: [Conversion; 2] = both(&[Kind::Rescs], Standing::Adaptable);
 /// Of uniformly slower processors.
 pub const SLOWER: [Conversion; 2] = both(&[Kind::Resu], Standing::Shown);
 /// Of reservations that are kept on the average.
-pub const AVERAGE: [Conversion; 2] =
-    [many(Kind::All, &[Kind::Ps], Standing::Ours), many(Kind::Resu, &[Kind::Ps], Standing::Ours)];
+pub const AVERAGE: [Conversion; 3] =
+    of_share([many(Kind::All, &[Kind::Ps], Standing::Ours), many(Kind::Resu, &[Kind::Ps], Standing::Ours)]);
 /// Of admission job by job.
-pub const STATISTICAL: [Conversion; 2] =
-    [many(Kind::All, &[Kind::Null], Standing::Ours), many(Kind::Resu, &[Kind::Null], Standing::Ours)];
+pub const STATISTICAL: [Conversion; 3] = of_share([
+    many(Kind::All, &[Kind::Null], Standing::Ours),
+    many(Kind::Resu, &[Kind::Null], Standing::Ours),
+]);
 
 /// The conversions of a deadline-based scheduler: shown for the whole processor.
 const fn both(provides: &'static [Kind], of_slower: Standing) -> [Conversion; 2] {
     [many(Kind::All, provides, Standing::Shown), many(Kind::Resu, provides, of_slower)]
+}
+
+/// The same of a share with bounded error, too, by looking at each deadline.
+const fn of_share(of_processors: [Conversion; 2]) -> [Conversion; 3] {
+    let [whole, slower] = of_processors;
+    let of_share = Conversion { accepts: Accepts::One(Kind::Psbe), standing: Standing::Ours, ..whole };
+    [whole, slower, of_share]
 }
 
 impl fmt::Display for Conversion {

@@ -90,27 +90,13 @@ impl Derivation {
     }
 }
 
-/// Derives the guarantee on every edge from whole processors.
+/// Derives the guarantee on every edge from what the root is given of its processors.
 ///
 /// # Errors
 /// The hierarchy makes no sense, or somebody does not receive what it needs: then everybody who does not, in the order
 /// of the derivation, and what could be derived all the same.
 pub fn derive(hierarchy: &Hierarchy) -> Result<Derivation, NotDerived> {
-    let processors = vec![Guarantee::All; hierarchy.processors.get() as usize];
-    derive_given(hierarchy, &processors)
-}
-
-/// Derives the guarantee on every edge from what the root is given on each of the hierarchy's processors: less than the
-/// whole of them inside a virtual machine, say.
-///
-/// # Errors
-/// As for [`derive()`].
-///
-/// # Panics
-/// If there is not one guarantee for each processor.
-pub fn derive_given(hierarchy: &Hierarchy, given: &[Guarantee]) -> Result<Derivation, NotDerived> {
-    assert_eq!(given.len(), hierarchy.processors.get() as usize, "one guarantee for each processor");
     let graph = Graph::new(hierarchy).map_err(NotDerived::Malformed)?;
-    let given: Vec<Label> = given.iter().cloned().map(Label::real).collect();
+    let given = vec![Label::real(hierarchy.given.clone()); hierarchy.processors.get() as usize];
     choice::search(&graph, &given).map_err(NotDerived::Failed)
 }

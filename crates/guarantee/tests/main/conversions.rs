@@ -5,8 +5,8 @@ use crate::supply::{Supply, any_supply, whole};
 use proptest::prelude::*;
 use std::num::NonZeroU32;
 use talea_guarantee::conversion::Refused;
-use talea_guarantee::conversion::admission::{Test, admit};
-use talea_guarantee::conversion::table::{Accepts, Conversion, Provides};
+use talea_guarantee::conversion::admission::{Supply as Given, Test, admit};
+use talea_guarantee::conversion::table::{Accepts, Conversion, Provides, Standing};
 use talea_guarantee::exact::{Ratio, Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Kind};
 use talea_guarantee::label::Label;
@@ -41,7 +41,7 @@ fn requests(algorithm: &Algorithm) -> Vec<Request> {
             vec![Request::Guarantee(guarantee("RESU 0.25")), Request::Guarantee(guarantee("RESU 0.75"))]
         }
         Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds) => {
-            kinds.iter().map(|kind| reservation(kind, "2 10")).collect()
+            kinds.iter().map(|kind| reservation(kind, "20 100")).collect()
         }
         Demand::AtMost(_) => vec![Request::Nothing],
     }
@@ -97,7 +97,9 @@ fn provides(row: &Conversion, given: &Label, kind: Kind) -> bool {
 #[test]
 fn the_rows_read_as_published() {
     let row = |name: &str| {
-        algorithm(name, 1).kind().conversions.iter().map(Conversion::to_string).collect::<Vec<_>>().join(", ")
+        let rows = algorithm(name, 1).kind().conversions.iter();
+        let published = rows.filter(|row| row.standing != Standing::Ours);
+        published.map(Conversion::to_string).collect::<Vec<_>>().join(", ")
     };
     assert_eq!(row("fixed-priority"), "any -> (any, NULL+)");
     assert_eq!(row("limit"), "RESBS -> RESBH");
@@ -142,6 +144,35 @@ fn slower_processors_nest() {
     let nested = Label::paced(guarantee("RESU 0.5"), &Share::new(Ratio::new(1.into(), 2.into())).unwrap());
     let below = slower.convert(0, &[nested], &[&half]).expect("half of a quarter").outputs;
     assert_eq!(below[0].label.absolute(), guarantee("RESU 0.125"));
+}
+
+/// Who goes first.
+#[derive(Clone, Copy)]
+enum Order {
+    Deadline,
+    Period,
+}
+
+/// Always busy children with an amount in each period, all of which begin together: until all that comes round does.
+fn with_budgets(supply: &Supply, claims: &[(u64, u64)], order: Order) -> Vec<Vec<bool>> {
+    let slots = claims.iter().map(|(_, period)| period).product::<u64>() * supply.0.len() as u64;
+    let mut budgets = vec![0; claims.len()];
+    let slot = |slot: u64| {
+        for (budget, (amount, period)) in budgets.iter_mut().zip(claims) {
+            if slot.is_multiple_of(*period) {
+                *budget = *amount;
+            }
+        }
+        let key = |child: &usize| match (order, claims[*child].1) {
+            (Order::Deadline, period) => (slot / period + 1) * period,
+            (Order::Period, period) => period,
+        };
+        let ready = (0..claims.len()).filter(|child| budgets[*child] > 0);
+        let served = ready.min_by_key(key).filter(|_| supply.0[slot as usize % supply.0.len()])?;
+        budgets[served] -= 1;
+        Some(served)
+    };
+    by_thread(claims.len(), &(0..slots).map(slot).collect::<Vec<_>>())
 }
 
 /// Who is served in each slot, by thread.
@@ -308,6 +339,36 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    /// What is admitted of a share has its amount in every period, earliest deadline or shortest period first, on a supply that comes and
+    /// goes.
+    #[test]
+    fn reservations_of_a_share_are_kept(
+        pattern in prop::collection::vec(prop::bool::weighted(0.85), 1..14),
+        numbers in prop::collection::vec((1_u64..4, 1_u64..9), 1..3),
+    ) {
+        let supply = Supply(pattern);
+        prop_assume!(supply.0.contains(&true));
+        let share = Share::new(supply.share()).expect("a share");
+        let own = Label::real(Guarantee::Psbe { error: supply.error(share.ratio()), share });
+        let claims: Vec<(u64, u64)> = numbers.iter().map(|(amount, more)| (*amount, amount + more)).collect();
+        let promised: Vec<Guarantee> =
+            claims.iter().map(|(amount, period)| guarantee(&format!("RESBH {amount}ns {period}ns"))).collect();
+        let wanted: Vec<Request> = promised.iter().cloned().map(Request::Guarantee).collect();
+        let wanted: Vec<&Request> = wanted.iter().collect();
+        for (kind, order) in [("reservation", Order::Deadline), ("resource-kernel", Order::Period)] {
+            if algorithm(kind, 1).convert(0, &[own.clone()], &wanted).is_err() {
+                continue;
+            }
+            for (served, promised) in with_budgets(&supply, &claims, order).into_iter().zip(&promised) {
+                prop_assert!(Supply(served).keeps(promised), "{kind} on {supply:?} does not keep {promised}");
+            }
+        }
+    }
+}
+
 /// The claims with periods shortened to powers of two of `base`, which divides by eight; shortest first.
 fn related(claims: &[(u64, u64)], base: u64) -> Vec<(u64, u64)> {
     let lengths = || (0..6).map(|power| base << power).chain((0..4).map(|power| base >> power));
@@ -340,7 +401,8 @@ fn admitted(test: Test, claims: &[(u64, u64)]) -> bool {
         .iter()
         .map(|(amount, period)| (Span::from_nanos(*amount), Span::from_nanos(*period)))
         .collect();
-    admit(test, &claims.iter().map(|(amount, period)| (amount, period)).collect::<Vec<_>>()).is_ok()
+    admit(test, &claims.iter().map(|(amount, period)| (amount, period)).collect::<Vec<_>>(), &Given::whole())
+        .is_ok()
 }
 
 /// The largest shortfall behind `share` in windows that begin when the thread does.

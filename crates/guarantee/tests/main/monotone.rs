@@ -5,7 +5,7 @@ use crate::supply::{Supply, whole};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use talea_guarantee::derivation::{Derivation, NotDerived, derive, derive_given};
+use talea_guarantee::derivation::{Derivation, NotDerived, derive};
 use talea_guarantee::exact::{Ratio, Share, Span};
 use talea_guarantee::guarantee::{Guarantee, Hardness, Kind, Reservation};
 use talea_guarantee::hierarchy::{Edge, Hierarchy, Scheduler, Thread};
@@ -154,7 +154,7 @@ fn stronger() -> impl Strategy<Value = (Guarantee, Guarantee)> {
 }
 
 fn derived(hierarchy: &Hierarchy, given: &Guarantee) -> Option<(Derivation, bool)> {
-    match derive_given(hierarchy, std::slice::from_ref(given)) {
+    match derive(&Hierarchy { given: given.clone(), ..hierarchy.clone() }) {
         Ok(derivation) => Some((derivation, true)),
         Err(NotDerived::Failed(failure)) => Some((failure.derived, false)),
         Err(NotDerived::Malformed(_)) => None,

@@ -23,7 +23,7 @@ pub struct Sketch(pub Hierarchy);
 impl Sketch {
     pub fn new() -> Self {
         let (schedulers, threads, edges) = (Vec::new(), Vec::new(), Vec::new());
-        Sketch(Hierarchy { processors: NonZeroU32::MIN, schedulers, threads, edges })
+        Sketch(Hierarchy { processors: NonZeroU32::MIN, given: Guarantee::All, schedulers, threads, edges })
     }
 
     pub fn processors(mut self, processors: u32) -> Self {

@@ -54,7 +54,7 @@ fn reservations() -> System {
 fn govern(system: &System, options: &Options) -> Arc<Governor> {
     let plan = &plan_lanes_of(system).unwrap()[0];
     let arrangement = arrange(system, 0, plan, 8).unwrap().unwrap();
-    let live = Live::new(system, 0, &arrangement.schedulers).unwrap();
+    let live = Live::new(system, 0, &arrangement).unwrap();
     let mut set = ManagedSet::prepare(arrangement.engine, options).unwrap();
     let mut members = Vec::new();
     for leaf in &arrangement.leaves {

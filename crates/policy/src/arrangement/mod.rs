@@ -41,6 +41,8 @@ pub struct Arrangement {
     pub leaves: Vec<Leaf>,
     /// The edges between schedulers, in file order of the lower one.
     pub edges: Vec<Edge>,
+    /// What the root is given of each processor.
+    pub given: Guarantee,
     /// Why the hierarchy does not compose, if it does not. It is arranged all the same.
     pub shortcomings: Option<Box<Failure>>,
 }
@@ -193,7 +195,7 @@ impl Arrangement {
 }
 
 /// Arranges the hierarchy of `node`, whose lanes, if it has any, are those of `plan` and hold `capacity` waiting jobs each
-/// without allocating. None if the node has no hierarchy.
+/// without allocating. Its root is given whole processors. None if the node has no hierarchy.
 ///
 /// # Errors
 /// See [`ArrangeError`]. That a hierarchy does not compose is none, see [`Arrangement::shortcomings`].
@@ -203,7 +205,22 @@ pub fn arrange(
     plan: &Plan,
     capacity: usize,
 ) -> Result<Option<Arrangement>, ArrangeError> {
-    let Some(hierarchy) = system.hierarchy(node) else { return Ok(None) };
+    arrange_given(system, node, plan, capacity, &Guarantee::All)
+}
+
+/// The same where the root is given no more than this of each processor.
+///
+/// # Errors
+/// As [`arrange`].
+pub fn arrange_given(
+    system: &System,
+    node: usize,
+    plan: &Plan,
+    capacity: usize,
+    given: &Guarantee,
+) -> Result<Option<Arrangement>, ArrangeError> {
+    let Some(mut hierarchy) = system.hierarchy(node) else { return Ok(None) };
+    hierarchy.given = given.clone();
     let (derivation, shortcomings) = match derive(&hierarchy) {
         Ok(derivation) => (derivation, None),
         Err(NotDerived::Failed(failure)) => (failure.derived.clone(), Some(failure)),
@@ -217,6 +234,7 @@ pub fn arrange(
         lanes: Vec::new(),
         leaves: Vec::new(),
         edges: Vec::new(),
+        given: given.clone(),
         shortcomings,
     };
     let blueprint = Blueprint::new(system, node, &derivation)?;

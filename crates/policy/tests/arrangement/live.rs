@@ -63,7 +63,7 @@ impl Running {
     fn new(system: &System) -> Self {
         let plan = &plan_lanes_of(system).unwrap()[0];
         let mut arrangement = arrange(system, 0, plan, 8).unwrap().unwrap();
-        let mut live = Live::new(system, 0, &arrangement.schedulers).unwrap();
+        let mut live = Live::new(system, 0, &arrangement).unwrap();
         let mut watch = arrangement.watch(system, Duration::ZERO);
         for leaf in std::mem::take(&mut arrangement.leaves) {
             let vp = arrangement.add_thread(system, &leaf).unwrap();
@@ -469,7 +469,7 @@ fn a_hard_reservation_caps_all_below_it_unless_a_join_has_another_parent() {
         .build()
         .unwrap();
     let arrangement = arrange(&system, 0, &plan_lanes_of(&system).unwrap()[0], 1).unwrap().unwrap();
-    let live = Live::new(&system, 0, &arrangement.schedulers).unwrap();
+    let live = Live::new(&system, 0, &arrangement).unwrap();
     let capped = ["RES", "PS", "J", "own", "below", "joined"].map(|name| live.blueprint().is_capped(name));
     assert_eq!(capped, [false, true, false, true, true, false]);
 }

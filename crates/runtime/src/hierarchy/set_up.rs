@@ -141,7 +141,7 @@ impl HierarchyParts<'_> {
         arrangement.watch_by(&mut watch, self.system);
         let run = ManagedRun::new(recorder, watch, self.edges(), most);
         let leaves = std::mem::take(&mut arrangement.leaves);
-        let live = Live::new(&control::description(self.system), self.node, &arrangement.schedulers)?;
+        let live = Live::new(&control::description(self.system), self.node, &arrangement)?;
         let parking = |name: &str| match live.blueprint().is_capped(name) {
             true => Parking::Held,
             false => Parking::WorkConserving,

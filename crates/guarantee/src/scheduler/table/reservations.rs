@@ -14,8 +14,12 @@ const ADMITTING: Declaration =
     Declaration { admission: Some(Test::Utilisation), convert: conversion::reserve, ..Declaration::PLAIN };
 
 /// What hard reservations by earliest deadline have in common.
-const HARD: Declaration =
-    Declaration { asks: Asks::Guarantee(&[Kind::Resbh]), conversions: &table::HARD, ..ADMITTING };
+const HARD: Declaration = Declaration {
+    asks: Asks::Guarantee(&[Kind::Resbh]),
+    conversions: &table::HARD,
+    convert: conversion::reserve_of_share,
+    ..ADMITTING
+};
 
 /// What both Rialtos have in common.
 const RIALTO: Declaration = Declaration {
@@ -98,6 +102,7 @@ rows! {
         asks: Asks::Guarantee(&[Kind::Resbs, Kind::Resbh]),
         admission: Some(Test::RateMonotonic),
         conversions: &table::KERNEL,
+        convert: conversion::reserve_of_share,
         below_slower: BelowSlower::Unknown,
         periods: Periods::WhenOver,
         kernel_lacks: "the kernel orders reservations by deadline, this one by period",
@@ -136,7 +141,6 @@ rows! {
                 reserve nothing ask for the job that they have elected, for what remains of its worst case, and end that guarantee when \
                 they elect another one.",
         source: "Stankovic et al. 1999",
-        alike: Some(Alike::Promises("reservation")),
         parameters: &[
             Parameter::TURN,
             Parameter {
@@ -153,6 +157,8 @@ rows! {
         plans: Plans::Everything,
         kernel_lacks: "the kernel follows no plans",
         place: 19,
+        conversions: &table::PLANNED,
+        convert: conversion::reserve,
         ..HARD
     };
     /// Statistical rate-monotonic scheduling: an allowance in every superperiod (Atlas and Bestavros 1998).

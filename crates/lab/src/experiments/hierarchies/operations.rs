@@ -230,7 +230,7 @@ impl Stage {
 fn govern(system: &System) -> Result<Governor, ExperimentError> {
     let plans = plan_lanes_of(system).expect("the system has no lanes");
     let arrangement = arrange(system, 0, &plans[0], 8).map_err(failed)?.expect("the system has a hierarchy");
-    let live = Live::new(system, 0, &arrangement.schedulers).map_err(failed)?;
+    let live = Live::new(system, 0, &arrangement).map_err(failed)?;
     let mut set = ManagedSet::prepare(arrangement.engine, &Options::on(&system.nodes[0].cpus))
         .map_err(not_enforceable)?;
     let mut members = Vec::new();

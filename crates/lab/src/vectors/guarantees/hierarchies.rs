@@ -122,7 +122,7 @@ fn hierarchy(case: &Case) -> Result<Hierarchy, String> {
     if !is_root {
         return Err(format!("the root {} has a parent", case.root));
     }
-    Ok(Hierarchy { processors: NonZeroU32::MIN, schedulers, threads, edges })
+    Ok(Hierarchy { processors: NonZeroU32::MIN, given: Guarantee::All, schedulers, threads, edges })
 }
 
 fn algorithm(row: &NodeRow) -> Result<Algorithm, String> {

@@ -17,11 +17,13 @@ mod change;
 mod difference;
 mod verdict;
 
-use super::{ArrangeError, Blueprint, Promise, Watch};
+use super::{ArrangeError, Arrangement, Blueprint, Promise, Watch};
 use crate::hierarchy::{Context, Engine, Parameters, SchedulerId, VpId};
 use difference::{Step, Walk, moved_promises, steps, vp_between};
 use std::collections::{BTreeMap, HashSet};
 use talea_guarantee::derivation::Derivation;
+use talea_guarantee::guarantee::Guarantee;
+use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::proviso::Proviso;
 use talea_model::{System, Violation};
 use talea_time::Instant;
@@ -36,6 +38,8 @@ pub use verdict::{Broken, Insistence, Stake};
 pub struct Live {
     system: System,
     node: usize,
+    /// What the root is given of each processor.
+    given: Guarantee,
     blueprint: Blueprint,
     schedulers: BTreeMap<String, SchedulerId>,
     threads: BTreeMap<String, VpId>,
@@ -133,25 +137,28 @@ pub struct Place {
 }
 
 impl Live {
-    /// The hierarchy of `node` as it was [arranged](super::arrange); `schedulers` are their numbers by index. Threads are
-    /// [told](Self::joined) when they are in the engine.
+    /// The hierarchy of `node` as it was [arranged](super::arrange_given). Threads are [told](Self::joined) when they are in the engine.
     ///
     /// # Errors
     /// See [`ArrangeError`]; none that arranging has not had.
     ///
     /// # Panics
     /// If the node has no hierarchy, or one of its schedulers no number.
-    pub fn new(
-        system: &System,
-        node: usize,
-        schedulers: &[Option<SchedulerId>],
-    ) -> Result<Self, ArrangeError> {
-        let derived = derived(system, node);
+    pub fn new(system: &System, node: usize, arrangement: &Arrangement) -> Result<Self, ArrangeError> {
+        let given = &arrangement.given;
+        let derived = derived(system, node, given);
         let blueprint = Blueprint::new(system, node, &derived.derivation)?;
-        let number = |index: usize| schedulers[index].expect("the node's schedulers are seated");
+        let number = |index: usize| arrangement.schedulers[index].expect("the node's schedulers are seated");
         let schedulers =
             blueprint.schedulers.iter().map(|post| (post.name.clone(), number(post.index))).collect();
-        Ok(Live { system: system.clone(), node, blueprint, schedulers, threads: BTreeMap::new() })
+        Ok(Live {
+            system: system.clone(),
+            node,
+            given: given.clone(),
+            blueprint,
+            schedulers,
+            threads: BTreeMap::new(),
+        })
     }
 
     /// The description as it is now.
@@ -186,13 +193,17 @@ impl Live {
 
     /// What has been derived, and why not more, for those who want to look.
     pub fn derivation(&self) -> (Derivation, Option<String>) {
-        let Derived { derivation, failure, .. } = derived(&self.system, self.node);
+        let Derived { derivation, failure, .. } = self.derived(&self.system);
         (derivation, failure.map(|failure| failure.to_string()))
     }
 
     /// What is promised, and not known to be kept.
     pub fn provisos(&self) -> Vec<Proviso> {
-        derived(&self.system, self.node).provisos
+        self.derived(&self.system).provisos
+    }
+
+    fn derived(&self, system: &System) -> Derived {
+        derived(system, self.node, &self.given)
     }
 
     /// A thread of the description is in the engine.
@@ -236,9 +247,9 @@ impl Live {
     pub fn plan(&self, change: &Change, insistence: Insistence) -> Result<Planned, Refused> {
         let description = change.apply(&self.system, self.node)?;
         let system = System::of_running(description).map_err(Refused::Rules)?;
-        let (before, after) = (derived(&self.system, self.node), derived(&system, self.node));
+        let (before, after) = (self.derived(&self.system), self.derived(&system));
         let known: HashSet<&str> = self.blueprint.posts().map(|post| post.name.as_str()).collect();
-        let hierarchy = system.hierarchy(self.node).expect("the root stays");
+        let hierarchy = hierarchy(&system, self.node, &self.given);
         let broken = broken(&before, &known, &after, &hierarchy);
         if let Some(broken) = &broken
             && (insistence == Insistence::Careful || broken.stake == Stake::Admission)
@@ -333,6 +344,13 @@ impl Live {
     }
 }
 
-fn derived(system: &System, node: usize) -> Derived {
-    Derived::of(&system.hierarchy(node).expect("the node has a hierarchy"))
+fn hierarchy(system: &System, node: usize, given: &Guarantee) -> Hierarchy {
+    Hierarchy {
+        given: given.clone(),
+        ..system.hierarchy(node).expect("the node has a hierarchy, and its root stays")
+    }
+}
+
+fn derived(system: &System, node: usize, given: &Guarantee) -> Derived {
+    Derived::of(&hierarchy(system, node, given))
 }
