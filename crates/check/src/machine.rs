@@ -10,15 +10,14 @@
 use super::report::{CheckReport, Verdict};
 use super::{CheckError, EFFORT, check_lanes_on};
 use serde::Serialize;
-use std::fmt;
 use talea_analysis::Effort;
-use talea_analysis::system::analyse;
+use talea_analysis::system::{NodeLoad, load};
 use talea_guarantee::derivation::{Finding, NotDerived, derive};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::Hierarchy;
-use talea_model::{Description, Machine, Overhead, System, Withheld};
+use talea_model::{Description, Machine, Overhead, System};
 use talea_policy::strategy::Plan;
-use talea_time::{Duration, Work};
+use talea_time::Work;
 
 /// What holds on a machine.
 #[derive(Clone, Debug, Serialize)]
@@ -50,59 +49,6 @@ pub struct CountedCosts {
     pub message_ns: i64,
 }
 
-/// What a node takes of its processors, beside what the kernel leaves.
-#[derive(Clone, Debug, Serialize)]
-pub struct NodeLoad {
-    /// Its name.
-    pub node: String,
-    /// The most that it and whoever shares a processor with it takes in any of the kernel's periods; none if that has no bound.
-    pub takes_ns: Option<i64>,
-    /// What the kernel leaves of each,
-    pub leaves_ns: i64,
-    /// of these.
-    pub period_ns: i64,
-    /// Those that never end, or have no bound: why it takes everything.
-    pub endless: Vec<String>,
-}
-
-impl NodeLoad {
-    /// Whether something is withheld from the node.
-    pub fn is_beyond(&self) -> bool {
-        self.takes_ns.is_none_or(|takes| takes > self.leaves_ns)
-    }
-}
-
-/// `node mission: real-time threads take up to 952ms of each 1s, of which the kernel leaves them 950ms`.
-impl fmt::Display for NodeLoad {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMED: usize = 4;
-        let time = Duration::from_nanos;
-        let (period, leaves) = (time(self.period_ns), time(self.leaves_ns));
-        write!(f, "node {}: its threads take ", self.node)?;
-        match self.takes_ns {
-            Some(takes) => write!(f, "up to {} of each {period}", time(takes).rounded())?,
-            None => {
-                let mut names = self.endless.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-                if self.endless.len() > NAMED {
-                    names += ", …";
-                }
-                write!(f, "all of each {period}, for nothing bounds what {names} may take")?;
-            }
-        }
-        match self.is_beyond() {
-            true => write!(
-                f,
-                ", and the kernel leaves real-time threads {leaves}: it takes up to {} at a time from any of them, \
-                 whatever its priority",
-                (period - leaves).rounded()
-            ),
-            false => {
-                write!(f, ", less than the {leaves} that the kernel leaves them, so it withholds nothing")
-            }
-        }
-    }
-}
-
 impl MachineCheck {
     /// Whether every critical task holds, and every scheduler and thread receives what it needs.
     pub fn holds(&self) -> bool {
@@ -121,7 +67,7 @@ impl MachineCheck {
 /// See [`CheckError`].
 pub fn check_on(system: &System, plans: &[Plan], machine: &Machine) -> Result<MachineCheck, CheckError> {
     let costly = with_costs(system, system.overhead.or_more(&machine.highest_costs()));
-    let load = load(&costly, plans, machine)?;
+    let load = load_on(&costly, plans, machine)?;
     let is_beyond = |index: usize| load.get(index).is_some_and(NodeLoad::is_beyond);
     let given: Vec<Guarantee> = (0..system.nodes.len())
         .map(|node| if is_beyond(node) { machine.gives() } else { Guarantee::All })
@@ -156,17 +102,12 @@ pub fn beyond_limits(
     limits: &Machine,
     measure: impl FnOnce() -> Option<Machine>,
 ) -> Result<Vec<NodeLoad>, CheckError> {
-    /// Costs are seldom more than this part of what is taken.
-    const COSTS: i64 = 8;
-    let free = load(system, plans, limits)?;
-    let is_near = |node: &NodeLoad| {
-        node.takes_ns.is_some_and(|takes| takes <= node.leaves_ns && takes + takes / COSTS > node.leaves_ns)
-    };
-    let measured = free.iter().any(is_near).then(measure).flatten();
+    let free = load_on(system, plans, limits)?;
+    let measured = free.iter().any(NodeLoad::is_near).then(measure).flatten();
     let load = match measured {
         Some(machine) => {
             let costly = with_costs(system, system.overhead.or_more(&machine.highest_costs()));
-            load(&costly, plans, limits)?
+            load_on(&costly, plans, limits)?
         }
         None => free,
     };
@@ -174,36 +115,8 @@ pub fn beyond_limits(
 }
 
 /// What every node takes of what the kernel of `machine` leaves it; nothing if it withholds nothing.
-///
-/// # Errors
-/// See [`CheckError`].
-pub fn load(system: &System, plans: &[Plan], machine: &Machine) -> Result<Vec<NodeLoad>, CheckError> {
-    let Some(Withheld { amount, period, .. }) = machine.greatest_part() else { return Ok(Vec::new()) };
-    let bounds = analyse(system, plans, &mut Effort::new(EFFORT))?;
-    let leaves = *period - amount.at_full_speed();
-    let taken: Vec<_> = (0..system.nodes.len()).map(|node| bounds.taken(system, node, *period)).collect();
-    let of_node = |node: usize| {
-        // Whoever shares a processor with it counts too.
-        let shares = |other: &usize| {
-            let cpus = &system.nodes[*other].cpus;
-            system.nodes[node].cpus.iter().any(|cpu| cpus.contains(cpu))
-        };
-        let mut takes = Some(0_i64);
-        let mut endless = Vec::new();
-        for other in (0..taken.len()).filter(shares) {
-            let most = taken[other].most.map(Duration::as_nanos);
-            takes = takes.zip(most).and_then(|(all, most)| all.checked_add(most));
-            endless.extend(taken[other].endless.iter().cloned());
-        }
-        NodeLoad {
-            node: system.nodes[node].name.clone(),
-            takes_ns: takes,
-            leaves_ns: leaves.as_nanos(),
-            period_ns: period.as_nanos(),
-            endless,
-        }
-    };
-    Ok((0..taken.len()).map(of_node).collect())
+fn load_on(system: &System, plans: &[Plan], machine: &Machine) -> Result<Vec<NodeLoad>, CheckError> {
+    Ok(load(system, plans, machine, &mut Effort::new(EFFORT))?)
 }
 
 fn with_costs(system: &System, overhead: Overhead) -> System {

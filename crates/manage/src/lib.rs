@@ -116,7 +116,7 @@ pub use options::{
 pub use priorities::{Ordinary, Priorities};
 pub use quantum::ShortQuantum;
 pub use set::{ManagedSet, Summary};
-pub use slices::Slices;
+pub use slices::{SLICE, Slices};
 pub use state::Totals;
 pub use switches::{SwitchStream, ToldBy};
 pub use thread_jobs::ThreadJobs;

@@ -7,7 +7,6 @@ use rustix::io::Errno;
 use std::io;
 use talea_linux::affinity::AffinityError;
 use talea_linux::thread::SpawnError;
-use talea_linux::throttling::ordinary_part;
 use talea_policy::hierarchy::{Parameters, Refusal, SchedulerId};
 use talea_time::{Duration, Work};
 use thiserror::Error;
@@ -58,7 +57,7 @@ impl Options {
             cpus: cpus.to_vec(),
             priorities: Priorities::default(),
             controller: ControllerPolicy::BestPermitted,
-            slices: ordinary_part().and_then(Slices::leaving),
+            slices: Slices::usual(),
             members_max: 64,
             threads_max: crate::guardian::THREADS_MAX / 2,
         }

@@ -18,7 +18,9 @@
 //! The hierarchy hears of it as of a machine that supplies less (`Engine::take_away`): nobody's budget is charged meanwhile, and what
 //! reservations have promised they get from the rest.
 
-use talea_linux::throttling::OrdinaryPart;
+use talea_guarantee::exact::{Share, Span, ratio};
+use talea_guarantee::guarantee::Guarantee;
+use talea_linux::throttling::{OrdinaryPart, ordinary_part};
 use talea_time::{Duration, Instant};
 
 /// How long a processor is left unused at a time.
@@ -37,6 +39,11 @@ pub struct Slices {
 }
 
 impl Slices {
+    /// What has to be left on this machine as it is set now, if its kernel keeps anything.
+    pub fn usual() -> Option<Self> {
+        ordinary_part().and_then(Slices::leaving)
+    }
+
     /// What has to be left so that the kernel takes nothing, a hundredth more than it would; none if it would take everything.
     pub fn leaving(kept: OrdinaryPart) -> Option<Self> {
         let (amount, period) = (kept.amount.as_nanos(), kept.period.as_nanos());
@@ -48,9 +55,13 @@ impl Slices {
         (part > 0 && part < WHOLE).then_some(Slices { part, most })
     }
 
-    /// The part of a processor that is left.
-    pub fn share(&self) -> f64 {
-        self.part as f64 / WHOLE as f64
+    /// What a scheduler receives of a processor of which this is left: in any time t the rest of t, less at most what is used of the rest
+    /// in the length of a slice, for a slice may begin with t.
+    pub fn given(&self) -> Guarantee {
+        let thousandths = |part: i64| ratio(part.unsigned_abs(), WHOLE.unsigned_abs());
+        let share = Share::new(thousandths(WHOLE - self.part)).expect("a part is left, and not all");
+        let error = &Span::from_nanos(SLICE.as_nanos().unsigned_abs()) * &share;
+        Guarantee::Psbe { share, error }
     }
 
     /// How much credit so much use takes.
@@ -202,6 +213,23 @@ mod tests {
 
     fn unused_in(unused: &[(i64, i64)], from: i64, to: i64) -> i64 {
         unused.iter().map(|(a, b)| (b.min(&to) - a.max(&from)).max(0)).sum()
+    }
+
+    #[test]
+    fn what_is_left_counts_with_a_slice_at_the_worst_instant() {
+        let slices = Slices::leaving(usual()).expect("most is left");
+        assert_eq!(slices.given().to_string(), "PSBE 0.94 0.47ms");
+        let unused = played(slices, &[(0, 3_000_000_000)], 3_000_000_000);
+        for (from, _) in &unused {
+            for length in [100_000, 500_000, 1_000_000, 8_000_000, 8_500_000, 40_000_000, 1_000_000_000] {
+                let used = length - unused_in(&unused, *from, from + length);
+                // And the nanosecond that a timer is late by, of each slice.
+                assert!(
+                    used as f64 >= 0.94 * length as f64 - 470_000.0 - 200.0,
+                    "{used} in {length} from {from}"
+                );
+            }
+        }
     }
 
     #[test]

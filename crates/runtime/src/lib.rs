@@ -76,7 +76,7 @@ mod window;
 pub use collector::{Ending, FinishedJob, OnFinished};
 pub use dispatcher::{Declaration, DeclareError, Dispatcher, NoPoster};
 pub use error::PrepareError;
-pub use hierarchy::{HierarchyError, absentees};
+pub use hierarchy::{HierarchyError, Leaving, absentees, leaving};
 pub use lane::{LaneStep, SteppedLanes, SteppedLanesSetUp};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{

@@ -144,6 +144,8 @@ impl StopHandle {
 /// Whether the threads of hierarchies leave processors unused for moments, before the kernel takes them for longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slicing {
+    /// They do where they may take more than the kernel leaves real-time threads, and everybody receives what they need of what is left then.
+    WherePromised,
     /// They do where the kernel keeps a part from real-time threads.
     WhereLimited,
     /// They do not: what the kernel takes it takes at a time.
@@ -220,7 +222,7 @@ impl Default for RunOptions {
             ring_records: None,
             sample: Duration::from_secs(1),
             tolerance: Duration::from_millis(1),
-            slicing: Slicing::Never,
+            slicing: Slicing::WherePromised,
             samples: Samples::Totals,
             posting: PostingRoom::default(),
             stepped: false,

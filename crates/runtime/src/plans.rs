@@ -1,7 +1,7 @@
 //! How the lanes of all nodes are planned, and the tables of records that follow from it.
 
 use crate::error::PrepareError;
-use crate::hierarchy::{self, HierarchyError, below_others};
+use crate::hierarchy::{self, HierarchyError, Leaving, below_others};
 use crate::lowering::hierarchy as hierarchy_lowering;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::{Plan, plan_lanes};
@@ -39,6 +39,7 @@ pub(crate) fn metadata(
     realtime: bool,
     start: Instant,
     (lowerings, tolerance): (&[Option<hierarchy_lowering::Lowering>], Duration),
+    leaving: &[Leaving],
 ) -> Result<Metadata, PrepareError> {
     let mut metadata = Metadata::new(system, plans, Origin::Threads { realtime }, start);
     for (node, lowering) in metadata.nodes.iter_mut().zip(lowerings) {
@@ -50,8 +51,8 @@ pub(crate) fn metadata(
             node.switches = Switches::Unseen;
         }
     }
-    metadata.edges =
-        hierarchy::edges(system, plans).map_err(|(node, error)| unset(system, node, error.into()))?;
+    metadata.edges = hierarchy::edges(system, plans, leaving)
+        .map_err(|(node, error)| unset(system, node, error.into()))?;
     let is_judged = metadata.edges.iter().any(|edge| metadata.nodes[edge.node].decided_by.is_ours());
     metadata.promise_tolerance = is_judged.then_some(tolerance);
     Ok(metadata)

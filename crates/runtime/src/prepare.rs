@@ -94,7 +94,9 @@ pub(crate) fn prepare(
         is_lowered(thread.node) && !hierarchy::is_program(&thread.work)
     };
 
-    let mut metadata = metadata(system, &plans, realtime, Instant::ZERO, (&lowerings, options.tolerance))?;
+    let leaving = hierarchy::leaving(system, &plans, options.slicing, is_lowered);
+    let judging = (&lowerings[..], options.tolerance);
+    let mut metadata = metadata(system, &plans, realtime, Instant::ZERO, judging, &leaving)?;
     metadata.reserve_posted(room.operations);
     let bounds = ResponseBounds::of(system)?;
     let guards: Vec<Guards> =
@@ -167,7 +169,7 @@ pub(crate) fn prepare(
             burner,
             tolerance: options.tolerance,
             judge: options.judge,
-            slicing: options.slicing,
+            leaving: &leaving[node],
         };
         let lanes = lane_members.extract_if(.., |lane_member| lane_member.node == node).collect();
         let hierarchy_node =

@@ -25,6 +25,7 @@
 mod holistic;
 mod interruption;
 mod lane;
+mod load;
 mod model;
 mod parts;
 mod place;
@@ -35,6 +36,7 @@ mod stream;
 mod supply;
 mod taken;
 
+pub use load::{NodeLoad, load};
 pub use parts::{Cause, Part};
 pub use planned::{UnplannedRelease, with_response_bounds, with_response_bounds_on};
 pub use supply::{ROUNDING_NS, Supply};

@@ -80,7 +80,10 @@ impl Stating<'_> {
             sum.1 += in_f64(edge.label.absolute_share().ratio());
         }
         if scheduler.under.is_empty() {
-            sum.1 = self.system.nodes[scheduler.node].cpus.len() as f64;
+            for given in &self.derivation.given {
+                sum.0.behind += as_share(given.absolute())?.behind;
+                sum.1 += in_f64(given.absolute_share().ratio());
+            }
         }
         Ok(sum)
     }

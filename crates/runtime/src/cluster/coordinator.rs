@@ -5,6 +5,7 @@ use super::departures::Departures;
 use super::wire::{DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, receive, send};
 use crate::collector::Collector;
 use crate::error::PrepareError;
+use crate::hierarchy::leaving;
 use crate::hierarchy_node::plan_lowering;
 use crate::options::{LostNodes, RunOptions, Start, StopHandle};
 use crate::outcome::{LostNode, Outcome, Stopped};
@@ -127,7 +128,11 @@ pub fn run_cluster(
         Start::After(delay) => MonotonicClock.now().saturating_add(delay),
         Start::At(instant) => instant,
     };
-    let metadata = metadata(&executed, &plans, realtime, start, (&lowerings, options.tolerance))?;
+    let is_lowered =
+        |node: usize| lowerings[node].as_ref().is_some_and(|lowering| lowering.settings.is_some());
+    let leaving = leaving(&executed, &plans, options.slicing, is_lowered);
+    let judging = (&lowerings[..], options.tolerance);
+    let metadata = metadata(&executed, &plans, realtime, start, judging, &leaving)?;
     let rings = members.rings(directory.path(), &options.collected())?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)

@@ -19,12 +19,14 @@
 //! | `control` | changes from outside while it runs |
 //! | `lanes` | the tasks' lanes as members |
 //! | `accounts` | what came of its members |
+//! | `leaving` | what is left of its processors to ordinary threads |
 //! | `present` | programs and processes that are not there |
 
 mod accounts;
 mod control;
 mod error;
 mod lanes;
+mod leaving;
 mod present;
 mod set_up;
 
@@ -32,5 +34,6 @@ pub(crate) use accounts::early_end;
 pub(crate) use control::Control;
 pub use error::HierarchyError;
 pub(crate) use lanes::{LaneMember, below_others, release_is_above};
+pub use leaving::{Leaving, leaving};
 pub use present::absentees;
 pub(crate) use set_up::{Hierarchy, HierarchyParts, edges, is_program, rings_of};

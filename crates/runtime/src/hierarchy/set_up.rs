@@ -4,7 +4,8 @@ use super::accounts::{NamedMember, early_end, members};
 use super::control::{self, Control};
 use super::error::HierarchyError;
 use super::lanes::{self, LaneMember};
-use crate::options::{JudgeBy, Slicing};
+use super::leaving::Leaving;
+use crate::options::JudgeBy;
 use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
@@ -20,7 +21,9 @@ use talea_manage::{
 };
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
-use talea_policy::arrangement::{ArrangeError, Arrangement, Kept, Leaf, Promise, Receipts, Watch, arrange};
+use talea_policy::arrangement::{
+    ArrangeError, Arrangement, Kept, Leaf, Promise, Receipts, Watch, arrange_given,
+};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::SchedulerId;
 use talea_policy::release::Arrivals;
@@ -45,7 +48,8 @@ pub(crate) struct HierarchyParts<'a> {
     pub tolerance: Duration,
     /// By what promises are judged.
     pub judge: JudgeBy,
-    pub slicing: Slicing,
+    /// What it leaves of its processors.
+    pub leaving: &'a Leaving,
 }
 
 /// A node's hierarchy whose threads are all members. Dropping it ends it.
@@ -53,6 +57,7 @@ pub(crate) struct Hierarchy {
     node: String,
     governor: Arc<Governor>,
     control: Control,
+    leaving: Leaving,
     named: Vec<NamedMember>,
     shortcomings: Option<String>,
     /// Whether there are programs, or code of users, whose wake-ups the kernel has to tell.
@@ -82,10 +87,15 @@ pub(crate) fn rings_of(system: &System, node: usize) -> Vec<String> {
 ///
 /// # Errors
 /// A node's hierarchy cannot be arranged.
-pub(crate) fn edges(system: &System, plans: &[Plan]) -> Result<Vec<EdgeEntry>, (usize, ArrangeError)> {
+pub(crate) fn edges(
+    system: &System,
+    plans: &[Plan],
+    leaving: &[Leaving],
+) -> Result<Vec<EdgeEntry>, (usize, ArrangeError)> {
     let mut entries = Vec::new();
     for (node, plan) in plans.iter().enumerate() {
-        let arrangement = arrange(system, node, plan, 1).map_err(|error| (node, error))?;
+        let given = leaving[node].given();
+        let arrangement = arrange_given(system, node, plan, 1, &given).map_err(|error| (node, error))?;
         if let Some(arrangement) = arrangement {
             entries.extend(entries_of(system, node, &arrangement));
         }
@@ -124,7 +134,7 @@ impl HierarchyParts<'_> {
         rings: Vec<RingWriter>,
     ) -> Result<Hierarchy, HierarchyError> {
         ShortQuantum::refuse_on(self.system, self.node)?;
-        let arranged = arrange(self.system, self.node, plan, 1)?;
+        let arranged = arrange_given(self.system, self.node, plan, 1, &self.leaving.given())?;
         let mut arrangement = arranged.expect("the node has a hierarchy");
         let mut rings = rings.into_iter();
         let own = rings.next().expect("the first ring is the hierarchy's");
@@ -147,10 +157,9 @@ impl HierarchyParts<'_> {
             false => Parking::WorkConserving,
         };
         let engine = std::mem::replace(&mut arrangement.engine, talea_policy::hierarchy::Engine::new(0));
-        let usual = Options::on(&cpus);
-        let slices = usual.slices.filter(|_| self.slicing == Slicing::WhereLimited);
+        let options = Options { members_max: most, slices: self.leaving.slices(), ..Options::on(&cpus) };
         let mut admitting = Admitting {
-            set: ManagedSet::prepare(engine, &Options { members_max: most, slices, ..usual })?,
+            set: ManagedSet::prepare(engine, &options)?,
             members: Vec::new(),
             named: Vec::new(),
             introductions: Vec::new(),
@@ -174,6 +183,7 @@ impl HierarchyParts<'_> {
                 &(Arc::clone(&governor) as Arc<dyn CommandHandler>),
             ),
             governor,
+            leaving: self.leaving.clone(),
             named: admitting.named,
             shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
             blocks_unseen: has_code
@@ -401,7 +411,12 @@ impl Hierarchy {
             edges,
             judged_by: Some(audit.judged_by),
             grants: summary.totals.grants,
+            given: self.leaving.slices().map(|slices| slices.given().to_string()),
             slices: summary.totals.slices,
+            unsliced: match self.leaving {
+                Leaving::Declined { finding } => Some(finding),
+                Leaving::Nothing | Leaving::Slices(_) => None,
+            },
             undefined: ended_run.undefined,
             untraced,
             uncontrolled,

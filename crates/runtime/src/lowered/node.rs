@@ -285,6 +285,8 @@ impl LoweredNode {
             scheduled_by: ScheduledBy::Kernel,
             lowering: self.lowering.clone(),
             grants: 0,
+            given: None,
+            unsliced: None,
             slices: 0,
             undefined: 0,
             untraced: None,

@@ -91,6 +91,12 @@ pub struct HierarchyOutcome {
     pub undefined: u64,
     /// Members that were raised to a processor.
     pub grants: u64,
+    /// What the root was given of each processor, if it left the kernel its part in slices; promises are derived from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<String>,
+    /// Why it did not, though it may have taken more than the kernel leaves: who would not have received what they need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsliced: Option<String>,
     /// Times that a processor was left to ordinary threads for a moment, so that the kernel takes it from real-time ones for no longer.
     #[serde(default)]
     pub slices: u64,

@@ -265,7 +265,7 @@ fn conditions(options: &Options, programme: &Programme) -> String {
     let clocks = match options.clock {
         Clock::Virtual => "simulated, where switching costs nothing",
         Clock::Real => match runs::slicing() {
-            Slicing::WhereLimited => {
+            Slicing::WhereLimited | Slicing::WherePromised => {
                 "on real threads that leave the kernel its part in small slices, with simulated runs beside them"
             }
             Slicing::Never => "on real threads without throttling, with simulated runs beside them",

@@ -18,6 +18,7 @@ pub fn json(hierarchy: &HierarchyOutcome) -> Value {
         "judged_by": hierarchy.judged_by, "cause": hierarchy.ended_early.as_ref().map(|ended| &ended.cause),
         "ended_early": hierarchy.ended_early, "shortcomings": hierarchy.shortcomings,
         "unrestored": hierarchy.unrestored, "uncontained": hierarchy.uncontained,
+        "given": hierarchy.given, "slices": hierarchy.slices, "unsliced": hierarchy.unsliced,
     })
 }
 
@@ -162,12 +163,12 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     if let Some(reason) = &hierarchy.uncontrolled {
         remarks.push(format!("note: node {node}: `talea ctl` could not control it: {reason}"));
     }
-    if hierarchy.slices > 0 {
+    if let Some(given) = hierarchy.given.as_ref().filter(|_| hierarchy.slices > 0) {
         remarks.push(format!(
-            "note: node {node}: its threads would take all of a processor, of which the kernel keeps a part from them; {} times they \
-             left it unused for half a millisecond, before the kernel would have taken it for longer; so of shares and amounts \
-             that add up to a whole processor a little less is received",
-            hierarchy.slices
+            "note: node {node}: its threads would take more of a processor than the kernel leaves them; {} times they left it unused for {}, \
+             before the kernel would have taken it for longer, so promises are derived from {given} of each processor instead of all of it",
+            hierarchy.slices,
+            talea_manage::SLICE.rounded()
         ));
     }
     remarks.extend(receipts(hierarchy));
