@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn what_is_left_counts_with_a_slice_at_the_worst_instant() {
         let slices = Slices::leaving(usual()).expect("most is left");
-        assert_eq!(slices.given().to_string(), "PSBE 0.94 0.47ms");
+        assert_eq!(slices.given().to_string(), "PSBE 0.94 470us");
         let unused = played(slices, &[(0, 3_000_000_000)], 3_000_000_000);
         for (from, _) in &unused {
             for length in [100_000, 500_000, 1_000_000, 8_000_000, 8_500_000, 40_000_000, 1_000_000_000] {

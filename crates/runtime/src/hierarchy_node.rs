@@ -1,12 +1,14 @@
 //! A node with a hierarchy of schedulers as the run knows it: scheduled by a managed set, or by the kernel alone.
 
+use crate::error::PrepareError;
 use crate::flow::Shared;
-use crate::hierarchy::{Hierarchy, HierarchyError, HierarchyParts, LaneMember};
+use crate::hierarchy::{Hierarchy, HierarchyError, HierarchyParts, LaneMember, Leaving, leaving};
 use crate::lowered::{LoweredNode, OwnThread};
 use crate::lowering::hierarchy::{Lowering, PartAccount, Reason, lower_hierarchy};
 use crate::lowering::machine::{Machine, admits};
 use crate::options::{Lower, RtMode, RunOptions};
 use crate::outcome::{HierarchyOutcome, ThreadAttributes};
+use crate::plans::plans;
 use std::sync::Arc;
 use talea_linux::sched::Policy;
 use talea_model::{Scheduling, System};
@@ -127,4 +129,17 @@ impl HierarchyNode {
             HierarchyNode::Lowered(node) => node.end(own),
         }
     }
+}
+
+/// What each node of `system` will leave of its processors in a run with these options on this machine as it is set now.
+///
+/// # Errors
+/// The lanes of a node cannot be planned.
+pub fn leaving_of(system: &System, options: &RunOptions) -> Result<Vec<Leaving>, PrepareError> {
+    let system = &system.with_threads_as_tasks();
+    let plans = plans(system)?;
+    let is_lowered = |node: usize| {
+        plan_lowering(system, node, options).is_some_and(|lowering| lowering.settings.is_some())
+    };
+    Ok(leaving(system, &plans, options.slicing, is_lowered))
 }

@@ -76,7 +76,8 @@ mod window;
 pub use collector::{Ending, FinishedJob, OnFinished};
 pub use dispatcher::{Declaration, DeclareError, Dispatcher, NoPoster};
 pub use error::PrepareError;
-pub use hierarchy::{HierarchyError, Leaving, absentees, leaving};
+pub use hierarchy::{HierarchyError, Leaving, absentees};
+pub use hierarchy_node::leaving_of;
 pub use lane::{LaneStep, SteppedLanes, SteppedLanesSetUp};
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{

@@ -13,7 +13,7 @@ use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::proviso::provisos;
 use talea_manage::Slices;
-use talea_model::System;
+use talea_model::{Machine, System};
 use talea_policy::strategy::Plan;
 
 /// Whether a node leaves its processors unused for moments.
@@ -56,13 +56,24 @@ pub fn leaving(
     slicing: Slicing,
     is_lowered: impl Fn(usize) -> bool,
 ) -> Vec<Leaving> {
-    let usual = Slices::usual().filter(|_| slicing != Slicing::Never);
+    let limits = crate::doctor::limits();
+    leaving_on((&limits, Slices::usual()), (system, plans), slicing, is_lowered)
+}
+
+/// The same on a machine that keeps this from real-time threads, unless these slices are left.
+fn leaving_on(
+    (limits, usual): (&Machine, Option<Slices>),
+    (system, plans): (&System, &[Plan]),
+    slicing: Slicing,
+    is_lowered: impl Fn(usize) -> bool,
+) -> Vec<Leaving> {
+    let usual = usual.filter(|_| slicing != Slicing::Never);
     let hierarchy = |node: usize| system.hierarchy(node).filter(|_| !is_lowered(node));
     let hierarchies: Vec<Option<Hierarchy>> = (0..system.nodes.len()).map(hierarchy).collect();
     let Some(slices) = usual.filter(|_| hierarchies.iter().any(Option::is_some)) else {
         return vec![Leaving::Nothing; hierarchies.len()];
     };
-    let load = load(system, plans, &crate::doctor::limits(), &mut Effort::new(EFFORT));
+    let load = load(system, plans, limits, &mut Effort::new(EFFORT));
     // Of whom nothing is known it is not known that they leave enough.
     let leaves_enough = |node: usize| {
         let load = load.as_ref().ok().and_then(|load| load.get(node));
@@ -111,4 +122,67 @@ fn doubted(hierarchy: &Hierarchy, of_slices: &Hierarchy) -> Option<String> {
     };
     let before: BTreeSet<usize> = provisos(hierarchy).iter().map(|proviso| proviso.edge).collect();
     provisos(of_slices).iter().find(|proviso| !before.contains(&proviso.edge)).map(ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plans::plans;
+    use std::path::Path;
+    use talea_linux::throttling::OrdinaryPart;
+    use talea_model::{Mechanism, Withheld};
+    use talea_time::{Duration, Work};
+
+    /// On a machine that keeps 50 ms of each second.
+    fn usually(system: &str, slicing: Slicing) -> Vec<Leaving> {
+        let part = OrdinaryPart { amount: Work::from_millis(50), period: Duration::from_secs(1) };
+        let limits = Machine {
+            kernel: "6.6".into(),
+            real_time: true,
+            costs: Vec::new(),
+            withheld: vec![Withheld { by: Mechanism::Throttling, amount: part.amount, period: part.period }],
+            longest_stall: Duration::ZERO,
+        };
+        let system = talea_model::parse("test.toml", system, Path::new(".")).expect("it is sound").system;
+        let system = system.with_threads_as_tasks();
+        let plans = plans(&system).expect("there is a plan");
+        leaving_on((&limits, Slices::leaving(part)), (&system, &plans), slicing, |_| false)
+    }
+
+    fn under(kind: &str, asks: &str, work: &str) -> String {
+        format!(
+            "[system]\nname = \"s\"\n[[scheduler]]\nname = \"root\"\nkind = \"{kind}\"\n\
+             [[thread]]\nname = \"t\"\nunder = [{{ scheduler = \"root\"{asks} }}]\n{work}\n"
+        )
+    }
+
+    const HOG: &str = "work = \"cpu-bound\"";
+    const RESERVED: &str = ", guarantee = \"RESBH 5ms 20ms\"";
+
+    #[test]
+    fn who_takes_everything_leaves_slices() {
+        let left = usually(&under("fixed-priority", ", priority = 1", HOG), Slicing::WherePromised);
+        assert_eq!(left[0].given().to_string(), "PSBE 0.94 470us");
+        assert!(left[0].slices().is_some());
+        assert_eq!(
+            usually(&under("fixed-priority", ", priority = 1", HOG), Slicing::Never),
+            [Leaving::Nothing]
+        );
+    }
+
+    #[test]
+    fn who_leaves_enough_is_given_whole_processors() {
+        let reserved = under("reservation", RESERVED, HOG);
+        assert_eq!(usually(&reserved, Slicing::WherePromised), [Leaving::Nothing]);
+        assert!(usually(&reserved, Slicing::WhereLimited)[0].slices().is_some());
+    }
+
+    #[test]
+    fn a_plan_by_the_clock_needs_the_processor_and_leaves_none() {
+        let rialto = under("rialto", ", guarantee = \"RESCS 19ms 20ms\"", HOG);
+        let left = usually(&rialto, Slicing::WherePromised);
+        let Leaving::Declined { finding } = &left[0] else { panic!("{left:?}") };
+        assert_eq!(finding, "root: it is given PSBE 0.94 470us, and accepts only ALL or RESU");
+        assert_eq!(left[0].given(), Guarantee::All);
+    }
 }

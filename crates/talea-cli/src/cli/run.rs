@@ -19,7 +19,8 @@ use talea_policy::strategy::Plan;
 use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::doctor;
 use talea_runtime::{
-    Executive, JudgeBy, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped,
+    Executive, JudgeBy, Leaving, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped,
+    leaving_of,
 };
 use talea_time::Duration;
 
@@ -133,7 +134,7 @@ pub fn main(options: Options) -> super::Outcome {
         return Err(Failure::new(absent.join("\n       "), ""));
     }
     let _lifted = options.unthrottle.then(super::limits::lift);
-    warn_of_limits(&system, &plans, options.rt);
+    warn_of_limits(&system, &plans, &run_options(&options));
     let mut reserved = Reserved::create(&options.results, &options.system.system)?;
     let kept = kept_trace(&options.results)?;
     let mut run_options = run_options(&options);
@@ -163,17 +164,31 @@ pub fn main(options: Options) -> super::Outcome {
 }
 
 /// Says before the run that it wants more than the kernel leaves real-time threads, if it does.
-fn warn_of_limits(system: &System, plans: &[Plan], rt: RtMode) {
-    if rt == RtMode::Off {
+fn warn_of_limits(system: &System, plans: &[Plan], options: &RunOptions) {
+    if options.rt == RtMode::Off {
         return;
     }
     let measure = || doctor::measure(doctor::Thoroughness::Brief, |_, _| true);
-    // What makes the analysis impossible, the check tells of.
-    let beyond = talea_check::machine::beyond_limits(system, plans, &doctor::limits(), measure);
-    for node in beyond.iter().flatten() {
-        tell!("warning: {node}");
+    // What makes the analysis impossible, the check tells of; what the run, that tells of it.
+    let Ok(beyond) = talea_check::machine::beyond_limits(system, plans, &doctor::limits(), measure) else {
+        return;
+    };
+    let leaving = leaving_of(system, options).unwrap_or_default();
+    let mut is_held_up = false;
+    for load in &beyond {
+        let index = system.nodes.iter().position(|node| node.name == load.node);
+        match index.and_then(|index| leaving.get(index)) {
+            // Nothing is taken from it; how often it left its part it says in the end.
+            Some(Leaving::Slices(_)) => continue,
+            Some(Leaving::Declined { finding }) => tell!(
+                "warning: {load}\n  it does not leave that part in small slices instead, for then somebody would not receive what they \
+                 need: {finding}"
+            ),
+            Some(Leaving::Nothing) | None => tell!("warning: {load}"),
+        }
+        is_held_up = true;
     }
-    if beyond.is_ok_and(|nodes| !nodes.is_empty()) {
+    if is_held_up {
         tell!(
             "  help: `talea check FILE --machine this` says what holds all the same; --unthrottle lifts the limit where \
              that is permitted"
