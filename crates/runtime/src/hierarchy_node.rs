@@ -20,7 +20,7 @@ use talea_time::Instant;
 pub(crate) enum HierarchyNode {
     /// By its schedulers.
     Managed {
-        hierarchy: Hierarchy,
+        hierarchy: Box<Hierarchy>,
         /// What was asked about lowering it, if that was.
         lowering: Vec<PartAccount>,
     },
@@ -78,9 +78,10 @@ impl HierarchyNode {
                 let node = LoweredNode::set_up(parts, (settings, account), rings, shared)?;
                 Ok(HierarchyNode::Lowered(Box::new(node)))
             }
-            None => {
-                Ok(HierarchyNode::Managed { hierarchy: parts.set_up(plan, lanes, rings)?, lowering: account })
-            }
+            None => Ok(HierarchyNode::Managed {
+                hierarchy: Box::new(parts.set_up(plan, lanes, rings)?),
+                lowering: account,
+            }),
         }
     }
 
