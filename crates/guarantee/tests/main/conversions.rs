@@ -359,7 +359,7 @@ proptest! {
         let wanted: Vec<Request> = promised.iter().cloned().map(Request::Guarantee).collect();
         let wanted: Vec<&Request> = wanted.iter().collect();
         for (kind, order) in [("reservation", Order::Deadline), ("resource-kernel", Order::Period)] {
-            if algorithm(kind, 1).convert(0, &[own.clone()], &wanted).is_err() {
+            if algorithm(kind, 1).convert(0, std::slice::from_ref(&own), &wanted).is_err() {
                 continue;
             }
             for (served, promised) in with_budgets(&supply, &claims, order).into_iter().zip(&promised) {
