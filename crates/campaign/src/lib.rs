@@ -9,6 +9,7 @@
 //! | [`Kind::Files`] | system files with mistakes | a verdict or problems with lines, never a panic |
 //! | [`Kind::Traces`] | traces with altered bytes | an answer or an error, never a panic |
 //! | [`Kind::Threads`] | small systems on real threads, some killed at any moment | the rules in what was recorded, and nothing left running |
+//! | [`Kind::Bounds`] | small systems on real threads | no response is longer than the check says of this machine, but for what nobody had |
 //! | [`Kind::Changes`] | hierarchies with programs on real threads, and what `talea ctl` changes meanwhile | every change made or refused, the rules, nothing left running |
 //!
 //! A trial is a function of its seed; a finding names it, so that it can be repeated alone.
@@ -33,13 +34,16 @@ pub enum Kind {
     Traces,
     /// Runs on real threads.
     Threads,
+    /// Runs on real threads against the bounds of this machine.
+    Bounds,
     /// Hierarchies on real threads, with programs among them, changed while they run.
     Changes,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 5] = [Kind::Simulated, Kind::Files, Kind::Traces, Kind::Threads, Kind::Changes];
+    pub const ALL: [Kind; 6] =
+        [Kind::Simulated, Kind::Files, Kind::Traces, Kind::Threads, Kind::Bounds, Kind::Changes];
 
     /// How it is called.
     pub fn name(self) -> &'static str {
@@ -48,6 +52,7 @@ impl Kind {
             Kind::Files => "files",
             Kind::Traces => "traces",
             Kind::Threads => "threads",
+            Kind::Bounds => "bounds",
             Kind::Changes => "changes",
         }
     }
@@ -96,6 +101,8 @@ pub struct Finding {
 pub struct Surroundings {
     /// The command, for runs on threads.
     pub talea: Option<PathBuf>,
+    /// The profile of this machine, for bounds.
+    pub machine: Option<PathBuf>,
 }
 
 /// Makes the trial of this kind and seed.
@@ -119,6 +126,7 @@ pub fn attempt(
         Kind::Files => trial::inputs::files(seed, counts),
         Kind::Traces => trial::inputs::traces(seed, counts),
         Kind::Threads => trial::threads::attempt(seed, around, counts),
+        Kind::Bounds => trial::bounds::attempt(seed, around, counts),
         Kind::Changes => trial::changes::attempt(seed, around, counts),
     }));
     let fault = match outcome {

@@ -4,7 +4,7 @@ use clap::Parser;
 use indicatif::ProgressBar;
 use std::fs;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use talea_campaign::{Counts, Finding, Kind, Surroundings, attempt};
 
@@ -26,15 +26,21 @@ struct Options {
     /// The command, for runs on threads
     #[arg(long)]
     talea: Option<PathBuf>,
+    /// A profile of this machine, for bounds; otherwise it is measured first
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
     /// Where inputs with findings are kept
     #[arg(long, default_value = "target/campaign")]
     findings: PathBuf,
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let mut options = Options::parse();
     let kinds: Vec<Kind> =
         Kind::ALL.into_iter().filter(|kind| options.only.is_empty() || options.only.contains(kind)).collect();
+    if kinds.contains(&Kind::Bounds) && options.machine.is_none() {
+        options.machine = measured(&options);
+    }
     let each = Duration::from_secs_f64(options.minutes.max(0.0) * 60.0 / kinds.len() as f64);
     let mut findings = 0;
     println!("| trial | trials | refused | findings | held |\n|---|---:|---:|---:|---|");
@@ -53,8 +59,22 @@ fn main() -> ExitCode {
     if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// A profile of this machine; none if there is no command to measure it by, or it cannot be.
+fn measured(options: &Options) -> Option<PathBuf> {
+    let profile = options.findings.join("machine.toml");
+    fs::create_dir_all(&options.findings).ok()?;
+    let _none_yet = fs::remove_file(&profile);
+    let output =
+        Command::new(options.talea.as_ref()?).args(["doctor", "--measure", "--out"]).arg(&profile).output();
+    let is_there = profile.exists();
+    if !is_there {
+        eprintln!("this machine cannot be measured, so no bounds are tried: {output:?}");
+    }
+    is_there.then_some(profile)
+}
+
 fn go(kind: Kind, each: Duration, options: &Options) -> (Counts, u64) {
-    let around = Surroundings { talea: options.talea.clone() };
+    let around = Surroundings { talea: options.talea.clone(), machine: options.machine.clone() };
     let (mut counts, mut found) = (Counts::default(), 0);
     let bar = ProgressBar::new_spinner().with_message(kind.name());
     bar.enable_steady_tick(Duration::from_millis(200));

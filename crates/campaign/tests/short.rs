@@ -5,7 +5,7 @@ use talea_campaign::{Counts, Kind, Surroundings, attempt};
 fn tried(kind: Kind, trials: u64) -> Counts {
     let mut counts = Counts::default();
     for seed in 1..=trials {
-        if let Err(finding) = attempt(kind, seed, &Surroundings { talea: None }, &mut counts) {
+        if let Err(finding) = attempt(kind, seed, &Surroundings { talea: None, machine: None }, &mut counts) {
             panic!("{finding:#?}\n{}", String::from_utf8_lossy(&finding.input));
         }
     }

@@ -3,15 +3,15 @@
 //! * The **costs** of the machine's profile take the place of those of the file where they are higher.
 //! * **What is withheld** is withheld only from threads that would take it. So first the most is found that the system takes in any of the
 //!   kernel's periods: if that leaves the kernel its part, nothing is withheld. (If something were, it would have been taken
-//!   before, while all responses kept to their bounds.) Otherwise every processor gives what the profile says, and hierarchies are derived
-//!   from that.
+//!   before, while all responses kept to their bounds.) Otherwise hierarchies leave the kernel its part in small slices, if everybody then still
+//!   receives what they need, and are derived from the rest; or else every processor gives what the profile says, and they are derived from that.
 //! * **Stalls** of a host are no rule, and no bound counts with them.
 
 use super::report::{CheckReport, Verdict};
 use super::{CheckError, EFFORT, check_lanes_on};
 use serde::Serialize;
 use talea_analysis::Effort;
-use talea_analysis::system::{NodeLoad, load};
+use talea_analysis::system::{Leaving, NodeLoad, leaving, load};
 use talea_guarantee::derivation::{Finding, NotDerived, derive};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::Hierarchy;
@@ -28,6 +28,8 @@ pub struct MachineCheck {
     pub costs: CountedCosts,
     /// What the system takes of what the kernel withholds, node by node; empty if it withholds nothing.
     pub load: Vec<NodeLoad>,
+    /// Of each node, what its processors give it where a run leaves the kernel's part in small slices, so that it takes nothing.
+    pub sliced: Vec<Option<Guarantee>>,
     /// The verdicts about the tasks and the bounds of the threads.
     pub report: CheckReport,
     /// The schedulers and threads that do not receive what they need, as what the root is given is less.
@@ -69,8 +71,16 @@ pub fn check_on(system: &System, plans: &[Plan], machine: &Machine) -> Result<Ma
     let costly = with_costs(system, system.overhead.or_more(&machine.highest_costs()));
     let load = load_on(&costly, plans, machine)?;
     let is_beyond = |index: usize| load.get(index).is_some_and(NodeLoad::is_beyond);
+    let leaving = match machine.slices() {
+        Some(slices) => leaving(system, &load, slices),
+        None => vec![Leaving::Nothing; system.nodes.len()],
+    };
     let given: Vec<Guarantee> = (0..system.nodes.len())
-        .map(|node| if is_beyond(node) { machine.gives() } else { Guarantee::All })
+        .map(|node| match &leaving[node] {
+            Leaving::Slices(slices) => slices.given(),
+            _ if is_beyond(node) => machine.gives(),
+            _ => Guarantee::All,
+        })
         .collect();
     let report = check_lanes_on(&costly, plans, &given)?;
     let findings = (0..system.nodes.len()).flat_map(|node| findings(system, node, &given[node])).collect();
@@ -85,6 +95,7 @@ pub fn check_on(system: &System, plans: &[Plan], machine: &Machine) -> Result<Ma
             message_ns: ns(message),
         },
         load,
+        sliced: leaving.iter().map(|node| node.slices().map(|slices| slices.given())).collect(),
         report,
         findings,
         longest_stall_ns: machine.longest_stall.as_nanos(),

@@ -116,7 +116,6 @@ pub use options::{
 pub use priorities::{Ordinary, Priorities};
 pub use quantum::ShortQuantum;
 pub use set::{ManagedSet, Summary};
-pub use slices::{SLICE, Slices};
 pub use state::Totals;
 pub use switches::{SwitchStream, ToldBy};
 pub use thread_jobs::ThreadJobs;

@@ -2,11 +2,12 @@
 
 use crate::hold::Parking;
 use crate::priorities::Priorities;
-use crate::slices::Slices;
+use crate::slices;
 use rustix::io::Errno;
 use std::io;
 use talea_linux::affinity::AffinityError;
 use talea_linux::thread::SpawnError;
+use talea_model::Slices;
 use talea_policy::hierarchy::{Parameters, Refusal, SchedulerId};
 use talea_time::{Duration, Work};
 use thiserror::Error;
@@ -57,7 +58,7 @@ impl Options {
             cpus: cpus.to_vec(),
             priorities: Priorities::default(),
             controller: ControllerPolicy::BestPermitted,
-            slices: Slices::usual(),
+            slices: slices::usual(),
             members_max: 64,
             threads_max: crate::guardian::THREADS_MAX / 2,
         }

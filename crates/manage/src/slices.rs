@@ -18,64 +18,13 @@
 //! The hierarchy hears of it as of a machine that supplies less (`Engine::take_away`): nobody's budget is charged meanwhile, and what
 //! reservations have promised they get from the rest.
 
-use talea_guarantee::exact::{Share, Span, ratio};
-use talea_guarantee::guarantee::Guarantee;
-use talea_linux::throttling::{OrdinaryPart, ordinary_part};
+use talea_linux::throttling::ordinary_part;
+use talea_model::{SLICE, Slices};
 use talea_time::{Duration, Instant};
 
-/// How long a processor is left unused at a time.
-pub const SLICE: Duration = Duration::from_micros(500);
-
-/// Parts are counted in thousandths.
-const WHOLE: i64 = 1_000;
-
-/// How much of a processor is left unused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slices {
-    /// In thousandths, more than 0 and less than [`WHOLE`].
-    part: i64,
-    /// Unused time up to this counts for later.
-    most: Duration,
-}
-
-impl Slices {
-    /// What has to be left on this machine as it is set now, if its kernel keeps anything.
-    pub fn usual() -> Option<Self> {
-        ordinary_part().and_then(Slices::leaving)
-    }
-
-    /// What has to be left so that the kernel takes nothing, a hundredth more than it would; none if it would take everything.
-    pub fn leaving(kept: OrdinaryPart) -> Option<Self> {
-        let (amount, period) = (kept.amount.as_nanos(), kept.period.as_nanos());
-        let thousandths = i128::from(amount) * i128::from(WHOLE);
-        let kept = (thousandths + i128::from(period) - 1) / i128::from(period);
-        let part = i64::try_from(kept).ok()? + WHOLE / 100;
-        // A hundredth more is left than has to be, of which half may have been left before.
-        let most = Duration::from_nanos(period / 200).max(SLICE);
-        (part > 0 && part < WHOLE).then_some(Slices { part, most })
-    }
-
-    /// What a scheduler receives of a processor of which this is left: in any time t the rest of t, less at most what is used of the rest
-    /// in the length of a slice, for a slice may begin with t.
-    pub fn given(&self) -> Guarantee {
-        let thousandths = |part: i64| ratio(part.unsigned_abs(), WHOLE.unsigned_abs());
-        let share = Share::new(thousandths(WHOLE - self.part)).expect("a part is left, and not all");
-        let error = &Span::from_nanos(SLICE.as_nanos().unsigned_abs()) * &share;
-        Guarantee::Psbe { share, error }
-    }
-
-    /// How much credit so much use takes.
-    fn cost(&self, used: Duration) -> i64 {
-        let product = i128::from(used.as_nanos()) * i128::from(self.part);
-        let used_part = i128::from(WHOLE - self.part);
-        i64::try_from((product + used_part - 1) / used_part).unwrap_or(i64::MAX)
-    }
-
-    /// For how long so much credit lasts.
-    fn lasts(&self, credit: i64) -> Duration {
-        let ns = i128::from(credit.max(0)) * i128::from(WHOLE - self.part) / i128::from(self.part);
-        Duration::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
-    }
+/// What has to be left on this machine as it is set now, if its kernel keeps anything.
+pub fn usual() -> Option<Slices> {
+    ordinary_part().and_then(|kept| Slices::leaving(kept.amount, kept.period))
 }
 
 /// What a processor is at.
@@ -112,6 +61,20 @@ impl Account {
         Account { slices, credit: 0, at: Use::Unused, counted: now }
     }
 
+    /// How much credit so much use takes.
+    fn cost(&self, used: Duration) -> i64 {
+        let (left, rest) = self.slices.thousandths();
+        let product = i128::from(used.as_nanos()) * i128::from(left);
+        i64::try_from((product + i128::from(rest) - 1) / i128::from(rest)).unwrap_or(i64::MAX)
+    }
+
+    /// For how long so much credit lasts.
+    fn lasts(&self, credit: i64) -> Duration {
+        let (left, rest) = self.slices.thousandths();
+        let ns = i128::from(credit.max(0)) * i128::from(rest) / i128::from(left);
+        Duration::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+    }
+
     fn count(&mut self, now: Instant) {
         let past = now - self.counted;
         if past <= Duration::ZERO {
@@ -119,9 +82,9 @@ impl Account {
         }
         self.counted = now;
         self.credit = match self.at {
-            Use::Used => self.credit.saturating_sub(self.slices.cost(past)),
+            Use::Used => self.credit.saturating_sub(self.cost(past)),
             Use::Unused | Use::Left => {
-                self.credit.saturating_add(past.as_nanos()).min(self.slices.most.as_nanos())
+                self.credit.saturating_add(past.as_nanos()).min(self.slices.most().as_nanos())
             }
         };
     }
@@ -155,7 +118,7 @@ impl Account {
         match self.at {
             Use::Unused => None,
             // Not at the same instant over and over.
-            Use::Used => Some(self.counted + self.slices.lasts(self.credit).max(Duration::from_nanos(1))),
+            Use::Used => Some(self.counted + self.lasts(self.credit).max(Duration::from_nanos(1))),
             Use::Left => Some(self.counted + Duration::from_nanos(SLICE.as_nanos() - self.credit)),
         }
     }
@@ -167,20 +130,12 @@ mod tests {
     use proptest::prelude::*;
     use talea_time::Work;
 
-    fn usual() -> OrdinaryPart {
-        OrdinaryPart { amount: Work::from_millis(50), period: Duration::from_secs(1) }
+    fn usual() -> Slices {
+        Slices::leaving(Work::from_millis(50), Duration::from_secs(1)).expect("most is left")
     }
 
     fn at(ns: i64) -> Instant {
         Instant::from_nanos(ns)
-    }
-
-    #[test]
-    fn a_hundredth_more_is_left_than_is_kept() {
-        let slices = Slices::leaving(usual()).expect("most is left");
-        assert_eq!((slices.part, slices.most), (60, Duration::from_millis(5)));
-        let all = OrdinaryPart { amount: Work::from_secs(1), ..usual() };
-        assert_eq!(Slices::leaving(all), None);
     }
 
     /// Who wants the processor at these times, for so long; what was left unused of it.
@@ -217,8 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_left_counts_with_a_slice_at_the_worst_instant() {
-        let slices = Slices::leaving(usual()).expect("most is left");
-        assert_eq!(slices.given().to_string(), "PSBE 0.94 470us");
+        let slices = usual();
         let unused = played(slices, &[(0, 3_000_000_000)], 3_000_000_000);
         for (from, _) in &unused {
             for length in [100_000, 500_000, 1_000_000, 8_000_000, 8_500_000, 40_000_000, 1_000_000_000] {
@@ -234,7 +188,7 @@ mod tests {
 
     #[test]
     fn who_leaves_enough_is_not_interrupted() {
-        let slices = Slices::leaving(usual()).expect("most is left");
+        let slices = usual();
         // 80 ms of each 100, and none of them in pieces.
         let wants: Vec<(i64, i64)> =
             (0..20).map(|k| (k * 100_000_000 + 20_000_000, (k + 1) * 100_000_000)).collect();
@@ -244,7 +198,7 @@ mod tests {
 
     #[test]
     fn one_that_wants_everything_is_interrupted_for_short_times() {
-        let slices = Slices::leaving(usual()).expect("most is left");
+        let slices = usual();
         let second = 1_000_000_000;
         let unused = played(slices, &[(0, 10 * second)], 10 * second);
         // And what was used in the nanosecond that a timer is late by.
@@ -259,7 +213,7 @@ mod tests {
         /// Whatever is wanted, in every second at least what the kernel keeps, and a tenth of that more, is left.
         #[test]
         fn in_every_second_enough_is_left(wants in proptest::collection::vec((1i64..40_000, 1i64..400_000), 1..60)) {
-            let slices = Slices::leaving(usual()).expect("most is left");
+            let slices = usual();
             let second = 1_000_000_000;
             let mut now = 0;
             let wants: Vec<(i64, i64)> = wants.iter().map(|(gap, length)| {

@@ -21,6 +21,7 @@ mod plan;
 mod problem;
 mod reference;
 mod schema;
+mod slices;
 mod suggest;
 mod system;
 mod validate;
@@ -41,6 +42,7 @@ pub use plan::{Plan, PlanEntry, PlanError, PlanFault};
 pub use problem::{Location, Problem, Problems};
 pub use reference::{conversions, reference};
 pub use schema::json_schema;
+pub use slices::{SLICE, Slices};
 pub use system::System;
 pub use validate::{
     CPU_LIMIT, HIERARCHY_LIMIT, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT, Violation,

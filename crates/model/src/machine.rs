@@ -3,6 +3,7 @@
 //! It is measured (`talea doctor --measure`) and kept as TOML, so that a check can count with a machine that it does not run on.
 
 use crate::description::Overhead;
+use crate::slices::Slices;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -105,6 +106,11 @@ impl Machine {
             i128::from(one.amount.as_nanos()) * i128::from(other.period.as_nanos())
         };
         self.withheld.iter().max_by(|a, b| product(a, b).cmp(&product(b, a)))
+    }
+
+    /// What has to be left in small pieces so that nothing is taken; none if nothing would be, or all.
+    pub fn slices(&self) -> Option<Slices> {
+        self.greatest_part().and_then(|part| Slices::leaving(part.amount, part.period))
     }
 
     /// What a processor gives to real-time threads that would take all of it.

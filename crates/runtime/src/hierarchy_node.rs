@@ -2,7 +2,7 @@
 
 use crate::error::PrepareError;
 use crate::flow::Shared;
-use crate::hierarchy::{Hierarchy, HierarchyError, HierarchyParts, LaneMember, Leaving, leaving};
+use crate::hierarchy::{Hierarchy, HierarchyError, HierarchyParts, LaneMember, leaving};
 use crate::lowered::{LoweredNode, OwnThread};
 use crate::lowering::hierarchy::{Lowering, PartAccount, Reason, lower_hierarchy};
 use crate::lowering::machine::{Machine, admits};
@@ -10,6 +10,7 @@ use crate::options::{Lower, RtMode, RunOptions};
 use crate::outcome::{HierarchyOutcome, ThreadAttributes};
 use crate::plans::plans;
 use std::sync::Arc;
+use talea_analysis::system::Leaving;
 use talea_linux::sched::Policy;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::Plan;

@@ -51,6 +51,7 @@ mod job_table;
 mod join;
 mod lane;
 mod layout;
+mod limits;
 mod link;
 mod lowered;
 pub mod lowering;
@@ -76,9 +77,10 @@ mod window;
 pub use collector::{Ending, FinishedJob, OnFinished};
 pub use dispatcher::{Declaration, DeclareError, Dispatcher, NoPoster};
 pub use error::PrepareError;
-pub use hierarchy::{HierarchyError, Leaving, absentees};
+pub use hierarchy::{HierarchyError, absentees};
 pub use hierarchy_node::leaving_of;
 pub use lane::{LaneStep, SteppedLanes, SteppedLanesSetUp};
+pub use limits::limits;
 pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{
     JudgeBy, Links, LostNodes, Lower, RtMode, RunOptions, Slicing, Start, StopHandle, UnknownRtMode,
@@ -92,4 +94,5 @@ pub use poster::Poster;
 pub use posting::{NotPosted, PostedOperation, PostingRoom};
 pub use prepare::Executive;
 pub use run::Prepared;
+pub use talea_analysis::system::Leaving;
 pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum, ToldBy};

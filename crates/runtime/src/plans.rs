@@ -1,8 +1,9 @@
 //! How the lanes of all nodes are planned, and the tables of records that follow from it.
 
 use crate::error::PrepareError;
-use crate::hierarchy::{self, HierarchyError, Leaving, below_others};
+use crate::hierarchy::{self, HierarchyError, below_others};
 use crate::lowering::hierarchy as hierarchy_lowering;
+use talea_analysis::system::Leaving;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::{Plan, plan_lanes};
 use talea_record::{DecidedBy, Metadata, Origin, Switches};

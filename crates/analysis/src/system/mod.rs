@@ -25,6 +25,7 @@
 mod holistic;
 mod interruption;
 mod lane;
+mod leaving;
 mod load;
 mod model;
 mod parts;
@@ -36,6 +37,7 @@ mod stream;
 mod supply;
 mod taken;
 
+pub use leaving::{Leaving, leaving};
 pub use load::{NodeLoad, load};
 pub use parts::{Cause, Part};
 pub use planned::{UnplannedRelease, with_response_bounds, with_response_bounds_on};

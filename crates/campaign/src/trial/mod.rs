@@ -1,5 +1,6 @@
 //! What is tried, one kind a file.
 
+pub mod bounds;
 pub mod changes;
 pub mod inputs;
 pub mod simulated;

@@ -11,6 +11,7 @@
 //! of ours explains, is a stall; throttling cannot be in it, as the thread leaves half of each millisecond idle.
 
 use super::in_scratch_thread;
+use crate::limits::limits;
 use crate::{Executive, Operations, RtMode, RunOptions};
 use rustix::pipe::pipe;
 use rustix::thread::futex::{self, Flags};
@@ -21,8 +22,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::sched::{self, Policy};
 use talea_linux::stop::StopFlag;
 use talea_linux::thread::{JoinHandle, spawn};
-use talea_linux::throttling::{KeptFrom, kept_parts};
-use talea_model::{Costs, LaneDispatch, Late, Laxity, Machine, Mechanism, Overhead, Withheld};
+use talea_model::{Costs, LaneDispatch, Late, Laxity, Machine, Overhead};
 use talea_policy::discipline::Discipline;
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
@@ -82,21 +82,6 @@ pub fn measure(thoroughness: Thoroughness, mut go_on: impl FnMut(usize, usize) -
         costs.push(Costs { load: load.name().into(), overhead });
     }
     Some(Machine { costs, longest_stall, real_time, ..limits() })
-}
-
-/// What this machine's kernel withholds from real-time threads, which is read and not measured; nothing is said of costs.
-pub fn limits() -> Machine {
-    let kernel = rustix::system::uname().release().to_string_lossy().into_owned();
-    let withheld = kept_parts().into_iter().map(|(by, part)| Withheld {
-        by: match by {
-            KeptFrom::Throttling => Mechanism::Throttling,
-            KeptFrom::FairServer => Mechanism::FairServer,
-        },
-        amount: part.amount,
-        period: part.period,
-    });
-    let withheld = withheld.collect();
-    Machine { kernel, real_time: true, costs: Vec::new(), withheld, longest_stall: Duration::ZERO }
 }
 
 /// What else the machine does.

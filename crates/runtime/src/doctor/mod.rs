@@ -22,7 +22,7 @@ mod measure;
 
 use std::fmt;
 
-pub use measure::{Thoroughness, limits, measure};
+pub use measure::{Thoroughness, measure};
 use talea_linux::setting::read;
 
 /// How a finding bears on a run.

@@ -34,7 +34,6 @@ pub(crate) use accounts::early_end;
 pub(crate) use control::Control;
 pub use error::HierarchyError;
 pub(crate) use lanes::{LaneMember, below_others, release_is_above};
-pub use leaving::Leaving;
 pub(crate) use leaving::leaving;
 pub use present::absentees;
 pub(crate) use set_up::{Hierarchy, HierarchyParts, edges, is_program, rings_of};

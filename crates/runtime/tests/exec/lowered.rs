@@ -6,7 +6,7 @@ use crate::programs::{Program, child_of, eventually, lives, parent, stage};
 use talea_linux::Tid;
 use talea_linux::affinity;
 use talea_linux::sched::{self, Policy};
-use talea_runtime::{HierarchyError, Lower, ParkingOutcome, PrepareError, ScheduledBy};
+use talea_runtime::{HierarchyError, Lower, ParkingOutcome, PrepareError, ScheduledBy, Slicing};
 
 const PRIORITIES: &str = "
 [[scheduler]]
@@ -105,7 +105,8 @@ fn the_infrastructure_leaves_the_same_results() {
     let Some((_alone, at)) = stage(1) else { return };
     let system = described(at.cpus[0], PRIORITIES).with_threads_as_tasks();
     let run = |lower| {
-        let options = RunOptions { lower, ..options(RtMode::Warn, 0) };
+        // The kernel leaves itself no slices either.
+        let options = RunOptions { lower, slicing: Slicing::Never, ..options(RtMode::Warn, 0) };
         run_until(&system, Operations::synthetic(), options, ended("high", 15))
     };
     let (lowered, managed) = (run(Lower::WherePossible), run(Lower::Never));

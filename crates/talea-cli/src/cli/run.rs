@@ -19,8 +19,8 @@ use talea_policy::strategy::Plan;
 use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::doctor;
 use talea_runtime::{
-    Executive, JudgeBy, Leaving, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Stopped,
-    leaving_of,
+    Executive, JudgeBy, Leaving, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Slicing,
+    Stopped, leaving_of, limits,
 };
 use talea_time::Duration;
 
@@ -74,6 +74,10 @@ pub struct Options {
     /// and `talea ctl` can change the hierarchy
     #[arg(long)]
     no_lower: bool,
+    /// Do not leave the kernel's part of each processor unused in small slices where a hierarchy may take more than the kernel
+    /// leaves it: guarantees are derived from whole processors, and the kernel takes its part at a time of its own
+    #[arg(long)]
+    no_slices: bool,
     /// By what the guarantees of a hierarchy are judged: received, which takes looking at each switch of the kernel,
     /// or grants, which believes that the kernel gave what the hierarchy granted
     #[arg(long, value_name = "WHAT", default_value = "received", value_parser = judge_by)]
@@ -170,7 +174,7 @@ fn warn_of_limits(system: &System, plans: &[Plan], options: &RunOptions) {
     }
     let measure = || doctor::measure(doctor::Thoroughness::Brief, |_, _| true);
     // What makes the analysis impossible, the check tells of; what the run, that tells of it.
-    let Ok(beyond) = talea_check::machine::beyond_limits(system, plans, &doctor::limits(), measure) else {
+    let Ok(beyond) = talea_check::machine::beyond_limits(system, plans, &limits(), measure) else {
         return;
     };
     let leaving = leaving_of(system, options).unwrap_or_default();
@@ -209,6 +213,7 @@ fn run_options(options: &Options) -> RunOptions {
         duration: (!options.forever).then_some(options.duration),
         rt: options.rt,
         lower: if options.no_lower { Lower::Never } else { Lower::WherePossible },
+        slicing: if options.no_slices { Slicing::Never } else { Slicing::WherePromised },
         judge: options.judge,
         tail: options.tail,
         slots: usize::from(options.slots),

@@ -11,7 +11,8 @@ fn start(file: &str, system: &str, name: &str) -> Option<(Running, String)> {
 
 /// The same of a text that describes a system, for so long.
 fn start_text(text: &str, system: &str, name: &str, length: &str) -> Option<(Running, String)> {
-    start_in(&folder(), text, system, name, &["--for", length])
+    // What is promised then does not depend on this machine.
+    start_in(&folder(), text, system, name, &["--for", length, "--no-slices"])
 }
 
 /// The same, of a file in this folder.
@@ -85,6 +86,35 @@ fn a_running_hierarchy_is_looked_at_and_changed() {
     let members = outcome["members"].as_array().expect("members");
     assert!(members.iter().any(|member| member["thread"] == "build"), "{outcome}");
     ctl(&name, &["list"]).exits(2);
+}
+
+/// A run that leaves the kernel its part in slices holds changes against what is left.
+#[test]
+fn what_slices_leave_is_what_can_be_promised() {
+    let _alone = alone();
+    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    let Some((mut running, name)) = start_in(&folder(), &text, "multimedia", "sliced", &["--for", "120s"])
+    else {
+        return;
+    };
+    let json = ctl(&name, &["list", "--json"]).exits(0).json();
+    let rows = json["outcome"]["listing"]["rows"].as_array().expect("rows");
+    let reservations = rows.iter().find(|row| row["name"] == "RES").expect("it is listed");
+    if reservations["guarantee"] == "ALL" {
+        talea_measure::skip(
+            "the kernel keeps nothing from real-time threads here, so that nothing is left to it",
+        );
+    } else {
+        let planned = ["replace", "RES", "--kind", "spring"];
+        let refused = ctl(&name, &planned).exits(1);
+        let given = reservations["guarantee"].as_str().expect("a guarantee");
+        let why = format!("RES: it is given {given}, and accepts only ALL or RESU");
+        assert!(refused.stderr.contains(&why), "{}", refused.stderr);
+        ctl(&name, &["replace", "RES", "--kind", "cbs"]).exits(0);
+        ctl(&name, &[&planned[..], &["--force"]].concat()).exits(0);
+    }
+    running.signal(rustix::process::Signal::INT);
+    running.finish().exits(0);
 }
 
 #[test]

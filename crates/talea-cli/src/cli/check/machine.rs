@@ -5,7 +5,7 @@ use crate::cli::output::{Sheet, wrap};
 use std::path::Path;
 use talea_check::machine::{CountedCosts, MachineCheck, check_on};
 use talea_check::{Check, Verdict};
-use talea_model::{Machine, System};
+use talea_model::{Machine, SLICE, System};
 use talea_policy::strategy::Plan;
 use talea_runtime::doctor::{Thoroughness, measure};
 use talea_time::Duration;
@@ -56,7 +56,15 @@ pub fn show(ideal: &Check, machine: &MachineCheck) -> String {
         time(message_ns),
         Duration::from_nanos(machine.longest_stall_ns).rounded(),
     ))];
-    parts.extend(machine.load.iter().map(|node| wrap(&format!("  {node}"))));
+    for (node, sliced) in machine.load.iter().zip(&machine.sliced) {
+        parts.push(wrap(&format!("  {node}")));
+        if let Some(given) = sliced {
+            parts.push(wrap(&format!(
+                "  a run leaves that part in slices of {} instead, before the kernel takes it: {given} of each processor",
+                SLICE.rounded()
+            )));
+        }
+    }
     parts.extend(machine.findings.iter().map(|finding| wrap(&format!("  {finding}"))));
     let mut sheet = Sheet::new(5, &["", "ideal", "", "this machine", ""]);
     let bound =

@@ -168,7 +168,7 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
             "note: node {node}: its threads would take more of a processor than the kernel leaves them; {} times they left it unused for {}, \
              before the kernel would have taken it for longer, so promises are derived from {given} of each processor instead of all of it",
             hierarchy.slices,
-            talea_manage::SLICE.rounded()
+            talea_model::SLICE.rounded()
         ));
     }
     remarks.extend(receipts(hierarchy));
