@@ -84,7 +84,7 @@ fn multimedia(last: &str) -> String {
 }
 
 #[test]
-fn a_thread_that_nobody_waits_for_takes_from_what_was_promised() {
+fn a_thread_that_nobody_waits_for_takes_only_what_slices_leave() {
     let (ideal, here) = both(&multimedia(""));
     assert!(ideal.composes() && here.findings.is_empty() && here.beyond().count() == 0, "{:?}", here.load);
     let bounds = |report: &talea_check::CheckReport| {
@@ -100,6 +100,13 @@ fn a_thread_that_nobody_waits_for_takes_from_what_was_promised() {
     let beyond: Vec<_> = here.beyond().collect();
     assert_eq!(beyond.len(), 1);
     assert_eq!(beyond[0].endless, ["spin"], "{}", beyond[0]);
+    // The kernel's part is left to it in slices, of which the reservations know nothing.
+    assert_eq!(here.sliced[0].as_ref().map(ToString::to_string).as_deref(), Some("PSBE 0.94 470us"));
+    assert!(here.findings.is_empty() && here.holds(), "{:?}", here.findings);
+
+    // A plan needs the processor at instants of its own.
+    let (_, here) = both(&multimedia(spin).replace("\"reservation\"", "\"spring\""));
+    assert_eq!(here.sliced, [None]);
     assert!(here.findings.iter().any(|finding| finding.node == "RES"), "{:?}", here.findings);
     assert!(!here.holds());
 }

@@ -65,8 +65,7 @@ fn tasks_run_below_schedulers_as_they_are_simulated() {
     let place = folder();
     let out = within(&place, "out");
     let file = example("mixed.toml");
-    let arguments =
-        ["run", &file, "--for", "900ms", "--fail-on", "never", "--no-slices", "--json", "--out", &out];
+    let arguments = ["run", &file, "--for", "900ms", "--fail-on", "never", "--json", "--out", &out];
     let Some(done) = permitted(run(&arguments)) else { return };
     let ran = done.exits(0).json();
     let simulated = run(&["sim", &file, "--for", "900ms", "--json"]).exits(0).json();
@@ -99,7 +98,8 @@ fn a_hierarchy_runs_and_is_reported_as_a_simulation_is() {
     let place = folder();
     let out = within(&place, "out");
     let file = example("figure-1.toml");
-    let arguments = ["run", &file, "--for", "700ms", "--fail-on", "never", "--json", "--out", &out];
+    let arguments =
+        ["run", &file, "--for", "700ms", "--fail-on", "never", "--no-slices", "--json", "--out", &out];
     let Some(done) = permitted(run(&arguments)) else { return };
     let ran = done.exits(0).json();
     let simulated = run(&["sim", &file, "--for", "700ms", "--json"]).exits(0).json();
