@@ -97,7 +97,7 @@ fn requests(demand: Demand) -> Vec<Request> {
         Demand::Weight => vec![weight.clone(), weight],
         Demand::Guarantee([Kind::Resu]) => vec![guarantee("RESU 0.25"), guarantee("RESU 0.75")],
         Demand::Guarantee(kinds) | Demand::GuaranteeIfAny(kinds) => {
-            kinds.iter().map(|kind| guarantee(&format!("{kind} 2ms 10ms"))).collect()
+            kinds.iter().map(|kind| guarantee(&format!("{kind} 20ms 100ms"))).collect()
         }
     }
 }

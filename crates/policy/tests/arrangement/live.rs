@@ -261,7 +261,7 @@ fn who_has_left_is_forgotten() {
     running.engine.remove_thread(vp);
     running.live.left("words");
     assert!(running.live.system().threads.iter().all(|thread| thread.name != "words"));
-    running.careful(&replace("PS", SchedulerKind::EEVDF, &[])).unwrap_err();
+    running.careful(&replace("PS", SchedulerKind::LOTTERY, &[])).unwrap_err();
     running.careful(&replace("PS", SchedulerKind::SFQ, &[])).unwrap();
     let again = Change::AddThread {
         name: "words".into(),
