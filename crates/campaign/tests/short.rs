@@ -23,6 +23,19 @@ fn what_is_said_of_a_simulated_system_agrees() {
     );
 }
 
+/// What longer campaigns have found.
+#[test]
+fn what_was_found_once_is_not_found_again() {
+    let mut counts = Counts::default();
+    // A job that is released when more than 64 later instances have been: its predecessor was forgotten, as another branch was aborted.
+    for seed in [1_882_739_858_997_436, 1_882_739_859_001_916] {
+        let around = Surroundings { talea: None, machine: None };
+        if let Err(finding) = attempt(Kind::Simulated, seed, &around, &mut counts) {
+            panic!("{finding:#?}");
+        }
+    }
+}
+
 #[test]
 fn mistaken_files_are_refused_or_are_systems() {
     let counts = tried(Kind::Files, 80);

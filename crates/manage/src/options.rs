@@ -41,6 +41,8 @@ pub struct Options {
     pub priorities: Priorities,
     /// What the controller is.
     pub controller: ControllerPolicy,
+    /// Where the controller may run; anywhere if nothing is named. The kernel reserves for threads that may run anywhere alone.
+    pub controller_cpus: Vec<u16>,
     /// How much of each processor is left to ordinary threads, in small pieces, so that the kernel takes nothing from real-time ones;
     /// none if nothing is. Where something is, parked threads are ordinary ones.
     pub slices: Option<Slices>,
@@ -58,6 +60,7 @@ impl Options {
             cpus: cpus.to_vec(),
             priorities: Priorities::default(),
             controller: ControllerPolicy::BestPermitted,
+            controller_cpus: Vec::new(),
             slices: slices::usual(),
             members_max: 64,
             threads_max: crate::guardian::THREADS_MAX / 2,

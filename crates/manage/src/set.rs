@@ -185,9 +185,10 @@ impl ManagedSet {
             ControllerPolicy::Reserved(budget) => (vec![budget], false),
             ControllerPolicy::Urgent => (Vec::new(), true),
         };
+        let cpus = &self.options.controller_cpus;
         let create = |policy| {
             let (shared, poll) = (Arc::clone(&self.shared), Arc::clone(&poll));
-            spawn("controller", policy, &[], STACK, move || {
+            spawn("controller", policy, cpus, STACK, move || {
                 let controller = Controller { shared: &shared, poll: &poll };
                 guarded(&shared, || controller.run());
             })

@@ -72,7 +72,7 @@ pub struct NodeEntry {
     /// Its processors by Linux number.
     pub cpus: Vec<u16>,
     /// Whether its records say who has its processors.
-    #[serde(default, skip_serializing_if = "Switches::are_recorded")]
+    #[serde(default, skip_serializing_if = "Switches::are_all_recorded")]
     pub switches: Switches,
     /// Who decides on it.
     #[serde(default, skip_serializing_if = "DecidedBy::is_ours")]
@@ -104,14 +104,21 @@ pub enum Switches {
     /// They do, as far as [`Origin`] permits it.
     #[default]
     Recorded,
+    /// They do where its schedulers granted it one. Besides, a job may go on, begin and end in time that is left to ordinary threads.
+    Granted,
     /// They do not: the kernel schedules the threads by itself. What a job received is not known, nor how often it was
     /// preempted.
     Unseen,
 }
 
 impl Switches {
-    /// Whether they are recorded.
+    /// Whether they are recorded, all or those that were granted.
     pub fn are_recorded(&self) -> bool {
+        *self != Switches::Unseen
+    }
+
+    /// Whether all of them are.
+    pub fn are_all_recorded(&self) -> bool {
         *self == Switches::Recorded
     }
 }

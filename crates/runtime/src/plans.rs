@@ -52,6 +52,12 @@ pub(crate) fn metadata(
             node.switches = Switches::Unseen;
         }
     }
+    for (node, leaving) in metadata.nodes.iter_mut().zip(leaving) {
+        // Threads that are not granted a processor are ordinary ones then.
+        if leaving.slices().is_some() {
+            node.switches = Switches::Granted;
+        }
+    }
     metadata.edges = hierarchy::edges(system, plans, leaving)
         .map_err(|(node, error)| unset(system, node, error.into()))?;
     let is_judged = metadata.edges.iter().any(|edge| metadata.nodes[edge.node].decided_by.is_ours());

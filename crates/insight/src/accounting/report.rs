@@ -176,7 +176,7 @@ pub struct NodeReport {
     pub left_ns: Option<i64>,
     /// Whether what follows, and what its lanes are said to have used, is known: where switches are not seen, jobs count
     /// as running from their start to their end.
-    #[serde(default, skip_serializing_if = "Switches::are_recorded")]
+    #[serde(default, skip_serializing_if = "Switches::are_all_recorded")]
     pub switches: Switches,
     /// Processor time of all its jobs.
     pub busy_ns: i64,

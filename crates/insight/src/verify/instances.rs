@@ -1,6 +1,7 @@
 //! What became of the jobs of every instance in flight, for precedence and overrun.
 
 use std::collections::BTreeMap;
+use talea_model::System;
 use talea_record::{JobId, Metadata};
 use talea_time::Instant;
 
@@ -28,6 +29,8 @@ pub(super) struct Instance {
 pub(super) struct Instances {
     /// Its operations in file order.
     pub operations: Vec<usize>,
+    /// Of each of them the places of its predecessors among these, and how many of them it waits for.
+    joins: Vec<(Vec<usize>, usize)>,
     pub list: BTreeMap<u64, Instance>,
 }
 
@@ -37,10 +40,19 @@ const LIMIT: usize = 1 << 14;
 const REMEMBERED: usize = 64;
 
 impl Instances {
-    pub fn new(metadata: &Metadata, task: usize) -> Self {
+    pub fn new(metadata: &Metadata, system: &System, task: usize) -> Self {
         let operations = metadata.operations.iter().enumerate();
         let of_task = operations.filter(|(_, operation)| operation.task == task).map(|(index, _)| index);
-        Instances { operations: of_task.collect(), list: BTreeMap::new() }
+        let operations: Vec<usize> = of_task.collect();
+        let place = |before: &usize| operations.iter().position(|index| index == before);
+        let join = |index: &usize| {
+            let before = &metadata.operations[*index].predecessors;
+            let described = system.operations().get(*index);
+            let needed = described.map(|operation| system.subtask(operation.id).join.needed(before.len()));
+            (before.iter().filter_map(place).collect(), needed.unwrap_or(before.len()))
+        };
+        let joins = operations.iter().map(join).collect();
+        Instances { operations, joins, list: BTreeMap::new() }
     }
 
     pub fn place(&self, operation: usize) -> Option<usize> {
@@ -63,21 +75,38 @@ impl Instances {
     }
 
     fn trim(&mut self) {
-        // A job that is still to come is released when its predecessors complete, unless one of the instance was aborted.
-        let is_over = |instance: &Instance| {
-            let aborted = instance.doomed.is_some()
-                || instance.jobs.iter().any(|job| matches!(job, Progress::Aborted(_)));
-            instance.jobs.iter().all(|job| match job {
-                Progress::Completed(_) | Progress::Aborted(_) => true,
-                Progress::Coming => aborted,
-                Progress::Released => false,
-            })
-        };
         while self.list.len() > REMEMBERED
             && (self.list.len() > LIMIT
-                || self.list.first_key_value().is_some_and(|(_, first)| is_over(first)))
+                || self.list.first_key_value().is_some_and(|(_, first)| self.is_over(first)))
         {
             self.list.pop_first();
+        }
+    }
+
+    fn is_over(&self, instance: &Instance) -> bool {
+        (0..instance.jobs.len()).all(|place| match instance.jobs[place] {
+            Progress::Completed(_) | Progress::Aborted(_) => true,
+            Progress::Coming => !self.may_come(instance, place),
+            Progress::Released => false,
+        })
+    }
+
+    /// A job that is still to come is released when so many of its predecessors have completed as it waits for, unless too many of them were
+    /// aborted or never come themselves.
+    fn may_come(&self, instance: &Instance, place: usize) -> bool {
+        let (before, needed) = &self.joins[place];
+        let may_complete = |place: &&usize| match instance.jobs[**place] {
+            Progress::Completed(_) | Progress::Released => true,
+            Progress::Aborted(_) => false,
+            Progress::Coming => self.may_come(instance, **place),
+        };
+        match before.is_empty() {
+            // The first ones of an instance are released together, those of other nodes as messages allow; of one that is aborted none is.
+            true => {
+                instance.doomed.is_none()
+                    && !instance.jobs.iter().any(|job| matches!(job, Progress::Aborted(_)))
+            }
+            false => before.iter().filter(may_complete).count() >= *needed,
         }
     }
 

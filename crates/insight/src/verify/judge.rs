@@ -161,7 +161,7 @@ impl<'a> Judge<'a> {
             judged: (0..trace.nodes.len()).map(judged).collect(),
             lanes: expected.lanes.iter().map(lane).collect(),
             ranks,
-            instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, task)).collect(),
+            instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, system, task)).collect(),
             beginning: Beginning::Awaited,
             known: vec![Known::FromTheBeginning; trace.tasks.len()],
             now: trace.start,

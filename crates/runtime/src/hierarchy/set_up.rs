@@ -10,6 +10,7 @@ use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
 use talea_analysis::system::Leaving;
 use talea_guarantee::guarantee::Guarantee;
+use talea_linux::affinity;
 use talea_linux::burn::Burner;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::memory::prefault_stack;
@@ -157,7 +158,12 @@ impl HierarchyParts<'_> {
             false => Parking::WorkConserving,
         };
         let engine = std::mem::replace(&mut arrangement.engine, talea_policy::hierarchy::Engine::new(0));
-        let options = Options { members_max: most, slices: self.leaving.slices(), ..Options::on(&cpus) };
+        let options = Options {
+            members_max: most,
+            slices: self.leaving.slices(),
+            controller_cpus: self.processors_of_nobody_else(),
+            ..Options::on(&cpus)
+        };
         let mut admitting = Admitting {
             set: ManagedSet::prepare(engine, &options)?,
             members: Vec::new(),
@@ -190,6 +196,21 @@ impl HierarchyParts<'_> {
                 || leaves.iter().any(|leaf| is_program(&self.system.threads[leaf.thread].work)),
             _introductions: admitting.introductions,
         })
+    }
+
+    /// Where the controller takes time from no other node; nothing if there is none.
+    fn processors_of_nobody_else(&self) -> Vec<u16> {
+        let own = &self.system.nodes[self.node].cpus;
+        let nodes = self.system.nodes.iter().enumerate().filter(|(node, _)| *node != self.node);
+        let of_others: Vec<u16> = nodes.flat_map(|(_, node)| node.cpus.iter().copied()).collect();
+        let is_free = |cpu: &u16| own.contains(cpu) || !of_others.contains(cpu);
+        match of_others.is_empty() {
+            true => Vec::new(),
+            // What is allowed was asked before.
+            false => {
+                affinity::allowed().unwrap_or_else(|_| own.clone()).into_iter().filter(is_free).collect()
+            }
+        }
     }
 
     /// How records number the node's edges.

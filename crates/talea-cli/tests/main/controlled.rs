@@ -88,6 +88,33 @@ fn a_running_hierarchy_is_looked_at_and_changed() {
     ctl(&name, &["list"]).exits(2);
 }
 
+/// Whoever starts the machine, the run or its session is taken in by nobody's mistake.
+#[test]
+fn what_the_run_stands_on_is_taken_in_by_force_alone() {
+    let _alone = alone();
+    let Some((mut running, name)) = start("shares.toml", "shares", "protected") else { return };
+    let add = |number: i32, more: &[&str]| {
+        let number = number.to_string();
+        let place = ["add-thread", "other", "--under", "PS", "--share", "1", "--pid", &number];
+        ctl(&name, &[&place[..], more].concat())
+    };
+    let own = std::process::id() as i32;
+    let session = rustix::process::getsid(None).expect("everybody has one").as_raw_nonzero().get();
+    let of_session = if session == 1 { "starts all others" } else { "leads the session of this run" };
+    let of_own = if session == own { of_session } else { "has started this run" };
+    for (number, why) in [(1, "starts all others"), (own, of_own), (session, of_session)] {
+        let refused = add(number, &[]).exits(1);
+        assert!(refused.stderr.contains(why) && refused.stderr.contains("--force"), "{}", refused.stderr);
+    }
+    // A thread of the kernel is scheduled by nobody else, whatever is said.
+    let of_kernel = add(2, &["--force"]);
+    assert!(of_kernel.status != 0, "{}", of_kernel.stdout);
+    running.signal(rustix::process::Signal::INT);
+    let done = running.finish().exits(0).json();
+    let members = done["run"]["hierarchies"][0]["members"].as_array().expect("members");
+    assert!(members.iter().all(|member| member["thread"] != "other"), "{members:?}");
+}
+
 /// A run that leaves the kernel its part in slices holds changes against what is left.
 #[test]
 fn what_slices_leave_is_what_can_be_promised() {
