@@ -39,7 +39,8 @@ of each against what else is known of it:
   are counted and no findings. Moments in which a virtual machine stands still break any rule; so findings of this kind say where to look.
 - *bounds*: `talea run` of small systems on real threads for 400 ms, beside `talea check --machine` with the profile of this one. No response
   is longer than its bound but by what nobody had meanwhile, as two threads above all others saw that looked at the clock every 2 ms. What lies
-  between their looks they do not see, so those that are longer by less than the longest stall of the profile are counted apart.
+  between their looks they do not see, so those that are longer by less than the longest stall of the profile are counted apart, and so is one that is longer by more and
+  does not happen again in three more runs.
 - *changes*: the same of hierarchies, programs among their threads, which `talea ctl` changes up to eight times meanwhile: threads and schedulers
   added, moved, removed, reserved and replaced, some by force; a quarter of the runs is killed after that.
 

@@ -104,7 +104,8 @@ pub enum Switches {
     /// They do, as far as [`Origin`] permits it.
     #[default]
     Recorded,
-    /// They do where its schedulers granted it one. Besides, a job may go on, begin and end in time that is left to ordinary threads.
+    /// They do where its schedulers granted it one. Besides, a job may begin, go on and end where the processor is left unused: threads that
+    /// have no maximum are parked, and not stopped.
     Granted,
     /// They do not: the kernel schedules the threads by itself. What a job received is not known, nor how often it was
     /// preempted.

@@ -52,9 +52,9 @@ pub(crate) fn metadata(
             node.switches = Switches::Unseen;
         }
     }
-    for (node, leaving) in metadata.nodes.iter_mut().zip(leaving) {
-        // Threads that are not granted a processor are ordinary ones then.
-        if leaving.slices().is_some() {
+    for (index, node) in metadata.nodes.iter_mut().enumerate() {
+        // Threads that are parked go on where their processor is left unused.
+        if system.scheduling(index) == Scheduling::Hierarchy && node.decided_by.is_ours() {
             node.switches = Switches::Granted;
         }
     }
