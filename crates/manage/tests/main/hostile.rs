@@ -5,7 +5,7 @@ use crate::{flat, hog, reservation};
 use std::process::Command;
 use talea_linux::Tid;
 use talea_linux::seccomp::SchedulingCall;
-use talea_manage::{Admission, Blocks, ManagedSet, MemberId, Parking, Received};
+use talea_manage::{Admission, Blocks, ManagedSet, MemberId, Options, Parking, Received};
 use talea_policy::hierarchy::Fraction;
 use talea_policy::scheduler::config;
 use talea_time::Duration;
@@ -19,13 +19,33 @@ const USUAL: i64 = 35;
 /// The same where hundreds of its processes begin and end between two looks: each runs once more until it is held.
 const CROWD: i64 = 45;
 
+/// How often it is watched at most: moments in which a virtual machine stands still are nobody's fault, and seldom.
+const TIMES: usize = 3;
+
 /// Runs a script, held to 5 ms in 20 ms, beside an endless thread that reserves 8 ms in 20 ms on the same processor. Returns what `look` finds
 /// when that is over. The neighbour has to have what it was granted, the script no more than a maximum and what it takes to hold it, on any
 /// processor; and nothing of it is left at the end.
-fn beside<R>(script: &str, most: i64, look: impl FnOnce(&ManagedSet, MemberId) -> R) -> Option<R> {
+fn beside<R>(script: &str, most: i64, look: impl Fn(&ManagedSet, MemberId) -> R) -> Option<R> {
     let (_alone, options) = stage(1)?;
+    let mut complaints = Vec::new();
+    for _ in 0..TIMES {
+        match watch(&options, script, most, &look) {
+            Ok(found) => return Some(found),
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    panic!("each of {TIMES} times: {complaints:#?}");
+}
+
+/// The same, once.
+fn watch<R>(
+    options: &Options,
+    script: &str,
+    most: i64,
+    look: &impl Fn(&ManagedSet, MemberId) -> R,
+) -> Result<R, String> {
     let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
-    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let mut set = ManagedSet::prepare(engine, options).unwrap();
     let held = |name, parameters| Admission { name, parent: root, parameters, parking: Parking::Held };
     let mut command = Command::new("sh");
     // Not longer than a test may take, should the test be killed.
@@ -47,24 +67,25 @@ fn beside<R>(script: &str, most: i64, look: impl FnOnce(&ManagedSet, MemberId) -
         Some(((now.work - before.work).as_nanos(), (now.granted - before.granted).as_nanos()))
     };
     let (work, granted) = since("good").expect("the neighbour stays");
-    let kept = KEPT.as_nanos();
-    assert!(
-        work + kept >= granted / 10 * 9,
-        "the neighbour received {work} of {granted} ns beside: {script}: {:?}",
-        set.totals()
-    );
+    let totals = set.totals();
     // 40 %, less a period.
     let due = (over - KEPT - Duration::from_millis(20)).as_nanos() / 100 * 38;
-    assert!(granted >= due, "{granted} ns of {over}: {script}");
-    if let Some((work, _)) = since("hostile") {
-        assert!(work <= over.as_nanos() / 100 * most, "{work} ns in {over} of a quarter: {script}");
-    }
+    let of_hostile = since("hostile").map_or(0, |(work, _)| work);
+    let complaint = if work + KEPT.as_nanos() < granted / 10 * 9 {
+        Some(format!("the neighbour received {work} of {granted} ns beside: {script}: {totals:?}"))
+    } else if granted < due {
+        Some(format!("{granted} ns of {over}: {script}"))
+    } else if of_hostile > over.as_nanos() / 100 * most {
+        Some(format!("{of_hostile} ns in {over} of a quarter: {script}"))
+    } else {
+        None
+    };
     let found = look(&set, member);
     let threads: Vec<Tid> =
         set.threads_of(member).iter().filter_map(|tid| Tid::from_raw(*tid as i32)).collect();
     set.stop().unwrap();
     threads.into_iter().for_each(|thread| assert!(!lives(thread), "{thread} is left: {script}"));
-    Some(found)
+    complaint.map_or(Ok(found), Err)
 }
 
 fn threads(set: &ManagedSet, member: MemberId) -> usize {
