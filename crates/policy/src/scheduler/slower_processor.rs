@@ -73,6 +73,8 @@ pub struct Rated {
     claim: Claim,
     /// The slice that it is served in, or was last if it has not announced a deadline since.
     slice: Option<Entitlement>,
+    /// Whether the end of the slice is in the list for its own sake.
+    is_slice_listed: bool,
     /// What it has received beyond its entitlement, in nanoseconds by its rate.
     spared: i128,
 }
@@ -120,20 +122,30 @@ impl Rated {
         Work::from_nanos(self.allowed(deadline).scaled.div_euclid(self.absolute.1) as i64)
     }
 
-    /// Adds `deadline`, which is in the future, to the list.
-    fn introduce(&mut self, now: Instant, deadline: Instant) {
+    /// Adds `deadline`, which is in the future, to the list. Whether it was not there before.
+    fn introduce(&mut self, now: Instant, deadline: Instant) -> bool {
         if let Some(passed) = self.list.iter().take_while(|entry| entry.deadline <= now).last() {
             self.passed = *passed;
         }
         self.list.retain(|entry| entry.deadline > now);
         if self.list.binary_search_by_key(&deadline, |entry| entry.deadline).is_ok() {
-            return;
+            return false;
         }
         self.make_room();
         let position = self.list.partition_point(|entry| entry.deadline < deadline);
         let before = position.checked_sub(1).map_or(self.passed, |before| self.list[before]);
         let scaled = before.scaled + self.over(deadline - before.deadline);
         self.list.insert(position, Entitlement { deadline, scaled });
+        true
+    }
+
+    /// Ends the slice, for the child announces a deadline. One that began at this instant began because the last deadline is over, before the
+    /// child was asked for the next one: nothing was received in it, and its end is none of the child's deadlines.
+    fn end_slice(&mut self, now: Instant) {
+        let Some(slice) = self.slice.take() else { return };
+        if self.is_slice_listed && slice.scaled == self.over(slice.deadline - now) {
+            self.list.retain(|entry| entry.deadline != slice.deadline);
+        }
     }
 
     /// Nothing was pending until now that is due from `deadline` on and before `pending`: nothing has been saved up for it.
@@ -178,13 +190,18 @@ impl Rated {
                 return;
             }
             announced if announced > now && announced < SPARE => {
-                self.slice = None;
+                self.end_slice(now);
                 announced
             }
             // It has none, or overran it.
             _ => self.slice_at(now, slice, pending),
         };
-        self.introduce(now, deadline);
+        let is_new = self.introduce(now, deadline);
+        if self.slice.is_some_and(|slice| slice.deadline == deadline) {
+            self.is_slice_listed |= is_new;
+        } else {
+            self.is_slice_listed = false;
+        }
         self.forget_savings(now, deadline, pending);
         (self.claim, self.deadline) = match self.allowed_work(deadline) > Work::ZERO {
             true => (Claim::Entitled, deadline),
@@ -208,7 +225,10 @@ impl Rated {
             let deadline = now + slice.max(shortest);
             Entitlement { deadline, scaled: left(deadline) }
         };
-        self.slice.insert(current.unwrap_or_else(begun)).deadline
+        let is_new = current.is_none();
+        let slice = *self.slice.insert(current.unwrap_or_else(begun));
+        self.is_slice_listed &= !is_new;
+        slice.deadline
     }
 }
 
@@ -254,6 +274,7 @@ impl Rule for SlowerProcessor {
             deadline: cx.now(),
             claim: Claim::Spare,
             slice: None,
+            is_slice_listed: false,
             spared: 0,
         })
     }
@@ -394,6 +415,7 @@ mod tests {
             deadline: Instant::from_nanos(1),
             claim: Claim::Entitled,
             slice: None,
+            is_slice_listed: false,
             spared: 0,
         }
     }
@@ -414,6 +436,22 @@ mod tests {
         account.announced = at(LIST as i64 + 9);
         account.place(at(1), at(1), Duration::from_nanos(1));
         assert!(account.list.len() <= LIST && account.list.is_sorted_by_key(|entry| entry.deadline));
+    }
+
+    /// A deadline that is over before the next one is announced, at the same instant, leaves nothing behind.
+    #[test]
+    fn a_slice_of_no_length_is_forgotten() {
+        let mut account = account(Vec::new(), (5, 7));
+        for n in 1..100 {
+            let now = at(70 * n);
+            account.announced = now;
+            account.place(now, account.pending(), Duration::from_nanos(2_750));
+            assert_eq!(account.list.last().map(|entry| entry.deadline), Some(at(70 * n + 2_750)));
+            account.announced = at(70 * (n + 1));
+            account.place(now, account.pending(), Duration::from_nanos(2_750));
+            let deadlines: Vec<Instant> = account.list.iter().map(|entry| entry.deadline).collect();
+            assert_eq!(deadlines, [at(70 * (n + 1))]);
+        }
     }
 
     /// Half of a processor, of which nothing was wanted from 0 to 90 by 100: after a nanosecond by 92 it may have 4 of the 8 that are
