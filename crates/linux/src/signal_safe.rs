@@ -162,6 +162,13 @@ fn number(name: &[u8]) -> Option<i32> {
     if digits.is_empty() { None } else { digits.iter().try_fold(0, value) }
 }
 
+/// The field of a `stat` with the number of the parent; 0 if it is in another PID namespace.
+pub const PARENT: usize = 4;
+/// That of the process group's leader, likewise.
+pub const GROUP: usize = 5;
+/// That of the session's leader, likewise.
+pub const SESSION: usize = 6;
+
 /// The numbers of a `stat` from its third field on, of which only the one at `field` (as proc(5) counts) is read.
 pub fn stat_field(tid: i32, field: usize) -> Option<u64> {
     let path = Text::<40>::empty().with(b"/proc/").with_number(tid).with(b"/stat");
@@ -210,8 +217,8 @@ mod tests {
     #[test]
     fn fields_are_counted_as_the_manual_does() {
         let own = getpid().as_raw_nonzero().get();
-        let parent = rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get() as u64);
-        assert_eq!(stat_field(own, 4), parent);
-        assert_eq!((stat_field(own, 3), stat_field(4_194_304, 4)), (None, None));
+        let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get() as u64);
+        assert_eq!(stat_field(own, PARENT), Some(parent));
+        assert_eq!((stat_field(own, 3), stat_field(4_194_304, PARENT)), (None, None));
     }
 }

@@ -154,10 +154,13 @@ impl ManagedSet {
                 first: 0,
             };
             guardian.note_warden(rustix::thread::gettid());
-            if catch_unwind(AssertUnwindSafe(|| warden.run())).is_err() {
-                shared.state.lock().give_up();
-                shared.begin_stop(Some(PANICKED.into()));
-                guardian.alarm();
+            match catch_unwind(AssertUnwindSafe(|| warden.run())) {
+                Ok(()) => guardian.dismiss_warden(),
+                Err(_) => {
+                    shared.state.lock().give_up();
+                    shared.begin_stop(Some(PANICKED.into()));
+                    guardian.alarm();
+                }
             }
         })?;
         self.infrastructure.push(thread);

@@ -7,7 +7,7 @@ use super::server::CommandHandler;
 use crate::govern::{NotDismissed, PreparedHold};
 use crate::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
 use crate::{ShortQuantum, command};
-use rustix::process::{getppid, getsid};
+use rustix::process::{getpid, getppid};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
@@ -15,7 +15,7 @@ use talea_guarantee::scheduler::{Parameter, UnknownKind};
 use talea_guarantee::suggest::known_words;
 use talea_linux::Tid;
 use talea_linux::proc::is_kernel_thread;
-use talea_linux::signal_safe::stat_field;
+use talea_linux::signal_safe::{PARENT, SESSION, stat_field};
 use talea_model::{Description, Request, SchedulerKind, Setting, ThreadWork};
 use talea_policy::arrangement::Promise;
 use talea_policy::arrangement::live::{
@@ -546,7 +546,7 @@ fn protection(number: u32) -> Option<&'static str> {
     if is_kernel_thread(process) {
         return Some("is a thread of the kernel");
     }
-    if getsid(None) == Ok(process) {
+    if stat_field(getpid().as_raw_nonzero().get(), SESSION) == Some(number.into()) {
         return Some("leads the session of this run");
     }
     let mut ancestor = getppid();
@@ -555,7 +555,7 @@ fn protection(number: u32) -> Option<&'static str> {
             return Some("has started this run");
         }
         ancestor =
-            stat_field(above.as_raw_nonzero().get(), 4).and_then(|parent| Tid::from_raw(parent as i32));
+            stat_field(above.as_raw_nonzero().get(), PARENT).and_then(|parent| Tid::from_raw(parent as i32));
     }
     None
 }

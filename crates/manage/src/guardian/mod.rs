@@ -95,7 +95,13 @@ impl Guardian {
         self.table().warden.store(raw(tid), Ordering::Release);
     }
 
-    /// Where that is noted, for others who watch it; 0 before.
+    /// Forgets it: the set ends in order, and whoever ends it ends its programs. That they have not ended by themselves could
+    /// not be told otherwise.
+    pub fn dismiss_warden(&self) {
+        self.table().warden.store(0, Ordering::Release);
+    }
+
+    /// Where that is noted, for others who watch it; 0 before and after.
     pub(crate) fn warden(&self) -> &AtomicI32 {
         &self.table().warden
     }

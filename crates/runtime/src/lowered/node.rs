@@ -193,19 +193,24 @@ impl LoweredNode {
             Policy::Other => Policy::Other,
             _ => Policy::Fifo(settings.above),
         };
-        let (shared, noted) = (Arc::clone(&self.shared), Arc::clone(&guardian));
+        let shared = Arc::clone(&self.shared);
         // Where it cannot be created, the programs are still here to be given back.
         let (hand_over, handed) = sync_channel(1);
         let (begin, start) = sync_channel(1);
         let node = self.number;
         let serve = move || match handed.recv() {
-            Ok(programs) => Warden { shared, node, start, guardian, programs }.serve(),
+            Ok(programs) => {
+                guardian.note_warden(rustix::thread::gettid());
+                let account =
+                    Warden { shared, node, start, guardian: Arc::clone(&guardian), programs }.serve();
+                guardian.dismiss_warden();
+                account
+            }
             Err(_) => Account::default(),
         };
         // Not bound to the node's processors, where reservations are above it.
         let thread = spawn("warden", policy, &[], STACK, serve).map_err(SetError::Thread)?;
         hand_over.send(std::mem::take(&mut self.programs)).expect("it waits for them");
-        noted.note_warden(thread.report().tid);
         (self.warden, self.begin) = (Some(thread), Some(begin));
         Ok(())
     }
