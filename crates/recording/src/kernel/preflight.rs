@@ -5,10 +5,13 @@
 
 use super::options::{KernelEvent, KernelOptions, KernelScope};
 use super::tracepoint::TracepointError;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
 use std::fs::read_to_string;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 /// A part of a stream that can be refused by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +176,21 @@ fn find_tracefs() -> Tracefs {
             Err(_) => {}
         }
     }
-    closed.map_or(Tracefs::Missing, Tracefs::Closed)
+    closed.map_or_else(|| mounted_for_us().map_or(Tracefs::Missing, Tracefs::At), Tracefs::Closed)
+}
+
+/// A tracefs that this process alone sees, and that ends with it: where nobody has mounted one and the caller may.
+fn mounted_for_us() -> Option<&'static str> {
+    static MOUNT: OnceLock<Option<(OwnedFd, String)>> = OnceLock::new();
+    let mount = || {
+        let context = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC).ok()?;
+        fsconfig_create(&context).ok()?;
+        let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
+        let root = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).ok()?;
+        let place = format!("/proc/self/fd/{}", root.as_raw_fd());
+        Some((root, place))
+    };
+    MOUNT.get_or_init(mount).as_ref().map(|(_root, place)| place.as_str())
 }
 
 /// What was tried when the system refused.
