@@ -10,6 +10,8 @@
 //! | [`line`](mod@line) | the keeper of a clock, and those who read it |
 //! | [`inbox`] | producers of numbers and their consumer |
 //! | [`bell`] | a sleeper and those who wake it |
+//! | [`queue`] | one producer of entries and their consumer |
+//! | [`holders`] | the maker of things and those that hold them |
 //!
 //! Those of files run on [words](primitive::Word) of any [memory](primitive::Memory): a mapped file, or plain memory. All
 //! atomics come from [`primitive`], so that loom's models (`tests/loom`) run the same source, and Miri runs it in plain memory
@@ -18,9 +20,11 @@
 pub mod bell;
 pub mod control;
 pub mod header;
+pub mod holders;
 pub mod inbox;
 pub mod line;
 pub mod object;
 pub mod primitive;
+pub mod queue;
 pub mod region;
 pub mod slots;

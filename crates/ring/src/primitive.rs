@@ -17,13 +17,12 @@
 #[cfg(loom)]
 pub(crate) use loom::sync::Arc;
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, fence};
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::Arc;
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, fence};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 
-use std::sync::atomic::AtomicU64;
 pub(crate) use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -113,7 +112,7 @@ macro_rules! word {
     };
 }
 
-word!(AtomicU64, std::sync::atomic::fence);
+word!(std::sync::atomic::AtomicU64, std::sync::atomic::fence);
 #[cfg(loom)]
 word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence);
 

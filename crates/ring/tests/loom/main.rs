@@ -4,4 +4,5 @@
 #![cfg(loom)]
 
 mod files;
+mod handover;
 mod lanes;

@@ -1,0 +1,193 @@
+//! The reading end.
+
+use crate::Stamp;
+use crate::output::Connection;
+use crate::slots::{Hold, Slots};
+use std::any::Any;
+use std::sync::Arc;
+use talea_ring::queue::Entry;
+use talea_time::Instant;
+
+/// Which of the values that are there a job takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// That of the same instance.
+    Instance,
+    /// The newest; if there is none since the last one, the same again.
+    Latest,
+    /// All since the last job.
+    Each,
+}
+
+/// When, and by which job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The instance of the job.
+    pub instance: u64,
+    /// As of this instant: what is visible later is not taken. [`Instant::MAX`] for all that is there.
+    pub as_of: Instant,
+}
+
+/// What was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// How many values the job has.
+    pub values: usize,
+    /// The newest of them.
+    pub newest: Option<Stamp>,
+}
+
+/// A value in the hands of the reader.
+struct Held {
+    hold: Hold,
+    stamp: Stamp,
+}
+
+impl Held {
+    fn of([number, instance, visible_at]: Entry) -> Self {
+        let visible_at = Instant::from_nanos(visible_at as i64);
+        Held { hold: Hold::from_number(number), stamp: Stamp { instance, visible_at } }
+    }
+}
+
+/// An input: where jobs of one operation, one at a time, find values of another one's output.
+pub struct InputPort<T> {
+    slots: Arc<Slots<T>>,
+    connection: Arc<Connection>,
+    take: Take,
+    /// What the current job has; of the latest, what the next one has as well. Preallocated.
+    held: Vec<Held>,
+    /// Under [`Take::Instance`], what other jobs than the current one are to have. Preallocated.
+    waiting: Vec<Held>,
+}
+
+impl<T> std::fmt::Debug for InputPort<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InputPort").field("take", &self.take).finish_non_exhaustive()
+    }
+}
+
+impl<T> InputPort<T> {
+    pub(crate) fn new(slots: Arc<Slots<T>>, connection: Arc<Connection>, take: Take) -> Self {
+        let capacity = connection.queue.capacity();
+        let (held, waiting) = match take {
+            Take::Instance => (1, capacity),
+            Take::Latest => (1, 0),
+            Take::Each => (capacity, 0),
+        };
+        let (held, waiting) = (Vec::with_capacity(held), Vec::with_capacity(waiting));
+        InputPort { slots, connection, take, held, waiting }
+    }
+
+    /// The values that the current job has, the oldest first.
+    #[inline]
+    pub fn values(&self) -> impl ExactSizeIterator<Item = (&T, Stamp)> + DoubleEndedIterator {
+        self.held.iter().map(|held| (self.slots.value(&held.hold), held.stamp))
+    }
+
+    /// The newest of them.
+    #[inline]
+    pub fn newest(&self) -> Option<(&T, Stamp)> {
+        self.held.last().map(|held| (self.slots.value(&held.hold), held.stamp))
+    }
+
+    #[inline]
+    fn pop(&self, as_of: Instant) -> Option<Held> {
+        let is_visible = |entry: &Entry| entry[2] as i64 <= as_of.as_nanos();
+        let held = self.connection.queue.pop_if(is_visible).map(Held::of)?;
+        if let Some(bell) = &self.connection.room {
+            bell.ring();
+        }
+        Some(held)
+    }
+
+    fn give_up_all(&mut self) {
+        let slots = &self.slots;
+        self.held.drain(..).for_each(|held| slots.give_up(held.hold));
+    }
+
+    fn take_latest(&mut self, as_of: Instant) {
+        let mut is_new = false;
+        while let Some(newer) = self.pop(as_of) {
+            if is_new {
+                self.connection.count_dropped();
+            }
+            is_new = true;
+            self.give_up_all();
+            self.held.push(newer);
+        }
+    }
+
+    fn take_each(&mut self, as_of: Instant) {
+        while self.held.len() < self.held.capacity()
+            && let Some(next) = self.pop(as_of)
+        {
+            self.held.push(next);
+        }
+    }
+
+    fn take_instance(&mut self, instance: u64) {
+        // Jobs of an operation may pass each other, so what is for others is kept for them.
+        while let Some(next) = self.pop(Instant::MAX) {
+            if next.stamp.instance == instance {
+                self.held.push(next);
+                break;
+            }
+            self.keep(next);
+        }
+        if self.held.is_empty()
+            && let Some(place) = self.waiting.iter().position(|held| held.stamp.instance == instance)
+        {
+            self.held.push(self.waiting.swap_remove(place));
+        }
+    }
+
+    fn keep(&mut self, held: Held) {
+        if self.waiting.len() == self.waiting.capacity() {
+            let oldest = (0..self.waiting.len()).min_by_key(|place| self.waiting[*place].stamp.instance);
+            let oldest = self.waiting.swap_remove(oldest.expect("it is full"));
+            self.slots.give_up(oldest.hold);
+            self.connection.count_overtaken();
+        }
+        self.waiting.push(held);
+    }
+}
+
+/// What is done with an input whatever it carries.
+pub trait Input: Any + Send {
+    /// A job begins and takes what there is for it. Neither allocates nor waits.
+    fn take(&mut self, moment: Moment) -> Taken;
+    /// The job is over: what it took is free for others, but for the latest value, which the next job has as well.
+    fn leave(&mut self);
+    /// The connection.
+    fn connection(&self) -> &Arc<Connection>;
+    /// The input itself, an [`InputPort`].
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<T: Send + Sync + 'static> Input for InputPort<T> {
+    #[inline]
+    fn take(&mut self, Moment { instance, as_of }: Moment) -> Taken {
+        match self.take {
+            Take::Latest => self.take_latest(as_of),
+            Take::Each => self.take_each(as_of),
+            Take::Instance => self.take_instance(instance),
+        }
+        Taken { values: self.held.len(), newest: self.held.last().map(|held| held.stamp) }
+    }
+
+    #[inline]
+    fn leave(&mut self) {
+        if self.take != Take::Latest {
+            self.give_up_all();
+        }
+    }
+
+    fn connection(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
