@@ -66,6 +66,7 @@ pub fn export(format: Format, system: &System) -> Translated<String> {
     };
     let mut losses = Losses::new(format);
     losses.compare_releases(system);
+    losses.compare_data(system);
     losses.compare_hierarchies(system);
     translated.losses.extend(losses.list);
     translated

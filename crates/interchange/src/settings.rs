@@ -2,7 +2,7 @@
 
 use crate::{Effect, Format, Loss, Origin};
 use std::borrow::Cow;
-use talea_model::{Description, Place, Route, Subtask, System, Task, TaskBuilder};
+use talea_model::{Description, Place, Route, Separation, Subtask, System, Task, TaskBuilder, Trigger};
 use talea_time::{Duration, Work};
 
 /// A description with the model's defaults, without nodes and tasks.
@@ -61,6 +61,10 @@ impl Losses {
             | Place::Link(_, key)
             | Place::Task(_, key)
             | Place::Subtask(_, _, key)
+            | Place::Output(_, _, _, key)
+            | Place::Input(_, _, _, key)
+            | Place::Trigger(_, key)
+            | Place::Chain(_, key)
             | Place::Scheduler(_, key)
             | Place::SchedulerUnder(_, _, key)
             | Place::Thread(_, key)
@@ -135,6 +139,44 @@ impl Losses {
                     self.unsayable(Place::Subtask(index, position, "bound"), &subject, bound);
                 }
             }
+        }
+    }
+
+    /// What operations exchange, what releases tasks in place of periods, and chains, of which no format knows anything.
+    pub fn compare_data(&mut self, system: &System) {
+        for (index, task) in system.tasks.iter().enumerate() {
+            let subject = task_label(&task.name);
+            if let Some(trigger) = &task.trigger {
+                let by = match (trigger, system.trigger_output(index)) {
+                    (Trigger::Output { .. }, Some(output)) => {
+                        format!("values of {}", system.outputs()[output.index()].name)
+                    }
+                    _ => "something outside".into(),
+                };
+                let what = format!("it is released every {}, not by {by}", task.period);
+                self.add(Effect::Approximated, Place::Task(index, "trigger"), &subject, what);
+            }
+            if let Some(Separation { burst, excess, .. }) = task.separation {
+                let value = format!("burst {burst}, excess {excess}");
+                self.unsayable(Place::Task(index, "separation"), &subject, value);
+            }
+            if task.communication != self.default.communication {
+                let place = Place::Task(index, "communication");
+                self.unsayable(place, &subject, task.communication);
+            }
+            for (position, subtask) in task.subtasks.iter().enumerate() {
+                let subject = subtask_label(task, subtask);
+                for (number, output) in subtask.outputs.iter().enumerate() {
+                    self.unsayable(Place::Output(index, position, number, "outputs"), &subject, &output.name);
+                }
+                for (number, input) in subtask.inputs.iter().enumerate() {
+                    self.unsayable(Place::Input(index, position, number, "inputs"), &subject, &input.name);
+                }
+            }
+        }
+        for (index, chain) in system.chains.iter().enumerate() {
+            let subject = format!("chain \"{}\"", chain.name);
+            self.add(Effect::Lost, Place::Chain(index, "name"), &subject, "only tasks are written");
         }
     }
 

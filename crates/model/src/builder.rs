@@ -24,21 +24,33 @@
 //! # Ok::<(), talea_model::Violations>(())
 //! ```
 
+mod chain;
 mod hierarchy;
 mod link;
+mod names;
+mod ports;
+mod trigger;
 
 use crate::description::*;
 use crate::execution::Execution;
+use crate::operation::OperationAddress;
+use crate::ports::Input;
+use crate::rate::derive_periods;
 use crate::suggest::known_words;
-use crate::validate::violations_besides;
+use crate::trigger::{Communication, Excess, OutsideArrivals, Separation};
+use crate::validate::{TIME_LIMIT, violations_besides};
 use crate::{Place, Severity, System, Violation};
 use hierarchy::HierarchyBuilder;
+use names::OperationNames;
 use std::collections::HashMap;
 use std::fmt;
 use talea_time::{Duration, Work};
 
+pub use chain::ChainBuilder;
 pub use hierarchy::{SchedulerBuilder, ThreadBuilder};
 pub use link::LinkBuilder;
+pub use ports::{InputBuilder, OutputBuilder};
+pub use trigger::TriggerBuilder;
 
 /// The node a system has if none is described.
 const DEFAULT_NODE: &str = "local";
@@ -63,10 +75,11 @@ impl fmt::Display for Violations {
 /// A system under construction; start with [`System::builder`].
 #[derive(Clone, Debug)]
 pub struct SystemBuilder {
-    /// Everything but the links and the tasks.
+    /// Everything but the links, the tasks and the chains.
     description: Description,
     links: Vec<LinkBuilder>,
     tasks: Vec<TaskBuilder>,
+    chains: Vec<ChainBuilder>,
     /// Of tasks that name no protocol.
     sync: Synchronisation,
     hierarchy: HierarchyBuilder,
@@ -88,11 +101,13 @@ impl System {
                 nodes: Vec::new(),
                 links: Vec::new(),
                 tasks: Vec::new(),
+                chains: Vec::new(),
                 schedulers: Vec::new(),
                 threads: Vec::new(),
             },
             links: Vec::new(),
             tasks: Vec::new(),
+            chains: Vec::new(),
             sync: Synchronisation::DEFAULT,
             hierarchy: HierarchyBuilder::default(),
         }
@@ -160,6 +175,12 @@ impl SystemBuilder {
         self
     }
 
+    /// Adds a cause-effect chain.
+    pub fn chain(mut self, chain: ChainBuilder) -> Self {
+        self.chains.push(chain);
+        self
+    }
+
     /// Adds a scheduler.
     pub fn scheduler(mut self, scheduler: SchedulerBuilder) -> Self {
         self.hierarchy.schedulers.push(scheduler);
@@ -175,7 +196,7 @@ impl SystemBuilder {
     /// Validates the system.
     ///
     /// # Errors
-    /// Every violated rule and every name of a node or subtask that does not exist.
+    /// Every violated rule and every name that stands for nothing.
     pub fn build(self) -> Result<System, Violations> {
         let (description, unresolved) = self.resolve();
         let violations = violations_besides(unresolved, &description);
@@ -203,11 +224,18 @@ impl SystemBuilder {
             .into_iter()
             .enumerate()
             .map(|(index, task)| task.resolve(index, self.sync, &nodes, &mut violations));
-        let tasks = resolved.collect();
+        let (mut tasks, unconnected): (Vec<Task>, Vec<Unconnected>) = resolved.unzip();
+        let names = OperationNames::of(&tasks);
+        for (index, ports) in unconnected.into_iter().enumerate() {
+            ports.connect(index, &mut tasks, &names, &mut violations);
+        }
+        derive_periods(&mut tasks);
+        let chains = self.chains.into_iter().enumerate();
+        let chains = chains.map(|(index, chain)| chain.resolve(index, &names, &mut violations)).collect();
         let links = self.links.into_iter().enumerate();
         let links = links.map(|(index, link)| link.resolve(index, &nodes, &mut violations)).collect();
         let (schedulers, threads) = self.hierarchy.resolve(&nodes, &mut violations);
-        description = Description { links, tasks, schedulers, threads, ..description };
+        description = Description { links, tasks, chains, schedulers, threads, ..description };
         (description, violations)
     }
 }
@@ -240,8 +268,16 @@ impl NodeNames<'_> {
 /// [subtasks](Self::subtask).
 #[derive(Clone, Debug)]
 pub struct TaskBuilder {
-    /// Everything but the protocol and the subtasks.
+    /// Everything but what is below.
     task: Task,
+    /// This or the trigger, unless the file says both.
+    period: Option<Duration>,
+    trigger: Option<TriggerBuilder>,
+    deadline: Option<Duration>,
+    separation: Option<Duration>,
+    burst: Option<u32>,
+    excess: Option<Excess>,
+    arrivals: Option<OutsideArrivals>,
     sync: Option<Synchronisation>,
     own: Step,
     subtasks: Vec<SubtaskBuilder>,
@@ -253,25 +289,90 @@ struct Step {
     wcet: Option<Work>,
     exec: Option<Execution>,
     node: Option<String>,
+    outputs: Vec<OutputBuilder>,
+    inputs: Vec<InputBuilder>,
+}
+
+/// The ports of a task that name operations of others, until all tasks are there.
+struct Unconnected {
+    trigger: Option<TriggerBuilder>,
+    arrivals: OutsideArrivals,
+    /// By subtask.
+    inputs: Vec<Vec<InputBuilder>>,
+}
+
+impl Unconnected {
+    /// Finds what the trigger and the inputs of the task at `index` name.
+    fn connect(
+        self,
+        index: usize,
+        tasks: &mut [Task],
+        names: &OperationNames,
+        violations: &mut Vec<Violation>,
+    ) {
+        if let Some(trigger) = self.trigger {
+            tasks[index].trigger = trigger.resolve(index, self.arrivals, tasks, names, violations);
+        }
+        for (subtask, inputs) in self.inputs.into_iter().enumerate() {
+            let operation = OperationAddress { task: index, subtask };
+            let inputs = inputs.into_iter().enumerate();
+            let resolve = |(position, input): (usize, InputBuilder)| {
+                input.resolve(operation, position, tasks, names, violations)
+            };
+            let inputs: Vec<Input> = inputs.map(resolve).collect();
+            tasks[index].subtasks[subtask].inputs = inputs;
+        }
+    }
 }
 
 impl TaskBuilder {
     /// Begins a task released every `period`, which is also its deadline: medium criticality,
     /// importance 0, no phase, no jitter, overruns queue.
     pub fn new(name: impl Into<String>, period: Duration) -> Self {
+        Self::released(name, Some(period), None)
+    }
+
+    /// Begins a task that a trigger releases in place of a period. It needs a [deadline](Self::deadline) or a
+    /// [separation](Self::separation).
+    pub fn triggered_by(name: impl Into<String>, trigger: impl Into<TriggerBuilder>) -> Self {
+        Self::released(name, None, Some(trigger.into()))
+    }
+
+    /// Begins a task that something outside releases, in the long run no more often than every `separation`, which is also its
+    /// deadline. Where there is no outside, it is released as often as that.
+    pub fn external(name: impl Into<String>, separation: Duration) -> Self {
+        Self::triggered_by(name, TriggerBuilder::external()).separation(separation)
+    }
+
+    /// Begins a task released by a period or a trigger.
+    pub(crate) fn released(
+        name: impl Into<String>,
+        period: Option<Duration>,
+        trigger: Option<TriggerBuilder>,
+    ) -> Self {
         TaskBuilder {
             task: Task {
                 name: name.into(),
-                period,
-                deadline: period,
+                period: period.unwrap_or(TIME_LIMIT),
+                deadline: TIME_LIMIT,
                 phase: Duration::ZERO,
                 jitter: Duration::ZERO,
+                trigger: None,
+                separation: None,
+                communication: Communication::DEFAULT,
                 criticality: Criticality::DEFAULT,
                 importance: 0,
                 overrun: Overrun::Queue,
                 sync: Synchronisation::DEFAULT,
                 subtasks: Vec::new(),
             },
+            period,
+            trigger,
+            deadline: None,
+            separation: None,
+            burst: None,
+            excess: None,
+            arrivals: None,
             sync: None,
             own: Step::default(),
             subtasks: Vec::new(),
@@ -286,7 +387,37 @@ impl TaskBuilder {
 
     /// End-to-end deadline after the arrival.
     pub fn deadline(mut self, deadline: Duration) -> Self {
-        self.task.deadline = deadline;
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// How far apart releases by the trigger are in the long run.
+    pub fn separation(mut self, separation: Duration) -> Self {
+        self.separation = Some(separation);
+        self
+    }
+
+    /// How many releases by the trigger may come at once after a pause; one unless given. Needs a separation.
+    pub fn burst(mut self, burst: u32) -> Self {
+        self.burst = Some(burst);
+        self
+    }
+
+    /// What happens to what triggers it too early; it waits unless given. Needs a separation.
+    pub fn excess(mut self, excess: Excess) -> Self {
+        self.excess = Some(excess);
+        self
+    }
+
+    /// When an outside that is not there triggers it; every separation unless given.
+    pub fn arrivals(mut self, arrivals: OutsideArrivals) -> Self {
+        self.arrivals = Some(arrivals);
+        self
+    }
+
+    /// When values between it and other tasks are published and taken.
+    pub fn communication(mut self, communication: Communication) -> Self {
+        self.task.communication = communication;
         self
     }
 
@@ -344,6 +475,18 @@ impl TaskBuilder {
         self
     }
 
+    /// Adds an output to the one operation.
+    pub fn output(mut self, output: OutputBuilder) -> Self {
+        self.own.outputs.push(output);
+        self
+    }
+
+    /// Adds an input to the one operation.
+    pub fn input(mut self, input: InputBuilder) -> Self {
+        self.own.inputs.push(input);
+        self
+    }
+
     /// Adds a subtask.
     pub fn subtask(mut self, subtask: SubtaskBuilder) -> Self {
         self.subtasks.push(subtask);
@@ -356,7 +499,8 @@ impl TaskBuilder {
         sync: Synchronisation,
         nodes: &NodeNames<'_>,
         violations: &mut Vec<Violation>,
-    ) -> Task {
+    ) -> (Task, Unconnected) {
+        let (trigger, arrivals) = self.resolve_release(index, violations);
         let mut task = Task { sync: self.sync.unwrap_or(sync), ..self.task };
         if self.subtasks.is_empty() {
             if self.own.wcet.is_some() {
@@ -368,12 +512,17 @@ impl TaskBuilder {
                 ("wcet", self.own.wcet.is_some()),
                 ("exec", self.own.exec.is_some()),
                 ("node", self.own.node.is_some()),
+                ("outputs", !self.own.outputs.is_empty()),
+                ("inputs", !self.own.inputs.is_empty()),
             ];
             for (key, _) in given.into_iter().filter(|(_, given)| *given) {
                 violations.push(Violation::error(
                     Place::Task(index, key),
                     format!("task \"{}\" has subtasks and also its own {key}", task.name),
-                    format!("move the {key} into the subtask it belongs to"),
+                    match key {
+                        "outputs" | "inputs" => format!("move the {key} into the subtasks they belong to"),
+                        _ => format!("move the {key} into the subtask it belongs to"),
+                    },
                 ));
             }
         }
@@ -384,11 +533,65 @@ impl TaskBuilder {
         }
         let siblings = Siblings { task: index, task_name: &task.name, names: &names, positions };
         let subtasks = self.subtasks.into_iter().enumerate();
-        let subtasks = subtasks
-            .map(|(position, subtask)| subtask.resolve(position, &siblings, nodes, violations))
-            .collect();
+        let resolved =
+            subtasks.map(|(position, subtask)| subtask.resolve(position, &siblings, nodes, violations));
+        let (subtasks, inputs) = resolved.unzip();
         task.subtasks = subtasks;
-        task
+        (task, Unconnected { trigger, arrivals, inputs })
+    }
+
+    /// Fills in what follows from period, trigger and separation, and says what does not fit to them.
+    fn resolve_release(
+        &mut self,
+        index: usize,
+        violations: &mut Vec<Violation>,
+    ) -> (Option<TriggerBuilder>, OutsideArrivals) {
+        let name = &self.task.name;
+        let trigger = self.trigger.take();
+        let mut refuse = |key, related, message: String, remedy: &str| {
+            violations.push(Violation {
+                related: Some(Place::Task(index, related)),
+                ..Violation::error(Place::Task(index, key), message, remedy)
+            });
+        };
+        if self.period.is_some() && trigger.is_some() {
+            let message = format!("task \"{name}\" has a period and also a trigger");
+            refuse(
+                "trigger",
+                "period",
+                message,
+                "remove one of them; a task is released by one or the other",
+            );
+        }
+        let least = self.separation.or(self.period);
+        if self.deadline.or(least).is_none() {
+            let message = format!("task \"{name}\" has a trigger and no deadline");
+            let remedy = "add deadline = \"50ms\", or a separation, which is then the deadline too";
+            refuse("trigger", "deadline", message, remedy);
+        }
+        self.task.deadline = self.deadline.or(least).unwrap_or(TIME_LIMIT);
+        for (key, is_given) in [("burst", self.burst.is_some()), ("excess", self.excess.is_some())] {
+            if is_given && self.separation.is_none() {
+                let message = format!("task \"{name}\" has \"{key}\" and no separation");
+                let remedy =
+                    "add separation = \"5ms\", how far apart releases by its trigger are, or remove it";
+                refuse(key, "separation", message, remedy);
+            }
+        }
+        self.task.separation = self.separation.map(|separation| Separation {
+            separation,
+            burst: self.burst.unwrap_or(Separation::DEFAULT_BURST),
+            excess: self.excess.unwrap_or(Excess::DEFAULT),
+        });
+        let is_external = trigger.as_ref().is_some_and(TriggerBuilder::is_external);
+        if self.arrivals.is_some() && !is_external {
+            let message = format!("task \"{name}\" has arrivals and no trigger from outside");
+            let remedy = "remove them; they say when something outside happens, of trigger = \"external\"";
+            refuse("arrivals", "trigger", message, remedy);
+        }
+        let as_separated = |period| OutsideArrivals::Periodic { period, jitter: Duration::ZERO };
+        let preset = self.separation.map_or(OutsideArrivals::None, as_separated);
+        (trigger, self.arrivals.take().unwrap_or(preset))
     }
 }
 
@@ -453,13 +656,25 @@ impl SubtaskBuilder {
         self
     }
 
+    /// Adds an output.
+    pub fn output(mut self, output: OutputBuilder) -> Self {
+        self.step.outputs.push(output);
+        self
+    }
+
+    /// Adds an input.
+    pub fn input(mut self, input: InputBuilder) -> Self {
+        self.step.inputs.push(input);
+        self
+    }
+
     fn resolve(
         self,
         position: usize,
         siblings: &Siblings<'_>,
         nodes: &NodeNames<'_>,
         violations: &mut Vec<Violation>,
-    ) -> Subtask {
+    ) -> (Subtask, Vec<InputBuilder>) {
         let place = |key| Place::Subtask(siblings.task, position, key);
         let label = || match siblings.names.len() {
             1 if self.name == siblings.task_name => format!("task \"{}\"", self.name),
@@ -492,6 +707,9 @@ impl SubtaskBuilder {
         };
         let wcet = self.step.wcet.unwrap_or(Work::ZERO);
         let exec = self.step.exec.unwrap_or(Execution::Constant(wcet));
-        Subtask { name: self.name, node, wcet, exec, after, join: self.join, bound: self.bound }
+        let outputs = self.step.outputs.into_iter().map(OutputBuilder::resolve).collect();
+        let (join, bound, inputs) = (self.join, self.bound, Vec::new());
+        let subtask = Subtask { name: self.name, node, wcet, exec, after, join, bound, outputs, inputs };
+        (subtask, self.step.inputs)
     }
 }

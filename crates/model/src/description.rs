@@ -1,9 +1,13 @@
 //! The vocabulary of a system description: plain values, each with its meaning and unit.
 
+use crate::chain::Chain;
 use crate::execution::Execution;
 use crate::hierarchy::{Scheduler, Thread};
+use crate::keyword::keywords;
 use crate::link::{Link, LinkEnds, Route};
-use serde::{Deserialize, Serialize};
+use crate::operation::OperationAddress;
+use crate::ports::{Input, Output, OutputAddress};
+use crate::trigger::{Communication, Separation, Trigger};
 use std::fmt;
 use talea_time::{Duration, Work};
 
@@ -32,6 +36,8 @@ pub struct Description {
     pub links: Vec<Link>,
     /// The end-to-end tasks, at least one unless there are threads.
     pub tasks: Vec<Task>,
+    /// Paths through connected operations whose times are bounded and measured.
+    pub chains: Vec<Chain>,
     /// The schedulers of nodes that have a hierarchy instead of lanes.
     pub schedulers: Vec<Scheduler>,
     /// The threads under them.
@@ -53,6 +59,18 @@ impl Description {
         let others = || self.links.iter().find(|link| link.ends == LinkEnds::Others);
         self.links.iter().find(joins).or_else(others).map(|link| link.route)
     }
+
+    /// The subtask there, with its task.
+    pub fn subtask_at(&self, address: OperationAddress) -> Option<(&Task, &Subtask)> {
+        let task = self.tasks.get(address.task)?;
+        Some((task, task.subtasks.get(address.subtask)?))
+    }
+
+    /// The output there, with the task that publishes it.
+    pub fn output_at(&self, address: OutputAddress) -> Option<(&Task, &Output)> {
+        let (task, subtask) = self.subtask_at(address.operation)?;
+        Some((task, subtask.outputs.get(address.output)?))
+    }
 }
 
 /// A computer, or a part of one: a set of processors that schedules on its own.
@@ -64,15 +82,17 @@ pub struct Node {
     pub cpus: Vec<u16>,
 }
 
-/// An end-to-end task: a chain or graph of subtasks, released together once per period.
+/// An end-to-end task: a chain or graph of subtasks, released together once per period or by a trigger.
 ///
-/// Job `k` arrives at `phase + k * period`, is released up to `jitter` later, and is to complete
-/// by `deadline` after its *arrival*.
+/// Without a trigger job `k` arrives at `phase + k * period`, is released up to `jitter` later, and is to complete
+/// by `deadline` after its *arrival*. With one, a job arrives whenever the trigger fires, and without phase or jitter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Unique name.
     pub name: String,
-    /// Distance between arrivals, greater than zero.
+    /// Distance between arrivals, greater than zero. With a trigger it is derived, so that whatever goes by rates works unchanged:
+    /// the [separation](Task::separation), or else the time between the values of the output that lead to a release.
+    /// [`System::new`](crate::System::new) puts it in place.
     pub period: Duration,
     /// End-to-end relative deadline; shorter or longer than the period.
     pub deadline: Duration,
@@ -80,6 +100,12 @@ pub struct Task {
     pub phase: Duration,
     /// Greatest delay between arrival and release, drawn uniformly per job.
     pub jitter: Duration,
+    /// What releases it in place of the period.
+    pub trigger: Option<Trigger>,
+    /// How far apart triggered releases are; only with a trigger, and always with one from outside.
+    pub separation: Option<Separation>,
+    /// When values between this task and others are published and taken.
+    pub communication: Communication,
     /// What a missed deadline means.
     pub criticality: Criticality,
     /// Static subpriority among operations of one lane; larger is more important.
@@ -90,6 +116,34 @@ pub struct Task {
     pub sync: Synchronisation,
     /// The subtasks in file order, at least one.
     pub subtasks: Vec<Subtask>,
+}
+
+impl Task {
+    /// The name of the operation that the subtask is: `task` for a task of one subtask of the same name, else `task.subtask`.
+    pub fn operation_name(&self, subtask: usize) -> String {
+        match self.subtasks.as_slice() {
+            [alone] if alone.name == self.name => self.name.clone(),
+            subtasks => format!("{}.{}", self.name, subtasks[subtask].name),
+        }
+    }
+
+    /// Whether the subtask `earlier` is a direct or indirect predecessor of `later`.
+    pub fn precedes(&self, earlier: usize, later: usize) -> bool {
+        let mut seen = vec![false; self.subtasks.len()];
+        let mut unvisited = vec![later];
+        while let Some(subtask) = unvisited.pop() {
+            for &before in self.subtasks.get(subtask).map_or(&[][..], |subtask| &subtask.after) {
+                if before == earlier {
+                    return true;
+                }
+                if seen.get(before) == Some(&false) {
+                    seen[before] = true;
+                    unvisited.push(before);
+                }
+            }
+        }
+        false
+    }
 }
 
 /// One step of a task: an operation that runs on one node.
@@ -111,6 +165,10 @@ pub struct Subtask {
     /// modification and modified phase modification (R_i,k of Sun and Liu). Under phase modification that of a first subtask
     /// counts from the arrival. Filled in by the analysis if the author gives none.
     pub bound: Option<Duration>,
+    /// What its jobs publish when they complete, in file order.
+    pub outputs: Vec<Output>,
+    /// What its jobs take when they begin, in file order.
+    pub inputs: Vec<Input>,
 }
 
 /// Costs of the mechanisms, charged by the simulator and later counted by the analysis.
@@ -124,50 +182,6 @@ pub struct Overhead {
     pub timer: Work,
     /// Receiving a message from another node.
     pub message: Work,
-}
-
-/// A value with one text per case, the same in system files, on the command line and in results.
-macro_rules! keywords {
-    ($(#[$attribute:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident = $text:literal),* $(,)? }) => {
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        $(#[$attribute])*
-        pub enum $name {
-            $($(#[$case_doc])* #[serde(rename = $text)] $case),*
-        }
-        impl $name {
-            /// Every case, in the order of the documentation.
-            pub const ALL: &[$name] = &[$($name::$case),*];
-
-            /// The text that stands for this case.
-            pub const fn keyword(self) -> &'static str {
-                match self { $($name::$case => $text),* }
-            }
-        }
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.keyword())
-            }
-        }
-        impl std::str::FromStr for $name {
-            type Err = UnknownKeyword;
-            fn from_str(text: &str) -> Result<Self, UnknownKeyword> {
-                Self::ALL.iter().copied().find(|case| case.keyword() == text).ok_or_else(|| UnknownKeyword {
-                    text: text.into(),
-                    known: Self::ALL.iter().map(|case| case.keyword()).collect(),
-                })
-            }
-        }
-    };
-}
-
-/// A text that names no case of a keyword type.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is none of {}", known.join(", "))]
-pub struct UnknownKeyword {
-    /// What was given.
-    pub text: String,
-    /// What would have been understood.
-    pub known: Vec<&'static str>,
 }
 
 keywords! {
@@ -270,6 +284,11 @@ impl Synchronisation {
     /// Whether idle points of its node reset a guard.
     pub const fn heeds_idle_points(self) -> bool {
         matches!(self, Synchronisation::ReleaseGuardIdle | Synchronisation::ReleaseGuardIdleOne)
+    }
+
+    /// Whether it releases subtasks at times that only periodic arrivals allow to know.
+    pub const fn needs_periodic_arrivals(self) -> bool {
+        matches!(self, Synchronisation::PhaseModification)
     }
 
     /// Whether releases depend on response bounds of the subtasks before.

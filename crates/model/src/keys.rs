@@ -5,10 +5,14 @@
 
 mod hierarchy;
 mod parameters;
+mod ports;
 
 use crate::description::*;
+use crate::trigger::{Communication, Excess};
 use crate::validate::{CPU_LIMIT, NODE_LIMIT};
 pub(crate) use hierarchy::{SCHEDULER, THREAD, UNDER};
+use ports::COUNT;
+pub(crate) use ports::{CHAIN, INPUT, OUTPUT, TRIGGER};
 
 /// A table of the file: what it is for and what may stand in it.
 #[derive(Debug)]
@@ -36,8 +40,20 @@ pub(crate) struct Key {
 pub(crate) enum Kind {
     /// A name given to the item.
     Name,
+    /// A name of several words.
+    Title,
     /// The name of a node.
     NodeName,
+    /// The name of an output, with that of its operation.
+    OutputName,
+    /// Names of operations.
+    OperationNames,
+    /// Whole numbers by name, each in one of its forms.
+    Fields,
+    /// One of the forms in which something outside happens.
+    Arrivals,
+    /// A word or a table.
+    WordOr(&'static str, &'static Table),
     /// How many predecessors a subtask waits for: "all", "first" or a number.
     Join,
     /// The names of two nodes.
@@ -113,7 +129,18 @@ impl Table {
 
     /// Whether it stands in a list within a line instead of having a header.
     pub(crate) fn is_inline(&self) -> bool {
-        std::ptr::eq(self, &UNDER)
+        self.entry().is_some()
+    }
+
+    /// How an entry is written that stands in a list within a line.
+    pub(crate) fn entry(&self) -> Option<&'static str> {
+        match () {
+            () if std::ptr::eq(self, &UNDER) => Some("{ scheduler = \"...\" }"),
+            () if std::ptr::eq(self, &OUTPUT) => Some("{ name = \"...\" }"),
+            () if std::ptr::eq(self, &INPUT) => Some("{ name = \"...\", from = \"task.output\" }"),
+            () if std::ptr::eq(self, &TRIGGER) => Some("{ output = \"task.output\" }"),
+            () => None,
+        }
     }
 
     /// The parameters of schedulers among its keys, but for those that every reader knows.
@@ -159,6 +186,7 @@ pub(crate) static FILE: Table = Table {
         },
         Key { name: "link", kind: Kind::Many(&LINK), presence: Optional, doc: LINK.doc },
         Key { name: "task", kind: Kind::Many(&TASK), presence: Optional, doc: TASK.doc },
+        Key { name: "chain", kind: Kind::Many(&CHAIN), presence: Optional, doc: CHAIN.doc },
         Key { name: "scheduler", kind: Kind::Many(&SCHEDULER), presence: Optional, doc: SCHEDULER.doc },
         Key { name: "thread", kind: Kind::Many(&THREAD), presence: Optional, doc: THREAD.doc },
         Key {
@@ -323,15 +351,52 @@ pub(crate) static LINK: Table = Table {
 /// `[[task]]`.
 pub(crate) static TASK: Table = Table {
     header: "[[task]]",
-    doc: "An end-to-end task: a chain or graph of subtasks, released together once per period. A task of one \
-          subtask has its wcet, exec and node directly.",
+    doc: "An end-to-end task: a chain or graph of subtasks, released together once per period or by a trigger. A task of one \
+          subtask has its wcet, exec, node, outputs and inputs directly.",
     keys: &[
         Key { name: "name", kind: Kind::Name, presence: Required, doc: "Unique among the tasks." },
-        Key { name: "period", kind: TIME, presence: Required, doc: "Distance between arrivals, above zero." },
+        Key {
+            name: "period",
+            kind: TIME,
+            presence: Optional,
+            doc: "Distance between arrivals, above zero. A task has this or a trigger.",
+        },
+        Key {
+            name: "trigger",
+            kind: Kind::WordOr("external", &TRIGGER),
+            presence: Optional,
+            doc: "What releases it in place of a period: values on an output of another task, or something outside, a descriptor or a \
+                  handle that the program gives.",
+        },
+        Key {
+            name: "separation",
+            kind: TIME,
+            presence: Optional,
+            doc: "How far apart releases by the trigger are at least, above zero. A trigger from outside has to have one.",
+        },
+        Key {
+            name: "burst",
+            kind: COUNT,
+            presence: DefaultFrom("1, with a separation"),
+            doc: "How many releases may come at once after a pause: in any time D there are at most burst - 1 + D / separation, rounded up.",
+        },
+        Key {
+            name: "excess",
+            kind: word!(Excess),
+            presence: DefaultFrom("defer, with a separation"),
+            doc: "What happens to what triggers it earlier than that: its release waits, or it releases nothing, or it releases at once \
+                  against what the analysis counts with. All of it is counted.",
+        },
+        Key {
+            name: "arrivals",
+            kind: Kind::Arrivals,
+            presence: DefaultFrom("every separation, with a trigger from outside"),
+            doc: "When something outside happens in simulations and in runs without code.",
+        },
         Key {
             name: "deadline",
             kind: TIME,
-            presence: DefaultFrom("the period"),
+            presence: DefaultFrom("the period or the separation"),
             doc: "From the arrival to the completion of the last subtask; shorter or longer than the period.",
         },
         Key {
@@ -372,6 +437,13 @@ pub(crate) static TASK: Table = Table {
             doc: "When a subtask with predecessors is released, see `[system]`.",
         },
         Key {
+            name: "communication",
+            kind: word!(Communication),
+            presence: Default(Text(Communication::DEFAULT.keyword())),
+            doc: "When values between it and other tasks are published and taken: when a job completes and begins, or under logical \
+                  execution time at the end of its period and at its arrival.",
+        },
+        Key {
             name: "model",
             kind: Kind::Later("leave it out; every subtask is an operation of its own"),
             presence: Optional,
@@ -394,6 +466,18 @@ pub(crate) static TASK: Table = Table {
             kind: Kind::NodeName,
             presence: DefaultFrom("the only node"),
             doc: "Where a task of one subtask runs.",
+        },
+        Key {
+            name: "outputs",
+            kind: Kind::Many(&OUTPUT),
+            presence: Optional,
+            doc: "What a task of one subtask publishes.",
+        },
+        Key {
+            name: "inputs",
+            kind: Kind::Many(&INPUT),
+            presence: Optional,
+            doc: "What a task of one subtask takes.",
         },
         Key { name: "subtask", kind: Kind::Many(&SUBTASK), presence: Optional, doc: SUBTASK.doc },
     ],
@@ -423,6 +507,8 @@ pub(crate) static SUBTASK: Table = Table {
             presence: DefaultFrom("the wcet"),
             doc: "What synthetic work really takes.",
         },
+        Key { name: "outputs", kind: Kind::Many(&OUTPUT), presence: Optional, doc: "What it publishes." },
+        Key { name: "inputs", kind: Kind::Many(&INPUT), presence: Optional, doc: "What it takes." },
         Key {
             name: "after",
             kind: Kind::SubtaskNames,

@@ -8,42 +8,54 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod chain;
 mod composition;
+mod connection;
 mod description;
 mod execution;
 mod hierarchy;
 mod keys;
+mod keyword;
 mod link;
 mod machine;
 mod operation;
 mod parse;
 mod plan;
+mod ports;
 mod problem;
+mod rate;
 mod reference;
 mod schema;
 mod slices;
 mod suggest;
 mod system;
+mod trigger;
 mod validate;
 mod write;
 
 pub use builder::{
-    LinkBuilder, SchedulerBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder, ThreadBuilder, Violations,
+    ChainBuilder, InputBuilder, LinkBuilder, OutputBuilder, SchedulerBuilder, SubtaskBuilder, SystemBuilder,
+    TaskBuilder, ThreadBuilder, TriggerBuilder, Violations,
 };
+pub use chain::Chain;
 pub use composition::Scheduling;
+pub use connection::{ChainSite, Hop, HopKind, InputId, InputSite, OutputId, OutputSite};
 pub use description::*;
 pub use execution::Execution;
 pub use hierarchy::*;
+pub use keyword::UnknownKeyword;
 pub use link::{Link, LinkEnds, LossRate, Route};
 pub use machine::{Costs, Machine, MachineError, Mechanism, Withheld};
-pub use operation::{Operation, OperationId};
+pub use operation::{Operation, OperationAddress, OperationId};
 pub use parse::{FILE_BYTES_LIMIT, MemberLines, Parsed, parse, read};
 pub use plan::{Plan, PlanEntry, PlanError, PlanFault};
+pub use ports::{FieldValues, Full, Input, Output, OutputAddress, PORT_LIMIT, SyntheticField, Take};
 pub use problem::{Location, Problem, Problems};
 pub use reference::{conversions, reference};
 pub use schema::json_schema;
 pub use slices::{SLICE, Slices};
 pub use system::System;
+pub use trigger::{Communication, Excess, OnValue, OutsideArrivals, Separation, Trigger};
 pub use validate::{
     CPU_LIMIT, HIERARCHY_LIMIT, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT, Violation,
     violations,

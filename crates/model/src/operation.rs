@@ -25,6 +25,15 @@ impl OperationId {
     }
 }
 
+/// A subtask by its indices, before operations are numbered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationAddress {
+    /// Index into [`Description::tasks`](crate::Description::tasks).
+    pub task: usize,
+    /// Index into the task's subtasks.
+    pub subtask: usize,
+}
+
 /// One subtask with what a scheduler needs to know about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {

@@ -8,13 +8,16 @@
 //! A value that cannot be read is replaced by one that breaks no rule and its place is remembered, so
 //! that one mistake makes one message.
 
+mod chain;
 mod execution;
 mod file;
 mod hierarchy;
 mod plan;
+mod ports;
 mod section;
 mod syntax;
 mod tables;
+mod trigger;
 mod values;
 
 pub use file::{FILE_BYTES_LIMIT, read};
@@ -130,11 +133,13 @@ fn is_consequence(violation: &Violation, unread: &Unread) -> bool {
         return false;
     }
     let of_item = violation.severity == Severity::Warning
-        && match violation.place {
-            Place::Task(task, _) | Place::Subtask(task, _, _) => unread.concerns_task(task),
-            _ => true,
-        };
+        && violation.place.task().is_none_or(|task| unread.concerns_task(task));
+    let names_operations = matches!(
+        violation.place,
+        Place::Input(_, _, _, "from") | Place::Trigger(_, "output") | Place::Chain(_, "path")
+    );
     of_item
+        || (names_operations && unread.concerns_operations())
         || unread.contains(violation.place)
         || violation.related.is_some_and(|place| unread.contains(place))
         || (matches!(violation.place, Place::PlanEntry(..)) && unread.concerns_hierarchy())

@@ -110,14 +110,20 @@ fn describe(table: &'static Table, page: &mut String, seen: &mut Vec<&'static st
         let _ = writeln!(page, "| {} |", cells.join(" | "));
     }
     for key in table.known() {
-        if let Kind::One(below) | Kind::Many(below) = key.kind {
+        if let Kind::One(below) | Kind::Many(below) | Kind::WordOr(_, below) = key.kind {
             describe(below, page, seen);
         }
     }
 }
 
 fn heading(table: &Table) -> String {
-    if table.is_inline() { "An entry of `under`".into() } else { format!("`{}`", table.header) }
+    match table.header.split_once('"') {
+        Some((words, key)) if table.is_inline() => {
+            let (first, rest) = words.split_at(1);
+            format!("{}{rest}`{}`", first.to_uppercase(), key.trim_end_matches('"'))
+        }
+        _ => format!("`{}`", table.header),
+    }
 }
 
 fn kind(key: &Key) -> String {
@@ -127,6 +133,14 @@ fn kind(key: &Key) -> String {
     };
     match &key.kind {
         Kind::Name => "name".into(),
+        Kind::Title => "name of one or several words".into(),
+        Kind::OutputName => "name of an output, with that of its operation".into(),
+        Kind::OperationNames => "list of names of operations".into(),
+        Kind::Fields => "table of whole numbers, `{ uniform = [least, greatest] }` or `{ list = [numbers] }`".into(),
+        Kind::Arrivals => "`\"none\"`, or `{ periodic = time, jitter = time }`, `{ sporadic = mean }`, `{ poisson = mean }`, \
+                           `{ list = [times] }`, `{ file = \"file\" }`"
+            .into(),
+        Kind::WordOr(word, _) => format!("`\"{word}\"`, or a table"),
         Kind::NodeName => "name of a node".into(),
         Kind::TwoNodes => "list of the names of two nodes".into(),
         Kind::Share => "number, 0 to 1".into(),
@@ -180,7 +194,17 @@ fn example(key: &Key) -> String {
     let value = match &key.kind {
         Kind::One(table) => return format!("`{}`", table.header),
         Kind::Many(table) if !table.is_inline() => return format!("`{}`", table.header),
+        Kind::Many(_) if key.name == "outputs" => "[{ name = \"state\", bytes = 64 }]".into(),
+        Kind::Many(_) if key.name == "inputs" => {
+            "[{ name = \"state\", from = \"imu.estimate.state\" }]".into()
+        }
         Kind::Many(_) => "[{ scheduler = \"FP\", priority = 2 }]".into(),
+        Kind::Title => "\"stop to actuator\"".into(),
+        Kind::OutputName => "\"imu.estimate.state\"".into(),
+        Kind::OperationNames => "[\"imu.estimate\", \"control\"]".into(),
+        Kind::Fields => "{ temperature = { uniform = [20, 90] } }".into(),
+        Kind::Arrivals => "{ sporadic = \"20ms\" }".into(),
+        Kind::WordOr(word, _) => format!("\"{word}\""),
         Kind::Name => format!("\"{}\"", if key.name == "name" { "navigation" } else { key.name }),
         Kind::NodeName => "\"local\"".into(),
         Kind::TwoNodes => "[\"control\", \"vision\"]".into(),

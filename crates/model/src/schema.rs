@@ -2,7 +2,7 @@
 
 use crate::description::Criticality;
 use crate::hierarchy::SchedulerKind;
-use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, TASK, THREAD, Table, UNDER, most_tables};
+use crate::keys::{CPUS, FILE, INPUT, Key, Kind, Literal, Presence, TASK, THREAD, Table, UNDER, most_tables};
 use crate::reference::same_code;
 use crate::validate::NAME_BYTES_LIMIT;
 use serde_json::{Map, Value, json};
@@ -23,6 +23,9 @@ pub fn json_schema() -> Value {
         "guarantee": guarantee(),
         "work": work(),
         "plan": plan(),
+        "output": output_name(),
+        "fields": fields(),
+        "arrivals": arrivals(),
     });
     schema
 }
@@ -42,17 +45,23 @@ fn table(table: &Table) -> Value {
         "additionalProperties": false,
     });
     if std::ptr::eq(table, &TASK) {
-        schema["oneOf"] = json!([
-            { "required": ["wcet"], "not": { "required": ["subtask"] } },
-            {
-                "required": ["subtask"],
-                "not": { "anyOf": [
-                    { "required": ["wcet"] },
-                    { "required": ["exec"] },
-                    { "required": ["node"] },
-                ] },
-            },
+        let own = ["wcet", "exec", "node", "outputs", "inputs"].map(|key| json!({ "required": [key] }));
+        schema["allOf"] = json!([
+            { "oneOf": [
+                { "required": ["wcet"], "not": { "required": ["subtask"] } },
+                { "required": ["subtask"], "not": { "anyOf": own } },
+            ] },
+            { "oneOf": one_of(&["period", "trigger"]) },
         ]);
+        schema["dependentRequired"] = json!({
+            "separation": ["trigger"],
+            "burst": ["separation"],
+            "excess": ["separation"],
+            "arrivals": ["trigger", "separation"],
+        });
+    }
+    if std::ptr::eq(table, &INPUT) {
+        schema["dependentRequired"] = json!({ "capacity": ["take"], "full": ["take"], "limit": ["full"] });
     }
     if std::ptr::eq(table, &THREAD) {
         schema["oneOf"] = one_of(&["work", "run", "pid"]);
@@ -75,6 +84,15 @@ fn one_of(keys: &[&str]) -> Value {
 fn property(key: &Key) -> Value {
     let mut schema = match &key.kind {
         Kind::Name | Kind::NodeName | Kind::SchedulerName => json!({ "$ref": "#/$defs/name" }),
+        Kind::Title => title(),
+        Kind::OutputName => json!({ "$ref": "#/$defs/output" }),
+        Kind::OperationNames => {
+            let operation = json!({ "type": "string", "pattern": r"^[^\s.]+(\.[^\s.]+)?$" });
+            json!({ "type": "array", "items": operation, "minItems": 2, "uniqueItems": true })
+        }
+        Kind::Fields => json!({ "$ref": "#/$defs/fields" }),
+        Kind::Arrivals => json!({ "$ref": "#/$defs/arrivals" }),
+        Kind::WordOr(word, inner) => json!({ "oneOf": [{ "const": word }, table(inner)] }),
         Kind::Guarantee => json!({ "$ref": "#/$defs/guarantee" }),
         Kind::Work => json!({ "$ref": "#/$defs/work" }),
         Kind::Command => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
@@ -167,6 +185,74 @@ fn name() -> Value {
     })
 }
 
+/// A name of several words.
+fn title() -> Value {
+    json!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": NAME_BYTES_LIMIT,
+        "pattern": r"^[^\s.,;:/\\]+( [^\s.,;:/\\]+)*$",
+    })
+}
+
+fn output_name() -> Value {
+    json!({
+        "type": "string",
+        "description": "The names of an operation and of its output, such as \"control.command\" or \"imu.estimate.state\".",
+        "pattern": r"^[^\s.]+\.[^\s.]+(\.[^\s.]+)?$",
+    })
+}
+
+fn fields() -> Value {
+    let list = |items: Value| {
+        let mut list = json!({ "type": "array", "items": { "type": "integer" } });
+        list.as_object_mut().expect("an object").extend(items.as_object().expect("an object").clone());
+        list
+    };
+    json!({
+        "type": "object",
+        "additionalProperties": { "oneOf": [
+            { "type": "integer", "description": "Always this." },
+            form("uniform", list(json!({
+                "description": "Uniform between the two, both included, drawn from the seed.",
+                "minItems": 2, "maxItems": 2,
+            }))),
+            form("list", list(json!({
+                "description": "Job after job has the next of these; after the last the first again.",
+                "minItems": 1,
+            }))),
+        ] },
+    })
+}
+
+fn arrivals() -> Value {
+    let time = |description: &str| json!({ "$ref": "#/$defs/time", "description": description });
+    json!({
+        "oneOf": [
+            { "const": "none", "description": "Nothing happens outside." },
+            {
+                "type": "object",
+                "properties": {
+                    "periodic": time("From one to the next."),
+                    "jitter": time("How much later each is at most, shorter than that."),
+                },
+                "required": ["periodic"],
+                "additionalProperties": false,
+            },
+            form("sporadic", time("The mean distance of arrivals that are at least the separation apart.")),
+            form("poisson", time("The mean distance of arrivals without a least distance.")),
+            form("list", json!({
+                "description": "At these times after the common start, in their order, and then no more.",
+                "type": "array", "items": { "$ref": "#/$defs/time" }, "minItems": 1,
+            })),
+            form("file", json!({
+                "description": "A list read from a file, one time per line, with a unit or in seconds; the path is relative to this file.",
+                "type": "string", "minLength": 1,
+            })),
+        ],
+    })
+}
+
 fn guarantee() -> Value {
     let kinds = talea_guarantee::guarantee::Kind::EVERY.map(talea_guarantee::guarantee::Kind::name).join("|");
     json!({
@@ -231,14 +317,6 @@ fn plan() -> Value {
 
 fn execution() -> Value {
     let time = json!({ "$ref": "#/$defs/time" });
-    let form = |name: &str, value: Value| {
-        json!({
-            "type": "object",
-            "properties": { name: value },
-            "required": [name],
-            "additionalProperties": false,
-        })
-    };
     json!({
         "oneOf": [
             { "$ref": "#/$defs/time", "description": "Every job takes this long." },
@@ -255,5 +333,15 @@ fn execution() -> Value {
                 "type": "string", "minLength": 1,
             })),
         ],
+    })
+}
+
+/// A table that has just this key.
+fn form(name: &str, value: Value) -> Value {
+    json!({
+        "type": "object",
+        "properties": { name: value },
+        "required": [name],
+        "additionalProperties": false,
     })
 }

@@ -1,10 +1,14 @@
 //! The validated system: a [`Description`] that satisfies every rule, with its operations numbered.
 
+use crate::connection::{ChainSite, Connections, InputId, InputSite, OutputId, OutputSite};
 use crate::description::{Criticality, Description, Join, Overrun, Strategy, Subtask, Synchronisation, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Thread, ThreadWork};
 use crate::link::LossRate;
-use crate::operation::{Operation, OperationId};
+use crate::operation::{Operation, OperationAddress, OperationId};
+use crate::ports::{Input, Output};
+use crate::rate::derive_periods;
+use crate::trigger::{Communication, Trigger};
 use std::ops::Deref;
 use talea_time::{Duration, Work};
 
@@ -28,6 +32,8 @@ fn task_of_thread(thread: &Thread) -> Task {
         after: Vec::new(),
         join: Join::All,
         bound: None,
+        outputs: Vec::new(),
+        inputs: Vec::new(),
     };
     Task {
         name: thread.name.clone(),
@@ -35,6 +41,9 @@ fn task_of_thread(thread: &Thread) -> Task {
         deadline,
         phase: Duration::ZERO,
         jitter: Duration::ZERO,
+        trigger: None,
+        separation: None,
+        communication: Communication::Implicit,
         criticality: Criticality::Medium,
         importance: 0,
         overrun: Overrun::Queue,
@@ -52,6 +61,8 @@ pub struct System {
     task_starts: Vec<u32>,
     /// Index of the first task that is a thread, see [`System::with_threads_as_tasks`].
     first_thread_task: usize,
+    connections: Connections,
+    chain_sites: Vec<ChainSite>,
 }
 
 impl Deref for System {
@@ -62,7 +73,7 @@ impl Deref for System {
 }
 
 impl System {
-    /// Validates `description`.
+    /// Validates `description`. The periods of triggered tasks are [derived](Task::period), whatever they are in it.
     ///
     /// # Errors
     /// Every violated rule, as texts that name the offending item, in file order, warnings included.
@@ -94,7 +105,8 @@ impl System {
     }
 
     /// The system of a description that was found to break no rule.
-    pub(crate) fn number(description: Description) -> Self {
+    pub(crate) fn number(mut description: Description) -> Self {
+        derive_periods(&mut description.tasks);
         let mut operations = Vec::new();
         let mut task_starts = vec![0];
         for (task_index, task) in description.tasks.iter().enumerate() {
@@ -103,8 +115,7 @@ impl System {
                 crate::validate::topological_ranks(&task.subtasks).expect("validation refuses cyclic tasks");
             let at = |offset: &usize| OperationId::from_index(first + offset);
             for (subtask_index, subtask) in task.subtasks.iter().enumerate() {
-                let alone = task.subtasks.len() == 1 && subtask.name == task.name;
-                let name = if alone { task.name.clone() } else { format!("{}.{}", task.name, subtask.name) };
+                let name = task.operation_name(subtask_index);
                 operations.push(Operation {
                     id: at(&subtask_index),
                     task: task_index,
@@ -123,7 +134,14 @@ impl System {
             task_starts.push(operations.len() as u32);
         }
         let first_thread_task = description.tasks.len();
-        System { description, operations, task_starts, first_thread_task }
+        let connections = Connections::number(&description);
+        let at =
+            |step: &OperationAddress| OperationId::from_index(task_starts[step.task] as usize + step.subtask);
+        let site = |chain: &crate::Chain| {
+            connections.chain(&description.tasks, &chain.path, chain.path.iter().map(at).collect())
+        };
+        let chain_sites = description.chains.iter().map(site).collect();
+        System { description, operations, task_starts, first_thread_task, connections, chain_sites }
     }
 
     /// The system as it is executed: each thread of a hierarchy is a task too, behind the others, whose only operation is
@@ -190,6 +208,58 @@ impl System {
         &self.description.tasks[self.operations[id.index()].task]
     }
 
+    /// All outputs, indexed by [`OutputId::index`].
+    pub fn outputs(&self) -> &[OutputSite] {
+        &self.connections.outputs
+    }
+
+    /// All inputs, indexed by [`InputId::index`].
+    pub fn inputs(&self) -> &[InputSite] {
+        &self.connections.inputs
+    }
+
+    /// The outputs of one operation, in file order.
+    pub fn outputs_of(&self, operation: OperationId) -> &[OutputSite] {
+        self.connections.outputs_of(operation)
+    }
+
+    /// The inputs of one operation, in file order.
+    pub fn inputs_of(&self, operation: OperationId) -> &[InputSite] {
+        self.connections.inputs_of(operation)
+    }
+
+    /// The declaration of an output.
+    pub fn output(&self, id: OutputId) -> &Output {
+        let site = &self.connections.outputs[id.index()];
+        &self.subtask(site.operation).outputs[site.index]
+    }
+
+    /// The declaration of an input.
+    pub fn input(&self, id: InputId) -> &Input {
+        let site = &self.connections.inputs[id.index()];
+        &self.subtask(site.operation).inputs[site.index]
+    }
+
+    /// The operation at these indices.
+    pub fn operation_at(&self, address: OperationAddress) -> OperationId {
+        self.operations_of(address.task)[address.subtask].id
+    }
+
+    /// The output that triggers the task, if one does.
+    pub fn trigger_output(&self, task: usize) -> Option<OutputId> {
+        match self.tasks[task].trigger {
+            Some(Trigger::Output { output, .. }) => {
+                Some(self.outputs_of(self.operation_at(output.operation))[output.output].id)
+            }
+            Some(Trigger::External { .. }) | None => None,
+        }
+    }
+
+    /// The chains with their operations and connections by number, in the order of [`Description::chains`].
+    pub fn chain_sites(&self) -> &[ChainSite] {
+        &self.chain_sites
+    }
+
     /// The messages between operations of the task, from the first to the second, that their link may lose.
     pub fn messages_that_may_be_lost(&self, task: usize) -> impl Iterator<Item = (OperationId, OperationId)> {
         let is_lossy = |from: OperationId, to: OperationId| {
@@ -219,11 +289,15 @@ impl System {
         changed
     }
 
-    /// The same system with this synchronisation protocol for every task. Response bounds that it does not need are left out.
+    /// The same system with this synchronisation protocol for every task, but for triggered ones, which keep theirs, if it takes
+    /// periodic arrivals. Response bounds that it does not need are left out.
     #[must_use]
     pub fn with_synchronisation(&self, sync: Synchronisation) -> Self {
         let mut changed = self.clone();
         for task in &mut changed.description.tasks {
+            if task.trigger.is_some() && sync.needs_periodic_arrivals() {
+                continue;
+            }
             task.sync = sync;
             if !sync.needs_bounds() {
                 task.subtasks.iter_mut().for_each(|subtask| subtask.bound = None);

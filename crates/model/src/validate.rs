@@ -1,12 +1,15 @@
 //! The rules every system satisfies, checked on plain values, so that systems from files and systems
 //! from the builder obey the same ones.
 
+mod chain;
 mod graph;
 mod hierarchy;
 mod link;
 mod plan;
+mod ports;
 mod shape;
 mod times;
+mod trigger;
 
 pub(crate) use graph::topological_ranks;
 pub use hierarchy::HIERARCHY_LIMIT;
@@ -16,7 +19,8 @@ use self::plan::Missing;
 use crate::composition::Scheduling;
 use crate::description::{Description, Node, Strategy, Subtask, Task};
 use crate::operation::OperationId;
-use std::collections::HashMap;
+use crate::rate::periods;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// How bad a violated rule is.
@@ -54,6 +58,14 @@ pub enum Place {
     Task(usize, &'static str),
     /// A subtask by task and subtask index, and the key.
     Subtask(usize, usize, &'static str),
+    /// An output by task, subtask and its own index, and the key.
+    Output(usize, usize, usize, &'static str),
+    /// An input by task, subtask and its own index, and the key.
+    Input(usize, usize, usize, &'static str),
+    /// The trigger of a task by the task's index, and the key in the trigger's table.
+    Trigger(usize, &'static str),
+    /// A chain by index, and the key.
+    Chain(usize, &'static str),
     /// A scheduler by index, and the key.
     Scheduler(usize, &'static str),
     /// An entry of a scheduler's plan by the indices of both.
@@ -65,6 +77,23 @@ pub enum Place {
     /// An entry of a thread's `under` by the indices of both, and the key.
     ThreadUnder(usize, usize, &'static str),
 }
+
+impl Place {
+    /// The task that it belongs to, by index.
+    pub fn task(self) -> Option<usize> {
+        match self {
+            Place::Task(task, _)
+            | Place::Subtask(task, _, _)
+            | Place::Output(task, _, _, _)
+            | Place::Input(task, _, _, _)
+            | Place::Trigger(task, _) => Some(task),
+            _ => None,
+        }
+    }
+}
+
+/// The places of names that were found to stand for nothing, so that no more is said of them.
+type Unresolved = HashSet<Place>;
 
 /// A rule that a description breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,7 +166,8 @@ fn emptiness(description: &Description) -> Violation {
 }
 
 fn check_contents(description: &Description, missing: Missing, found: &mut Vec<Violation>) {
-    check_name("system", &description.name, Place::System("name"), found);
+    let unresolved: Unresolved = found.iter().map(|violation| violation.place).collect();
+    check_name("system", &description.name, Spelling::OneWord, Place::System("name"), found);
     times::check_system(description, found);
     check_nodes(&description.nodes, found);
     link::check(description, found);
@@ -148,6 +178,9 @@ fn check_contents(description: &Description, missing: Missing, found: &mut Vec<V
     for (index, task) in description.tasks.iter().enumerate() {
         check_task(description, index, task, found);
     }
+    ports::check(description, &unresolved, found);
+    trigger::check(description, &unresolved, found);
+    chain::check(description, &unresolved, found);
     hierarchy::check(description, missing, found);
     if description.strategy != Strategy::DEFAULT {
         found.extend(misplaced_strategy(description));
@@ -177,13 +210,16 @@ fn file_order(place: Place) -> (u8, usize, usize) {
         Place::Overhead(_) => (2, 0, 0),
         Place::Node(node, _) => (3, node, 0),
         Place::Link(link, _) => (4, link, 0),
-        Place::Task(task, _) => (5, task, 0),
-        Place::Subtask(task, subtask, _) => (5, task, subtask + 1),
-        Place::Scheduler(scheduler, _) => (6, scheduler, 0),
-        Place::PlanEntry(scheduler, _) => (6, scheduler, 0),
-        Place::SchedulerUnder(scheduler, edge, _) => (6, scheduler, edge + 1),
-        Place::Thread(thread, _) => (7, thread, 0),
-        Place::ThreadUnder(thread, edge, _) => (7, thread, edge + 1),
+        Place::Task(task, _) | Place::Trigger(task, _) => (5, task, 0),
+        Place::Subtask(task, subtask, _)
+        | Place::Output(task, subtask, _, _)
+        | Place::Input(task, subtask, _, _) => (5, task, subtask + 1),
+        Place::Chain(chain, _) => (6, chain, 0),
+        Place::Scheduler(scheduler, _) => (7, scheduler, 0),
+        Place::PlanEntry(scheduler, _) => (7, scheduler, 0),
+        Place::SchedulerUnder(scheduler, edge, _) => (7, scheduler, edge + 1),
+        Place::Thread(thread, _) => (8, thread, 0),
+        Place::ThreadUnder(thread, edge, _) => (8, thread, edge + 1),
     }
 }
 
@@ -207,7 +243,7 @@ fn check_nodes(nodes: &[Node], found: &mut Vec<Violation>) {
     });
     let mut owners: HashMap<u16, usize> = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
-        check_name("node", &node.name, Place::Node(index, "name"), found);
+        check_name("node", &node.name, Spelling::OneWord, Place::Node(index, "name"), found);
         check_cpus(index, node, found);
         for &cpu in &node.cpus {
             let owner = *owners.entry(cpu).or_insert(index);
@@ -253,7 +289,7 @@ fn check_cpus(index: usize, node: &Node, found: &mut Vec<Violation>) {
 }
 
 fn check_task(description: &Description, index: usize, task: &Task, found: &mut Vec<Violation>) {
-    check_name("task", &task.name, Place::Task(index, "name"), found);
+    check_name("task", &task.name, Spelling::OneWord, Place::Task(index, "name"), found);
     times::check_task(index, task, found);
     if task.subtasks.is_empty() {
         found.push(Violation::error(
@@ -272,7 +308,13 @@ fn check_task(description: &Description, index: usize, task: &Task, found: &mut 
     );
     for (position, subtask) in task.subtasks.iter().enumerate() {
         if !is_alone(task, subtask) {
-            check_name("subtask", &subtask.name, Place::Subtask(index, position, "name"), found);
+            check_name(
+                "subtask",
+                &subtask.name,
+                Spelling::OneWord,
+                Place::Subtask(index, position, "name"),
+                found,
+            );
         }
         if subtask.node >= description.nodes.len() {
             found.push(Violation::error(
@@ -287,7 +329,7 @@ fn check_task(description: &Description, index: usize, task: &Task, found: &mut 
 }
 
 /// How messages call a subtask: a task of one subtask of its own name is just the task.
-fn label(task: &Task, subtask: &Subtask) -> String {
+pub(crate) fn label(task: &Task, subtask: &Subtask) -> String {
     if is_alone(task, subtask) {
         format!("task \"{}\"", task.name)
     } else {
@@ -300,16 +342,39 @@ fn is_alone(task: &Task, subtask: &Subtask) -> bool {
     task.subtasks.len() == 1 && task.name == subtask.name
 }
 
-fn check_name(what: &str, name: &str, place: Place, found: &mut Vec<Violation>) {
-    let stray = name.chars().find(|c| !c.is_alphanumeric() && *c != '-' && *c != '_');
+/// What a name may consist of.
+#[derive(Clone, Copy, PartialEq)]
+enum Spelling {
+    OneWord,
+    /// Words with one space between each two.
+    Words,
+}
+
+fn check_name(what: &str, name: &str, spelling: Spelling, place: Place, found: &mut Vec<Violation>) {
+    let has_gap = spelling == Spelling::Words && name.split(' ').any(str::is_empty);
+    let is_stray = |c: &char| match c {
+        '-' | '_' => false,
+        ' ' => spelling == Spelling::OneWord,
+        c => !c.is_alphanumeric(),
+    };
+    let stray = name.chars().find(is_stray);
     let (message, remedy) = if name.is_empty() {
-        (format!("a {what} has an empty name"), "give it a name of letters, digits, - and _".to_owned())
+        let article = if what.starts_with(['i', 'o']) { "an" } else { "a" };
+        (
+            format!("{article} {what} has an empty name"),
+            "give it a name of letters, digits, - and _".to_owned(),
+        )
     } else if let Some(stray) = stray {
-        let mended: String =
-            name.chars().map(|c| if c.is_alphanumeric() || c == '_' { c } else { '-' }).collect();
+        let mended: String = name.chars().map(|c| if is_stray(&c) { '-' } else { c }).collect();
         (
             format!("{what} name {name:?} contains {stray:?}"),
             format!("names consist of letters, digits, - and _; write \"{mended}\""),
+        )
+    } else if has_gap {
+        let words: Vec<&str> = name.split_whitespace().collect();
+        (
+            format!("{what} name {name:?} has a space too many"),
+            format!("words have one space between them; write \"{}\"", words.join(" ")),
         )
     } else if name.len() > NAME_BYTES_LIMIT {
         (
@@ -368,14 +433,15 @@ fn check_operation_count(tasks: &[Task], found: &mut Vec<Violation>) {
 fn check_load(description: &Description, found: &mut Vec<Violation>) {
     let mut load = vec![0.0; description.nodes.len()];
     let mut used = vec![false; description.nodes.len()];
-    for task in &description.tasks {
+    for (task, period) in description.tasks.iter().zip(periods(&description.tasks)) {
+        let period = period.unwrap_or(task.period);
         for subtask in &task.subtasks {
             if subtask.node >= load.len() {
                 continue;
             }
             used[subtask.node] = true;
-            if task.period.as_nanos() > 0 {
-                load[subtask.node] += subtask.wcet.as_nanos() as f64 / task.period.as_nanos() as f64;
+            if period.as_nanos() > 0 {
+                load[subtask.node] += subtask.wcet.as_nanos() as f64 / period.as_nanos() as f64;
             }
         }
     }

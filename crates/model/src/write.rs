@@ -1,11 +1,14 @@
 //! Writes a system as a file that reads back as the same system.
 
 use crate::System;
+use crate::chain::Chain;
 use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
 use crate::link::{Link, LinkEnds};
 use crate::plan::{Plan, PlanEntry};
+use crate::ports::{FieldValues, Full, Input, Output, OutputAddress, SyntheticField, Take};
+use crate::trigger::{OutsideArrivals, Separation, Trigger};
 use std::fmt::{self, Display, Write};
 use talea_time::Duration;
 
@@ -41,6 +44,7 @@ impl System {
         }
         self.links.iter().try_for_each(|link| self.write_link(link, out))?;
         self.tasks.iter().try_for_each(|task| self.write_task(task, out))?;
+        self.chains.iter().try_for_each(|chain| self.write_chain(chain, out))?;
         self.schedulers.iter().try_for_each(|scheduler| self.write_scheduler(scheduler, out))?;
         self.threads.iter().try_for_each(|thread| self.write_thread(thread, out))
     }
@@ -135,10 +139,16 @@ impl System {
     fn write_task(&self, task: &Task, out: &mut String) -> fmt::Result {
         writeln!(out, "\n[[task]]")?;
         quoted(out, "name", &task.name)?;
-        quoted(out, "period", task.period)?;
+        match &task.trigger {
+            Some(trigger) => self.write_trigger(trigger, task.separation, out)?,
+            None => quoted(out, "period", task.period)?,
+        }
         quoted(out, "deadline", task.deadline)?;
-        quoted(out, "phase", task.phase)?;
-        quoted(out, "jitter", task.jitter)?;
+        if task.trigger.is_none() {
+            quoted(out, "phase", task.phase)?;
+            quoted(out, "jitter", task.jitter)?;
+        }
+        quoted(out, "communication", task.communication)?;
         quoted(out, "criticality", task.criticality)?;
         writeln!(out, "importance = {}", task.importance)?;
         quoted(out, "overrun", task.overrun)?;
@@ -170,12 +180,109 @@ impl System {
         Ok(())
     }
 
+    fn write_trigger(
+        &self,
+        trigger: &Trigger,
+        separation: Option<Separation>,
+        out: &mut String,
+    ) -> fmt::Result {
+        match trigger {
+            Trigger::Output { output, every, on } => {
+                let output = self.output_name(*output);
+                writeln!(out, "trigger = {{ output = \"{output}\", every = {every}, on = \"{on}\" }}")?;
+            }
+            Trigger::External { .. } => quoted(out, "trigger", "external")?,
+        }
+        if let Some(Separation { separation, burst, excess }) = separation {
+            quoted(out, "separation", separation)?;
+            writeln!(out, "burst = {burst}")?;
+            quoted(out, "excess", excess)?;
+        }
+        let Trigger::External { arrivals } = trigger else { return Ok(()) };
+        match arrivals {
+            OutsideArrivals::Periodic { period, jitter } => {
+                writeln!(out, "arrivals = {{ periodic = \"{period}\", jitter = \"{jitter}\" }}")
+            }
+            OutsideArrivals::Sporadic { mean } => writeln!(out, "arrivals = {{ sporadic = \"{mean}\" }}"),
+            OutsideArrivals::Poisson { mean } => writeln!(out, "arrivals = {{ poisson = \"{mean}\" }}"),
+            OutsideArrivals::Listed(times) => {
+                write!(out, "arrivals = {{ ")?;
+                list(out, "list", times.iter())?;
+                writeln!(out, " }}")
+            }
+            OutsideArrivals::None => quoted(out, "arrivals", "none"),
+        }
+    }
+
+    fn write_inputs(&self, inputs: &[Input], out: &mut String) -> fmt::Result {
+        if inputs.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "inputs = [")?;
+        for Input { name, from, take } in inputs {
+            let (from, word) = (self.output_name(*from), take.keyword());
+            write!(out, "  {{ name = \"{name}\", from = \"{from}\", take = \"{word}\"")?;
+            if let Take::Each { capacity, full } = take {
+                write!(out, ", capacity = {capacity}, full = \"{}\"", full.keyword())?;
+                if let Full::Block { limit } = full {
+                    write!(out, ", limit = \"{limit}\"")?;
+                }
+            }
+            writeln!(out, " }},")?;
+        }
+        writeln!(out, "]")
+    }
+
+    fn output_name(&self, address: OutputAddress) -> &str {
+        &self.outputs_of(self.operation_at(address.operation))[address.output].name
+    }
+
+    fn write_chain(&self, chain: &Chain, out: &mut String) -> fmt::Result {
+        writeln!(out, "\n[[chain]]")?;
+        quoted(out, "name", &chain.name)?;
+        let name = |step: &_| &self.operations()[self.operation_at(*step).index()].name;
+        list(out, "path", chain.path.iter().map(name))?;
+        writeln!(out)?;
+        chain.limits().try_for_each(|(key, limit)| quoted(out, key, limit))
+    }
+
     fn write_step(&self, subtask: &Subtask, out: &mut String) -> fmt::Result {
         quoted(out, "node", &self.nodes[subtask.node].name)?;
         quoted(out, "wcet", subtask.wcet)?;
         write!(out, "exec = ")?;
         execution(out, &subtask.exec)?;
-        writeln!(out)
+        writeln!(out)?;
+        write_outputs(&subtask.outputs, out)?;
+        self.write_inputs(&subtask.inputs, out)
+    }
+}
+
+fn write_outputs(outputs: &[Output], out: &mut String) -> fmt::Result {
+    if outputs.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "outputs = [")?;
+    for Output { name, bytes, fields } in outputs {
+        write!(out, "  {{ name = \"{name}\", bytes = {bytes}")?;
+        if !fields.is_empty() {
+            let fields: Vec<String> = fields.iter().map(field).collect();
+            write!(out, ", fields = {{ {} }}", fields.join(", "))?;
+        }
+        writeln!(out, " }},")?;
+    }
+    writeln!(out, "]")
+}
+
+/// A field with its name in quotes, since that may have letters that keys do not take without.
+fn field(field: &SyntheticField) -> String {
+    let name = &field.name;
+    match &field.values {
+        FieldValues::Constant(number) => format!("\"{name}\" = {number}"),
+        FieldValues::Uniform(low, high) => format!("\"{name}\" = {{ uniform = [{low}, {high}] }}"),
+        FieldValues::List(numbers) => {
+            let numbers: Vec<String> = numbers.iter().map(i64::to_string).collect();
+            format!("\"{name}\" = {{ list = [{}] }}", numbers.join(", "))
+        }
     }
 }
 

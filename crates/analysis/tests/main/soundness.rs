@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use talea_analysis::Effort;
 use talea_analysis::system::{self, Exactness, Method, SystemBounds};
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node,
-    Overhead, Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
+    Communication, Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds,
+    LossRate, Node, Overhead, Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
 };
 use talea_policy::strategy::{Plan, plan_system};
 use talea_sim::Simulation;
@@ -216,6 +216,7 @@ fn draw(seed: u64) -> System {
     let tasks = (0..count).map(|index| draw_task(&mut random, index, count, plain, nodes)).collect();
     let pick = |random: &mut Pcg64Mcg, count: usize| random.random_range(0..count);
     System::new(Description {
+        chains: Vec::new(),
         schedulers: Vec::new(),
         threads: Vec::new(),
         name: "random".into(),
@@ -348,6 +349,9 @@ fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nod
         jitter: Duration::from_nanos(jitter),
         criticality: Criticality::from_level(random.random_range(0..5)).unwrap(),
         importance: random.random_range(-1..2),
+        trigger: None,
+        separation: None,
+        communication: Communication::Implicit,
         overrun: Overrun::ALL[random.random_range(0..6usize).saturating_sub(3)],
         sync: Synchronisation::Greedy,
         subtasks: (0..subtasks as usize)
@@ -376,5 +380,7 @@ fn draw_subtask(random: &mut Pcg64Mcg, position: usize, most: i64, plain: bool, 
         after,
         join: Join::All,
         bound: None,
+        outputs: Vec::new(),
+        inputs: Vec::new(),
     }
 }

@@ -52,6 +52,7 @@ fn description(seed: u64, size: Size) -> Description {
         nodes: Vec::new(),
         links: Vec::new(),
         tasks: Vec::new(),
+        chains: Vec::new(),
         schedulers: Vec::new(),
         threads: Vec::new(),
     };

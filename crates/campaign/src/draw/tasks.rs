@@ -2,7 +2,9 @@
 
 use super::{micros, one_of};
 use rand::{Rng, RngExt};
-use talea_model::{Criticality, Description, Execution, Join, Overrun, Subtask, Synchronisation, Task};
+use talea_model::{
+    Communication, Criticality, Description, Execution, Join, Overrun, Subtask, Synchronisation, Task,
+};
 use talea_time::{Duration, Work};
 
 /// Periods in microseconds: some divide each other, others do not.
@@ -26,6 +28,9 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, nodes: &[usize]) {
             jitter: if rng.random_ratio(1, 4) { halves(period, 1) } else { Duration::ZERO },
             criticality: one_of(rng, Criticality::ALL),
             importance: rng.random_range(-1..2),
+            trigger: None,
+            separation: None,
+            communication: Communication::Implicit,
             overrun: one_of(rng, Overrun::ALL),
             sync: if rng.random_ratio(1, 3) {
                 one_of(rng, Synchronisation::ALL)
@@ -70,5 +75,7 @@ fn subtask(
         after,
         join,
         bound: rng.random_ratio(1, 3).then_some(halves(period, one_of(rng, &[1, 2]))),
+        outputs: Vec::new(),
+        inputs: Vec::new(),
     }
 }

@@ -200,6 +200,8 @@ fn describe(
                 after: step.after.clone(),
                 join: Join::All,
                 bound: None,
+                outputs: Vec::new(),
+                inputs: Vec::new(),
             });
         }
         let threads = chain.steps.iter().map(|step| crew.thread(step.unit));

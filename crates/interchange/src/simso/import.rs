@@ -113,6 +113,8 @@ fn read_chain(
             after: after.into_iter().collect(),
             join: Join::All,
             bound: None,
+            outputs: Vec::new(),
+            inputs: Vec::new(),
         });
     }
     made

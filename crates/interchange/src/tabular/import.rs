@@ -301,6 +301,8 @@ fn subtasks(draft: &TaskDraft<'_>, reading: &mut Reading<'_>) -> Vec<Subtask> {
             after,
             join: Join::All,
             bound: None,
+            outputs: Vec::new(),
+            inputs: Vec::new(),
         });
     }
     made

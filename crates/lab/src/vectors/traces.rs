@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use talea_insight::{Segment, Segments};
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
-    Subtask, Synchronisation, System, Task,
+    Communication, Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead,
+    Overrun, Strategy, Subtask, Synchronisation, System, Task,
 };
 use talea_policy::strategy::plan_node;
 use talea_record::{JobId, Metadata, Record, Sink, Typed};
@@ -171,6 +171,9 @@ fn system(case: &Case) -> Result<System, Reason> {
                 deadline: Duration::from_nanos(row.deadline_ns),
                 phase: Duration::from_nanos(row.phase_ns),
                 jitter: Duration::ZERO,
+                trigger: None,
+                separation: None,
+                communication: Communication::Implicit,
                 criticality,
                 importance: 0,
                 overrun: Overrun::Queue,
@@ -183,11 +186,14 @@ fn system(case: &Case) -> Result<System, Reason> {
                     after: Vec::new(),
                     join: Join::All,
                     bound: None,
+                    outputs: Vec::new(),
+                    inputs: Vec::new(),
                 }],
             })
         })
         .collect::<Result<_, Reason>>()?;
     let description = Description {
+        chains: Vec::new(),
         schedulers: Vec::new(),
         threads: Vec::new(),
         name: "vector".into(),

@@ -27,13 +27,18 @@ pub(super) struct Unread {
     places: HashSet<Place>,
     tasks: HashSet<usize>,
     hierarchy: bool,
+    operations: bool,
 }
 
 impl Unread {
     pub(super) fn insert(&mut self, place: Place) {
-        if let Place::Task(task, _) | Place::Subtask(task, _, _) = place {
-            self.tasks.insert(task);
-        }
+        self.tasks.extend(place.task());
+        self.operations |= matches!(
+            place,
+            Place::Task(_, "name" | "subtask" | "outputs")
+                | Place::Subtask(_, _, "name" | "outputs")
+                | Place::Output(_, _, _, "name")
+        );
         self.hierarchy |= matches!(
             place,
             Place::SchedulerUnder(..)
@@ -57,6 +62,11 @@ impl Unread {
         self.hierarchy
     }
 
+    /// Whether what an operation or an output is called could not be read.
+    pub(super) fn concerns_operations(&self) -> bool {
+        self.operations
+    }
+
     /// Whether a value of the task or of one of its subtasks could not be read.
     pub(super) fn concerns_task(&self, task: usize) -> bool {
         self.tasks.contains(&task)
@@ -78,6 +88,14 @@ impl Findings {
         self.unread.insert(Place::Whole);
         let (message, remedy) = (message.into(), remedy.into());
         self.absences.push(Finding { severity: Severity::Error, span: None, message, remedy });
+    }
+
+    /// A key that a table lacks.
+    pub(super) fn miss(&mut self, section: &Section<'_>, key: &'static str, remedy: &str) {
+        self.unread.insert(section.item.place(key));
+        let message = format!("\"{key}\" is missing in {}", section.declaration.header);
+        let span = Some(section.header());
+        self.absences.push(Finding { severity: Severity::Error, span, message, remedy: remedy.into() });
     }
 
     /// Reads with the trace files taken out, because reading them and reporting both need the findings.
@@ -104,6 +122,10 @@ pub(super) enum Item {
     Link(usize),
     Task(usize),
     Subtask(usize, usize),
+    Output(usize, usize, usize),
+    Input(usize, usize, usize),
+    Trigger(usize),
+    Chain(usize),
     Scheduler(usize),
     SchedulerUnder(usize, usize),
     Thread(usize),
@@ -120,6 +142,10 @@ impl Item {
             Item::Link(link) => Place::Link(link, key),
             Item::Task(task) => Place::Task(task, key),
             Item::Subtask(task, subtask) => Place::Subtask(task, subtask, key),
+            Item::Output(task, subtask, output) => Place::Output(task, subtask, output, key),
+            Item::Input(task, subtask, input) => Place::Input(task, subtask, input, key),
+            Item::Trigger(task) => Place::Trigger(task, key),
+            Item::Chain(chain) => Place::Chain(chain, key),
             Item::Scheduler(scheduler) => Place::Scheduler(scheduler, key),
             Item::SchedulerUnder(scheduler, edge) => Place::SchedulerUnder(scheduler, edge, key),
             Item::Thread(thread) => Place::Thread(thread, key),
@@ -197,6 +223,11 @@ impl<'t> Section<'t> {
         (key, given)
     }
 
+    /// Whether the file says something for a key.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
     /// Where the value of a key stands; the header if the key is absent.
     pub(super) fn span(&self, name: &str) -> Range<usize> {
         self.values.get(name).map_or(self.header(), Spanned::span)
@@ -233,6 +264,10 @@ fn home_of(name: &str) -> Option<String> {
         &keys::NODE,
         &keys::TASK,
         &keys::SUBTASK,
+        &keys::OUTPUT,
+        &keys::INPUT,
+        &keys::TRIGGER,
+        &keys::CHAIN,
         &keys::SCHEDULER,
         &keys::THREAD,
         &keys::UNDER,
@@ -248,10 +283,9 @@ fn home_of(name: &str) -> Option<String> {
 
 fn missing(declaration: &Table, key: &Key) -> (String, String) {
     match &key.kind {
-        Kind::Many(inner) if inner.is_inline() => (
-            format!("\"under\" is missing in {}", declaration.header),
-            "name the scheduler above: under = [{ scheduler = \"...\" }]".into(),
-        ),
+        Kind::Many(inner) if inner.is_inline() => {
+            (format!("\"{}\" is missing in {}", key.name, declaration.header), entry_wanted(key.name, inner))
+        }
         Kind::One(inner) | Kind::Many(inner) => {
             let required = inner.keys.iter().filter(|key| matches!(key.presence, Presence::Required));
             let required: Vec<_> = required.map(|key| key.name).collect();
@@ -264,5 +298,14 @@ fn missing(declaration: &Table, key: &Key) -> (String, String) {
             format!("\"{}\" is missing in {}", key.name, declaration.header),
             format!("add {} = {}", key.name, super::values::sample(key)),
         ),
+    }
+}
+
+/// What to write where the list `name` has no entry.
+pub(super) fn entry_wanted(name: &str, table: &Table) -> String {
+    let list = format!("{name} = [{}]", table.entry().unwrap_or("{ ... }"));
+    match name {
+        "under" => format!("name the scheduler above: {list}"),
+        _ => format!("write {list}, or leave it out"),
     }
 }

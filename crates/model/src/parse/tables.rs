@@ -1,8 +1,11 @@
 //! The tables of a file as a builder, with the section of each item to find it again.
 
+use super::chain::read_chain;
 use super::execution::execution;
 use super::hierarchy::Members;
-use super::section::{Findings, Given, Item, Section};
+use super::ports::Ports;
+use super::section::{Findings, Given, Item, Section, entry_wanted};
+use super::trigger::{ReadTrigger, read_arrivals, read_trigger};
 use super::values::wrong_type;
 use super::{Finding, MemberLines};
 use crate::builder::{LinkBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder};
@@ -27,12 +30,29 @@ pub(super) struct Tables<'t> {
     /// Those of which it is clear whom they join.
     links: Vec<Section<'t>>,
     tasks: Vec<TaskSections<'t>>,
+    chains: Vec<Section<'t>>,
     members: Members<'t>,
 }
 
 struct TaskSections<'t> {
     own: Section<'t>,
-    subtasks: Vec<Section<'t>>,
+    /// The table of its trigger, if that is one.
+    trigger: Option<Section<'t>>,
+    ports: Ports<'t>,
+    subtasks: Vec<SubtaskSections<'t>>,
+}
+
+struct SubtaskSections<'t> {
+    own: Section<'t>,
+    ports: Ports<'t>,
+}
+
+impl<'t> TaskSections<'t> {
+    /// The table of a subtask, or of the task if that is all of it, and its ports.
+    fn subtask(&self, subtask: usize) -> (&Section<'t>, &Ports<'t>) {
+        let sections = self.subtasks.get(subtask);
+        sections.map_or((&self.own, &self.ports), |sections| (&sections.own, &sections.ports))
+    }
 }
 
 impl<'t> Tables<'t> {
@@ -66,23 +86,37 @@ impl<'t> Tables<'t> {
         }
         let mut tasks = Vec::new();
         for (index, own) in many(&file, "task", Item::Task, findings).into_iter().enumerate() {
+            let ports = Ports::open(&own, index, 0, findings);
             let subtasks = many(&own, "subtask", |subtask| Item::Subtask(index, subtask), findings);
-            builder = builder.task(read_task(&own, &subtasks, findings));
-            tasks.push(TaskSections { own, subtasks });
+            let subtasks = subtasks.into_iter().enumerate();
+            let subtasks = subtasks
+                .map(|(subtask, own)| SubtaskSections {
+                    own,
+                    ports: Ports::open(&own, index, subtask, findings),
+                })
+                .collect();
+            let (trigger, released_by) = read_trigger(&own, index, findings);
+            let sections = TaskSections { own, trigger, ports, subtasks };
+            builder = builder.task(read_task(&sections, released_by, findings));
+            tasks.push(sections);
         }
+        let chains = many(&file, "chain", Item::Chain, findings);
+        builder =
+            chains.iter().fold(builder, |builder, section| builder.chain(read_chain(section, findings)));
         let (builder, members) = Members::read(&file, builder, findings);
         let is_absent = |name: &&str| matches!(file.given(name).1, Given::Nothing);
         if ["task", "thread", "scheduler"].iter().all(is_absent) {
             findings.miss_whole("[[task]] is missing", "write [[task]] and below it name, period and wcet");
         }
-        (builder, Tables { system, overhead, nodes, links, tasks, members })
+        (builder, Tables { system, overhead, nodes, links, tasks, chains, members })
     }
 
     /// A violated rule with its place in the text.
     pub(super) fn locate(&self, violation: Violation, lines: &Lines<'_>) -> Finding {
         let span = self.span(violation.place);
         let mut remedy = violation.remedy;
-        let related = violation.related.and_then(|place| self.span(place));
+        let related = violation.related.filter(|place| !self.is_left_out_beside(*place, violation.place));
+        let related = related.and_then(|place| self.span(place));
         if let (Some(related), Some(span)) = (related, &span) {
             let line = lines.line(related.start);
             if line != lines.line(span.start) {
@@ -98,6 +132,14 @@ impl<'t> Tables<'t> {
             _ => violation.message,
         };
         Finding { severity: violation.severity, span, message, remedy }
+    }
+
+    /// Whether the key of `related` was left out in the very table of `place`, so that there is nothing to see.
+    fn is_left_out_beside(&self, related: Place, place: Place) -> bool {
+        let (Some((section, key)), Some((own, _))) = (self.stand(related), self.stand(place)) else {
+            return false;
+        };
+        !section.has(key) && section.header() == own.header()
     }
 
     /// A strategy that is written down where no node has lanes is a misunderstanding, even if it is the default.
@@ -132,28 +174,42 @@ impl<'t> Tables<'t> {
     }
 
     fn span(&self, place: Place) -> Option<Range<usize>> {
-        let (section, key) = match place {
-            Place::Whole => return None,
+        if let Place::PlanEntry(scheduler, entry) = place {
+            return Some(self.members.schedulers.get(scheduler)?.plan_entry(entry).0);
+        }
+        self.stand(place).map(|(section, key)| section.span(key))
+    }
+
+    /// The table in which something stands, and its key there.
+    fn stand(&self, place: Place) -> Option<(&Section<'t>, &'static str)> {
+        Some(match place {
+            Place::Whole | Place::PlanEntry(..) => return None,
             Place::System(key) => (self.system.as_ref()?, key),
             Place::Overhead(key) => (self.overhead.as_ref()?, key),
             Place::Node(node, key) => (self.nodes.get(node)?, key),
             Place::Link(link, key) => (self.links.get(link)?, key),
             Place::Task(task, key) => (&self.tasks.get(task)?.own, key),
-            Place::Subtask(task, subtask, key) => {
+            Place::Subtask(task, subtask, key) => (self.tasks.get(task)?.subtask(subtask).0, key),
+            Place::Output(task, subtask, output, key) => {
+                let (own, ports) = self.tasks.get(task)?.subtask(subtask);
+                ports.outputs.get(output).map_or((own, "outputs"), |section| (section, key))
+            }
+            Place::Input(task, subtask, input, key) => {
+                let (own, ports) = self.tasks.get(task)?.subtask(subtask);
+                ports.inputs.get(input).map_or((own, "inputs"), |section| (section, key))
+            }
+            Place::Trigger(task, key) => {
                 let sections = self.tasks.get(task)?;
-                (sections.subtasks.get(subtask).unwrap_or(&sections.own), key)
+                sections.trigger.as_ref().map_or((&sections.own, "trigger"), |section| (section, key))
             }
-            Place::PlanEntry(scheduler, entry) => {
-                return Some(self.members.schedulers.get(scheduler)?.plan_entry(entry).0);
-            }
+            Place::Chain(chain, key) => (self.chains.get(chain)?, key),
             Place::Scheduler(scheduler, key) => (&self.members.schedulers.get(scheduler)?.own, key),
             Place::Thread(thread, key) => (&self.members.threads.get(thread)?.own, key),
             Place::SchedulerUnder(member, edge, key) => {
                 (self.members.schedulers.get(member)?.edge(edge), key)
             }
             Place::ThreadUnder(member, edge, key) => (self.members.threads.get(member)?.edge(edge), key),
-        };
-        Some(section.span(key))
+        })
     }
 }
 
@@ -217,14 +273,46 @@ fn read_overhead(section: &Section<'_>, findings: &mut Findings) -> Overhead {
     Overhead { switch: cost("switch"), queue: cost("queue"), timer: cost("timer"), message: cost("message") }
 }
 
-fn read_task(own: &Section<'_>, subtasks: &[Section<'_>], findings: &mut Findings) -> TaskBuilder {
+fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut Findings) -> TaskBuilder {
+    let own = &sections.own;
     let name = own.text("name", findings).unwrap_or_default();
-    // The longest period stands in for one that cannot be read: everything fits into it.
-    let period = own.time("period", findings).unwrap_or(TIME_LIMIT);
-    let mut task = TaskBuilder::new(name, period)
-        .deadline(own.time("deadline", findings).unwrap_or(period))
+    // The longest time stands in for one that cannot be read: everything fits into it.
+    let mut time = |key| match own.time(key, findings) {
+        None if own.has(key) => Some(TIME_LIMIT),
+        time => time,
+    };
+    let (period, separation, deadline) = (time("period"), time("separation"), time("deadline"));
+    let (period, trigger) = match trigger {
+        ReadTrigger::Absent if period.is_none() => {
+            let remedy = "add period = \"50ms\", or a trigger such as trigger = { output = \"task.output\" }";
+            findings.miss(own, "period", remedy);
+            (Some(TIME_LIMIT), None)
+        }
+        ReadTrigger::Absent => (period, None),
+        ReadTrigger::Unread => (period.or(Some(TIME_LIMIT)), None),
+        ReadTrigger::Given(trigger) => (period, Some(trigger)),
+    };
+    let mut task = TaskBuilder::released(name, period, trigger)
         .phase(own.time("phase", findings).unwrap_or_default())
         .jitter(own.time("jitter", findings).unwrap_or_default());
+    if let Some(deadline) = deadline {
+        task = task.deadline(deadline);
+    }
+    if let Some(separation) = separation {
+        task = task.separation(separation);
+    }
+    if let Some(burst) = own.integer("burst", findings) {
+        task = task.burst(burst as u32);
+    }
+    if let Some(excess) = own.word("excess", findings) {
+        task = task.excess(excess);
+    }
+    if let Some(arrivals) = read_arrivals(own, findings) {
+        task = task.arrivals(arrivals);
+    }
+    if let Some(communication) = own.word("communication", findings) {
+        task = task.communication(communication);
+    }
     if let Some(criticality) = own.criticality("criticality", findings) {
         task = task.criticality(criticality);
     }
@@ -246,10 +334,13 @@ fn read_task(own: &Section<'_>, subtasks: &[Section<'_>], findings: &mut Finding
     if let Some(node) = own.text("node", findings) {
         task = task.on(node);
     }
-    subtasks.iter().fold(task, |task, section| task.subtask(read_subtask(section, findings)))
+    task = sections.ports.read_outputs(findings).fold(task, TaskBuilder::output);
+    task = sections.ports.read_inputs(findings).fold(task, TaskBuilder::input);
+    sections.subtasks.iter().fold(task, |task, subtask| task.subtask(read_subtask(subtask, findings)))
 }
 
-fn read_subtask(section: &Section<'_>, findings: &mut Findings) -> SubtaskBuilder {
+fn read_subtask(sections: &SubtaskSections<'_>, findings: &mut Findings) -> SubtaskBuilder {
+    let section = &sections.own;
     let name = section.text("name", findings).unwrap_or_default();
     let mut subtask = SubtaskBuilder::new(name).wcet(read_wcet(section, findings));
     if let Some(exec) = read_exec(section, findings) {
@@ -267,7 +358,8 @@ fn read_subtask(section: &Section<'_>, findings: &mut Findings) -> SubtaskBuilde
     if let Some(bound) = section.time("bound", findings) {
         subtask = subtask.bound(bound);
     }
-    subtask
+    subtask = sections.ports.read_outputs(findings).fold(subtask, SubtaskBuilder::output);
+    sections.ports.read_inputs(findings).fold(subtask, SubtaskBuilder::input)
 }
 
 fn read_wcet(section: &Section<'_>, findings: &mut Findings) -> Work {
@@ -321,7 +413,7 @@ pub(super) fn many<'t>(
         DeValue::Array(list) if list.is_empty() => {
             let message = format!("the list \"{name}\" is empty");
             let remedy = match declaration.is_inline() {
-                true => "name the scheduler above: under = [{ scheduler = \"...\" }]".into(),
+                true => entry_wanted(name, declaration),
                 false => format!("write {} tables, or leave it out", declaration.header),
             };
             refuse(value.span(), message, remedy);
@@ -339,7 +431,7 @@ pub(super) fn many<'t>(
                         let message = format!("an element of \"{name}\" is not a table");
                         findings.unread.insert(place);
                         let remedy = match declaration.is_inline() {
-                            true => "write { scheduler = \"...\" }".into(),
+                            true => format!("write {}", declaration.entry().unwrap_or_default()),
                             false => format!("write {} tables", declaration.header),
                         };
                         findings.error(element.span(), message, remedy);
@@ -349,7 +441,8 @@ pub(super) fn many<'t>(
             sections
         }
         _ if declaration.is_inline() => {
-            let remedy = "write a list of tables, under = [{ scheduler = \"...\" }]".into();
+            let entry = declaration.entry().unwrap_or_default();
+            let remedy = format!("write a list of tables, {name} = [{entry}]");
             refuse(value.span(), wrong_type(key, value).message, remedy);
             Vec::new()
         }

@@ -2,9 +2,10 @@
 
 use super::section::{Findings, Given, Section};
 use crate::OperationId;
-use crate::description::{Criticality, Join, UnknownKeyword};
+use crate::description::{Criticality, Join};
 use crate::hierarchy::SchedulerKind;
 use crate::keys::{CPUS, Key, Kind, Literal};
+use crate::keyword::UnknownKeyword;
 use crate::link::LossRate;
 use crate::suggest::{known_words, time_fault};
 use std::ops::Range;
@@ -27,7 +28,12 @@ pub(super) type Reading<T> = Result<T, Misfit>;
 pub(super) fn sample(key: &Key) -> &'static str {
     match &key.kind {
         Kind::Name => "\"a-name\"",
+        Kind::Title => "\"cause to effect\"",
         Kind::NodeName => "\"the-node\"",
+        Kind::OutputName => "\"task.output\"",
+        Kind::OperationNames => "[\"the-cause\", \"the-effect\"]",
+        Kind::Fields => "{ temperature = { uniform = [20, 90] } }",
+        Kind::Arrivals => "{ sporadic = \"20ms\" }",
         Kind::SchedulerName => "\"the-scheduler-above\"",
         Kind::Guarantee => "\"RESBH 5ms 33ms\"",
         Kind::Work => "\"cpu-bound\" or work = { burst = \"5ms\", period = \"33ms\" }",
@@ -45,14 +51,19 @@ pub(super) fn sample(key: &Key) -> &'static str {
         Kind::Integer { .. } => "1",
         Kind::Cpus => "[0]",
         Kind::Execution => "\"5ms\" or exec = { uniform = [\"1ms\", \"5ms\"] }",
-        Kind::One(_) | Kind::Many(_) | Kind::Later(_) | Kind::Former(_) => "...",
+        Kind::One(_) | Kind::Many(_) | Kind::WordOr(..) | Kind::Later(_) | Kind::Former(_) => "...",
     }
 }
 
 /// What a value of `kind` is called, with its article.
 fn called(kind: &Kind) -> &'static str {
     match kind {
-        Kind::Name => "a text",
+        Kind::Name | Kind::Title => "a text",
+        Kind::OutputName => "the name of an output",
+        Kind::OperationNames => "a list of names of operations",
+        Kind::Fields => "a table of fields",
+        Kind::Arrivals => "\"none\", or a table with periodic, sporadic, poisson, list or file",
+        Kind::WordOr(..) => "a word or a table",
         Kind::NodeName => "the name of a node",
         Kind::SchedulerName => "the name of a scheduler",
         Kind::Guarantee => "a guarantee as a text",

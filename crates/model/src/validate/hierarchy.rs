@@ -3,7 +3,7 @@
 
 use super::plan::{self, Missing};
 use super::times::{Least, TIME_LIMIT, execution_misfit, violation_of};
-use super::{Place, Violation, check_name, shape};
+use super::{Place, Spelling, Violation, check_name, shape};
 use crate::description::Description;
 use crate::hierarchy::{
     Asks, LEAST_RUN_QUANTUM, Request, Scheduler, SchedulerKind, Setting, Thread, ThreadWork, Under,
@@ -96,11 +96,11 @@ pub(super) fn check(description: &Description, missing: Missing, found: &mut Vec
     check_names(description, found);
     check_parents_exist(description, found);
     for (index, scheduler) in description.schedulers.iter().enumerate() {
-        check_name("scheduler", &scheduler.name, Place::Scheduler(index, "name"), found);
+        check_name("scheduler", &scheduler.name, Spelling::OneWord, Place::Scheduler(index, "name"), found);
         check_parameters(description, index, scheduler, found);
     }
     for (index, thread) in description.threads.iter().enumerate() {
-        check_name("thread", &thread.name, Place::Thread(index, "name"), found);
+        check_name("thread", &thread.name, Spelling::OneWord, Place::Thread(index, "name"), found);
         check_thread(index, thread, found);
     }
     for member in members(description) {

@@ -6,7 +6,8 @@ use talea_time::{Duration, Work};
 fn subtask(name: &str, after: &[usize]) -> Subtask {
     let wcet = Work::from_millis(1);
     let (exec, after) = (Execution::Constant(wcet), after.to_vec());
-    Subtask { name: name.into(), node: 0, wcet, exec, after, join: Join::All, bound: None }
+    let (outputs, inputs) = (Vec::new(), Vec::new());
+    Subtask { name: name.into(), node: 0, wcet, exec, after, join: Join::All, bound: None, outputs, inputs }
 }
 
 fn task(subtasks: Vec<Subtask>) -> Task {

@@ -64,14 +64,23 @@ pub(super) fn check_task(index: usize, task: &Task, found: &mut Vec<Violation>) 
         ("phase", task.phase, Least::Zero),
         ("jitter", task.jitter, Least::Zero),
     ] {
-        // A deadline that was left out is the period, about which one message is enough.
-        if key == "deadline" && time == task.period && misfit(task.period, Least::AboveZero).is_some() {
+        // That of a triggered task follows from others.
+        if key == "period" && task.trigger.is_some() {
+            continue;
+        }
+        // A deadline that was left out is the period or the separation, about which one message is enough.
+        let preset = task.separation.map_or(task.period, |separation| separation.separation);
+        if key == "deadline" && time == preset && misfit(preset, Least::AboveZero).is_some() {
             continue;
         }
         let owner = || format!("task \"{}\"", task.name);
         found.extend(violation_of(time, least, Place::Task(index, key), key, owner));
     }
-    if task.jitter >= task.period && task.period > Duration::ZERO && task.jitter <= TIME_LIMIT {
+    if task.trigger.is_none()
+        && task.jitter >= task.period
+        && task.period > Duration::ZERO
+        && task.jitter <= TIME_LIMIT
+    {
         found.push(Violation {
             related: Some(Place::Task(index, "period")),
             ..Violation::error(

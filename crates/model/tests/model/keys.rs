@@ -127,6 +127,7 @@ fn defaults() {
     let system =
         system("[system]\nname = \"s\"\n[[task]]\nname = \"t\"\nperiod = \"10ms\"\nwcet = \"1ms\"\n");
     let expected = Description {
+        chains: Vec::new(),
         schedulers: Vec::new(),
         threads: Vec::new(),
         name: "s".into(),
@@ -144,6 +145,9 @@ fn defaults() {
             deadline: Duration::from_millis(10),
             phase: Duration::ZERO,
             jitter: Duration::ZERO,
+            trigger: None,
+            separation: None,
+            communication: Communication::Implicit,
             criticality: Criticality::Medium,
             importance: 0,
             overrun: Overrun::Queue,
@@ -156,6 +160,8 @@ fn defaults() {
                 after: vec![],
                 join: Join::All,
                 bound: None,
+                outputs: vec![],
+                inputs: vec![],
             }],
         }],
     };

@@ -85,8 +85,11 @@ const INVISIBLE: &[&str] = &[
     "period-zero",
     "plan-entries",
     "plan-lines",
+    "ports-block",
+    "ports-unresolved",
     "time-too-fine",
     "time-too-long",
+    "trigger-cycle",
     "warnings-beside",
     "wcet-zero",
 ];

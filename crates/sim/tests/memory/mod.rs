@@ -1,8 +1,8 @@
 //! Memory depends on the backlog, not on how long a run lasts.
 
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node,
-    Overhead, Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
+    Communication, Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds,
+    LossRate, Node, Overhead, Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
 };
 use talea_record::{Record, Sink};
 use talea_sim::Simulation;
@@ -21,7 +21,9 @@ impl Sink for Count {
 fn subtask(name: &str, node: usize, wcet_us: i64, after: &[usize]) -> Subtask {
     let wcet = Work::from_nanos(wcet_us * 1000);
     let exec = Execution::Uniform(Work::from_nanos(wcet_us * 700), wcet);
-    Subtask { name: name.into(), node, wcet, exec, after: after.to_vec(), join: Join::All, bound: None }
+    let (outputs, inputs) = (Vec::new(), Vec::new());
+    let (after, join) = (after.to_vec(), Join::All);
+    Subtask { name: name.into(), node, wcet, exec, after, join, bound: None, outputs, inputs }
 }
 
 fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) -> Task {
@@ -33,6 +35,9 @@ fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) ->
         jitter: Duration::from_micros(period_us / 10),
         criticality: Criticality::from_level((period_us % 5) as u8).expect("0 to 4"),
         importance: 0,
+        trigger: None,
+        separation: None,
+        communication: Communication::Implicit,
         overrun,
         sync: Synchronisation::Greedy,
         subtasks,
@@ -45,6 +50,7 @@ fn system(strategy: Strategy, tasks: Vec<Task>) -> System {
     let loss = LossRate::from_share(0.001).expect("a share");
     let route = Route { delay: Duration::from_micros(90), jitter: Duration::from_micros(500), loss };
     System::new(Description {
+        chains: Vec::new(),
         schedulers: Vec::new(),
         threads: Vec::new(),
         name: "steady".into(),

@@ -5,8 +5,8 @@ use crate::replay::records;
 use crate::systems::{Scope, systems};
 use proptest::prelude::*;
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead, Overrun, Strategy,
-    Subtask, Synchronisation, System, Task,
+    Communication, Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead,
+    Overrun, Strategy, Subtask, Synchronisation, System, Task,
 };
 use talea_record::{Event, Record};
 use talea_time::{Duration, Work};
@@ -133,12 +133,17 @@ fn two_tasks(rows: [Row; 2]) -> Description {
                 after: Vec::new(),
                 join: Join::All,
                 bound: None,
+                outputs: Vec::new(),
+                inputs: Vec::new(),
             }],
             name,
             period: Duration::from_nanos(period),
             deadline: Duration::from_nanos(deadline),
             phase: Duration::from_nanos(phase),
             jitter: Duration::ZERO,
+            trigger: None,
+            separation: None,
+            communication: Communication::Implicit,
             criticality: Criticality::from_level(level).expect("0 to 4"),
             importance: 0,
             overrun: Overrun::Queue,
@@ -146,6 +151,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
         }
     };
     Description {
+        chains: Vec::new(),
         schedulers: Vec::new(),
         threads: Vec::new(),
         name: "two".into(),

@@ -3,8 +3,9 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use talea_model::{
-    Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node,
-    Overhead, Overrun, Route, Strategy as StrategyKind, Subtask, Synchronisation, System, Task,
+    Communication, Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds,
+    LossRate, Node, Overhead, Overrun, Route, Strategy as StrategyKind, Subtask, Synchronisation, System,
+    Task,
 };
 use talea_time::{Duration, Work};
 
@@ -88,6 +89,8 @@ fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
                 after,
                 join: if scope.protocols { join } else { Join::All },
                 bound: scope.protocols.then_some(ns(bound)),
+                outputs: Vec::new(),
+                inputs: Vec::new(),
             }
         },
     )
@@ -107,6 +110,9 @@ fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
             jitter: ns(if scope.jitter { jitter.min(period - 1) } else { 0 }),
             criticality: Criticality::from_level(level).expect("0 to 4"),
             importance,
+            trigger: None,
+            separation: None,
+            communication: Communication::Implicit,
             overrun,
             sync: if scope.protocols { sync } else { Synchronisation::Greedy },
             subtasks,
@@ -175,6 +181,7 @@ pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
                 message: work(message),
             };
             System::new(Description {
+                chains: Vec::new(),
                 schedulers: Vec::new(),
                 threads: Vec::new(),
                 name: "random".into(),
