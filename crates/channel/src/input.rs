@@ -1,7 +1,7 @@
 //! The reading end.
 
 use crate::Stamp;
-use crate::output::Connection;
+use crate::connection::Connection;
 use crate::slots::{Hold, Slots};
 use std::any::Any;
 use std::sync::Arc;
@@ -159,6 +159,8 @@ pub trait Input: Any + Send {
     fn take(&mut self, moment: Moment) -> Taken;
     /// The job is over: what it took is free for others, but for the latest value, which the next job has as well.
     fn leave(&mut self);
+    /// Whether a value that no job takes is lost: not where only the latest counts.
+    fn wants_each(&self) -> bool;
     /// The connection.
     fn connection(&self) -> &Arc<Connection>;
     /// The input itself, an [`InputPort`].
@@ -181,6 +183,10 @@ impl<T: Send + Sync + 'static> Input for InputPort<T> {
         if self.take != Take::Latest {
             self.give_up_all();
         }
+    }
+
+    fn wants_each(&self) -> bool {
+        self.take != Take::Latest
     }
 
     fn connection(&self) -> &Arc<Connection> {

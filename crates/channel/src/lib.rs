@@ -18,14 +18,16 @@
 //! All room is made beforehand, for everything that connections can hold at once, so an output always finds a slot
 //! ([`OutputPort::new`] says how many there are).
 
+mod connection;
 mod input;
 mod output;
 mod slots;
 #[cfg(test)]
 mod tests;
 
+pub use connection::{Connection, WhenFull};
 pub use input::{Input, InputPort, Moment, Take, Taken};
-pub use output::{Connection, Dropped, Output, OutputPort, Published, Reader, WhenFull};
+pub use output::{Codec, Dropped, Handling, Output, OutputPort, Published, Reader};
 
 use talea_time::Instant;
 

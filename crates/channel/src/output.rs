@@ -1,80 +1,12 @@
 //! The writing end.
 
-use crate::Stamp;
+use crate::connection::{Connection, WhenFull};
 use crate::input::Take;
 use crate::slots::{Claim, Hold, Slots};
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use talea_ring::bell::Bell;
-use talea_ring::queue::{Pushed, Queue, WhenFull as Push};
-use talea_time::Duration;
-
-/// What becomes of a value for which the queue of a connection has no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
-    /// The oldest value in the queue is dropped for it.
-    DropOldest,
-    /// It is dropped itself.
-    DropNewest,
-    /// Whoever publishes waits up to this long for room; then it is dropped itself.
-    Wait(Duration),
-}
-
-/// What a connection shares between its two ends.
-pub struct Connection {
-    pub(crate) queue: Queue,
-    /// Rung when an entry has been taken, if whoever publishes may wait for that.
-    pub(crate) room: Option<Bell>,
-    dropped: AtomicU64,
-    overtaken: AtomicU64,
-}
-
-impl std::fmt::Debug for Connection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("queue", &self.queue).finish_non_exhaustive()
-    }
-}
-
-impl Connection {
-    fn new(capacity: usize, when_full: WhenFull) -> Self {
-        let room = matches!(when_full, WhenFull::Wait(_)).then(Bell::new);
-        let (dropped, overtaken) = (AtomicU64::new(0), AtomicU64::new(0));
-        Connection { queue: Queue::new(capacity), room, dropped, overtaken }
-    }
-
-    /// Values that no job has had: for which there was no room, the oldest or the new ones, and where only the latest is taken, those before it.
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
-
-    /// Values of instances whose job had begun without them, or never came.
-    pub fn overtaken(&self) -> u64 {
-        self.overtaken.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn count_dropped(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_overtaken(&self) {
-        self.overtaken.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Sleeps until there is room, or `until` has come, which counts from the origin of CLOCK_MONOTONIC.
-    ///
-    /// # Panics
-    /// If nobody may wait for room here.
-    pub fn wait_for_room(&self, until: std::time::Duration) {
-        let bell = self.room.as_ref().expect("whoever publishes may wait");
-        while self.queue.len() == self.queue.capacity() {
-            let waited = bell.wait_until(until, || self.queue.len() < self.queue.capacity());
-            if waited == talea_ring::bell::Waited::Due {
-                return;
-            }
-        }
-    }
-}
+use talea_ring::queue::{Pushed, WhenFull as Push};
+use talea_time::{Duration, Instant};
 
 /// A reader of an output, as the output sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,8 +51,33 @@ pub enum Published {
     New,
 }
 
-/// How a value is compared with the one before.
-type Compare<T> = fn(&T, &T) -> bool;
+/// What can be done with values besides handing them on.
+pub struct Handling<T> {
+    /// Whether two are the same.
+    pub same: Option<fn(&T, &T) -> bool>,
+    /// To bytes and back.
+    pub codec: Option<Codec<T>>,
+}
+
+/// How values become bytes, and bytes values.
+pub struct Codec<T> {
+    /// Writes the value, and returns how many bytes it has; `None` if it does not fit.
+    pub encode: fn(&T, &mut [u8]) -> Option<usize>,
+    /// Reads the value; false if it is none, and then it may be half read.
+    pub decode: fn(&mut T, &[u8]) -> bool,
+}
+
+impl<T> Handling<T> {
+    /// Nothing.
+    pub const NONE: Handling<T> = Handling { same: None, codec: None };
+}
+
+impl<T> std::fmt::Debug for Handling<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (compares, encodes) = (self.same.is_some(), self.codec.is_some());
+        f.debug_struct("Handling").field("compares", &compares).field("encodes", &encodes).finish()
+    }
+}
 
 /// An output: where jobs of one operation, one at a time, write their values.
 pub struct OutputPort<T> {
@@ -129,7 +86,7 @@ pub struct OutputPort<T> {
     writing: Option<Claim>,
     /// Where to look for a free slot first: behind the one that was claimed last.
     next: usize,
-    compare: Option<Compare<T>>,
+    handling: Handling<T>,
     /// The value before, if values are compared.
     before: Option<Hold>,
 }
@@ -145,11 +102,11 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
     /// with, each filled by `value`. The inputs follow in the order of the readers.
     pub fn new(
         readers: &[Reader],
-        compare: Option<fn(&T, &T) -> bool>,
+        handling: Handling<T>,
         value: impl FnMut() -> T,
     ) -> (Self, Vec<crate::InputPort<T>>) {
         let held: usize = readers.iter().map(Reader::holds).sum();
-        let slots = Arc::new(Slots::new(held + 1 + usize::from(compare.is_some()), value));
+        let slots = Arc::new(Slots::new(held + 1 + usize::from(handling.same.is_some()), value));
         let connect = |reader: &Reader| Arc::new(Connection::new(reader.capacity, reader.when_full));
         let connections: Vec<_> = readers.iter().map(connect).collect();
         let inputs = readers.iter().zip(&connections).map(|(reader, connection)| {
@@ -157,7 +114,7 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
         });
         let inputs = inputs.collect();
         let readers = connections.into_iter().zip(readers.iter().map(|reader| reader.when_full)).collect();
-        (OutputPort { slots, readers, writing: None, next: 0, compare, before: None }, inputs)
+        (OutputPort { slots, readers, writing: None, next: 0, handling, before: None }, inputs)
     }
 
     /// The value that the current job publishes when it completes. It is what some earlier job left there, until it is written.
@@ -173,7 +130,7 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
     }
 
     fn differs(&self, claim: &Claim) -> bool {
-        match (self.compare, &self.before) {
+        match (self.handling.same, &self.before) {
             (Some(same), Some(before)) => !same(self.slots.written(claim), self.slots.value(before)),
             (Some(_), None) | (None, _) => true,
         }
@@ -182,13 +139,22 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
 
 /// What is done with an output whatever it carries.
 pub trait Output: Any + Send {
-    /// The job has completed: its value, if it wrote one, goes to the readers. Says of each that is dropped whose it was. Neither allocates
-    /// nor waits.
-    fn publish(&mut self, stamp: Stamp, dropped: &mut dyn FnMut(Dropped)) -> Published;
+    /// The job of this instance has completed: its value, if it wrote one, goes to each reader, to whom it is visible from the instant on that
+    /// `visible_at` says; not at all if that is none. Says of each value that is dropped whose it was. Neither allocates nor waits.
+    fn publish(
+        &mut self,
+        instance: u64,
+        visible_at: &mut dyn FnMut(usize) -> Option<Instant>,
+        dropped: &mut dyn FnMut(Dropped),
+    ) -> Published;
     /// The job did not complete: what it wrote is forgotten.
     fn discard(&mut self);
-    /// The connections that have no room now, and for which whoever publishes is to wait so long at most before that.
-    fn full(&self) -> Option<(&Arc<Connection>, Duration)>;
+    /// Calls `wait` with each connection that has no room for what the job wrote, and for which whoever publishes is to wait, so long at most.
+    fn wait_for_room(&self, wait: &mut dyn FnMut(&Connection, Duration));
+    /// What the job wrote, as bytes: how many they are. None if it wrote nothing, if its values are never bytes, or if they do not fit.
+    fn encode(&self, to: &mut [u8]) -> Option<usize>;
+    /// Writes the value that these bytes are, as a job would. False if they are none.
+    fn decode(&mut self, from: &[u8]) -> bool;
     /// The ends of its connections, in the order of the readers.
     fn connections(&self) -> Box<dyn Iterator<Item = &Arc<Connection>> + '_>;
     /// The output itself, an [`OutputPort`].
@@ -197,12 +163,17 @@ pub trait Output: Any + Send {
 
 impl<T: Send + Sync + 'static> Output for OutputPort<T> {
     #[inline]
-    fn publish(&mut self, stamp: Stamp, dropped: &mut dyn FnMut(Dropped)) -> Published {
+    fn publish(
+        &mut self,
+        instance: u64,
+        visible_at: &mut dyn FnMut(usize) -> Option<Instant>,
+        dropped: &mut dyn FnMut(Dropped),
+    ) -> Published {
         let Some(claim) = self.writing.take() else { return Published::Nothing };
-        let is_new = self.compare.is_none() || self.differs(&claim);
-        let holds = self.readers.len() as u32 + u32::from(self.compare.is_some());
+        let is_new = self.handling.same.is_none() || self.differs(&claim);
+        let holds = self.readers.len() as u32 + u32::from(self.handling.same.is_some());
         let mut holds = self.slots.share(claim, holds);
-        if self.compare.is_some()
+        if self.handling.same.is_some()
             && let Some(before) = std::mem::replace(&mut self.before, holds.next())
         {
             self.slots.give_up(before);
@@ -213,11 +184,13 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
                 WhenFull::DropNewest | WhenFull::Wait(_) => Push::Refuse,
             };
             let number = hold.into_number();
-            let entry = [number, stamp.instance, stamp.visible_at.as_nanos() as u64];
-            let (lost, instance) = match connection.queue.push(entry, push) {
-                Pushed::Taken => continue,
-                Pushed::InPlaceOf([oldest, instance, _]) => (oldest, instance),
-                Pushed::Full => (number, stamp.instance),
+            let pushed = visible_at(reader).map(|visible_at| {
+                connection.queue.push([number, instance, visible_at.as_nanos() as u64], push)
+            });
+            let (lost, instance) = match pushed {
+                Some(Pushed::Taken) => continue,
+                Some(Pushed::InPlaceOf([oldest, instance, _])) => (oldest, instance),
+                Some(Pushed::Full) | None => (number, instance),
             };
             self.slots.give_up(Hold::from_number(lost));
             connection.count_dropped();
@@ -232,14 +205,31 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
         }
     }
 
-    fn full(&self) -> Option<(&Arc<Connection>, Duration)> {
-        self.writing.as_ref()?;
-        self.readers.iter().find_map(|(connection, when_full)| match when_full {
-            WhenFull::Wait(limit) if connection.queue.len() == connection.queue.capacity() => {
-                Some((connection, *limit))
+    fn wait_for_room(&self, wait: &mut dyn FnMut(&Connection, Duration)) {
+        if self.writing.is_none() {
+            return;
+        }
+        for (connection, when_full) in &self.readers {
+            if let WhenFull::Wait(limit) = when_full
+                && connection.queue.len() == connection.queue.capacity()
+            {
+                wait(connection, *limit);
             }
-            _ => None,
-        })
+        }
+    }
+
+    fn encode(&self, to: &mut [u8]) -> Option<usize> {
+        let (claim, codec) = self.writing.as_ref().zip(self.handling.codec.as_ref())?;
+        (codec.encode)(self.slots.written(claim), to)
+    }
+
+    fn decode(&mut self, from: &[u8]) -> bool {
+        let Some(decode) = self.handling.codec.as_ref().map(|codec| codec.decode) else { return false };
+        let is_value = decode(self.value(), from);
+        if !is_value {
+            self.discard();
+        }
+        is_value
     }
 
     fn connections(&self) -> Box<dyn Iterator<Item = &Arc<Connection>> + '_> {

@@ -19,14 +19,17 @@ fn reader(take: Take, capacity: usize) -> Reader {
 }
 
 fn port(readers: &[Reader]) -> (OutputPort<u64>, Vec<InputPort<u64>>) {
-    OutputPort::new(readers, None, || u64::MAX)
+    OutputPort::new(readers, Handling::NONE, || u64::MAX)
 }
 
 /// The job of this instance writes and publishes a value that says whose it is.
 fn publish(output: &mut OutputPort<u64>, stamp: Stamp) -> Vec<Dropped> {
     *output.value() = 100 + stamp.instance;
     let mut all = Vec::new();
-    assert_eq!(output.publish(stamp, &mut |dropped| all.push(dropped)), Published::New);
+    assert_eq!(
+        output.publish(stamp.instance, &mut |_| Some(stamp.visible_at), &mut |dropped| all.push(dropped)),
+        Published::New
+    );
     all
 }
 
@@ -100,18 +103,32 @@ fn each_instance_finds_its_own_though_jobs_pass_each_other() {
 #[test]
 fn a_job_that_writes_nothing_or_does_not_complete_publishes_nothing() {
     let (mut output, mut inputs) = port(&[reader(Take::Each, 1)]);
-    assert_eq!(output.publish(stamp(0, 0), &mut |_| unreachable!("nothing is dropped")), Published::Nothing);
+    assert_eq!(
+        output.publish(0, &mut |_| Some(at(0)), &mut |_| unreachable!("nothing is dropped")),
+        Published::Nothing
+    );
     *output.value() = 7;
     output.discard();
     assert_eq!(take(&mut inputs[0], 0, Instant::MAX), []);
 }
 
 #[test]
+fn a_value_that_is_lost_on_its_way_to_one_reader_reaches_the_others() {
+    let (mut output, mut inputs) = port(&[reader(Take::Each, 2), reader(Take::Each, 2)]);
+    *output.value() = 100;
+    let mut dropped = Vec::new();
+    output.publish(0, &mut |reader| (reader == 1).then_some(at(5)), &mut |one| dropped.push(one));
+    assert_eq!(dropped, [Dropped { reader: 0, instance: 0 }]);
+    assert_eq!((take(&mut inputs[0], 0, at(5)), take(&mut inputs[1], 0, at(5))), (vec![], vec![0]));
+}
+
+#[test]
 fn values_are_compared_with_the_one_before() {
-    let (mut output, _inputs) = OutputPort::new(&[reader(Take::Each, 1)], Some(u64::eq), || 0);
+    let (mut output, _inputs) =
+        OutputPort::new(&[reader(Take::Each, 1)], Handling { same: Some(u64::eq), codec: None }, || 0);
     let results = [5, 5, 6, 6, 5].map(|value| {
         *output.value() = value;
-        output.publish(stamp(0, 0), &mut |_| ())
+        output.publish(0, &mut |_| Some(at(0)), &mut |_| ())
     });
     use Published::{New, Same};
     assert_eq!(results, [New, Same, New, Same, New]);
@@ -123,16 +140,20 @@ fn whoever_publishes_learns_of_readers_without_room_that_are_waited_for() {
     let waited_for = Reader { when_full: WhenFull::Wait(limit), ..reader(Take::Each, 1) };
     let (mut output, mut inputs) = port(&[reader(Take::Each, 1), waited_for]);
     publish(&mut output, stamp(0, 0));
-    assert!(output.full().is_none(), "nothing is to be published");
+    output.wait_for_room(&mut |_, _| unreachable!("nothing is to be published"));
     _ = output.value();
-    assert_eq!(output.full().map(|(_, limit)| limit), Some(limit));
-    output.full().unwrap().0.wait_for_room(std::time::Duration::ZERO);
+    let mut waits = Vec::new();
+    output.wait_for_room(&mut |connection, limit| {
+        connection.wait_for_room(std::time::Duration::ZERO);
+        waits.push(limit);
+    });
+    assert_eq!(waits, [limit]);
     let dropped = publish(&mut output, stamp(1, 0));
     assert_eq!(dropped, [Dropped { reader: 0, instance: 0 }, Dropped { reader: 1, instance: 1 }]);
     assert_eq!(take(&mut inputs[1], 0, Instant::MAX), [0]);
     inputs[1].leave();
     _ = output.value();
-    assert!(output.full().is_none());
+    output.wait_for_room(&mut |_, _| unreachable!("there is room"));
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -243,7 +264,7 @@ fn threads_read_whole_values_and_every_value_is_taken_or_counted_once() {
         Reader { when_full: WhenFull::DropNewest, ..reader(Take::Each, 2) },
         reader(Take::Instance, 4),
     ];
-    let (mut output, inputs) = OutputPort::new(&kinds, None, || Wide([0; 16]));
+    let (mut output, inputs) = OutputPort::new(&kinds, Handling::NONE, || Wide([0; 16]));
     let is_over = AtomicBool::new(false);
     let counts: Vec<u64> = std::thread::scope(|scope| {
         let read = |mut input: InputPort<Wide>, take: Take| {
@@ -276,7 +297,7 @@ fn threads_read_whole_values_and_every_value_is_taken_or_counted_once() {
         let readers: Vec<_> = readers.map(|(input, kind)| scope.spawn(read(input, kind.take))).collect();
         for instance in 0..VALUES {
             *output.value() = Wide([instance; 16]);
-            output.publish(stamp(instance, 0), &mut |_| ());
+            output.publish(instance, &mut |_| Some(at(0)), &mut |_| ());
         }
         is_over.store(true, Ordering::Release);
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()

@@ -255,9 +255,16 @@ impl Declared {
 
 fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
     match (kind, meaning) {
-        (_, Meaning::Node | Meaning::Lane | Meaning::Operation | Meaning::Edge | Meaning::Code(_)) => {
-            ShownKind::Text
-        }
+        (
+            _,
+            Meaning::Node
+            | Meaning::Lane
+            | Meaning::Operation
+            | Meaning::Edge
+            | Meaning::Output
+            | Meaning::Input
+            | Meaning::Code(_),
+        ) => ShownKind::Text,
         (FieldKind::U64 | FieldKind::U32 | FieldKind::U16 | FieldKind::U8, _) => ShownKind::Unsigned,
         (FieldKind::F64 | FieldKind::F32, _) => ShownKind::Float,
         (FieldKind::Bool, _) => ShownKind::Bool,
@@ -299,6 +306,8 @@ fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> 
             let name = metadata.edges.get(index).map(EdgeEntry::name);
             return Shown::Text(name.unwrap_or_else(|| number.to_string()).into());
         }
+        Meaning::Output => metadata.outputs.get(index).map(|output| output.name.as_str()),
+        Meaning::Input => metadata.inputs.get(index).map(|input| input.name.as_str()),
         Meaning::Code(codes) => codes.label(number),
         Meaning::Number | Meaning::Deadline => None,
     };

@@ -199,15 +199,35 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         Typed::Skip(skip) => match skip.reason.known() {
             Some(SkipReason::Overrun) => "the job before is unfinished".into(),
             Some(SkipReason::Full) => "too many instances in flight".into(),
+            Some(SkipReason::Early) => "it came too early".into(),
             None => format!("reason {}", skip.reason.number()),
         },
         Typed::Abort(abort) if abort.running.0 => {
             format!("while running, after {}", length(after(abort.nominal)))
         }
         Typed::Abort(abort) => format!("while waiting, after {}", length(after(abort.nominal))),
+        Typed::Publish(publish) => output_name(metadata, publish.output),
+        Typed::Take(take) => {
+            let values = match take.values {
+                0 => "nothing".into(),
+                1 => "a value".into(),
+                many => format!("{many} values"),
+            };
+            let from = take.from.map(|from| format!(", from {}", metadata.job_name(from)));
+            format!("{values} of {}{}", input_name(metadata, take.input), from.unwrap_or_default())
+        }
+        Typed::Drop(drop) => format!("never taken by {}", input_name(metadata, drop.input)),
         _ => return None,
     };
     Some(detail)
+}
+
+fn output_name(metadata: &Metadata, output: u32) -> String {
+    metadata.outputs.get(output as usize).map_or_else(|| output.to_string(), |output| output.name.clone())
+}
+
+fn input_name(metadata: &Metadata, input: u32) -> String {
+    metadata.inputs.get(input as usize).map_or_else(|| input.to_string(), |input| input.name.clone())
 }
 
 fn losses(Lost { records, ring, cause, .. }: Lost) -> String {

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use talea_model::Criticality;
     use talea_record::Event;
-    use talea_record::{Activity, LaneEntry, NodeEntry, OperationEntry, Origin, TaskEntry};
+    use talea_record::{Activity, LaneEntry, NodeEntry, OperationEntry, Origin, ReleasedBy, TaskEntry};
     use talea_time::{Duration, Work};
 
     const NAMES: [&str; 2] = ["nav", "route"];
@@ -117,6 +117,7 @@ mod tests {
             jitter_stream: 0,
             criticality: Criticality::High,
             activity: Activity::Task,
+            released_by: ReleasedBy::Period,
         };
         let lane =
             |level, name: &str| LaneEntry { node: 0, level, label: name.into(), discipline: "fifo".into() };
@@ -144,6 +145,9 @@ mod tests {
             operations: vec![operation(0, NAMES[0]), operation(1, NAMES[1])],
             schedulers: Vec::new(),
             edges: Vec::new(),
+            outputs: Vec::new(),
+            inputs: Vec::new(),
+            chains: Vec::new(),
             promise_tolerance: None,
             recorded: None,
             realtime_offset_ns: None,

@@ -16,6 +16,7 @@
 //! | [`seccomp`] | calls by which a program would change how it is scheduled, answered by somebody else |
 //! | [`signal_safe`] | the same where nothing may be allocated, locked or panicked |
 //! | [`timer`] | sleeping until an instant, the last microseconds spinning |
+//! | [`ready`] | sleeping until an instant, a ring or a descriptor that is ready |
 //! | [`burn`] | synthetic work: so much processor time, burnt |
 //! | [`throttling`] | what the kernel keeps from real-time threads |
 //! | [`unthrottle`] | lifting that for a while |
@@ -35,6 +36,7 @@ pub mod cpu_account;
 pub mod cpu_time;
 pub mod memory;
 pub mod proc;
+pub mod ready;
 pub mod sched;
 pub mod seccomp;
 pub mod setting;

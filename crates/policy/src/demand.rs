@@ -4,7 +4,7 @@
 //! happen. So all strategies, the simulator and the real threads face the identical demand, which is what
 //! makes them comparable (Gill et al., section 3.2, use one seed for every strategy).
 
-use talea_model::{Execution, LossRate, OperationId, Route, System};
+use talea_model::{Execution, FieldValues, LossRate, OperationId, Route, System};
 use talea_time::{Duration, Work};
 
 /// The execution time that synthetic work of `operation` takes in `instance`.
@@ -29,6 +29,10 @@ pub enum Purpose {
     Travel,
     /// Which messages of an operation are lost.
     Loss,
+    /// Fields of an output's values.
+    Value,
+    /// When something outside releases a task.
+    Outside,
 }
 
 /// The key of the stream that `index` (of an operation or a task) draws from.
@@ -38,6 +42,8 @@ pub fn stream(seed: u64, purpose: Purpose, index: usize) -> u64 {
         Purpose::Jitter => 2,
         Purpose::Travel => 3,
         Purpose::Loss => 4,
+        Purpose::Value => 5,
+        Purpose::Outside => 6,
     };
     mix(mix(seed) ^ mix(purpose << 32 | index as u64))
 }
@@ -52,6 +58,23 @@ pub fn execution_from(exec: &Execution, stream: u64, instance: u64) -> Work {
         }
         Execution::List(list) => list[(instance % list.len() as u64) as usize],
     }
+}
+
+/// The number of a synthetic field in the value of `instance`.
+#[inline]
+pub fn field_from(values: &FieldValues, stream: u64, instance: u64) -> i64 {
+    match values {
+        FieldValues::Constant(number) => *number,
+        FieldValues::Uniform(low, high) => uniform(stream, instance, *low, *high),
+        FieldValues::List(list) => list[(instance % list.len() as u64) as usize],
+    }
+}
+
+/// An exponentially distributed time with this mean, in whole nanoseconds.
+pub fn exponential_from(mean: Duration, stream: u64, instance: u64) -> Duration {
+    // In (0, 1], so that the logarithm is finite.
+    let uniform = ((draw(stream, instance) >> 11) + 1) as f64 / (1u64 << 53) as f64;
+    Duration::from_nanos((-uniform.ln() * mean.as_nanos() as f64) as i64)
 }
 
 /// [`release_jitter`] with the stream found beforehand, for loops.
@@ -113,10 +136,14 @@ impl MessageWay {
 
 /// The `index`-th draw of `stream`, uniform between `low` and `high`, both included.
 fn uniform(stream: u64, index: u64, low: i64, high: i64) -> i64 {
-    let count = (high - low) as u64 + 1;
-    let draw = mix(stream.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let count = (i128::from(high) - i128::from(low) + 1) as u128;
     // The high half of the product is uniform up to a bias of count / 2^64.
-    low + ((u128::from(draw) * u128::from(count)) >> 64) as i64
+    low.wrapping_add(((u128::from(draw(stream, index)) * count) >> 64) as i64)
+}
+
+/// 64 random bits.
+fn draw(stream: u64, index: u64) -> u64 {
+    mix(stream.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection whose outputs for

@@ -200,9 +200,11 @@ pub(crate) struct Rules {
     nodes: usize,
     lanes: usize,
     edges: usize,
+    outputs: usize,
+    inputs: usize,
     /// Of all nodes.
     pub cpus: Vec<u16>,
-    /// Phase and period of each operation's task; what is posted has neither.
+    /// Phase and period of each operation's task; what is posted, or released by a trigger, has neither.
     arrivals: Vec<Option<(Duration, Duration)>>,
 }
 
@@ -217,7 +219,8 @@ impl Rules {
         }
         let arrival = |operation: &crate::OperationEntry| {
             let task = &metadata.tasks[operation.task];
-            (!task.activity.is_posted()).then_some((task.phase, task.period))
+            let is_periodic = !task.activity.is_posted() && task.released_by.is_period();
+            is_periodic.then_some((task.phase, task.period))
         };
         Rules {
             declared,
@@ -225,6 +228,8 @@ impl Rules {
             nodes: metadata.nodes.len(),
             lanes: metadata.lanes.len(),
             edges: metadata.edges.len(),
+            outputs: metadata.outputs.len(),
+            inputs: metadata.inputs.len(),
             cpus: metadata.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect(),
             arrivals: metadata.operations.iter().map(arrival).collect(),
         }
@@ -307,6 +312,20 @@ impl Rules {
             Event::WAKE | Event::SLEEP => within(self.lanes),
             Event::SEND | Event::RECEIVE | Event::SIGNAL | Event::GUARD => {
                 within(self.lanes).or_else(|| self.check_operation(record.job_numbers().0))
+            }
+            Event::PUBLISH => {
+                let is_output = !has_system || record.words[0] < self.outputs as u64;
+                within(self.lanes)
+                    .or_else(|| self.check_operation(record.job_numbers().0))
+                    .or_else(|| known(is_output))
+            }
+            Event::TAKE | Event::DROP => {
+                let word =
+                    if record.event == Event::TAKE { record.words[1] as u32 } else { record.words[0] as u32 };
+                let is_input = !has_system || (word as usize) < self.inputs;
+                within(self.lanes)
+                    .or_else(|| self.check_operation(record.job_numbers().0))
+                    .or_else(|| known(is_input))
             }
             Event::MESSAGE_LOST => {
                 let is_known = LossReason::from_code(record.arg).is_some();

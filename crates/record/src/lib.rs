@@ -19,6 +19,7 @@
 
 #![deny(unsafe_code)]
 
+mod connections;
 pub mod contents;
 pub mod damage;
 pub mod decisions;
@@ -44,6 +45,7 @@ pub mod stream;
 mod suggestion;
 mod written;
 
+pub use connections::{ChainEntry, HopEntry, InputEntry, OutputEntry, ReleasedBy};
 pub use contents::Contents;
 pub use damage::Damage;
 pub use definition::{Definition, EdgeNumbers};

@@ -1,9 +1,10 @@
 //! What the records of a run refer to by number, stored beside them so that a trace stands alone.
 
+use crate::connections::{ChainEntry, InputEntry, OutputEntry, ReleasedBy, chains_of, inputs_of, outputs_of};
 use crate::record::JobId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use talea_model::{Criticality, System};
+use talea_model::{Criticality, System, Trigger};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::strategy::Plan;
 use talea_time::{Duration, Instant, Work};
@@ -34,6 +35,15 @@ pub struct Metadata {
     /// Edges of the nodes' hierarchies of schedulers, by index; watched unless the kernel schedules the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeEntry>,
+    /// Outputs of operations, by index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputEntry>,
+    /// Inputs of operations, by index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputEntry>,
+    /// Cause-effect chains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<ChainEntry>,
     /// By how much who judged the edges' promises let them be short. `None` where nobody judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise_tolerance: Option<Duration>,
@@ -232,6 +242,9 @@ pub struct TaskEntry {
     /// What it is.
     #[serde(default, skip_serializing_if = "Activity::is_task")]
     pub activity: Activity,
+    /// What releases it; but for its period, nobody knows beforehand when an instance arrives.
+    #[serde(default, skip_serializing_if = "ReleasedBy::is_period")]
+    pub released_by: ReleasedBy,
 }
 
 /// An operation.
@@ -265,6 +278,11 @@ impl TaskEntry {
             activity: match system.thread_of_task(index) {
                 Some(_) => Activity::Thread,
                 None => Activity::Task,
+            },
+            released_by: match task.trigger {
+                None => ReleasedBy::Period,
+                Some(Trigger::Output { .. }) => ReleasedBy::Values,
+                Some(Trigger::External { .. }) => ReleasedBy::Outside,
             },
         }
     }
@@ -358,6 +376,9 @@ impl Metadata {
             operations,
             schedulers,
             edges,
+            outputs: outputs_of(system),
+            inputs: inputs_of(system),
+            chains: chains_of(system),
             promise_tolerance,
             recorded,
             realtime_offset_ns,
@@ -381,6 +402,7 @@ impl Metadata {
                 jitter_stream: 0,
                 criticality: Criticality::DEFAULT,
                 activity: Activity::Posted,
+                released_by: ReleasedBy::Outside,
             };
             let (task_index, lane, wcet) = (self.tasks.len(), 0, Work::ZERO);
             let operation = OperationEntry {
@@ -421,6 +443,9 @@ impl Metadata {
             operations: Vec::new(),
             schedulers: Vec::new(),
             edges: Vec::new(),
+            outputs: Vec::new(),
+            inputs: Vec::new(),
+            chains: Vec::new(),
             promise_tolerance: None,
             recorded: None,
             realtime_offset_ns: None,

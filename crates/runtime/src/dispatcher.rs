@@ -3,17 +3,17 @@
 //! other, in the records too, where a definition says what they are.
 
 use crate::flow::{JobFlowSetUp, Shared};
-use crate::layout::{OperationSite, Origin};
-use crate::operation::{JobContext, OneAtATime};
+use crate::layout::{OperationSite, Origin, Visibility};
 use crate::poster::Poster;
-use crate::posting::{PostedOperation, PostingRoom};
+use crate::posting::PostingRoom;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use talea_model::{Criticality, Execution, OperationId, System};
+use talea_operation::{JobContext, Operation, PostedOperation};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{OperationTraits, Plan, lane_for, sorts_by_period};
 use talea_record::ring::Definer;
 use talea_record::stream::is_bound;
-use talea_record::{Activity, Definition, OperationEntry, TaskEntry, ThreadRole, UNDEFINED};
+use talea_record::{Activity, Definition, OperationEntry, ReleasedBy, TaskEntry, ThreadRole, UNDEFINED};
 use talea_time::{Duration, Work};
 use thiserror::Error;
 
@@ -181,6 +181,11 @@ impl Dispatcher {
         Dispatcher(Arc::new(inner))
     }
 
+    /// The system of the run.
+    pub(crate) fn system(&self) -> &System {
+        &self.0.system
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -218,12 +223,13 @@ impl Dispatcher {
             jitter_stream: 0,
             criticality,
             activity: Activity::Posted,
+            released_by: ReleasedBy::Outside,
         };
         definer
             .define(&Definition::Operation { number, entry, task: described })
             .map_err(|_no_room| DeclareError::Unrecorded(name.clone()))?;
         let id = OperationId::from_index(number);
-        shared.posting.declare(number, OneAtATime::new(Box::new(code)));
+        shared.posting.declare(number, Operation::without_ports(id, Box::new(code)));
         shared.layout.declare(OperationSite {
             id,
             name: name.as_str().into(),
@@ -244,6 +250,9 @@ impl Dispatcher {
             band: criticality,
             exec: Execution::Constant(wcet),
             stream: 0,
+            visibility: Visibility::AtOnce,
+            inputs: Box::default(),
+            outputs: Box::default(),
         });
         state.declared.push(name);
         Ok(PostedOperation { id, run: shared.posting.run() })

@@ -2,11 +2,11 @@
 
 use crate::hierarchy::HierarchyError;
 use crate::lowering::LoweringError;
-use crate::operation::UnknownOperation;
 use rustix::io::Errno;
 use std::path::PathBuf;
 use talea_linux::affinity::{self, AffinityError};
 use talea_linux::thread::SpawnError;
+use talea_operation::OperationErrors;
 use talea_policy::release::bounds::MissingBound;
 use talea_policy::strategy::Anomaly;
 use talea_record::CreateError;
@@ -56,9 +56,12 @@ pub enum PrepareError {
         /// Why.
         source: Box<HierarchyError>,
     },
-    /// Code was given for an operation that the system does not have.
+    /// The code that was given does not fit the system: all that is wrong.
     #[error(transparent)]
-    UnknownOperation(#[from] UnknownOperation),
+    Operations(#[from] OperationErrors),
+    /// There is no room for the descriptors by which something outside releases tasks.
+    #[error("cannot open descriptors to wait for what releases tasks from outside: {0}; look at `ulimit -n`")]
+    Descriptors(#[source] Errno),
     /// A node names processors that this machine does not have or this process may not use.
     #[error(
         "node \"{node}\" is to run on cpu {}, but this process may use only {}; \

@@ -13,11 +13,10 @@ use crate::layout::{Layout, OperationSite, Origin};
 use crate::link::{Completion, Link, reason_of};
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
-use crate::outcome::OperationPanic;
-use crate::payloads::{Payload, Payloads};
-use crate::posting::{NotPosted, Posted, PostedOperation};
+use crate::outcome::{LostValues, OperationPanic};
 use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
+use crate::trigger_table::Triggering;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use talea_linux::burn::Burner;
@@ -25,6 +24,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
 use talea_manage::Waker;
 use talea_model::OperationId;
+use talea_operation::{NotPosted, Posted, PostedOperation};
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::join::Heard;
@@ -157,6 +157,14 @@ pub(crate) struct Tally {
     pub unsent: AtomicU64,
     /// Messages that were not sent because the process of their node had ended.
     pub to_left: AtomicU64,
+    /// Calls of triggers that found no room.
+    pub triggers_refused: AtomicU64,
+    /// Values of jobs that ended after the end of the period at which these were to be published.
+    pub late_values: AtomicU64,
+    /// Arrivals from outside that came earlier than is declared of them.
+    pub early_arrivals: AtomicU64,
+    /// Values that were too long for a message to another process.
+    pub values_unsent: AtomicU64,
     /// Elected jobs of preemptive lanes that had to wait for a thread.
     pub slot_shortages: AtomicU64,
     /// Only locked by a job that has just panicked, and after the run.
@@ -175,11 +183,14 @@ pub(crate) struct Shared {
     pub layout: Layout,
     /// By operation number, of described operations.
     pub behaviours: Vec<Behaviour>,
+    /// By input of the system.
+    pub input_names: Box<[String]>,
     pub posting: PostingTable,
     pub jobs: JobTable,
     pub joins: JoinTable,
     pub timers: Timers,
-    pub payloads: Payloads,
+    /// By task.
+    pub triggering: Box<[Triggering]>,
     /// By node; `None` where nothing is guarded, and for nodes of other processes.
     pub guard_posts: Vec<Option<GuardPost>>,
     /// By lane over all nodes; `None` for lanes of other processes.
@@ -218,6 +229,20 @@ impl Shared {
         }
     }
 
+    /// The values of connections, where each value or that of each instance is to be had, that no job had. To be asked when no job runs any more.
+    pub fn lost_values(&self) -> Vec<LostValues> {
+        let mut lost = Vec::new();
+        for behaviour in &self.behaviours {
+            let Behaviour::Operation { operation, .. } = behaviour else { continue };
+            lost.extend(operation.take().lost().map(|(input, dropped, overtaken)| LostValues {
+                input: self.input_names[input].clone(),
+                dropped,
+                overtaken,
+            }));
+        }
+        lost
+    }
+
     /// Whether the job is one of this process, has begun and has not ended.
     pub fn is_under_way(&self, job: JobId) -> bool {
         let local = self.layout.operation(job.operation).local;
@@ -229,16 +254,6 @@ impl Shared {
     pub fn behaviour(&self, operation: OperationId) -> &Behaviour {
         let described = self.behaviours.get(operation.index());
         described.unwrap_or_else(|| self.posting.behaviour(operation.index()))
-    }
-
-    /// The job `from` leaves these bytes for the job of the same instance of an operation of this process, unless the place is that of an
-    /// earlier instance, which is unfinished and has yet to read its own. Then they are lost, and counted.
-    pub fn leave_payload(&self, reader: usize, from: JobId, bytes: &[u8]) {
-        if self.jobs.is_taken_by_another(reader, from.instance) {
-            self.payloads.lose(bytes);
-        } else {
-            self.payloads.put(reader, from, bytes);
-        }
     }
 
     /// The operation behind a tag.
@@ -357,19 +372,22 @@ pub(crate) struct JobFlowSetUp {
     recording: Recording,
     to_ring: Vec<(usize, Tag)>,
     signalled: Vec<usize>,
+    values: Vec<u8>,
 }
 
 impl JobFlowSetUp {
     pub fn new(shared: &Shared, recording: Recording) -> Self {
         let (lanes, nodes) = (shared.layout.lanes.len(), shared.guard_posts.len());
         let (to_ring, signalled) = (Vec::with_capacity(lanes), Vec::with_capacity(nodes));
-        JobFlowSetUp { recording, to_ring, signalled }
+        let values =
+            Vec::with_capacity(if shared.link.is_some() { talea_transport::PAYLOAD_BYTES } else { 0 });
+        JobFlowSetUp { recording, to_ring, signalled, values }
     }
 
     /// Of the calling thread, which is at work from now on, for a lane if it has a role in one.
     pub fn begin(self, role: ThreadRole, lane: Option<usize>) -> JobFlow {
-        let JobFlowSetUp { recording, to_ring, signalled } = self;
-        JobFlow { recorder: recording.begin(role, lane), to_ring, signalled }
+        let JobFlowSetUp { recording, to_ring, signalled, values } = self;
+        JobFlow { recorder: recording.begin(role, lane), to_ring, signalled, values }
     }
 }
 
@@ -380,6 +398,8 @@ pub(crate) struct JobFlow {
     to_ring: Vec<(usize, Tag)>,
     /// Nodes whose guards have been given something since the last ringing; preallocated.
     signalled: Vec<usize>,
+    /// What the job that has just completed publishes, as bytes for other processes; preallocated.
+    pub values: Vec<u8>,
 }
 
 impl JobFlow {
@@ -440,7 +460,14 @@ impl JobFlow {
         let site = shared.layout.operation(operation);
         let tag = shared.jobs.tag(site.local.expect("an operation of this process"), instance);
         shared.jobs.set_release(tag, release);
-        let dates = Dates { nominal: release, deadline };
+        // What a trigger released arrived when that happened, however long a guard held it.
+        let nominal = match site.origin {
+            Origin::Arrival { deadline: relative } | Origin::Trigger { deadline: relative } => {
+                deadline.saturating_add(-relative)
+            }
+            Origin::Predecessors | Origin::Posting { .. } => release,
+        };
+        let dates = Dates { nominal, deadline };
         self.enqueue(shared, site, JobId { operation, instance }, tag, dates, now);
     }
 
@@ -494,7 +521,7 @@ impl JobFlow {
     }
 
     /// The predecessors of a job with a guard are done: its node's release thread has it from now on. Does not ring.
-    fn hold(
+    pub fn hold(
         &mut self,
         shared: &Shared,
         site: &OperationSite,
@@ -536,27 +563,20 @@ impl JobFlow {
     }
 
     /// A job has completed at `now`: tells its successors, without ringing.
-    pub fn tell_successors(
-        &mut self,
-        shared: &Shared,
-        subject: Subject,
-        (ended, payload): (&Job, &Payload),
-        now: Instant,
-    ) {
+    pub fn tell_successors(&mut self, shared: &Shared, subject: Subject, ended: &Job, now: Instant) {
         let job = subject.job;
         let from = shared.layout.operation(job.operation);
         let timer = from.bound.map_or(NO_TIMER, |bound| ended.release.saturating_add(bound));
         for &successor in &from.successors {
             let site = shared.layout.operation(successor);
-            if let Some(local) = site.local {
-                shared.leave_payload(local, job, payload);
+            if site.local.is_some() {
                 let job = JobId { operation: successor, ..job };
                 self.arrive(shared, Signal { job, deadline: ended.deadline, timer }, now);
                 continue;
             }
             let timer = Some(timer).filter(|timer| *timer != NO_TIMER);
             let (at, deadline) = (now, ended.deadline);
-            let completion = Completion { job, to: successor, at, deadline, timer, payload };
+            let completion = Completion { job, to: successor, at, deadline, timer, values: &self.values };
             let (to, lane) = (successor.index() as u64, subject.lane as u16);
             let sent = match &shared.link {
                 Some(link) => link.tell(site.node, from, completion),

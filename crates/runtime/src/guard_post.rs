@@ -1,10 +1,13 @@
 //! The way to the guards of a node, and what its threads share with the release thread that keeps them.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use talea_linux::clock::MonotonicClock;
+use talea_linux::ready::ReadySet;
+use talea_linux::stop::Slept;
 use talea_policy::release::guard::Guards;
-use talea_ring::bell::Bell;
+use talea_ring::bell::{Bell, Waited};
 use talea_ring::inbox::Sender;
-use talea_time::Instant;
+use talea_time::{Clock, Instant};
 
 /// Nothing has fallen idle since it was looked at.
 const NO_IDLE_POINT: i64 = i64::MIN;
@@ -12,7 +15,7 @@ const NO_IDLE_POINT: i64 = i64::MIN;
 /// How the guards of a node are reached.
 pub(crate) struct GuardPost {
     sender: Sender,
-    pub bell: Bell,
+    summons: Summons,
     /// Whether any guard heeds idle points; else nothing is counted.
     heeds_idle_points: bool,
     /// Released jobs of the node that are unfinished.
@@ -25,11 +28,19 @@ pub(crate) struct GuardPost {
     is_holding: AtomicBool,
 }
 
+/// On what the release thread sleeps.
+pub(crate) enum Summons {
+    /// On a word.
+    Bell(Bell),
+    /// On a set of descriptors, where something outside may release tasks of the node.
+    Descriptors(ReadySet),
+}
+
 impl GuardPost {
-    pub fn new(sender: Sender, guards: &Guards) -> Self {
+    pub fn new(sender: Sender, guards: &Guards, summons: Summons) -> Self {
         GuardPost {
             sender,
-            bell: Bell::new(),
+            summons,
             heeds_idle_points: guards.heeds_idle_points(),
             unfinished: AtomicU32::new(0),
             last_end: AtomicI64::new(NO_IDLE_POINT),
@@ -45,7 +56,34 @@ impl GuardPost {
 
     /// Tells the release thread that there is something in its inbox, or an idle point.
     pub fn ring(&self) {
-        self.bell.ring();
+        match &self.summons {
+            Summons::Bell(bell) => _ = bell.ring(),
+            Summons::Descriptors(set) => set.ring(),
+        }
+    }
+
+    /// The descriptors that release tasks of the node, if something outside may.
+    pub fn descriptors(&self) -> Option<&ReadySet> {
+        match &self.summons {
+            Summons::Bell(_) => None,
+            Summons::Descriptors(set) => Some(set),
+        }
+    }
+
+    /// Sleeps until `until`, a ring, or a descriptor that is ready, whose task `ready` is called with; not if there is something to do.
+    pub fn sleep_until(&self, until: Instant, is_there: impl Fn() -> bool, ready: impl FnMut(u32)) -> Slept {
+        match &self.summons {
+            Summons::Bell(bell) => {
+                let until = std::time::Duration::from_nanos(until.as_nanos().max(0).unsigned_abs());
+                match bell.wait_until(until, is_there) {
+                    Waited::Due => Slept::Due,
+                    Waited::HadWork | Waited::Rung => Slept::Stopped,
+                }
+            }
+            // A ring that came before is kept in the descriptor.
+            Summons::Descriptors(_) if is_there() => Slept::Stopped,
+            Summons::Descriptors(set) => set.wait(MonotonicClock.now(), until, ready),
+        }
     }
 
     /// A job of the node is released.

@@ -7,13 +7,14 @@
 
 use crate::flow::{JobFlow, Shared};
 use crate::guard_post::GuardPost;
-use crate::job_table::{Abort, InFlight};
+use crate::job_table::{Abort, InFlight, Tag};
+use crate::layout::OperationSite;
+use std::cell::RefCell;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::timer::Interruption;
 use talea_policy::release::guard::{Guards, Signal, Taken, Way};
-use talea_record::JobId;
 use talea_record::event::Guard;
-use talea_ring::bell::Waited;
+use talea_record::{JobId, SkipReason};
 use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Instant};
 
@@ -22,6 +23,8 @@ pub(crate) struct GuardKeeper {
     pub node: usize,
     pub guards: Guards,
     pub inbox: Receiver,
+    /// Tasks whose descriptors have been found ready; preallocated, as each is told of once until it is armed again.
+    pub ready: RefCell<Vec<u32>>,
 }
 
 /// What ends the sleep of a release thread that keeps guards: a signal, an idle point, the stop.
@@ -30,20 +33,18 @@ pub(crate) struct Call<'a> {
     inbox: &'a Receiver,
     stop: &'a StopFlag,
     is_holding: bool,
+    /// Tasks whose descriptors have been found ready.
+    ready: &'a RefCell<Vec<u32>>,
 }
 
 impl Interruption for Call<'_> {
     fn sleep_until(&self, until: Instant) -> Slept {
-        let until = std::time::Duration::from_nanos(until.as_nanos().max(0).unsigned_abs());
-        match self.post.bell.wait_until(until, || self.is_there()) {
-            Waited::Due => Slept::Due,
-            Waited::HadWork | Waited::Rung => Slept::Stopped,
-        }
+        self.post.sleep_until(until, || self.is_there(), |task| self.ready.borrow_mut().push(task))
     }
 
     fn is_there(&self) -> bool {
         let is_idle = self.is_holding && self.post.has_idle_point();
-        is_idle || self.inbox.has_number() || self.stop.is_stopped()
+        is_idle || self.inbox.has_number() || self.stop.is_stopped() || !self.ready.borrow().is_empty()
     }
 }
 
@@ -53,12 +54,19 @@ impl GuardKeeper {
         let post = shared.guard_post(self.node);
         let is_holding = self.guards.next() != Instant::MAX;
         post.set_holding(is_holding);
-        Call { post, inbox: &self.inbox, stop: &shared.stop, is_holding }
+        Call { post, inbox: &self.inbox, stop: &shared.stop, is_holding, ready: &self.ready }
     }
 
     /// When the next guard opens.
     pub fn next(&self) -> Instant {
         self.guards.next()
+    }
+
+    /// Tasks whose descriptors are ready arrive at `now`. To be called before what has been signalled is taken in.
+    pub fn arrive_ready(&mut self, flow: &mut JobFlow, shared: &Shared, now: Instant) {
+        for task in self.ready.get_mut().drain(..) {
+            flow.arrive_by_trigger(shared, task as usize, now);
+        }
     }
 
     /// Lets what has been signalled wait, and opens guards for an idle point. To be called before anything is released by `now`.
@@ -78,10 +86,16 @@ impl GuardKeeper {
                 }
                 Taken::Until(_) => {}
                 Taken::Refused => {
-                    let local = site.local.expect("an operation of this process");
-                    assert_eq!(shared.jobs.abort(local, instance), Abort::Waiting, "nobody knows of the job");
-                    shared.jobs.forget(tag, instance);
+                    withdraw(shared, site, tag, instance);
                     flow.refuse(shared, job, deadline, now);
+                }
+                Taken::Dropped => {
+                    withdraw(shared, site, tag, instance);
+                    let first = shared.layout.triggered(site.task).firsts[0];
+                    // One record stands for the whole instance.
+                    if first == operation {
+                        flow.skip_instance(shared, first, (instance, deadline), at, SkipReason::Early);
+                    }
                 }
             }
         }
@@ -102,9 +116,27 @@ impl GuardKeeper {
         while let Some(release) = self.guards.pop_due(now) {
             let Signal { instance, deadline, .. } = release.signal;
             let job = InFlight { instance, release: release.at, deadline };
+            let site = shared.layout.operation(release.operation);
+            if site.predecessors == 0 && flow.overruns(shared, site.task, instance) {
+                let local = site.local.expect("an operation of this process");
+                withdraw(shared, site, shared.jobs.tag(local, instance), instance);
+                let first = shared.layout.triggered(site.task).firsts[0];
+                if first == site.id {
+                    let at = release.signal.at;
+                    flow.skip_instance(shared, first, (instance, deadline), at, SkipReason::Overrun);
+                }
+                continue;
+            }
             flow.release_held(shared, release.operation, job, clock.now());
             count += 1;
         }
         count
     }
+}
+
+/// A job that has been signalled, and of which only the release thread knows, never comes.
+fn withdraw(shared: &Shared, site: &OperationSite, tag: Tag, instance: u64) {
+    let local = site.local.expect("an operation of this process");
+    assert_eq!(shared.jobs.abort(local, instance), Abort::Waiting, "nobody knows of the job");
+    shared.jobs.forget(tag, instance);
 }

@@ -154,12 +154,6 @@ impl JobTable {
         state(self.word(self.tag(operation, instance)).load(Ordering::Acquire)) == FREE
     }
 
-    /// Whether the entry of an operation's `instance` is that of another one, which the lane has not forgotten.
-    pub fn is_taken_by_another(&self, operation: usize, instance: u64) -> bool {
-        let seen = self.word(self.tag(operation, instance)).load(Ordering::Acquire);
-        state(seen) != FREE && seen >> STATE_BITS != instance
-    }
-
     /// Transition 1.
     pub fn claim(&self, operation: usize, job: InFlight) -> Result<Tag, WindowFull> {
         let InFlight { instance, release, deadline } = job;
@@ -316,8 +310,6 @@ mod tests {
         assert!(claim(&table, 0, 0).is_ok() && claim(&table, 0, 1).is_ok());
         assert_eq!(claim(&table, 0, 2), Err(WindowFull));
         assert!(claim(&table, 1, 2).is_ok());
-        assert!(table.is_taken_by_another(0, 2) && !table.is_taken_by_another(0, 1));
-        assert!(!table.is_taken_by_another(1, 3), "its place is free");
     }
 
     #[test]

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use talea_model::{Criticality, Execution, LaneDispatch, OperationId, Synchronisation, System};
+use talea_model::{
+    Communication, Criticality, Execution, InputId, InputSite, LaneDispatch, OnValue, OperationId,
+    OutputSite, Overrun, Synchronisation, System, Trigger,
+};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::discipline::Discipline;
 use talea_policy::job::Job;
@@ -44,6 +47,59 @@ pub(crate) struct OperationSite {
     pub exec: Execution,
     /// Stream of its synthetic execution times.
     pub stream: u64,
+    pub visibility: Visibility,
+    /// In the order of the description, as all ports.
+    pub inputs: Box<[InputPlace]>,
+    pub outputs: Box<[OutputPlace]>,
+}
+
+/// When values that a job publishes are visible, and as of when a job takes others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// From the completion on; as of the beginning.
+    AtOnce,
+    /// From so long after the arrival on, or later if the job is late; as of the arrival, which is `deadline` before the job's deadline.
+    AtPeriodEnds { period: Duration, deadline: Duration },
+}
+
+/// An input of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct InputPlace {
+    /// Its number among all inputs of the system.
+    pub id: u32,
+    /// Whose values it has.
+    pub from: OperationId,
+}
+
+/// An output of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OutputPlace {
+    /// Its number among all outputs of the system.
+    pub id: u32,
+    /// The numbers of the inputs of this process that read it.
+    pub readers: Box<[u32]>,
+    pub triggers: Box<[ValueTrigger]>,
+}
+
+/// A task that values release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ValueTrigger {
+    pub task: usize,
+    /// Each so-many-th.
+    pub every: u64,
+    pub on: OnValue,
+}
+
+/// A task that is released otherwise than by its period.
+#[derive(Clone, Debug)]
+pub(crate) struct TriggeredTask {
+    /// Its first subtasks in this process.
+    pub firsts: Box<[OperationId]>,
+    /// From the arrival to the deadline.
+    pub deadline: Duration,
+    pub overrun: Overrun,
+    /// Whether something outside does it.
+    pub is_external: bool,
 }
 
 /// What its jobs come from, by which they are dated.
@@ -51,6 +107,8 @@ pub(crate) struct OperationSite {
 pub(crate) enum Origin {
     /// An arrival of its task, which is the nominal release, the deadline so much later.
     Arrival { deadline: Duration },
+    /// A trigger of its task, the deadline so much later, however long a guard holds the instance.
+    Trigger { deadline: Duration },
     /// Its predecessors; the deadline is theirs.
     Predecessors,
     /// A program that posts them, each with a deadline of its own, or so long after it is posted.
@@ -61,7 +119,7 @@ impl OperationSite {
     /// When `job` was due to be released: at the arrival, or when it was.
     pub fn nominal_release(&self, job: &Job) -> Instant {
         match self.origin {
-            Origin::Arrival { deadline } => job.deadline - deadline,
+            Origin::Arrival { deadline } | Origin::Trigger { deadline } => job.deadline - deadline,
             Origin::Predecessors | Origin::Posting { .. } => job.release,
         }
     }
@@ -106,6 +164,8 @@ pub(crate) struct Layout {
     pub local: Vec<OperationId>,
     /// Those that can be declared while the run lasts, behind the others.
     posted: Box<[OnceLock<OperationSite>]>,
+    /// By task.
+    pub triggered: Vec<Option<TriggeredTask>>,
 }
 
 impl Layout {
@@ -172,6 +232,7 @@ impl Layout {
                     local: position,
                     guard: None,
                     origin: match operation.predecessors.is_empty() {
+                        true if task.trigger.is_some() => Origin::Trigger { deadline: task.deadline },
                         true => Origin::Arrival { deadline: task.deadline },
                         false => Origin::Predecessors,
                     },
@@ -181,6 +242,14 @@ impl Layout {
                     band: task.criticality,
                     exec: subtask.exec.clone(),
                     stream: demand::stream(system.seed, Purpose::Execution, operation.id.index()),
+                    visibility: match task.communication {
+                        Communication::Implicit => Visibility::AtOnce,
+                        Communication::Let => {
+                            Visibility::AtPeriodEnds { period: task.period, deadline: task.deadline }
+                        }
+                    },
+                    inputs: inputs_of(system, operation.id),
+                    outputs: outputs_of(system, operation.id, &hosts),
                 }
             })
             .collect();
@@ -188,7 +257,8 @@ impl Layout {
             operations[operation.index()].guard = Some(place);
         }
         let arrivals = (0..system.tasks.len()).map(|task| Arrivals::of_task(system, task)).collect();
-        Layout { operations, arrivals, lanes, local, posted: Box::default() }
+        let triggered = (0..system.tasks.len()).map(|task| triggered(system, task, &operations)).collect();
+        Layout { operations, arrivals, lanes, local, posted: Box::default(), triggered }
     }
 
     /// The same with room for so many operations that are declared while the run lasts.
@@ -217,10 +287,51 @@ impl Layout {
         assert!(place.set(site).is_ok(), "an operation is declared once");
     }
 
+    /// What releases the task otherwise than its period.
+    ///
+    /// # Panics
+    /// If nothing does.
+    pub fn triggered(&self, task: usize) -> &TriggeredTask {
+        self.triggered[task].as_ref().expect("a task with a trigger")
+    }
+
     /// The described operations of this process, in the order of [`OperationSite::local`].
     pub fn local_operations(&self) -> impl Iterator<Item = &OperationSite> {
         self.local[..self.local.len() - self.posted.len()].iter().map(|id| self.operation(*id))
     }
+}
+
+fn inputs_of(system: &System, operation: OperationId) -> Box<[InputPlace]> {
+    let place = |site: &InputSite| InputPlace {
+        id: site.id.index() as u32,
+        from: system.outputs()[site.output.index()].operation,
+    };
+    system.inputs_of(operation).iter().map(place).collect()
+}
+
+fn outputs_of(system: &System, operation: OperationId, hosts: &impl Fn(usize) -> bool) -> Box<[OutputPlace]> {
+    let place = |site: &OutputSite| {
+        let is_here = |input: &&InputId| hosts(system.subtask(system.inputs()[input.index()].operation).node);
+        let trigger = |task: &usize| match system.tasks[*task].trigger {
+            Some(Trigger::Output { every, on, .. }) => ValueTrigger { task: *task, every: every.into(), on },
+            _ => unreachable!("the task is among those that the output triggers"),
+        };
+        OutputPlace {
+            id: site.id.index() as u32,
+            readers: site.readers.iter().filter(is_here).map(|input| input.index() as u32).collect(),
+            triggers: site.triggers.iter().map(trigger).collect(),
+        }
+    };
+    system.outputs_of(operation).iter().map(place).collect()
+}
+
+fn triggered(system: &System, task: usize, operations: &[OperationSite]) -> Option<TriggeredTask> {
+    let described = &system.tasks[task];
+    let is_external = matches!(described.trigger.as_ref()?, Trigger::External { .. });
+    let firsts = system.operations_of(task).iter().filter(|operation| operation.predecessors.is_empty());
+    let firsts = firsts.map(|operation| operation.id).filter(|id| operations[id.index()].local.is_some());
+    let (deadline, overrun) = (described.deadline, described.overrun);
+    Some(TriggeredTask { firsts: firsts.collect(), deadline, overrun, is_external })
 }
 
 /// The lane of a thread whose bursts are done one after the other.

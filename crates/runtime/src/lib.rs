@@ -26,9 +26,9 @@
 //! |---|---|
 //! | `options`, `posting`, `outcome`, `layout`, `names` | what a run is asked for and leaves, its fixed tables, what it is called |
 //! | [`lowering`], [`doctor`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions; what this machine grants |
-//! | `job_table`, `join`, `guard_post`, `window`, `link`, `payloads`, `occupancy` | bounded, preallocated state of jobs, joins, pipes and processors |
+//! | `job_table`, `join`, `guard_post`, `trigger_table`, `window`, `link`, `occupancy` | bounded, preallocated state of jobs, joins, triggers, pipes and processors |
 //! | `operation`, `posting_table`, `recorder` | what a job does, and how a thread records it |
-//! | `flow`, `receiving`, `guarding`, `release`, `poster` | a job from its release to its lane, and to its successors |
+//! | `flow`, `triggering`, `values`, `receiving`, `guarding`, `release`, `poster` | a job from its release to its lane, and to its successors |
 //! | `lane` | executing what is in a lane, by whatever enforces its decisions |
 //! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
 //! | `error`, `plans`, `store`, `collector`, `threads`, `hierarchy_node` | what a run is set up of: tables, rings, threads, nodes |
@@ -60,7 +60,6 @@ mod occupancy;
 mod operation;
 mod options;
 mod outcome;
-mod payloads;
 mod plans;
 mod poster;
 mod posting;
@@ -72,6 +71,9 @@ mod release;
 mod run;
 mod store;
 mod threads;
+mod trigger_table;
+mod triggering;
+mod values;
 mod window;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
@@ -81,7 +83,6 @@ pub use hierarchy::{HierarchyError, absentees};
 pub use hierarchy_node::leaving_of;
 pub use lane::{LaneStep, SteppedLanes, SteppedLanesSetUp};
 pub use limits::limits;
-pub use operation::{JobContext, Operation, Operations, UnknownOperation};
 pub use options::{
     JudgeBy, Links, LostNodes, Lower, RtMode, RunOptions, Slicing, Start, StopHandle, UnknownRtMode,
 };
@@ -89,10 +90,14 @@ pub use outcome::{
     HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin, OperationPanic, Outcome, ParkingOutcome,
     ScheduledBy, Stopped, ThreadAttributes,
 };
-pub use payloads::{PAYLOAD_BYTES, Payload, PayloadTooLong};
 pub use poster::Poster;
-pub use posting::{NotPosted, PostedOperation, PostingRoom};
+pub use posting::PostingRoom;
 pub use prepare::Executive;
 pub use run::Prepared;
 pub use talea_analysis::system::Leaving;
 pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum, ToldBy};
+pub use talea_operation::{
+    Input, JobContext, NotPosted, OperationError, OperationErrors, Operations, Output, OutputKind, Ports,
+    PostedOperation, Stamp, SyntheticValue, Value,
+};
+pub use triggering::{ExternalTrigger, NotTriggered, TriggerError};

@@ -58,8 +58,8 @@ pub(crate) struct Completion<'a> {
     pub deadline: Instant,
     /// When the job's timer expires, if the operation is to wait for that.
     pub timer: Option<Instant>,
-    /// What the operation's code can read.
-    pub payload: &'a [u8],
+    /// What the job published, as bytes.
+    pub values: &'a [u8],
 }
 
 impl Link {
@@ -70,7 +70,7 @@ impl Link {
         from: &OperationSite,
         completion: Completion<'_>,
     ) -> Result<Sent, Refusal> {
-        let Completion { job, to, at, deadline, timer, payload } = completion;
+        let Completion { job, to, at, deadline, timer, values: payload } = completion;
         let identity = Identity { peer: self.transport.own(), job };
         let (period, band) = (from.period, from.band);
         let (reply_to, not_before) = (None, None);

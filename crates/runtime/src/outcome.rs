@@ -88,6 +88,17 @@ pub struct OperationPanic {
     pub message: String,
 }
 
+/// Values of a connection that no job had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostValues {
+    /// The input.
+    pub input: String,
+    /// For which there was no room.
+    pub dropped: u64,
+    /// Of instances whose job had begun without them, or never came.
+    pub overtaken: u64,
+}
+
 /// A process of the run that ended before the run did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostNode {
@@ -122,12 +133,21 @@ pub struct Mishaps {
     /// Messages of imposed links that were lost because their receiver had no room to hold them until they were due.
     #[serde(default)]
     pub unheld: u64,
-    /// Payloads that were longer than they may be, and not attached.
+    /// Values that did not fit into a message to another process, and were not sent with it.
     #[serde(default)]
-    pub payloads_refused: u64,
-    /// Payloads that were lost because another one was just being written to the same place.
+    pub values_unsent: u64,
+    /// Values that were published after the end of their period, as their job was late.
     #[serde(default)]
-    pub payloads_lost: u64,
+    pub late_values: u64,
+    /// Calls of triggers that found no room for another instance.
+    #[serde(default)]
+    pub triggers_refused: u64,
+    /// Arrivals from outside that came earlier than is declared of them.
+    #[serde(default)]
+    pub early_arrivals: u64,
+    /// Values that an input had no room for, by its name.
+    #[serde(default)]
+    pub lost_values: Vec<LostValues>,
     /// Messages from other processes that took longer than their link promises.
     #[serde(default)]
     pub slow_messages: u64,

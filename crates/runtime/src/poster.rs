@@ -1,9 +1,9 @@
 //! How a thread of the program posts work.
 
 use crate::flow::{JobFlow, Shared};
-use crate::posting::{NotPosted, Posted, PostedOperation};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use talea_operation::{NotPosted, Posted, PostedOperation};
 use talea_time::Instant;
 
 /// A thread's means to post.

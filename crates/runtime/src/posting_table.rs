@@ -1,9 +1,10 @@
 //! What the threads of a process share about posted work, in memory that is there from the beginning.
 
-use crate::operation::{Behaviour, OneAtATime};
+use crate::operation::Behaviour;
 use crate::posting::PostingRoom;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_operation::Operation;
 
 /// The code of declared operations, and what came with their jobs.
 pub(crate) struct PostingTable {
@@ -57,13 +58,13 @@ impl PostingTable {
         self.behaviours[operation - self.first_operation].get().expect("the operation has been declared")
     }
 
-    /// Gives an operation its code.
+    /// Gives the operation of this number its code.
     ///
     /// # Panics
     /// If it has code.
-    pub fn declare(&self, operation: usize, code: OneAtATime) {
-        let behaviour = &self.behaviours[operation - self.first_operation];
-        assert!(behaviour.set(Behaviour::User(code)).is_ok(), "an operation is declared once");
+    pub fn declare(&self, number: usize, operation: Operation) {
+        let behaviour = &self.behaviours[number - self.first_operation];
+        assert!(behaviour.set(Behaviour::of(Some(operation))).is_ok(), "an operation is declared once");
     }
 
     /// A number for the next job of the operation.

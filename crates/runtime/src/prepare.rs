@@ -3,21 +3,20 @@
 use crate::dispatcher::{self, Dispatcher};
 use crate::error::PrepareError;
 use crate::flow::{Call, Gate, JobFlowSetUp, Port, Shared, Tally};
-use crate::guard_post::{GuardPost, Timers};
+use crate::guard_post::{GuardPost, Summons, Timers};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
 use crate::lane::SteppedLanesSetUp;
-use crate::layout::{Hosted, LaneSite, Layout, OperationSite};
+use crate::layout::{Hosted, LaneSite, Layout};
 use crate::link::Link;
 use crate::lowered;
 use crate::lowering::{NodeSettings, lower};
 use crate::occupancy::Processor;
-use crate::operation::{Behaviour, Operations};
+use crate::operation::Behaviour;
 use crate::options::{RtMode, RunOptions};
-use crate::payloads::{Payloads, Reading};
 use crate::plans::{NO_LANES, check_apart, metadata, plans, unset};
 use crate::posting::PostingRoom;
 use crate::posting_table::PostingTable;
@@ -25,15 +24,19 @@ use crate::recorder::Recording;
 use crate::run::{Participants, Prepared};
 use crate::store::{Store, ring_records};
 use crate::threads::{CreatedThreads, Inboxes, ThreadPlan};
+use crate::trigger_table::Triggering;
 use crate::window;
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock};
 use talea_linux::affinity;
 use talea_linux::burn::Burner;
 use talea_linux::memory::lock_all;
+use talea_linux::ready::ReadySet;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
-use talea_model::{OperationId, Scheduling, System};
+use talea_model::{Scheduling, System, Trigger};
+use talea_operation::Operations;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
@@ -72,7 +75,8 @@ pub(crate) fn prepare(
     let plans = plans(system)?;
     let room = room_of(&options, &plans, &hosted)?;
     let mut nodes = lower_nodes(system, &plans, &options, &hosted)?;
-    let behaviours = operations.resolve(system)?;
+    let assembled = operations.assemble_for(system, |node| hosted.hosts(node))?;
+    let behaviours: Vec<Behaviour> = assembled.0.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
     check_cpus(system, &hosted)?;
     let Privileges { realtime, mut missing } = Privileges::obtain(options.rt, options.band.top)?;
@@ -110,17 +114,16 @@ pub(crate) fn prepare(
     let links = Links::new(jobs.capacity());
     let stepper = options.stepped.then(|| Arc::new(Bell::new()));
     let (ports, inboxes) = open_ports(system, &layout, (&links, stepper.as_ref()), (&hosted, is_lowered));
-    let (guard_posts, keepers) = open_guards(guards, &links, &hosted);
+    let (guard_posts, keepers) = open_guards(system, guards, &links, &hosted)?;
     let has_timers = layout.local_operations().any(|site| site.bound.is_some());
     let timers = Timers::new(if has_timers { jobs.capacity() } else { 0 });
     let link = open_link(system, &hosted, &options)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
-    let payloads = open_payloads(system, &layout, &behaviours, &windows);
     let shared = Arc::new(Shared {
-        payloads,
         posting: PostingTable::new(room, behaviours.len(), described),
         behaviours,
+        input_names: system.inputs().iter().map(|site| site.name.clone()).collect(),
         jobs,
         joins: JoinTable::new(
             windows
@@ -129,6 +132,7 @@ pub(crate) fn prepare(
                 .map(|(window, site)| Joining { window: *window, predecessors: site.predecessors }),
         ),
         timers,
+        triggering: system.tasks.iter().map(|_| Triggering::default()).collect(),
         guard_posts,
         ports,
         link,
@@ -344,30 +348,31 @@ fn open_ports(
 
 /// The ways to the guards of the nodes of this process, and what their release threads keep, by node.
 fn open_guards(
+    system: &System,
     guards: Vec<Guards>,
     links: &Links,
     hosted: &Hosted,
-) -> (Vec<Option<GuardPost>>, Vec<Option<GuardKeeper>>) {
+) -> Result<(Vec<Option<GuardPost>>, Vec<Option<GuardKeeper>>), PrepareError> {
+    let is_external = |node: usize| {
+        system
+            .operations_on(node)
+            .any(|operation| matches!(system.tasks[operation.task].trigger, Some(Trigger::External { .. })))
+    };
     let open = |(node, guards): (usize, Guards)| {
-        let is_needed = hosted.hosts(node) && !guards.is_empty();
-        let opened = is_needed.then(|| {
-            let (sender, inbox) = links.inbox();
-            (GuardPost::new(sender, &guards), GuardKeeper { node, guards, inbox })
-        });
-        opened.unzip()
+        if !hosted.hosts(node) || guards.is_empty() {
+            return Ok((None, None));
+        }
+        let (sender, inbox) = links.inbox();
+        let summons = match is_external(node) {
+            true => Summons::Descriptors(ReadySet::new().map_err(PrepareError::Descriptors)?),
+            false => Summons::Bell(Bell::new()),
+        };
+        let post = GuardPost::new(sender, &guards, summons);
+        let ready = RefCell::new(Vec::with_capacity(system.tasks.len()));
+        Ok((Some(post), Some(GuardKeeper { node, guards, inbox, ready })))
     };
-    guards.into_iter().enumerate().map(open).unzip()
-}
-
-/// Room for what the code of this process's operations can read. Synthetic work reads nothing.
-fn open_payloads(system: &System, layout: &Layout, behaviours: &[Behaviour], windows: &[usize]) -> Payloads {
-    let named = |id: &OperationId| (*id, system.operations()[id.index()].name.as_str().into());
-    let reading = |(site, window): (&OperationSite, &usize)| {
-        let reads = matches!(behaviours[site.id.index()], Behaviour::User(_));
-        let predecessors = system.operations()[site.id.index()].predecessors.iter().filter(|_| reads);
-        Reading { window: *window, predecessors: predecessors.map(named).collect() }
-    };
-    Payloads::new(layout.local_operations().zip(windows).map(reading))
+    let opened: Result<Vec<_>, PrepareError> = guards.into_iter().enumerate().map(open).collect();
+    Ok(opened?.into_iter().unzip())
 }
 
 fn open_link(system: &System, hosted: &Hosted, options: &RunOptions) -> Result<Option<Link>, PrepareError> {

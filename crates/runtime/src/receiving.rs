@@ -2,7 +2,9 @@
 
 use crate::flow::{JobFlow, Shared, Signal};
 use crate::link::Link;
+use crate::operation::Behaviour;
 use talea_linux::clock::MonotonicClock;
+use talea_operation::Stamp;
 use talea_record::LossReason;
 use talea_record::event::{MessageLost, NodeLeft, Receive};
 use talea_time::{Clock, Instant};
@@ -49,8 +51,12 @@ fn take_message(shared: &Shared, link: &Link, message: &Message<'_>, flow: &mut 
     let lane = shared.layout.operation(message.to).lane as u16;
     let sent = Some(clock.range(message.sent).0);
     flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });
-    if let Some(local) = shared.layout.operation(message.to).local {
-        shared.leave_payload(local, message.identity.job, message.payload);
+    if let Behaviour::Operation { operation, .. } = shared.behaviour(message.identity.job.operation)
+        && !message.payload.is_empty()
+    {
+        let stamp = Stamp { instance: message.identity.job.instance, visible_at: now };
+        // Of an operation of another process no job runs here, and this thread alone publishes what it sends.
+        let _ = operation.take().receive(message.payload, stamp);
     }
     flow.arrive(shared, signal, now);
 }

@@ -140,7 +140,7 @@ impl Recorder {
     }
 
     /// Whether anybody wants this event. Those of jobs and of the run are wanted by the run's own collector.
-    fn is_wanted(&self, event: Event) -> bool {
+    pub fn is_wanted(&self, event: Event) -> bool {
         self.writer.is_wanted(builtin_switch(event))
     }
 

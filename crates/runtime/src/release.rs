@@ -17,6 +17,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::timer::{Sleeper, SpinCost, Woken};
 use talea_manage::Marks;
 use talea_model::{OperationId, Overrun, System};
+use talea_policy::release::guard::Counts;
 use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_policy::release::{Arrival, Arrivals};
 use talea_record::event::{Dates, Flag};
@@ -32,6 +33,8 @@ pub(crate) struct Source {
     overrun: Overrun,
     /// The instance released last, if any.
     last: Option<u64>,
+    /// The task that something outside would release, of which these are the drawn arrivals.
+    external: Option<usize>,
 }
 
 impl Source {
@@ -52,6 +55,7 @@ impl Source {
                 arrivals: Arrivals::of_task(system, task),
                 overrun: description.overrun,
                 last: None,
+                external: description.trigger.is_some().then_some(task),
             })
             .filter(|source| !source.operations.is_empty())
             .collect()
@@ -107,6 +111,7 @@ impl ReleaseThread {
         let Some(start) = shared.gate.wait(self.gate, &shared.stop) else { return SpinCost::default() };
         let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         let planned_end = self.duration.map(|_| end);
+        self.sources.iter().filter_map(|source| source.external).for_each(|task| shared.arm_descriptor(task));
         for (position, source) in self.sources.iter().enumerate() {
             agenda.push(Reverse(Due { arrival: source.arrivals.at(start, 0), source: position }));
         }
@@ -143,8 +148,9 @@ impl ReleaseThread {
 
     fn count_overruns(&self, shared: &Shared) {
         if let Some(keeper) = &self.keeper {
-            let overruns = keeper.guards.counts().bound_overruns;
-            shared.tally.bound_overruns.fetch_add(overruns, atomic::Ordering::Relaxed);
+            let Counts { bound_overruns, excess, .. } = keeper.guards.counts();
+            shared.tally.bound_overruns.fetch_add(bound_overruns, atomic::Ordering::Relaxed);
+            shared.tally.early_arrivals.fetch_add(excess, atomic::Ordering::Relaxed);
         }
     }
 
@@ -159,6 +165,7 @@ impl ReleaseThread {
         let began = flow.recorder.stopwatch();
         let mut instances = 0;
         if let Some(keeper) = &mut self.keeper {
+            keeper.arrive_ready(flow, shared, now);
             keeper.take_in(flow, shared, now);
         }
         while let Some(mut first) = agenda.peek_mut() {
@@ -182,6 +189,12 @@ impl ReleaseThread {
     fn release(&mut self, flow: &mut JobFlow, shared: &Shared, due: Due, start: Instant) {
         let source = &mut self.sources[due.source];
         let Arrival { instance, nominal, release } = due.arrival;
+        if let Some(task) = source.external {
+            if !shared.triggering[task].is_driven.load(atomic::Ordering::Relaxed) {
+                flow.arrive_by_trigger(shared, task, release);
+            }
+            return;
+        }
         let deadline = source.arrivals.deadline(nominal);
         let local = |operation: &OperationId| shared.layout.operation(*operation).local.expect("it is ours");
         let operations = &source.operations;

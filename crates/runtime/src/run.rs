@@ -9,7 +9,9 @@ use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::store::Store;
 use crate::threads::{EndedThreads, RunThreads};
+use crate::triggering::{ExternalTrigger, TriggerError, open_descriptor, open_trigger};
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use talea_insight::Report;
@@ -113,6 +115,25 @@ impl Prepared {
         self.dispatcher.clone()
     }
 
+    /// The means by which the program releases the task of this name, which is triggered from outside. There is one for each task; without
+    /// one, and without a [descriptor](Self::descriptor), arrivals are drawn as the description says.
+    ///
+    /// # Errors
+    /// [`TriggerError`].
+    pub fn trigger(&self, task: &str) -> Result<ExternalTrigger, TriggerError> {
+        open_trigger(&self.participants.threads.shared, self.dispatcher.system(), task)
+    }
+
+    /// Releases the task of this name, which is triggered from outside, whenever the descriptor can be read. It is not looked at again before
+    /// the job that this released has ended; the job is to read what is there.
+    ///
+    /// # Errors
+    /// [`TriggerError`]; the descriptor is closed then.
+    pub fn descriptor(&self, task: &str, descriptor: impl Into<OwnedFd>) -> Result<(), TriggerError> {
+        let shared = &self.participants.threads.shared;
+        open_descriptor(shared, self.dispatcher.system(), task, descriptor.into())
+    }
+
     /// The lanes that the caller steps, once: all that are not below other schedulers if [`RunOptions::stepped`] is set, else none. One
     /// thread steps all of them.
     pub fn lanes(&mut self) -> Option<SteppedLanesSetUp> {
@@ -194,10 +215,12 @@ impl Prepared {
         }
         let (slow_messages, slowest) = link.map_or((0, Duration::ZERO), |link| link.promises.late());
         let counts = link.map(|link| link.transport.counts()).unwrap_or_default();
-        let (payloads_refused, payloads_lost) = self.participants.threads.shared.payloads.counts();
         let mishaps = Mishaps {
-            payloads_refused,
-            payloads_lost,
+            values_unsent: tally.values_unsent.load(Ordering::Relaxed),
+            late_values: tally.late_values.load(Ordering::Relaxed),
+            triggers_refused: tally.triggers_refused.load(Ordering::Relaxed),
+            early_arrivals: tally.early_arrivals.load(Ordering::Relaxed),
+            lost_values: self.participants.threads.shared.lost_values(),
             lost_on_links: counts.lost,
             unheld: counts.unheld,
             overflows: tally.overflows.load(Ordering::Relaxed),

@@ -5,7 +5,6 @@ use crate::error::PrepareError;
 use crate::flow::Shared;
 use crate::layout::Hosted;
 use crate::names::{RUNS_AT_ONCE, plain};
-use crate::operation::Behaviour;
 use crate::options::RunOptions;
 
 use std::path::{Path, PathBuf};
@@ -106,7 +105,7 @@ pub(crate) fn ring_records(options: &RunOptions, system: &System, shared: &Share
     }
     let layout = &shared.layout;
     // Nobody knows how many events users' code emits, nor how many decisions a hierarchy makes, all into one ring.
-    let is_user = |id: &OperationId| matches!(shared.behaviour(*id), Behaviour::User(_));
+    let is_user = |id: &OperationId| shared.behaviour(*id).has_code();
     let hosts_hierarchy =
         (0..system.nodes.len()).any(|node| system.scheduling(node) == Scheduling::Hierarchy);
     if hosts_hierarchy || shared.posting.has_room() || layout.local.iter().any(is_user) {

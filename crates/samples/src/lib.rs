@@ -19,6 +19,7 @@ pub fn metadata() -> Metadata {
         jitter_stream: 0,
         criticality,
         activity: Activity::Task,
+        released_by: ReleasedBy::Period,
     };
     let operation = |name: &str, task, lane, predecessors: &[usize], is_last| OperationEntry {
         name: name.into(),
@@ -50,6 +51,9 @@ pub fn metadata() -> Metadata {
         ],
         schedulers: Vec::new(),
         edges: Vec::new(),
+        outputs: Vec::new(),
+        inputs: Vec::new(),
+        chains: Vec::new(),
         promise_tolerance: None,
         recorded: None,
         realtime_offset_ns: None,

@@ -77,7 +77,8 @@ impl Calendar {
     pub fn new(system: &System) -> Self {
         let source = |task| {
             let arrivals = Arrivals::of_task(system, task);
-            Source { arrivals, next: arrivals.at(Instant::ZERO, 0) }
+            let next = arrivals.at(Instant::ZERO, 0);
+            Source { arrivals, next }
         };
         let sources: Vec<Source> = (0..system.tasks.len()).map(source).collect();
         let arrivals = sources

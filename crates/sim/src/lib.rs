@@ -27,5 +27,6 @@ mod flow;
 mod ledger;
 mod node;
 mod simulation;
+mod values;
 
 pub use simulation::{DispatchRecords, SignalCounts, Simulation, SimulationError};

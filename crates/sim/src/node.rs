@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 use idle::IdleWatch;
 use promises::{Received, Watching, received_of};
 use std::collections::VecDeque;
-use talea_model::{Overhead, System};
+use talea_model::{OperationId, Overhead, System};
 use talea_policy::arrangement::{ArrangeError, Counts, Watch, arrange};
 use talea_policy::composition::{Composition, compose};
 use talea_policy::hierarchy::{Engine, Parameters, ProcessorId, SchedulerId, VpId};
@@ -35,6 +35,8 @@ pub(crate) struct Slot {
     /// Nominal release: a first subtask's arrival, a successor's actual release.
     pub nominal: Instant,
     pub deadline: Instant,
+    /// When it was released.
+    pub released: Instant,
     /// Index of its lane on this node.
     lane: u32,
     /// Processor time it still needs, overheads included, as of `since`.
@@ -129,6 +131,8 @@ pub(crate) struct Node {
     watch: Option<Box<Watching>>,
     /// Which instants are idle points, if that matters.
     idle: Option<Box<IdleWatch>>,
+    /// Jobs that have begun since somebody asked, if anybody asks.
+    begun: Option<Vec<VpId>>,
     /// Something was announced to the engine since the last decision.
     pub unsettled: bool,
 }
@@ -157,6 +161,7 @@ impl Node {
             ledger: None,
             watch: None,
             idle: None,
+            begun: None,
             unsettled: false,
         };
         match arrange(system, index, plan, QUEUE_CAPACITY)? {
@@ -232,6 +237,25 @@ impl Node {
         self.idle = Some(Box::default());
     }
 
+    /// The worst case of an operation of the node, and its place in its lane.
+    pub fn service_of(&self, operation: OperationId) -> (Work, u32) {
+        let service = self.services[operation.index()].expect("an operation of the node");
+        (service.wcet, service.rank)
+    }
+
+    /// From now on, tells which jobs have begun.
+    pub fn tell_of_beginnings(&mut self) {
+        self.begun = Some(Vec::new());
+    }
+
+    /// A job that has begun and was not told of yet, and its lane as records number it.
+    pub fn next_begun(&mut self) -> Option<(Slot, u16)> {
+        let begun = self.begun.as_mut().filter(|begun| !begun.is_empty())?;
+        let vp = begun.remove(0);
+        let slot = self.slots[vp.index()].expect("a job that begins is unfinished");
+        Some((slot, self.source(&slot)))
+    }
+
     /// Whether `now` is an instant at which nothing that was released earlier is unfinished; never if nobody asked for that.
     pub fn is_idle_point(&self, now: Instant) -> bool {
         self.idle.as_ref().is_some_and(|idle| idle.is_idle_point(now))
@@ -283,8 +307,17 @@ impl Node {
         }
         let remaining = demand + self.overhead.queue + self.overhead.queue;
         let work = demand - delivery;
-        let slot =
-            Slot { id, nominal, deadline, lane: service.lane, remaining, work, since: now, started: false };
+        let slot = Slot {
+            id,
+            nominal,
+            deadline,
+            released: now,
+            lane: service.lane,
+            remaining,
+            work,
+            since: now,
+            started: false,
+        };
         let release = Release { job: id, lane: self.source(&slot), nominal, deadline };
         sink.record(release.at(now, Record::NO_CPU));
         if let Some(idle) = &mut self.idle {
@@ -487,6 +520,9 @@ impl Node {
         place.running = Some(vp);
         place.completes_at = now.saturating_add(slot.remaining.at_full_speed());
         let resumes = std::mem::replace(&mut slot.started, true);
+        if let Some(begun) = self.begun.as_mut().filter(|_| !resumes) {
+            begun.push(vp);
+        }
         let (slot, cpu) = (*slot, place.cpu);
         self.begin_paying(processor, vp, now);
         let depth = self.lanes[slot.lane as usize].jobs.min(u32::from(u16::MAX)) as u16;
@@ -530,7 +566,8 @@ impl Node {
     }
 
     /// The lane of the slot's job, as records number it.
-    fn source(&self, slot: &Slot) -> u16 {
+    #[inline]
+    pub fn source(&self, slot: &Slot) -> u16 {
         self.lanes[slot.lane as usize].source
     }
 

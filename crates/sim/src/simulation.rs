@@ -1,14 +1,17 @@
 //! The virtual-time engine.
 
 mod guarding;
+mod triggering;
 
 use crate::agenda::Agenda;
 use crate::calendar::{Calendar, Delivery, TaskArrival};
 use crate::flow::Joins;
 use crate::node::{FirstNumbers, Node, Released, Slot};
+use crate::values::Values;
 use guarding::Guarding;
 pub use guarding::SignalCounts;
-use talea_model::{Execution, Operation, OperationId, Overrun, Synchronisation, System};
+use talea_model::{Execution, Full, Operation, OperationId, Overrun, Synchronisation, System, Take};
+use talea_operation::{OperationErrors, Operations};
 use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, MessageWay, Passage, Purpose};
 use talea_policy::hierarchy::VpId;
@@ -21,6 +24,7 @@ use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
 use talea_record::event::{RunEnd, RunStart};
 use talea_record::{EdgeNumbers, JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
+use triggering::Triggered;
 
 /// Why a system cannot be simulated. Nothing has been simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +43,14 @@ pub enum SimulationError {
     /// A protocol lacks a response bound.
     #[error(transparent)]
     MissingBound(#[from] MissingBound),
+    /// The code that was given does not fit the system: all that is wrong.
+    #[error(transparent)]
+    Operations(#[from] OperationErrors),
+    /// Jobs that wait for room in an input are not simulated.
+    #[error(
+        "input \"{0}\" has full = \"block\", and jobs that wait for room are not simulated; run the system, or let the input drop the oldest or the newest value"
+    )]
+    Blocking(String),
     /// Records number lanes with 16 bits.
     #[error(
         "{0} lanes and threads are more than the 65535 a trace can tell apart; use fewer distinct periods or nodes"
@@ -115,6 +127,10 @@ pub struct Simulation {
     guarding: Guarding,
     operations: Vec<OperationState>,
     tasks: Vec<TaskState>,
+    /// Operations with code or ports, if there are any.
+    values: Option<Box<Values>>,
+    /// By task; none where all have periods.
+    triggered: Vec<Option<Triggered>>,
     message_cost: Work,
     metadata: Metadata,
     started: bool,
@@ -136,7 +152,25 @@ impl Simulation {
     /// # Errors
     /// See [`SimulationError`].
     pub fn with_plans(system: &System, plans: &[Plan]) -> Result<Self, SimulationError> {
+        Self::with_operations(system, plans, Operations::synthetic())
+    }
+
+    /// The same with the program's own code for some operations. It takes no virtual time: it is called at the completion of its job, with what
+    /// that took when it began.
+    ///
+    /// # Errors
+    /// See [`SimulationError`].
+    pub fn with_operations(
+        system: &System,
+        plans: &[Plan],
+        operations: Operations,
+    ) -> Result<Self, SimulationError> {
         let system = &system.with_threads_as_tasks();
+        let blocks = |take: Take| matches!(take, Take::Each { full: Full::Block { .. }, .. });
+        if let Some(input) = system.inputs().iter().find(|input| blocks(input.take)) {
+            return Err(SimulationError::Blocking(input.name.clone()));
+        }
+        let values = Values::new(system, operations.assemble(system)?).map(Box::new);
         let mut first = FirstNumbers { lane: 0, edge: 0 };
         let mut nodes: Vec<Node> = Vec::new();
         for (index, plan) in plans.iter().enumerate() {
@@ -155,6 +189,9 @@ impl Simulation {
                 node.watch_idle_points();
             }
         }
+        if values.is_some() {
+            nodes.iter_mut().for_each(Node::tell_of_beginnings);
+        }
         if first.lane >= usize::from(u16::MAX) {
             return Err(SimulationError::TooManyLanes(first.lane));
         }
@@ -171,6 +208,8 @@ impl Simulation {
             guarding,
             operations: operation_states(system),
             tasks: task_states(system),
+            values,
+            triggered: triggering::triggered(system),
             message_cost: system.overhead.message,
             metadata,
             started: false,
@@ -182,6 +221,9 @@ impl Simulation {
         if records == DispatchRecords::Kept {
             for (index, node) in self.nodes.iter_mut().enumerate() {
                 node.record_dispatch(EdgeNumbers::of(&self.metadata, index));
+            }
+            if let Some(values) = &mut self.values {
+                values.record();
             }
         }
         self
@@ -253,6 +295,8 @@ impl Simulation {
             self.nodes[index].pay(self.now, sink);
             while let Some(slot) = self.nodes[index].complete(self.now, sink) {
                 self.operations[slot.id.operation.index()].outstanding -= 1;
+                // What its values would release comes too late.
+                self.complete_values(&slot, sink);
             }
             self.nodes[index].pay_off(self.now, sink);
             self.nodes[index].close_promises(self.now, sink);
@@ -301,6 +345,11 @@ impl Simulation {
             if node.unsettled {
                 node.settle(now, sink);
             }
+            if let Some(values) = &mut self.values {
+                while let Some((slot, lane)) = node.next_begun() {
+                    values.begin(slot.id, slot.deadline, lane, now, sink);
+                }
+            }
             node.charge_interrupts(now, sink);
             let next = match self.guarding.is_needed {
                 true => node.next().min(self.guarding.guards[index].next()),
@@ -313,6 +362,9 @@ impl Simulation {
 
     fn arrive(&mut self, TaskArrival { task, arrival }: TaskArrival, sink: &mut dyn Sink) {
         let task = task as usize;
+        if self.triggered.get(task).is_some_and(Option::is_some) {
+            return self.arrive_by_trigger(task, None, sink);
+        }
         let Arrival { instance, nominal, .. } = arrival;
         let deadline = nominal.saturating_add(self.tasks[task].deadline);
         if self.tasks[task].overrun == Overrun::Queue {
@@ -435,6 +487,9 @@ impl Simulation {
         let Some((vp, id)) = latest else { return false };
         let now = self.now;
         let aborts = self.concern(operation).abort(vp, id, now, sink);
+        if aborts && let Some(values) = &mut self.values {
+            values.forget(id);
+        }
         self.operations[operation.index()].outstanding -= u32::from(aborts);
         aborts
     }
@@ -499,6 +554,7 @@ impl Simulation {
         state.outstanding -= 1;
         let (here, instance) = (state.node, slot.id.instance);
         let successors = state.successors.len();
+        self.trigger_by_values(slot, sink);
         if successors == 0 {
             return;
         }

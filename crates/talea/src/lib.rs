@@ -56,9 +56,10 @@ pub use check::check;
 pub use run::{JobContext, Outcome, PrepareError, RtMode, Run};
 pub use simulation::simulate;
 pub use system::{
-    Criticality, Execution, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, Overhead, Overrun,
-    Request, SchedulerBuilder, SchedulerKind, Strategy, SubtaskBuilder, Synchronisation, System,
-    SystemBuilder, TaskBuilder, ThreadBuilder, ThreadWork, parse, read,
+    ChainBuilder, Communication, Criticality, Excess, Execution, InputBuilder, Join, LaneDispatch, Late,
+    Laxity, LinkBuilder, LossRate, OutputBuilder, Overhead, Overrun, Request, SchedulerBuilder,
+    SchedulerKind, Strategy, SubtaskBuilder, Synchronisation, System, SystemBuilder, TaskBuilder,
+    ThreadBuilder, ThreadWork, parse, read,
 };
 #[cfg(feature = "figure")]
 pub use talea_figure as figure;

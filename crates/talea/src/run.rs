@@ -24,16 +24,17 @@
 //! [`Outcome::missing`] with its remedy.
 
 use talea_model::System;
-use talea_runtime::{Executive, OnFinished, Operations};
+use talea_runtime::{Executive, OnFinished};
 use talea_time::Duration;
 
 pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
-    Declaration, DeclareError, Dispatcher, Ending, FinishedJob, HierarchyOutcome, JobContext, JudgeBy,
-    LaneStep, Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted, Outcome, PAYLOAD_BYTES, Payload,
-    PayloadTooLong, PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode, RunOptions,
-    SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped,
+    Declaration, DeclareError, Dispatcher, Ending, ExternalTrigger, FinishedJob, HierarchyOutcome, Input,
+    JobContext, JudgeBy, LaneStep, Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted, NotTriggered,
+    OperationError, OperationErrors, Operations, Outcome, Output, OutputKind, Ports, PostedOperation, Poster,
+    PostingRoom, PrepareError, Prepared, RtMode, RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp,
+    StopHandle, Stopped, SyntheticValue, TriggerError, Value,
 };
 
 /// A run of a system on real threads of this process, to be set up and then run.
@@ -58,20 +59,31 @@ impl<'a> Run<'a> {
     /// Runs `code` for every job of the operation `name`: the task's name, or `task.subtask`.
     ///
     /// `code` runs on its lane's thread, for one job at a time, so what it owns it keeps from job to job. It learns the
-    /// job's release, deadline and number from the [`JobContext`], and asks it now and then whether to stop if it takes long. With
-    /// [`JobContext::attach`] it leaves up to [`PAYLOAD_BYTES`] bytes for the code of the operations that follow, which
-    /// [`JobContext::payload`] hands them:
+    /// job's release, deadline and number from the [`JobContext`], and asks it now and then whether to stop if it takes long.
+    pub fn operation(mut self, name: &str, code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
+        self.operations = self.operations.with(name, code);
+        self
+    }
+
+    /// The same with code that takes and publishes values. `register` opens each of the operation's inputs and outputs, which the description
+    /// names, and returns the code, which keeps the tokens. That all types agree is found out before anything runs.
     ///
     /// ```
-    /// use talea::{Duration, RtMode, Run, SubtaskBuilder, System, TaskBuilder, Work};
+    /// use talea::{Duration, InputBuilder, OutputBuilder, RtMode, Run, SubtaskBuilder, System, TaskBuilder, Work};
     ///
-    /// let step = |name| SubtaskBuilder::new(name).wcet(Work::from_nanos(100_000));
-    /// let task = TaskBuilder::new("arm", Duration::from_millis(10)).subtask(step("sense")).subtask(step("move"));
+    /// let step = |name| SubtaskBuilder::new(name).wcet(Work::from_micros(100));
+    /// let task = TaskBuilder::new("arm", Duration::from_millis(10))
+    ///     .subtask(step("sense").output(OutputBuilder::new("angle")))
+    ///     .subtask(step("move").input(InputBuilder::new("angle").from("arm.sense.angle")));
     /// let system = System::builder("robot").task(task).build()?;
     /// let outcome = Run::new(&system)
-    ///     .operation("arm.sense", |job| job.attach(&[job.instance() as u8, 7]).expect("it is short"))
-    ///     .operation("arm.move", |job| {
-    ///         assert_eq!(job.payload().expect("sense left it")[..], [job.instance() as u8, 7]);
+    ///     .operation_with_ports("arm.sense", |ports| {
+    ///         let angle = ports.output::<f64>("angle");
+    ///         move |job| job.set(angle, job.instance() as f64)
+    ///     })
+    ///     .operation_with_ports("arm.move", |ports| {
+    ///         let angle = ports.input::<f64>("angle");
+    ///         move |job| assert_eq!(job.get(angle), Some(&(job.instance() as f64)))
     ///     })
     ///     .realtime(RtMode::Off)
     ///     .duration(Duration::from_millis(100))
@@ -79,8 +91,21 @@ impl<'a> Run<'a> {
     /// assert!(outcome.mishaps.panics.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn operation(mut self, name: &str, code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
-        self.operations = self.operations.with(name, code);
+    pub fn operation_with_ports<C>(
+        mut self,
+        name: &str,
+        register: impl FnOnce(&mut Ports<'_>) -> C + 'static,
+    ) -> Self
+    where
+        C: FnMut(&JobContext<'_>) + Send + 'static,
+    {
+        self.operations = self.operations.with_ports(name, register);
+        self
+    }
+
+    /// Runs this code, instead of all that was given before: [`Operations`] that simulations take as well.
+    pub fn operations(mut self, operations: Operations) -> Self {
+        self.operations = operations;
         self
     }
 

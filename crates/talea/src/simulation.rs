@@ -16,6 +16,8 @@
 
 use talea_insight::{Accounting, Report};
 use talea_model::System;
+use talea_policy::strategy::plan_lanes_of;
+use talea_runtime::Operations;
 use talea_time::{Duration, Instant};
 
 pub use talea_sim::{DispatchRecords, Simulation, SimulationError};
@@ -28,7 +30,46 @@ const SAMPLE: Duration = Duration::from_secs(1);
 /// # Errors
 /// See [`SimulationError`]; nothing has been simulated.
 pub fn simulate(system: &System, duration: Duration) -> Result<Report, SimulationError> {
-    let mut simulation = Simulation::new(&super::planned(system))?;
+    simulate_operations(system, Operations::synthetic(), duration)
+}
+
+/// The same with the program's own code, the same that [`Run::operations`](crate::Run::operations) takes: called at the completion of each
+/// job in virtual time, with the values that the job took when it began. What it writes is published then. How long a job executes is
+/// drawn, as for synthetic work.
+///
+/// ```
+/// use talea::run::Operations;
+/// use talea::{Duration, InputBuilder, OutputBuilder, SubtaskBuilder, System, TaskBuilder, Work};
+///
+/// let step = |name| SubtaskBuilder::new(name).wcet(Work::from_micros(100));
+/// let task = TaskBuilder::new("arm", Duration::from_millis(10))
+///     .subtask(step("sense").output(OutputBuilder::new("angle")))
+///     .subtask(step("move").input(InputBuilder::new("angle").from("arm.sense.angle")));
+/// let system = System::builder("robot").task(task).build()?;
+/// let operations = Operations::synthetic()
+///     .with_ports("arm.sense", |ports| {
+///         let angle = ports.output::<u64>("angle");
+///         move |job| job.set(angle, job.instance())
+///     })
+///     .with_ports("arm.move", |ports| {
+///         let angle = ports.input::<u64>("angle");
+///         move |job| assert_eq!(job.get(angle), Some(&job.instance()))
+///     });
+/// let report = talea::simulation::simulate_operations(&system, operations, Duration::from_secs(1))?;
+/// assert_eq!(report.tasks[0].met, 100);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// See [`SimulationError`]; nothing has been simulated.
+pub fn simulate_operations(
+    system: &System,
+    operations: Operations,
+    duration: Duration,
+) -> Result<Report, SimulationError> {
+    let system = &super::planned(system);
+    let plans = plan_lanes_of(system).map_err(SimulationError::Anomalies)?;
+    let mut simulation = Simulation::with_operations(system, &plans, operations)?;
     let mut accounting = Accounting::new(simulation.metadata(), SAMPLE);
     simulation.advance(Instant::ZERO + duration, &mut accounting);
     let end = simulation.now();

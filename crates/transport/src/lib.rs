@@ -38,7 +38,7 @@ pub mod transport;
 pub use clock::ClockMapping;
 pub use counts::{Counts, Refusal, Sent};
 pub use inbox::Inbox;
-pub use message::{Identity, Message, Peer};
+pub use message::{Identity, Message, PAYLOAD_BYTES, Peer};
 pub use news::{Arrived, Received};
 pub use pipe::Pipes;
 pub use promise::PromiseWatch;

@@ -199,6 +199,8 @@ fn values(metadata: &Metadata, meaning: Meaning, bits: u8) -> Vec<(u64, String)>
             values.push((nobody, "none".into()));
             values
         }
+        Meaning::Output => numbered(metadata.outputs.iter().map(|output| output.name.clone()).collect()),
+        Meaning::Input => numbered(metadata.inputs.iter().map(|input| input.name.clone()).collect()),
         Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     }
 }
@@ -209,6 +211,8 @@ fn enumeration_name(meaning: Meaning, bits: u8) -> String {
         Meaning::Lane => "lane",
         Meaning::Operation => "operation",
         Meaning::Edge => "edge",
+        Meaning::Output => "output",
+        Meaning::Input => "input",
         Meaning::Code(codes) => codes.name(),
         Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     };

@@ -141,6 +141,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Aborted => "aborted",
         Outcome::Skipped { reason: SkipReason::Overrun } => "skipped-overrun",
         Outcome::Skipped { reason: SkipReason::Full } => "skipped-full",
+        Outcome::Skipped { reason: SkipReason::Early } => "skipped-early",
         Outcome::Unfinished => "unfinished",
     }
 }

@@ -165,6 +165,9 @@ impl Explanations {
             (SkipReason::Overrun, None) => {
                 "It was not released, for a job before it was unfinished; the records of that job are not in the trace.".into()
             }
+            (SkipReason::Early, _) => {
+                "It was not released, for it came earlier than the separation and the burst declare, and what does is dropped.".into()
+            }
             (SkipReason::Full, because) => {
                 let oldest = because.as_ref().map_or(String::new(), |because| {
                     format!(", such as {}: {}", self.name(because.subject), self.sentence(because))

@@ -11,6 +11,10 @@
 //! | phase modification | at the task's arrival and the response bounds of all subtasks before |
 //! | modified phase modification | at the release of the predecessor and its response bound |
 //!
+//! What releases a task from outside, or by a value of another task, is a signal as well, to the guards of its first subtasks. These keep what
+//! is declared of such arrivals: with the distance `s` and the burst `b`, at most `b - 1 + ceil(t / s)` releases in any time `t`
+//! ([`Separation`]). What comes too early waits, is dropped, or is let through and counted.
+//!
 //! An *idle point* of a node is an instant at which nothing that was released earlier on it is unfinished. Whoever drives the guards sees to that.
 //!
 //! A release happens, to the rules, when the guard opens or the signal comes, whichever is later, and not when a thread gets around to it. So
@@ -18,7 +22,7 @@
 
 use super::bounds::ResponseBounds;
 use std::collections::VecDeque;
-use talea_model::{OperationId, Synchronisation, System};
+use talea_model::{Excess, OperationId, Separation, Synchronisation, System};
 use talea_time::{Duration, Instant};
 
 /// Instances that may wait at a guard beside those that its bounds make wait; more are refused.
@@ -61,6 +65,8 @@ pub enum Taken {
     Until(Instant),
     /// As many wait as there is room for. The instance is not released; the refusal is counted.
     Refused,
+    /// It came earlier than is declared, and such instances are dropped. It is not released; that is counted.
+    Dropped,
 }
 
 /// An instance that a guard lets through.
@@ -83,6 +89,8 @@ enum Rule {
     Phase { offset: Duration, deadline: Duration },
     /// As the signal says.
     Timer,
+    /// As is declared of what comes from outside. The guard opens for the next one as soon as that keeps to it.
+    Sporadic(Separation),
 }
 
 /// What an idle point does to a guard that holds releases apart.
@@ -91,6 +99,16 @@ enum AtIdlePoints {
     Nothing,
     Opens,
     OpensForOne,
+}
+
+/// When a guard opens that was to open at `opens` and let an instance through at `at`, in which order the bucket of a virtual scheduling
+/// algorithm (ITU-T I.371, GCRA) fills: with the distance `s` and the burst `b` the next conforms from `max(opens + (b - 1) s, at) - (b - 2) s` on.
+fn opens_after(separation: &Separation, opens: Instant, at: Instant) -> Instant {
+    let Separation { separation: distance, burst, .. } = *separation;
+    let times = |count: i64| distance.checked_mul(count).unwrap_or(Duration::MAX);
+    let (ahead, back) = (times(i64::from(burst) - 1), i64::from(burst) - 2);
+    let full = opens.saturating_add(ahead).max(at);
+    if back < 0 { full.saturating_add(distance) } else { full.saturating_add(-times(back)) }
 }
 
 /// The guard of one operation.
@@ -107,11 +125,20 @@ struct Guard {
     room: usize,
     refused: u64,
     overruns: u64,
+    excess: u64,
 }
 
 impl Guard {
     fn new(system: &System, operation: OperationId, bounds: &ResponseBounds) -> Self {
-        let task = &system.tasks[system.operations()[operation.index()].task];
+        let described = &system.operations()[operation.index()];
+        let task = &system.tasks[described.task];
+        if let (true, Some(separation)) = (described.predecessors.is_empty(), task.separation) {
+            return Guard::of_rule(
+                operation,
+                Rule::Sporadic(separation),
+                ROOM.max(separation.burst as usize),
+            );
+        }
         let period = task.period;
         let offset = bounds.offset(operation);
         let separation = |idle| Rule::Separation { period, idle };
@@ -126,9 +153,13 @@ impl Guard {
         // What is signalled at once waits for as long as its bounds last.
         let of_bounds = usize::try_from(offset.as_nanos() / period.as_nanos()).unwrap_or(ROOM_FOR_BOUNDS);
         let room = ROOM + of_bounds.min(ROOM_FOR_BOUNDS);
+        Guard::of_rule(operation, rule, room)
+    }
+
+    fn of_rule(operation: OperationId, rule: Rule, room: usize) -> Self {
         let opens = Instant::from_nanos(i64::MIN);
         let waiting = VecDeque::with_capacity(room);
-        Guard { operation, rule, opens, last: None, waiting, room, refused: 0, overruns: 0 }
+        Guard { operation, rule, opens, last: None, waiting, room, refused: 0, overruns: 0, excess: 0 }
     }
 
     /// The first instant at which another instance may be released at all.
@@ -140,6 +171,8 @@ impl Guard {
     fn planned(&self, signal: &Signal) -> Instant {
         match self.rule {
             Rule::Separation { .. } => self.opens,
+            Rule::Sporadic(Separation { excess: Excess::Count, .. }) => signal.at,
+            Rule::Sporadic(_) => self.opens,
             Rule::Phase { offset, deadline } => {
                 (signal.deadline.saturating_add(-deadline)).saturating_add(offset)
             }
@@ -160,6 +193,14 @@ impl Guard {
                 let after = period.checked_mul(ahead as i64).unwrap_or(Duration::MAX);
                 self.due().saturating_add(after)
             }
+            Rule::Sporadic(separation) => {
+                let (mut opens, mut last) = (self.opens, self.apart());
+                for signal in self.waiting.iter().take(ahead) {
+                    let at = opens.max(last).max(signal.at);
+                    (opens, last) = (opens_after(&separation, opens, at), at.saturating_add(AN_INSTANT));
+                }
+                opens.max(last).max(self.waiting[ahead].at)
+            }
             Rule::Phase { .. } | Rule::Timer => {
                 let signal = &self.waiting[ahead];
                 self.planned(signal).max(signal.at).max(self.due())
@@ -167,10 +208,19 @@ impl Guard {
         }
     }
 
+    /// Whether what is signalled comes earlier than is declared, after all that waits has been let through.
+    fn is_early(&self, separation: &Separation, signal: &Signal) -> bool {
+        let open = |opens: Instant, waiting: &Signal| {
+            let at = if separation.excess == Excess::Count { waiting.at } else { opens.max(waiting.at) };
+            opens_after(separation, opens, at)
+        };
+        self.waiting.iter().fold(self.opens, open) > signal.at
+    }
+
     fn idle(&self) -> AtIdlePoints {
         match self.rule {
             Rule::Separation { idle, .. } => idle,
-            Rule::Phase { .. } | Rule::Timer => AtIdlePoints::Nothing,
+            Rule::Phase { .. } | Rule::Timer | Rule::Sporadic(_) => AtIdlePoints::Nothing,
         }
     }
 
@@ -190,8 +240,10 @@ impl Guard {
     fn let_through(&mut self, at: Instant) -> Release {
         let signal = self.waiting.pop_front().expect("an instance waits");
         self.last = Some(at);
-        if let Rule::Separation { period, .. } = self.rule {
-            self.opens = at.saturating_add(period);
+        match self.rule {
+            Rule::Separation { period, .. } => self.opens = at.saturating_add(period),
+            Rule::Sporadic(separation) => self.opens = opens_after(&separation, self.opens, at),
+            Rule::Phase { .. } | Rule::Timer => {}
         }
         Release { operation: self.operation, signal, at }
     }
@@ -204,6 +256,8 @@ pub struct Counts {
     pub refused: u64,
     /// Signals that came after the instant that response bounds had promised.
     pub bound_overruns: u64,
+    /// Instances that came earlier than is declared of what releases their task.
+    pub excess: u64,
 }
 
 /// The guards of one node.
@@ -222,12 +276,15 @@ pub struct Guards {
 
 impl Guards {
     /// The guards of the node at index `node`, in the order of the operations: each operation with predecessors whose task is not released
-    /// greedily has one. Guards are known by their places in this order.
+    /// greedily has one, and so has each first subtask of a task whose triggered releases are to be apart. Guards are known by their places in this order.
     pub fn of_node(system: &System, node: usize, bounds: &ResponseBounds) -> Self {
         let guarded = system.operations().iter().filter(|operation| {
-            let is_here = system.subtask(operation.id).node == node;
-            let is_greedy = system.tasks[operation.task].sync == Synchronisation::Greedy;
-            is_here && !is_greedy && !operation.predecessors.is_empty()
+            let task = &system.tasks[operation.task];
+            let is_guarded = match operation.predecessors.is_empty() {
+                true => task.separation.is_some(),
+                false => task.sync != Synchronisation::Greedy,
+            };
+            is_guarded && system.subtask(operation.id).node == node
         });
         let guards: Vec<Guard> = guarded.map(|operation| Guard::new(system, operation.id, bounds)).collect();
         Guards {
@@ -264,6 +321,7 @@ impl Guards {
         let add = |sum: Counts, guard: &Guard| Counts {
             refused: sum.refused + guard.refused,
             bound_overruns: sum.bound_overruns + guard.overruns,
+            excess: sum.excess + guard.excess,
         };
         self.guards.iter().fold(Counts::default(), add)
     }
@@ -275,6 +333,13 @@ impl Guards {
             guard.refused += 1;
             return Taken::Refused;
         }
+        if let Rule::Sporadic(separation) = guard.rule {
+            let is_early = guard.is_early(&separation, &signal);
+            guard.excess += u64::from(is_early);
+            if is_early && separation.excess == Excess::Drop {
+                return Taken::Dropped;
+            }
+        }
         if guard.waiting.is_empty() {
             self.waiting.push(place as u32);
             // A guard at which nothing waits is reset by idle points without being visited.
@@ -285,7 +350,7 @@ impl Guards {
             }
         }
         let planned = guard.planned(&signal);
-        let is_planned = !matches!(guard.rule, Rule::Separation { .. });
+        let is_planned = matches!(guard.rule, Rule::Phase { .. } | Rule::Timer);
         guard.overruns += u64::from(is_planned && signal.at > planned);
         guard.waiting.push_back(signal);
         self.next = self.next.min(guard.due());

@@ -390,4 +390,41 @@ events! {
             role: Code<MemberRole> = Arg,
         }
     }
+
+    /// Values that operations hand on.
+    PORT = 0x06 "port" {
+        /// A job that completed has published a value.
+        PUBLISH = 1 "publish" Publish {
+            /// The job.
+            job: JobId = Causal,
+            /// The output.
+            output: u32 = First means Output,
+            /// From when on readers see it.
+            visible: Instant = Second,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+        }
+        /// A job that began took values of an input; from is the job that wrote the newest, all ones if there was none.
+        TAKE = 2 "take" Take {
+            /// The job.
+            job: JobId = Causal,
+            /// Who wrote the newest of them.
+            from: Option<JobId> = First,
+            /// The input.
+            input: u32 = Second means Input,
+            /// How many they were.
+            values: u32 = Second << 32,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+        }
+        /// A value was dropped that no job has taken.
+        DROP = 3 "drop" Drop {
+            /// The job that wrote it.
+            job: JobId = Causal,
+            /// The input.
+            input: u32 = First means Input,
+            /// The lane of who wrote it.
+            lane: u16 = Source means Lane,
+        }
+    }
 }

@@ -19,6 +19,8 @@ codes! {
         Overrun = 1 "overrun",
         /// More instances in flight than the bounded tables hold.
         Full = 2 "full",
+        /// It came earlier than is declared of what releases its task, and such instances are dropped.
+        Early = 3 "early",
     }
     /// Why word of a completed job does not reach another node.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]

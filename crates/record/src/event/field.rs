@@ -22,6 +22,10 @@ pub enum Meaning {
     Operation,
     /// Index into [`crate::Metadata::edges`], or [`Record::NO_EDGE`].
     Edge,
+    /// Index into [`crate::Metadata::outputs`].
+    Output,
+    /// Index into [`crate::Metadata::inputs`].
+    Input,
     /// One of a list that the format fixes.
     Code(Codes),
 }

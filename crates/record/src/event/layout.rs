@@ -41,7 +41,12 @@ impl Layout {
                 Meaning::Lane => layout.lane = found,
                 Meaning::Node => layout.node = found,
                 Meaning::Deadline => layout.dates = Some([fields[index - 1].place, field.place]),
-                Meaning::Number | Meaning::Operation | Meaning::Edge | Meaning::Code(_) => {}
+                Meaning::Number
+                | Meaning::Operation
+                | Meaning::Edge
+                | Meaning::Output
+                | Meaning::Input
+                | Meaning::Code(_) => {}
             }
             index += 1;
         }

@@ -419,8 +419,11 @@ impl Members {
                 ended.mishaps.to_left += mishaps.to_left;
                 ended.mishaps.lost_on_links += mishaps.lost_on_links;
                 ended.mishaps.unheld += mishaps.unheld;
-                ended.mishaps.payloads_refused += mishaps.payloads_refused;
-                ended.mishaps.payloads_lost += mishaps.payloads_lost;
+                ended.mishaps.values_unsent += mishaps.values_unsent;
+                ended.mishaps.late_values += mishaps.late_values;
+                ended.mishaps.triggers_refused += mishaps.triggers_refused;
+                ended.mishaps.early_arrivals += mishaps.early_arrivals;
+                ended.mishaps.lost_values.extend(mishaps.lost_values);
                 ended.mishaps.slow_messages += mishaps.slow_messages;
                 ended.mishaps.slowest_excess_ns =
                     ended.mishaps.slowest_excess_ns.max(mishaps.slowest_excess_ns);

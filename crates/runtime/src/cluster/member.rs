@@ -4,7 +4,6 @@ use super::agreement::Agreement;
 use super::wire::{DIRECTORY_VARIABLE, FromMember, NODE_VARIABLE, ToMember, control_of, receive, send};
 use crate::error::PrepareError;
 use crate::layout::Hosted;
-use crate::operation::Operations;
 use crate::options::RunOptions;
 use crate::outcome::Stopped;
 use crate::prepare::prepare;
@@ -15,6 +14,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use talea_manage::STACK;
 use talea_model::System;
+use talea_operation::Operations;
 use talea_time::Instant;
 use thiserror::Error;
 

@@ -20,7 +20,6 @@ use super::error::HierarchyError;
 use crate::flow::{JobFlow, JobFlowSetUp};
 use crate::lane::{Enforcement, JobHost, LaneAgent};
 use crate::layout::OperationSite;
-use crate::operation::Behaviour;
 use std::sync::Arc;
 use talea_linux::memory::prefault_stack;
 use talea_manage::{
@@ -51,9 +50,8 @@ impl LaneMember {
     pub fn runs_code(&self) -> bool {
         let LaneAgent { shared, lane, .. } = &self.agent;
         let mut operations = shared.layout.operations.iter().filter(|operation| operation.lane == *lane);
-        let is_user =
-            |operation: &OperationSite| matches!(shared.behaviour(operation.id), Behaviour::User(_));
-        shared.posting.has_room() || operations.any(is_user)
+        let has_code = |operation: &OperationSite| shared.behaviour(operation.id).has_code();
+        shared.posting.has_room() || operations.any(has_code)
     }
 }
 

@@ -3,20 +3,21 @@
 use super::enforcement::JobHost;
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::{Begin, Finish};
-use crate::layout::OperationSite;
-use crate::operation::{Behaviour, JobContext, JobPayloads};
+use crate::layout::{OperationSite, Origin};
+use crate::operation::Behaviour;
 use crate::outcome::OperationPanic;
-use crate::payloads::Payload;
-use crate::posting::Posted;
 use crate::recorder::Subject;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
+use talea_linux::clock::MonotonicClock;
+use talea_operation::{JobServices, NotPosted, Operation, Posted};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::event::{Dates, Flag};
 use talea_record::{CostKind, JobId};
+use talea_time::{Clock, Instant};
 
 /// How the code of a job came back.
 enum Return {
@@ -40,16 +41,30 @@ pub(crate) fn execute(
     if shared.jobs.begin(job.tag, job.number) == Begin::Dead {
         return Begin::Dead;
     }
-    let operation = shared.operation_of(job.tag);
-    let site = shared.layout.operation(operation);
-    let subject = Subject { job: JobId { operation, instance: job.number }, lane: site.lane };
+    let id = shared.operation_of(job.tag);
+    let site = shared.layout.operation(id);
+    let subject = Subject { job: JobId { operation: id, instance: job.number }, lane: site.lane };
     let depth = depth.min(usize::from(u16::MAX)) as u16;
+    let mut started = Instant::ZERO;
     host.begin(flow, subject.job, |flow, now| {
+        started = now;
         flow.recorder.put(now, subject.start(depth));
     });
 
-    let payload = Cell::new(Payload::EMPTY);
-    let returned = call(shared, site, job, &payload, (host, flow));
+    let mut operation = match shared.behaviour(id) {
+        Behaviour::Synthetic => None,
+        Behaviour::Operation { operation, .. } => Some(operation.take()),
+    };
+    if let Some(operation) = &mut operation {
+        flow.take_values(site, operation, (subject, job));
+    }
+    let returned = call(shared, site, (job, started), operation.as_deref_mut(), (host, flow));
+    if let Some(operation) = &mut operation {
+        operation.leave();
+        if matches!(returned, Return::Whole) {
+            flow.wait_for_room(operation);
+        }
+    }
 
     let finish = || shared.jobs.finish(job.tag, job.number);
     let completion = host.end(flow, finish, |flow, end, finish| {
@@ -67,58 +82,81 @@ pub(crate) fn execute(
             }
         }
     });
-    if let Some(end) = completion
-        && !site.successors.is_empty()
-    {
-        let began = flow.recorder.stopwatch();
-        flow.tell_successors(shared, subject, (job, &payload.get()), end);
-        flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
+    if let Origin::Trigger { .. } = site.origin {
+        shared.arm_descriptor(site.task);
     }
+    let Some(end) = completion else {
+        if let Some(operation) = &mut operation {
+            operation.discard();
+        }
+        return Begin::Run;
+    };
+    if operation.is_none() && site.successors.is_empty() {
+        return Begin::Run;
+    }
+    let began = flow.recorder.stopwatch();
+    if let Some(operation) = &mut operation {
+        flow.publish(shared, site, operation, (subject, job), end);
+    }
+    flow.tell_successors(shared, subject, job, end);
+    flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
     Begin::Run
+}
+
+/// What a job can ask of the run.
+struct Services<'a, H> {
+    shared: &'a Shared,
+    site: &'a OperationSite,
+    job: &'a Job,
+    host: &'a H,
+    flow: RefCell<&'a mut JobFlow>,
+    told_the_end: Cell<bool>,
+}
+
+impl<H: JobHost> JobServices for Services<'_, H> {
+    fn now(&self) -> Instant {
+        MonotonicClock.now()
+    }
+
+    fn is_to_stop(&self) -> bool {
+        self.host.checkpoint();
+        let over = self.shared.is_over(self.site.node);
+        self.told_the_end.set(self.told_the_end.get() || over);
+        over || self.shared.jobs.is_stopping(self.job.tag, self.job.number)
+    }
+
+    fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
+        self.flow.borrow_mut().post(self.shared, posted)
+    }
 }
 
 fn call(
     shared: &Shared,
     site: &OperationSite,
-    job: &Job,
-    payload: &Cell<Payload>,
+    (job, started): (&Job, Instant),
+    operation: Option<&mut Operation>,
     (host, flow): (&impl JobHost, &mut JobFlow),
 ) -> Return {
-    let told_the_end = Cell::new(false);
-    let checkpoint = || {
-        host.checkpoint();
-        let over = shared.is_over(site.node);
-        told_the_end.set(told_the_end.get() || over);
-        over
-    };
-    let flow = RefCell::new(flow);
-    let post = |posted: Posted| flow.borrow_mut().post(shared, posted);
-    let reader = site.local.expect("an operation of this process");
-    let context = JobContext {
-        jobs: &shared.jobs,
-        name: &site.name,
-        job,
-        handle: shared.posting.handle(job.tag),
-        payloads: JobPayloads { all: &shared.payloads, reader, attached: payload },
-        checkpoint: &checkpoint,
-        post: &post,
-    };
-    match shared.behaviour(site.id) {
-        Behaviour::Synthetic => {
-            let demand = demand::execution_from(&site.exec, site.stream, job.number);
-            shared.burner.burn(demand, || context.aborted());
-        }
-        Behaviour::User(operation) => {
-            let mut code = operation.take();
+    let (flow, told_the_end) = (RefCell::new(flow), Cell::new(false));
+    let services = Services { shared, site, job, host, flow, told_the_end };
+    if !operation.as_ref().is_some_and(|operation| operation.has_code()) {
+        let demand = demand::execution_from(&site.exec, site.stream, job.number);
+        shared.burner.burn(demand, || services.is_to_stop());
+    }
+    match operation {
+        None => {}
+        Some(operation) => {
+            let handle = shared.posting.handle(job.tag);
+            let code = AssertUnwindSafe(|| operation.call(&services, &site.name, job, started, handle));
             // The user's closure is called again for the next job whatever state a panic left it in;
             // what it keeps is its own business.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| code(&context))) {
+            if let Err(panic) = catch_unwind(code) {
                 note_panic(shared, site, job, panic);
                 return Return::Panicked;
             }
         }
     }
-    if told_the_end.get() { Return::CutShort } else { Return::Whole }
+    if services.told_the_end.get() { Return::CutShort } else { Return::Whole }
 }
 
 fn note_panic(shared: &Shared, site: &OperationSite, job: &Job, panic: Box<dyn Any + Send>) {

@@ -4,7 +4,6 @@ use super::{BARE_STACK, Role, ThreadPlan};
 use crate::error::PrepareError;
 use crate::lowering::hierarchy::Switches;
 use crate::lowering::{LanePriorities, NodeSettings};
-use crate::operation::Behaviour;
 use crate::plans::unset;
 use talea_linux::sched::Policy;
 use talea_linux::thread::SpawnError;
@@ -16,9 +15,8 @@ impl ThreadPlan<'_> {
     pub(super) fn stack(&self, role: Role) -> usize {
         let runs_code_of_users = match role {
             Role::Lane { lane } | Role::Slot { lane, .. } => {
-                let is_user =
-                    |member: &OperationId| matches!(self.shared.behaviour(*member), Behaviour::User(_));
-                self.shared.posting.has_room() || self.lane(lane).members.iter().any(is_user)
+                let has_code = |member: &OperationId| self.shared.behaviour(*member).has_code();
+                self.shared.posting.has_room() || self.lane(lane).members.iter().any(has_code)
             }
             Role::Release { .. } | Role::Receive { .. } | Role::Controller { .. } => false,
         };

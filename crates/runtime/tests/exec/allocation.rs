@@ -3,8 +3,10 @@
 use super::*;
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use talea_model::{LaneDispatch, SubtaskBuilder, Synchronisation};
-use talea_runtime::JobContext;
+use talea_model::{
+    InputBuilder, LaneDispatch, OutputBuilder, SubtaskBuilder, Synchronisation, TriggerBuilder,
+};
+use talea_runtime::{JobContext, Ports};
 
 /// Counts allocations of the runtime's threads while [`COUNTING`] is set.
 struct Counting;
@@ -82,7 +84,19 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
         let system = system(Strategy::Rms)
             .lane_dispatch(dispatch)
             .node("frugal", [0])
-            .task(TaskBuilder::new("chain", ms(1)).subtask(step("a")).subtask(step("b")))
+            .task(
+                TaskBuilder::new("chain", ms(1))
+                    .subtask(step("a").output(OutputBuilder::new("count")))
+                    .subtask(step("b").input(InputBuilder::new("count").from("chain.a.count"))),
+            )
+            .task(task("latest", 5, 1).input(InputBuilder::new("count").from("chain.a.count")))
+            .task(
+                TaskBuilder::triggered_by("every", TriggerBuilder::output("chain.a.count").every(4))
+                    .deadline(ms(4))
+                    .wcet(Work::from_nanos(1_000))
+                    .separation(ms(3))
+                    .input(InputBuilder::new("count").from("chain.a.count").each().capacity(8)),
+            )
             .task(task("clock", 4, 1))
             .task(overloaded)
             .task(
@@ -94,21 +108,23 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             .task(task("skipping", 7, 9).overrun(talea_model::Overrun::SkipNext))
             .build()
             .expect("a system");
-        let switch = |context: &JobContext<'_>| {
-            match context.instance() {
-                5 => COUNTING.store(true, Ordering::Relaxed),
-                60.. => COUNTING.store(false, Ordering::Relaxed),
-                _ => {}
+        let switch = |ports: &mut Ports<'_>| {
+            let count = ports.output::<u64>("count");
+            move |context: &JobContext<'_>| {
+                match context.instance() {
+                    5 => COUNTING.store(true, Ordering::Relaxed),
+                    60.. => COUNTING.store(false, Ordering::Relaxed),
+                    _ => {}
+                }
+                counted::ran(context.instance());
+                context.set(count, context.instance());
             }
-            counted::ran(context.instance());
-            context.attach(&context.instance().to_le_bytes()).expect("it is short");
         };
-        let read = |context: &JobContext<'_>| {
-            assert!(
-                context.payload_of("a").is_some_and(|payload| *payload == context.instance().to_le_bytes())
-            );
+        let read = |ports: &mut Ports<'_>| {
+            let count = ports.input::<u64>("count");
+            move |context: &JobContext<'_>| assert_eq!(context.get(count), Some(&context.instance()))
         };
-        let operations = Operations::synthetic().with("chain.a", switch).with("chain.b", read);
+        let operations = Operations::synthetic().with_ports("chain.a", switch).with_ports("chain.b", read);
         // A log is kept, so everything between the jobs is recorded as well.
         let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("chain.a", 61));
         assert!(ran.position(Event::COMPLETE, "chain.a", 5).is_some(), "the counting was on");

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration as StdDuration, Instant as StdInstant};
-use talea_model::{Late, LinkBuilder, LossRate, OperationId, SubtaskBuilder};
+use talea_model::{InputBuilder, Late, LinkBuilder, LossRate, OperationId, OutputBuilder, SubtaskBuilder};
 use talea_policy::demand::{MessageWay, Passage};
 use talea_record::LossReason;
 use talea_record::event::{MessageLost, NodeLeft, Receive, Send};
 use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
-use talea_runtime::{JobContext, Links, LostNodes, Mishaps, StopHandle, Stopped};
+use talea_runtime::{JobContext, Links, LostNodes, Mishaps, OutputKind, Ports, StopHandle, Stopped};
 
 /// Tells a member what to do besides its jobs.
 const CASE: &str = "TALEA_TEST_CASE";
@@ -39,33 +39,66 @@ fn rally_with_promises() -> System {
 
 /// The same, over links that delay and lose messages in both directions.
 fn rally_over_lossy_links() -> System {
-    let loss = LossRate::from_share(0.2).expect("a share");
-    rally([LinkBuilder::others().delay(ms(2)).jitter(ms(4)).loss(loss)])
+    rally([lossy_link()])
 }
 
 /// The system of a case.
 fn system_of(case: &str) -> System {
     match case {
         "promised" => rally_with_promises(),
-        "imposed" | "payloads" => rally_over_lossy_links(),
+        "imposed" => rally_over_lossy_links(),
+        "values" => rally_with_values(),
         _ => ping_pong(),
     }
 }
 
 /// The options of a case, of coordinator and members alike.
 fn options_of(case: &str) -> RunOptions {
-    let links = if matches!(case, "imposed" | "payloads") { Links::Impose } else { Links::Judge };
+    let links = if matches!(case, "imposed" | "values") { Links::Impose } else { Links::Judge };
     RunOptions { links, ..options(RtMode::Warn, duration_of(case)) }
 }
 
+fn step(name: &str, node: &str) -> SubtaskBuilder {
+    SubtaskBuilder::new(name).wcet(Work::from_nanos(100_000)).on(node)
+}
+
 fn rally(links: impl IntoIterator<Item = LinkBuilder>) -> System {
-    let step = |name: &str, node: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(100_000)).on(node);
-    let task = TaskBuilder::new("rally", ms(5))
-        .deadline(ms(50))
-        .subtask(step("serve", "one"))
-        .subtask(step("left", "two").after(["serve"]))
-        .subtask(step("right", "two").after(["serve"]))
-        .subtask(step("catch", "one").after(["left", "right"]));
+    let steps = [
+        step("serve", "one"),
+        step("left", "two").after(["serve"]),
+        step("right", "two").after(["serve"]),
+        step("catch", "one").after(["left", "right"]),
+    ];
+    rally_of(steps, links)
+}
+
+/// The same, over lossy links, handing values on.
+fn rally_with_values() -> System {
+    let value = |name: &str, from: &str| InputBuilder::new(name).from(from);
+    let (served, passed) = (|| value("served", "rally.serve.served"), || OutputBuilder::new("passed"));
+    let steps = [
+        step("serve", "one").output(OutputBuilder::new("served")),
+        step("left", "two").after(["serve"]).input(served()).output(passed()),
+        step("right", "two").after(["serve"]).input(served()).output(passed()),
+        step("catch", "one")
+            .after(["left", "right"])
+            .input(value("left", "rally.left.passed"))
+            .input(value("right", "rally.right.passed")),
+    ];
+    rally_of(steps, [lossy_link()])
+}
+
+fn lossy_link() -> LinkBuilder {
+    let loss = LossRate::from_share(0.2).expect("a share");
+    LinkBuilder::others().delay(ms(2)).jitter(ms(4)).loss(loss)
+}
+
+fn rally_of(
+    steps: impl IntoIterator<Item = SubtaskBuilder>,
+    links: impl IntoIterator<Item = LinkBuilder>,
+) -> System {
+    let task = TaskBuilder::new("rally", ms(5)).deadline(ms(50));
+    let task = steps.into_iter().fold(task, TaskBuilder::subtask);
     let system = system(Strategy::Edf).late(Late::None).node("one", [0]).node("two", [0]);
     links.into_iter().fold(system.task(task), |system, link| system.link(link)).build().expect("a system")
 }
@@ -82,7 +115,7 @@ fn member_command(case: &str) -> Command {
 fn duration_of(case: &str) -> i64 {
     match case {
         "planned" | "promised" => 100,
-        "imposed" | "payloads" => 500,
+        "imposed" | "values" => 500,
         _ => 60_000,
     }
 }
@@ -113,7 +146,7 @@ fn as_member() {
         _ => "rally.catch",
     };
     let operations = match case.as_str() {
-        "payloads" => passing_payloads_on(),
+        "values" => passing_values_on(),
         _ => Operations::synthetic().with(operation, extra),
     };
     if case == "mute" && node == "two" {
@@ -137,23 +170,34 @@ fn as_member() {
 }
 
 /// What is served goes to the other node and comes back from both branches there. An operation that finds something else panics.
-fn passing_payloads_on() -> Operations {
-    let pass_on = |by: u8| {
-        move |job: &JobContext<'_>| {
-            let mut payload = job.payload_of("serve").expect("served").to_vec();
-            assert_eq!(payload, job.instance().to_le_bytes());
-            payload.push(by);
-            job.attach(&payload).expect("it is short");
+fn passing_values_on() -> Operations {
+    fn plain<T: bytemuck::Pod>() -> OutputKind<T> {
+        OutputKind::any().plain()
+    }
+    let pass_on = |by: u64| {
+        move |ports: &mut Ports<'_>| {
+            let served = ports.input::<u64>("served");
+            let passed = ports.output_of::<[u64; 2]>("passed", plain(), Default::default);
+            move |job: &JobContext<'_>| {
+                let served = *job.get(served).expect("served");
+                assert_eq!(served, job.instance());
+                job.set(passed, [served, by]);
+            }
         }
     };
     Operations::synthetic()
-        .with("rally.serve", |job| job.attach(&job.instance().to_le_bytes()).expect("it is short"))
-        .with("rally.left", pass_on(1))
-        .with("rally.right", pass_on(2))
-        .with("rally.catch", |job| {
-            for (name, by) in [("rally.left", 1), ("right", 2)] {
-                let payload = job.payload_of(name).expect("passed on");
-                assert_eq!((&payload[..8], payload[8]), (&job.instance().to_le_bytes()[..], by));
+        .with_ports("rally.serve", |ports| {
+            let served = ports.output_of::<u64>("served", plain(), Default::default);
+            move |job: &JobContext<'_>| job.set(served, job.instance())
+        })
+        .with_ports("rally.left", pass_on(1))
+        .with_ports("rally.right", pass_on(2))
+        .with_ports("rally.catch", |ports| {
+            let passed = ["left", "right"].map(|name| ports.input::<[u64; 2]>(name));
+            move |job: &JobContext<'_>| {
+                for (passed, by) in passed.into_iter().zip(1..) {
+                    assert_eq!(job.get(passed), Some(&[job.instance(), by]));
+                }
             }
         })
 }
@@ -314,12 +358,12 @@ fn imposed_links_delay_and_lose_the_messages_that_a_simulation_does() {
 }
 
 #[test]
-fn payloads_go_from_process_to_process_over_links_that_hold_them() {
+fn values_go_from_process_to_process_over_links_that_hold_them() {
     let _alone = alone();
-    let Clustered { outcome, records } = run_case("payloads", &StopHandle::new());
-    let ran = Ran { outcome: outcome.expect("it runs"), records, system: rally_over_lossy_links() };
-    let Mishaps { panics, payloads_refused, payloads_lost, .. } = &ran.outcome.mishaps;
-    assert_eq!((&panics[..], *payloads_refused, *payloads_lost), (&[][..], 0, 0));
+    let Clustered { outcome, records } = run_case("values", &StopHandle::new());
+    let ran = Ran { outcome: outcome.expect("it runs"), records, system: rally_with_values() };
+    let Mishaps { panics, values_unsent, .. } = &ran.outcome.mishaps;
+    assert_eq!((&panics[..], *values_unsent), (&[][..], 0));
     assert!(ran.count(Event::COMPLETE, "rally.catch") > 0, "some have come back");
 }
 

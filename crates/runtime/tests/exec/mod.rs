@@ -17,6 +17,7 @@ mod posting;
 mod refusals;
 mod stopping;
 mod unprivileged;
+mod values;
 
 use std::collections::HashMap;
 use std::path::Path;

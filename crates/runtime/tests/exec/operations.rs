@@ -2,8 +2,8 @@
 
 use super::*;
 use std::sync::{Arc, mpsc};
-use talea_model::{LaneDispatch, Late, SubtaskBuilder};
-use talea_runtime::{JobContext, PAYLOAD_BYTES, Payload, PrepareError};
+use talea_model::{LaneDispatch, Late};
+use talea_runtime::{JobContext, PrepareError};
 
 #[test]
 fn an_operation_is_told_everything_about_its_job() {
@@ -21,49 +21,6 @@ fn an_operation_is_told_everything_about_its_job() {
     assert!(jobs.len() >= 4 && jobs.len() >= ran.count(Event::COMPLETE, "job"));
     for (position, job) in jobs.iter().enumerate() {
         assert_eq!(*job, (position as u64, ms(15), true, true));
-    }
-}
-
-/// A fork and a join on one node.
-#[test]
-fn what_a_job_attaches_is_read_by_those_that_follow_it() {
-    let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(50_000));
-    let chain = TaskBuilder::new("t", ms(10))
-        .subtask(step("a"))
-        .subtask(step("left").after(["a"]))
-        .subtask(step("right").after(["a"]))
-        .subtask(step("end").after(["left", "right"]));
-    let system = system(Strategy::Edf).task(chain).build().expect("a system");
-    let (tell, told) = mpsc::channel();
-    let first = |job: &JobContext<'_>| {
-        assert!(job.payload().is_none() && job.payload_of("left").is_none(), "nothing comes before it");
-        job.attach(&[9; PAYLOAD_BYTES]).expect("as long as may be");
-        assert!(job.attach(&[9; PAYLOAD_BYTES + 1]).is_err());
-        job.attach(&[job.instance() as u8]).expect("it is short");
-    };
-    let left = |job: &JobContext<'_>| {
-        let payload = job.payload().expect("of the only predecessor");
-        job.attach(&[payload[0], 100]).expect("it is short");
-    };
-    let end = move |job: &JobContext<'_>| {
-        // Of the right one, which is synthetic, nothing comes.
-        let payloads = (job.payload(), job.payload_of("t.left"), job.payload_of("right"));
-        let _ = tell.send((job.instance(), payloads));
-    };
-    let operations = Operations::synthetic().with("t.a", first).with("t.left", left).with("t.end", end);
-    let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("t.end", 5));
-    assert_eq!(ran.outcome.mishaps.panics, []);
-    assert_eq!(
-        ran.outcome.mishaps.payloads_refused as usize,
-        ran.count(Event::COMPLETE, "t.a"),
-        "each tried once"
-    );
-    let told: Vec<_> = told.iter().collect();
-    assert!(told.len() > 5);
-    for (instance, (any, left, right)) in told {
-        let bytes = |payload: Option<Payload>| payload.map(|payload| payload.to_vec());
-        let expected = Some(vec![instance as u8, 100]);
-        assert_eq!((bytes(any), bytes(left), bytes(right)), (expected.clone(), expected, None));
     }
 }
 
@@ -208,6 +165,6 @@ fn an_unknown_operation_is_refused_with_the_nearest_known() {
     let system = system(Strategy::Edf).task(task("steering", 10, 1)).build().expect("a system");
     let operations = Operations::synthetic().with("stearing", |_| ());
     let error = Executive::prepare(&system, operations, options(RtMode::Off, 10)).unwrap_err();
-    assert!(matches!(&error, PrepareError::UnknownOperation(_)));
+    assert!(matches!(&error, PrepareError::Operations(_)));
     assert_eq!(error.to_string(), "the system has no operation \"stearing\"; did you mean \"steering\"?");
 }

@@ -6,7 +6,7 @@ use crate::node::Slot;
 use talea_model::{Synchronisation, System};
 use talea_policy::release::bounds::{MissingBound, ResponseBounds};
 use talea_policy::release::guard::{Guards, Signal, Taken, Way};
-use talea_record::{JobId, Sink};
+use talea_record::{JobId, Sink, SkipReason};
 use talea_time::{Instant, Work};
 
 /// What became of signals that released nothing, or later than they should have, in a whole simulation.
@@ -18,6 +18,8 @@ pub struct SignalCounts {
     pub refused: u64,
     /// Signals that came later than response bounds had promised.
     pub bound_overruns: u64,
+    /// Arrivals from outside that came earlier than is declared of them.
+    pub early_arrivals: u64,
 }
 
 /// The guards of all nodes.
@@ -59,6 +61,7 @@ impl Simulation {
         self.guarding.guards.iter().map(Guards::counts).fold(counts, |sum, of_node| SignalCounts {
             refused: sum.refused + of_node.refused,
             bound_overruns: sum.bound_overruns + of_node.bound_overruns,
+            early_arrivals: sum.early_arrivals + of_node.excess,
             ..sum
         })
     }
@@ -98,6 +101,15 @@ impl Simulation {
                 self.agenda.concern(node, self.now);
             }
             Taken::Refused => self.refuse(job, deadline, sink),
+            Taken::Dropped => {
+                let task = self.operations[job.operation.index()].task as usize;
+                let first = self.triggered[task].as_ref().map(|triggered| triggered.firsts[0]);
+                // One record stands for the whole instance.
+                if first == Some(job.operation) {
+                    let instance = (job.instance, self.now, deadline);
+                    self.skip_triggered(job.operation, instance, SkipReason::Early, sink);
+                }
+            }
         }
     }
 
@@ -132,7 +144,10 @@ impl Simulation {
                         self.nodes[node].interrupt(now, sink);
                     }
                     let job = JobId { operation: release.operation, instance };
-                    self.release(job, release.at, deadline, self.cost_of(way), sink);
+                    match self.operations[job.operation.index()].predecessors {
+                        0 => self.release_triggered(job, (at, deadline), self.cost_of(way), sink),
+                        _ => self.release(job, release.at, deadline, self.cost_of(way), sink),
+                    }
                 }
             }
             due = self.agenda.due_after(node, now);

@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use talea_model::{SubtaskBuilder, TaskBuilder};
+use talea_model::{Excess, SubtaskBuilder, TaskBuilder};
 use talea_time::Work;
 
 const PERIOD: i64 = 100;
@@ -113,7 +113,7 @@ fn phases_and_timers_follow_their_bounds_and_count_overruns() {
         assert_eq!(guards.counts(), Counts::default());
         assert_eq!(guards.signal(0, signal(1, 145)), Taken::Until(at(145)), "later than promised");
         assert_eq!(popped(&mut guards, 145), [(1, 145)]);
-        assert_eq!(guards.counts(), Counts { refused: 0, bound_overruns: 1 });
+        assert_eq!(guards.counts(), Counts { refused: 0, bound_overruns: 1, excess: 0 });
     }
 }
 
@@ -246,6 +246,78 @@ proptest! {
             let apart = of_one.windows(2).map(|pair| pair[1].1 - pair[0].1);
             let least_apart = if with_rule_3 { 1 } else { PERIOD };
             prop_assert!(apart.min().is_none_or(|least| least >= least_apart));
+        }
+    }
+}
+
+/// A guard of a task that something outside releases, with the separation 100, by this burst and excess.
+fn sporadic(burst: u32, excess: Excess) -> Guards {
+    let task = TaskBuilder::external("outside", Duration::from_nanos(PERIOD))
+        .burst(burst)
+        .excess(excess)
+        .deadline(Duration::from_nanos(1000))
+        .wcet(Work::from_nanos(10));
+    let system = System::builder("guards").task(task).build().expect("the description is sound");
+    Guards::of_node(&system, 0, &ResponseBounds::of(&system).expect("none is needed"))
+}
+
+#[test]
+fn what_comes_from_outside_waits_is_dropped_or_counted() {
+    let arrivals = [0, 10, 20, 130, 500, 500, 500];
+    let take = |excess| {
+        let mut guards = sporadic(2, excess);
+        let mut released = Vec::new();
+        for (instance, at) in arrivals.into_iter().enumerate() {
+            released.extend(popped(&mut guards, at - 1));
+            let taken = guards.signal(0, signal(instance as u64, at));
+            assert_eq!(
+                taken == Taken::Dropped,
+                excess == Excess::Drop && [2, 6].contains(&instance),
+                "{instance}"
+            );
+            released.extend(popped(&mut guards, at));
+        }
+        released.extend(popped(&mut guards, 10_000));
+        (released.iter().map(|(_, at)| *at).collect::<Vec<_>>(), guards.counts().excess)
+    };
+    assert_eq!(take(Excess::Defer), (vec![0, 10, 100, 200, 500, 501, 600], 3));
+    assert_eq!(take(Excess::Drop), (vec![0, 10, 130, 500, 501], 2));
+    assert_eq!(take(Excess::Count), (vec![0, 10, 20, 130, 500, 501, 502], 3));
+}
+
+proptest! {
+    /// Whatever comes, what is let through keeps to the declaration in every window, and no sooner and no later than it has to.
+    #[test]
+    fn deferred_releases_keep_to_the_burst_and_separation(
+        burst in 1u32..5,
+        gaps in prop::collection::vec(0i64..150, 1..60),
+    ) {
+        let mut guards = sporadic(burst, Excess::Defer);
+        let (mut now, mut released) = (0, Vec::new());
+        for (instance, gap) in gaps.iter().enumerate() {
+            now += gap;
+            released.extend(popped(&mut guards, now));
+            let _ = guards.signal(0, signal(instance as u64, now));
+        }
+        released.extend(popped(&mut guards, i64::from(u32::MAX)));
+        prop_assert_eq!(released.len(), gaps.len(), "none is lost");
+        // At most burst - 1 + ceil(t / 100) in any time t: the k-th after one comes no earlier than (k - burst + 1) separations later. A
+        // release waits an instant for the one before it at most.
+        let times: Vec<i64> = released.iter().map(|(_, at)| *at).collect();
+        for (first, at) in times.iter().enumerate() {
+            for (ahead, later) in times[first..].iter().enumerate().skip(burst as usize) {
+                let least = (ahead as i64 - i64::from(burst) + 1) * PERIOD;
+                prop_assert!(later - at + i64::from(burst) >= least, "{} after {}", later, at);
+            }
+        }
+        // A bucket of tokens, filled one in 100, is another way to say it: a release waits only while it is empty.
+        let (mut full_at, mut arrivals) = (0i64, 0);
+        for (gap, (_, at)) in gaps.iter().zip(&released) {
+            arrivals += gap;
+            let conforms = full_at - (i64::from(burst) - 1) * PERIOD;
+            let expected = arrivals.max(conforms);
+            prop_assert!((expected..=expected + i64::from(burst)).contains(at), "{} is not {}", at, expected);
+            full_at = full_at.max(*at) + PERIOD;
         }
     }
 }

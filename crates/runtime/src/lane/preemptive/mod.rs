@@ -138,13 +138,13 @@ impl Controller {
         self.slots.iter().position(|slot| slot.held.is_some_and(|held| held.tag == tag))
     }
 
-    /// The slot that holds another job of a user's operation of which `job` is one.
+    /// The slot that holds another job of the operation of which `job` is one, if its jobs run one at a time.
     fn slot_of_operation(&self, job: &Job) -> Option<usize> {
         let operation = self.shared.operation_of(job.tag);
         let is_same =
             |slot: &Slot| slot.held.is_some_and(|held| self.shared.operation_of(held.tag) == operation);
         match self.shared.behaviour(operation) {
-            Behaviour::User(_) => self.slots.iter().position(is_same),
+            Behaviour::Operation { .. } => self.slots.iter().position(is_same),
             Behaviour::Synthetic => None,
         }
     }

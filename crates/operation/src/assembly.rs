@@ -1,0 +1,282 @@
+//! Operations with both their code and their connections.
+
+use crate::error::{OperationError, OperationErrors, nearest};
+use crate::kind::OutputKind;
+use crate::operation::{Body, Ends, Operation};
+use crate::operations::{Code, Operations};
+use crate::ports::{BothEnds, OpenedOutput, Ports, ValueType, connect};
+use crate::synthetic::{Fields, SyntheticValue};
+use std::cell::RefCell;
+use talea_channel::{Input, Output, Reader, Take, WhenFull};
+use talea_model::{
+    Communication, Full, InputId, InputSite, OnValue, OperationId, OutputId, OutputSite, System, Trigger,
+};
+use talea_policy::demand::{self, Purpose};
+use talea_time::Duration;
+
+/// Places for values of the same instance, or of an instant that lies behind, at most: what is further behind is overtaken, and counted.
+const MOST_BEHIND: i64 = 64;
+
+/// The longest value in a message to another process: what a pipe takes as a whole, less what else is in the message.
+const MESSAGE_BYTES: usize = 4_000;
+
+/// The operations of a system that have code or ports, by number; others are synthetic work alone.
+pub struct Assembled(pub Vec<Option<Operation>>);
+
+impl std::fmt::Debug for Assembled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().flatten()).finish()
+    }
+}
+
+/// What one operation's registration has said.
+struct Registered {
+    code: Code,
+    inputs: Vec<Option<ValueType>>,
+}
+
+impl Operations {
+    /// Registers all code, connects all ports, for a process that has all nodes.
+    ///
+    /// # Errors
+    /// Everything that is wrong. All registrations have been called.
+    pub fn assemble(self, system: &System) -> Result<Assembled, OperationErrors> {
+        self.assemble_for(system, |_| true)
+    }
+
+    /// The same for a process that has the nodes for which `hosts` is true. Operations of others have their outputs, for what is
+    /// [received](Operation::receive) of them.
+    ///
+    /// # Errors
+    /// As for [`Self::assemble`].
+    pub fn assemble_for(
+        mut self,
+        system: &System,
+        hosts: impl Fn(usize) -> bool,
+    ) -> Result<Assembled, OperationErrors> {
+        let mut errors = Vec::new();
+        let mut outputs: Vec<Option<OpenedOutput>> = system.outputs().iter().map(|_| None).collect();
+        let mut registered: Vec<Option<Registered>> = Vec::with_capacity(system.operations().len());
+        for operation in system.operations() {
+            let Some(registration) = self.by_name.remove(&operation.name) else {
+                registered.push(None);
+                continue;
+            };
+            let subtask = system.subtask(operation.id);
+            let mut ports = Ports {
+                operation: operation.id,
+                name: &operation.name,
+                inputs: subtask.inputs.iter().map(|input| input.name.as_str()).collect(),
+                outputs: subtask.outputs.iter().map(|output| output.name.as_str()).collect(),
+                opened_inputs: vec![None; subtask.inputs.len()],
+                opened_outputs: subtask.outputs.iter().map(|_| None).collect(),
+                errors: &mut errors,
+            };
+            let code = registration(&mut ports);
+            let Ports { opened_inputs: inputs, opened_outputs, .. } = ports;
+            for (site, opened) in system.outputs_of(operation.id).iter().zip(opened_outputs) {
+                outputs[site.id.index()] = opened;
+            }
+            registered.push(Some(Registered { code, inputs }));
+        }
+        for name in self.by_name.into_keys() {
+            let nearest = nearest(&name, system.operations().iter().map(|operation| operation.name.as_str()));
+            errors.push(OperationError::UnknownOperation { name, nearest });
+        }
+        check(system, &registered, &outputs, &mut errors);
+        let is_here = |operation: OperationId| hosts(system.subtask(operation).node);
+        check_apart(system, &outputs, is_here, &mut errors);
+        if !errors.is_empty() {
+            return Err(OperationErrors(errors));
+        }
+        Ok(connect_all(system, registered, outputs, is_here))
+    }
+}
+
+/// Holds what has been opened against the description, and the ends of each connection against each other.
+fn check(
+    system: &System,
+    registered: &[Option<Registered>],
+    outputs: &[Option<OpenedOutput>],
+    errors: &mut Vec<OperationError>,
+) {
+    let has_code = |operation: OperationId| registered[operation.index()].is_some();
+    let name = |operation: OperationId| system.operations()[operation.index()].name.clone();
+    for (site, opened) in system.outputs().iter().zip(outputs) {
+        if has_code(site.operation) && opened.is_none() {
+            let (operation, name) = (name(site.operation), system.output(site.id).name.clone());
+            errors.push(OperationError::NotOpened { operation, direction: "output", name });
+        }
+        let compares = opened.as_ref().is_none_or(|opened| opened.compares);
+        for task in site.triggers.iter().filter(|_| !compares) {
+            if let Some(Trigger::Output { on: OnValue::Change, .. }) = system.tasks[*task].trigger {
+                let (task, output) = (system.tasks[*task].name.clone(), site.name.clone());
+                errors.push(OperationError::NotCompared { task, output });
+            }
+        }
+    }
+    for site in system.inputs() {
+        let Some(consumer) = &registered[site.operation.index()] else { continue };
+        let Some(taken) = consumer.inputs[site.index] else {
+            let (operation, name) = (name(site.operation), system.input(site.id).name.clone());
+            errors.push(OperationError::NotOpened { operation, direction: "input", name });
+            continue;
+        };
+        let output = &system.outputs()[site.output.index()];
+        let producer = output.operation;
+        let written = match (&outputs[site.output.index()], has_code(producer)) {
+            (Some(opened), _) => opened.value,
+            (None, false) => ValueType::of::<SyntheticValue>(),
+            // That it is not opened has been said.
+            (None, true) => continue,
+        };
+        if taken.id == written.id {
+            continue;
+        }
+        errors.push(match has_code(producer) {
+            true => OperationError::TypeMismatch {
+                input: site.name.clone(),
+                taken: taken.name,
+                output: output.name.clone(),
+                written: written.name,
+            },
+            false => OperationError::NoProducer {
+                input: site.name.clone(),
+                taken: taken.name,
+                producer: name(producer),
+            },
+        });
+    }
+}
+
+/// Holds connections between processes against what goes there: values of a predecessor, with its completion, as bytes.
+fn check_apart(
+    system: &System,
+    outputs: &[Option<OpenedOutput>],
+    is_here: impl Fn(OperationId) -> bool,
+    errors: &mut Vec<OperationError>,
+) {
+    for site in system.inputs() {
+        let output = &system.outputs()[site.output.index()];
+        if is_here(output.operation) == is_here(site.operation) {
+            continue;
+        }
+        let successors = &system.operations()[output.operation.index()].successors;
+        if site.take != talea_model::Take::Instance || !successors.contains(&site.operation) {
+            let (input, output) = (site.name.clone(), output.name.clone());
+            errors.push(OperationError::Apart { input, output });
+            continue;
+        }
+        let bytes = match &outputs[site.output.index()] {
+            Some(opened) if !opened.is_plain => {
+                errors.push(OperationError::NotPlain { output: output.name.clone() });
+                continue;
+            }
+            Some(opened) => opened.bytes,
+            None => {
+                let described = system.output(site.output);
+                described.bytes as usize + described.fields.len() * size_of::<i64>()
+            }
+        };
+        if bytes > MESSAGE_BYTES {
+            let output = output.name.clone();
+            errors.push(OperationError::TooLarge { output, bytes, most: MESSAGE_BYTES });
+        }
+    }
+}
+
+fn connect_all(
+    system: &System,
+    registered: Vec<Option<Registered>>,
+    opened: Vec<Option<OpenedOutput>>,
+    is_here: impl Fn(OperationId) -> bool,
+) -> Assembled {
+    let mut inputs: Vec<Option<Box<dyn Input>>> = system.inputs().iter().map(|_| None).collect();
+    let mut outputs: Vec<Option<(Box<dyn Output>, Fields)>> = Vec::with_capacity(opened.len());
+    for (index, opened) in opened.into_iter().enumerate() {
+        let id = OutputId::from_index(index);
+        let is_read_here = |input: &&InputId| is_here(system.inputs()[input.index()].operation);
+        let readers: Vec<InputId> =
+            system.outputs()[index].readers.iter().filter(is_read_here).copied().collect();
+        let fields = fields(system, id);
+        let (output, ends): BothEnds = {
+            let readers: Vec<Reader> = readers.iter().map(|input| reader(system, *input)).collect();
+            match opened {
+                Some(opened) => (opened.connect)(&readers),
+                None => connect(&readers, synthetic_kind(), || fields.empty_value()),
+            }
+        };
+        outputs.push(Some((output, fields)));
+        for (input, end) in readers.iter().zip(ends) {
+            inputs[input.index()] = Some(end);
+        }
+    }
+    let mut assemble = |(operation, registered): (OperationId, Option<Registered>)| {
+        let sites = if is_here(operation) { system.inputs_of(operation) } else { &[] };
+        let taken = |site: &InputSite| inputs[site.id.index()].take().expect("each input reads one output");
+        let inputs: Box<[Box<dyn Input>]> = sites.iter().map(taken).collect();
+        let input_ids = sites.iter().map(|site| site.id.index()).collect();
+        let taken =
+            |site: &OutputSite| outputs[site.id.index()].take().expect("an output is one operation's");
+        let (outputs, fields): (Vec<_>, Vec<_>) = system.outputs_of(operation).iter().map(taken).unzip();
+        let is_synthetic = registered.is_none();
+        if is_synthetic && inputs.is_empty() && outputs.is_empty() {
+            return None;
+        }
+        let outputs = outputs.into_iter().map(RefCell::new).collect();
+        let body = registered.map_or(Body::Synthetic, |registered| Body::User(registered.code));
+        let fields = if is_synthetic { fields.into() } else { Box::default() };
+        Some(Operation { body, ends: Ends { operation, inputs, input_ids, outputs }, fields })
+    };
+    let operations = system.operations().iter().map(|operation| operation.id);
+    Assembled(operations.zip(registered).map(&mut assemble).collect())
+}
+
+fn synthetic_kind() -> OutputKind<SyntheticValue> {
+    OutputKind::any().compared().encoded(SyntheticValue::encode, SyntheticValue::decode)
+}
+
+/// What the synthetic values of an output are made of.
+fn fields(system: &System, output: OutputId) -> Fields {
+    /// The most fields of an output: streams of outputs do not overlap.
+    const FIELDS: usize = 1 << 10;
+    let described = system.output(output);
+    let stream = |place: usize| demand::stream(system.seed, Purpose::Value, output.index() * FIELDS + place);
+    let draw = |(place, field): (usize, &talea_model::SyntheticField)| (field.values.clone(), stream(place));
+    let draws = described.fields.iter().enumerate().map(draw).collect();
+    Fields { draws, bytes: described.bytes as usize }
+}
+
+/// What an input has room for.
+fn reader(system: &System, input: InputId) -> Reader {
+    let site = &system.inputs()[input.index()];
+    let (producer, consumer) = (system.outputs()[site.output.index()].operation, site.operation);
+    let (writes, reads) = (system.task_of(producer), system.task_of(consumer));
+    // Values that come in this time, and one at each of its ends.
+    let within = |time: Duration| {
+        let values = time.as_nanos().saturating_add(writes.period.as_nanos() - 1) / writes.period.as_nanos();
+        values.saturating_add(2).min(MOST_BEHIND) as usize
+    };
+    let node = |operation: OperationId| system.subtask(operation).node;
+    let route = system.route(node(producer), node(consumer));
+    let on_the_way = route.delay.checked_add(route.jitter).unwrap_or(Duration::MAX);
+    let is_planned = [writes, reads].iter().any(|task| task.communication == Communication::Let);
+    let (take, capacity, full) = match site.take {
+        talea_model::Take::Instance => (Take::Instance, within(reads.deadline.max(on_the_way)), Full::Oldest),
+        talea_model::Take::Each { capacity, full } => (Take::Each, capacity as usize, full),
+        talea_model::Take::Latest if is_planned => {
+            let behind = reads.deadline.checked_add(writes.deadline).unwrap_or(Duration::MAX);
+            (Take::Latest, within(behind), Full::Oldest)
+        }
+        talea_model::Take::Latest if on_the_way > Duration::ZERO => {
+            (Take::Latest, within(on_the_way), Full::Oldest)
+        }
+        talea_model::Take::Latest => (Take::Latest, 1, Full::Oldest),
+    };
+    let when_full = match full {
+        Full::Oldest => WhenFull::DropOldest,
+        Full::Newest => WhenFull::DropNewest,
+        Full::Block { limit } => WhenFull::Wait(limit),
+    };
+    Reader { take, capacity, when_full }
+}

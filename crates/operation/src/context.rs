@@ -1,0 +1,183 @@
+//! A job as its operation's code sees it.
+
+use crate::operation::Ends;
+use crate::ports::{Input, Output};
+use crate::posting::{NotPosted, Posted, PostedOperation};
+use std::cell::RefMut;
+use talea_channel::{InputPort, OutputPort, Stamp};
+use talea_policy::job::Job;
+use talea_time::{Duration, Instant};
+
+/// What a job can ask of what executes it.
+pub trait JobServices {
+    /// The current instant on the clock of the run.
+    fn now(&self) -> Instant;
+    /// Whether the job is to stop, which it has asked now.
+    fn is_to_stop(&self) -> bool;
+    /// Posts a job.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    fn post(&self, posted: Posted) -> Result<u64, NotPosted>;
+}
+
+/// A job as its operation sees it.
+pub struct JobContext<'a> {
+    pub(crate) services: &'a dyn JobServices,
+    pub(crate) name: &'a str,
+    pub(crate) job: &'a Job,
+    /// When it began.
+    pub(crate) started: Instant,
+    /// What came with it, if it was posted.
+    pub(crate) handle: u64,
+    pub(crate) ends: &'a Ends,
+}
+
+impl std::fmt::Debug for JobContext<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JobContext")
+            .field("operation", &self.name)
+            .field("job", self.job)
+            .finish_non_exhaustive()
+    }
+}
+
+impl JobContext<'_> {
+    /// The operation's name.
+    pub fn operation(&self) -> &str {
+        self.name
+    }
+
+    /// Number of the task's instance, from 0; skipped instances are counted.
+    pub fn instance(&self) -> u64 {
+        self.job.number
+    }
+
+    /// What the poster gave with it: a handle to data of the program's, or a number. 0 if the job was not posted.
+    pub fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// The value that the job took of this input: the newest, if it took several. None if there was none.
+    ///
+    /// # Panics
+    /// If the token is another operation's.
+    #[inline]
+    pub fn get<T: 'static>(&self, input: Input<T>) -> Option<&T> {
+        self.port(input).newest().map(|(value, _)| value)
+    }
+
+    /// All values that the job took of this input, the oldest first.
+    ///
+    /// # Panics
+    /// If the token is another operation's.
+    pub fn all<T: 'static>(
+        &self,
+        input: Input<T>,
+    ) -> impl ExactSizeIterator<Item = &T> + DoubleEndedIterator {
+        self.port(input).values().map(|(value, _)| value)
+    }
+
+    /// Which job wrote the newest value that this one took, and from when on it was visible.
+    ///
+    /// # Panics
+    /// If the token is another operation's.
+    pub fn stamp<T: 'static>(&self, input: Input<T>) -> Option<Stamp> {
+        self.port(input).newest().map(|(_, stamp)| stamp)
+    }
+
+    /// How long before the job began the newest value that it took had been published.
+    ///
+    /// # Panics
+    /// If the token is another operation's.
+    pub fn age<T: 'static>(&self, input: Input<T>) -> Option<Duration> {
+        self.stamp(input).map(|stamp| self.started - stamp.visible_at)
+    }
+
+    #[inline]
+    fn port<T: 'static>(&self, input: Input<T>) -> &InputPort<T> {
+        assert_eq!(input.operation, self.ends.operation, "an input's token is used by its own operation");
+        let port = self.ends.inputs[input.place].as_any().downcast_ref();
+        port.expect("types were checked when the operations were assembled")
+    }
+
+    /// The value that the job publishes on this output when it completes, to be written in place: it is what some earlier job left there. A job
+    /// that does not call this publishes nothing.
+    ///
+    /// # Panics
+    /// If the token is another operation's, or the job is still writing the value.
+    #[inline]
+    pub fn write<T: Send + Sync + 'static>(&self, output: Output<T>) -> RefMut<'_, T> {
+        assert_eq!(output.operation, self.ends.operation, "an output's token is used by its own operation");
+        RefMut::map(self.ends.outputs[output.place].borrow_mut(), |port| {
+            let port: Option<&mut OutputPort<T>> = port.as_any_mut().downcast_mut();
+            port.expect("types were checked when the operations were assembled").value()
+        })
+    }
+
+    /// Publishes `value` on this output when the job completes.
+    ///
+    /// # Panics
+    /// As [`Self::write`].
+    #[inline]
+    pub fn set<T: Send + Sync + 'static>(&self, output: Output<T>, value: T) {
+        *self.write(output) = value;
+    }
+
+    /// Posts a job of a declared operation, which is due within that operation's deadline from now. Returns its number among
+    /// that operation's jobs; not every number comes. Where lanes have real-time priorities and the node one processor, a job of a higher
+    /// lane runs before this returns. Neither allocates nor waits, but for the lock of the schedulers above the lane, if there are any.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post(&self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
+        self.services.post(Posted { operation, deadline: None, handle })
+    }
+
+    /// The same with a deadline of its own, on the clock of the run: the job's own [`deadline`](Self::deadline), for one, where what is posted
+    /// is a part of the job.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post_due(
+        &self,
+        operation: PostedOperation,
+        handle: u64,
+        deadline: Instant,
+    ) -> Result<u64, NotPosted> {
+        self.services.post(Posted { operation, deadline: Some(deadline), handle })
+    }
+
+    /// When the job was due for release: arrival plus jitter for a first subtask, else
+    /// the completion of the last predecessor. On CLOCK_MONOTONIC; in simulations from the common start.
+    pub fn release(&self) -> Instant {
+        self.job.release
+    }
+
+    /// When the job began. What it does with its inputs alone, and with this instant, it does again when it is replayed.
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The absolute end-to-end deadline of the instance.
+    pub fn deadline(&self) -> Instant {
+        self.job.deadline
+    }
+
+    /// The current instant, on the same clock. In simulations code takes no time, and this is when the job completes.
+    pub fn now(&self) -> Instant {
+        self.services.now()
+    }
+
+    /// How long the job may still be delayed and meet its deadline, if it needs its whole worst case from
+    /// now on: deadline - now - wcet. Negative: it is late, unless it needs less.
+    pub fn laxity(&self) -> Duration {
+        self.job.deadline - self.now() - self.job.wcet.at_full_speed()
+    }
+
+    /// Whether the job is to stop: its instance was aborted, or the run is over. An operation that takes
+    /// long asks now and then and returns when told; nothing is ever torn out of its hands.
+    pub fn aborted(&self) -> bool {
+        self.services.is_to_stop()
+    }
+}

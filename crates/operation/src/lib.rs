@@ -1,0 +1,33 @@
+//! What a program brings to a system: code for its operations, and the values that go between them.
+//!
+//! [`Operations`] has the code by name. Code that reads or writes values says so when it is registered, and is given a token for each of
+//! its [`Ports`]; a job uses the tokens, so no name is looked up while it runs. [`assemble`](Operations::assemble) makes of all this, and of
+//! what the description says about connections, one [`Operation`] each: its code with the ends of its connections. Threads and the simulator
+//! drive the same ones:
+//!
+//! ```text
+//!   begin:  take ──► code(&JobContext) ──► leave        end:  publish, or discard if the job did not complete
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod assembly;
+mod context;
+mod error;
+mod kind;
+mod operation;
+mod operations;
+mod ports;
+mod posting;
+mod synthetic;
+
+pub use assembly::Assembled;
+pub use context::{JobContext, JobServices};
+pub use error::{OperationError, OperationErrors};
+pub use kind::{OutputKind, Value};
+pub use operation::{Body, Operation, TakenValue};
+pub use operations::{Code, Operations};
+pub use ports::{Input, Output, Ports};
+pub use posting::{NotPosted, Posted, PostedOperation};
+pub use synthetic::SyntheticValue;
+pub use talea_channel::{Dropped, Moment, Published, Stamp};

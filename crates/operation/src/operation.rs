@@ -1,0 +1,203 @@
+//! An operation with what it runs: its code, and the ends of its connections.
+
+use crate::context::{JobContext, JobServices};
+use crate::operations::Code;
+use crate::synthetic::Fields;
+use std::cell::RefCell;
+use talea_channel::{Connection, Dropped, Input, Moment, Output, Published, Stamp, Taken};
+use talea_model::OperationId;
+use talea_policy::job::Job;
+use talea_time::{Duration, Instant};
+
+/// What its jobs do.
+pub enum Body {
+    /// They use processor time as the system describes; what executes them sees to that.
+    Synthetic,
+    /// They call the program's code.
+    User(Code),
+}
+
+/// The ends of an operation's connections, in the order of the description.
+pub(crate) struct Ends {
+    pub operation: OperationId,
+    pub inputs: Box<[Box<dyn Input>]>,
+    /// Their numbers among all inputs of the system.
+    pub input_ids: Box<[usize]>,
+    /// Written while inputs are read, one job at a time.
+    pub outputs: Box<[RefCell<Box<dyn Output>>]>,
+}
+
+/// A value that a job has taken: of which input of its operation, and the newest there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenValue {
+    /// The place of the input among those of its operation.
+    pub input: usize,
+    /// What was taken.
+    pub taken: Taken,
+}
+
+/// Bytes ahead of each value in a message: the place of its output, and its length.
+const HEADER: usize = 4;
+
+/// An operation, whose jobs run one at a time.
+pub struct Operation {
+    pub(crate) body: Body,
+    pub(crate) ends: Ends,
+    /// By output, what synthetic values are made of; empty with code.
+    pub(crate) fields: Box<[Fields]>,
+}
+
+impl std::fmt::Debug for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Operation").field("operation", &self.ends.operation).finish_non_exhaustive()
+    }
+}
+
+impl Operation {
+    /// Code without ports, as of an operation that is declared while a run lasts.
+    pub fn without_ports(operation: OperationId, code: Code) -> Self {
+        let ends =
+            Ends { operation, inputs: Box::default(), input_ids: Box::default(), outputs: Box::default() };
+        Operation { body: Body::User(code), ends, fields: Box::default() }
+    }
+
+    /// Whether its jobs call the program's code.
+    pub fn has_code(&self) -> bool {
+        matches!(self.body, Body::User(_))
+    }
+
+    /// Whether it reads or writes values.
+    pub fn has_ports(&self) -> bool {
+        !self.ends.inputs.is_empty() || !self.ends.outputs.is_empty()
+    }
+
+    /// A job begins: takes what there is for it. Says of each input what that was.
+    #[inline]
+    pub fn take(&mut self, moment: Moment, mut taken: impl FnMut(TakenValue)) {
+        for (input, port) in self.ends.inputs.iter_mut().enumerate() {
+            taken(TakenValue { input, taken: port.take(moment) });
+        }
+    }
+
+    /// Runs the code of a job that has taken its values, or writes the values of a synthetic one.
+    ///
+    /// # Panics
+    /// If the code does. The operation is as the code left it, and what was written is there to be [discarded](Self::discard).
+    #[inline]
+    pub fn call(&mut self, services: &dyn JobServices, name: &str, job: &Job, started: Instant, handle: u64) {
+        let ends = &self.ends;
+        match &mut self.body {
+            Body::User(code) => code(&JobContext { services, name, job, started, handle, ends }),
+            Body::Synthetic => {
+                for (port, fields) in self.ends.outputs.iter_mut().zip(&self.fields) {
+                    fields.write(port.get_mut().as_mut(), job.number);
+                }
+            }
+        }
+    }
+
+    /// The job has done with what it took.
+    #[inline]
+    pub fn leave(&mut self) {
+        self.ends.inputs.iter_mut().for_each(|port| port.leave());
+    }
+
+    /// What the job wrote, for [`Self::receive`] in another process: behind what is in `to`, as far as that has room. Returns whether all of it
+    /// had.
+    pub fn encode(&mut self, to: &mut Vec<u8>) -> bool {
+        let (mut fits, full) = (true, to.capacity());
+        for (output, port) in self.ends.outputs.iter_mut().enumerate() {
+            let begin = to.len();
+            to.resize(full, 0);
+            let encoded = to[begin..].split_at_mut_checked(HEADER).and_then(|(header, room)| {
+                let length = port.get_mut().encode(room)?;
+                header.copy_from_slice(&(((output as u32) << 16) | length as u32).to_le_bytes());
+                Some(HEADER + length)
+            });
+            fits &= encoded.is_some();
+            to.truncate(begin + encoded.unwrap_or(0));
+        }
+        fits
+    }
+
+    /// A job of the operation has completed in another process, which sent these bytes: publishes its values here. False if they are none.
+    pub fn receive(&mut self, mut from: &[u8], stamp: Stamp) -> bool {
+        while let Some((header, rest)) = from.split_first_chunk::<HEADER>() {
+            let header = u32::from_le_bytes(*header);
+            let (output, length) = ((header >> 16) as usize, (header & 0xffff) as usize);
+            let Some((port, bytes)) = self.ends.outputs.get_mut(output).zip(rest.get(..length)) else {
+                return false;
+            };
+            if !port.get_mut().decode(bytes) {
+                return false;
+            }
+            from = &rest[length..];
+        }
+        for port in &mut self.ends.outputs {
+            _ = port.get_mut().publish(stamp.instance, &mut |_| Some(stamp.visible_at), &mut |_| ());
+        }
+        from.is_empty()
+    }
+
+    /// The job of this stamp has completed: its values go to their readers. Says of each output what came of that, and of each value that is
+    /// dropped at which output.
+    #[inline]
+    pub fn publish(
+        &mut self,
+        stamp: Stamp,
+        published: impl FnMut(usize, Published),
+        dropped: impl FnMut(usize, Dropped),
+    ) {
+        self.publish_to(stamp, |_output, _reader| Some(stamp.visible_at), published, dropped);
+    }
+
+    /// The same where readers of an output see it from different instants on, or not at all.
+    #[inline]
+    pub fn publish_to(
+        &mut self,
+        stamp: Stamp,
+        mut visible_at: impl FnMut(usize, usize) -> Option<Instant>,
+        mut published: impl FnMut(usize, Published),
+        mut dropped: impl FnMut(usize, Dropped),
+    ) {
+        for (output, port) in self.ends.outputs.iter_mut().enumerate() {
+            let mut to_reader = |reader| visible_at(output, reader);
+            let came =
+                port.get_mut().publish(stamp.instance, &mut to_reader, &mut |one| dropped(output, one));
+            published(output, came);
+        }
+    }
+
+    /// Calls `wait` with each connection that has no room for what the job wrote, and for which the job is to wait, so long at most.
+    #[inline]
+    pub fn wait_for_room(&mut self, mut wait: impl FnMut(&Connection, Duration)) {
+        self.ends.outputs.iter_mut().for_each(|port| port.get_mut().wait_for_room(&mut wait));
+    }
+
+    /// The job did not complete: what it wrote is forgotten.
+    pub fn discard(&mut self) {
+        self.ends.outputs.iter_mut().for_each(|port| port.get_mut().discard());
+    }
+
+    /// Of its inputs that are to have each value, or that of each instance: their numbers among all inputs, how many values there was no room
+    /// for, and how many were overtaken; those that lost any.
+    pub fn lost(&self) -> impl Iterator<Item = (usize, u64, u64)> {
+        let counts = self.ends.inputs.iter().zip(&self.ends.input_ids).filter_map(|(port, input)| {
+            let connection = port.connection();
+            let (dropped, overtaken) = (connection.dropped(), connection.overtaken());
+            let is_lost = port.wants_each() && dropped + overtaken > 0;
+            is_lost.then_some((*input, dropped, overtaken))
+        });
+        counts.collect::<Vec<_>>().into_iter()
+    }
+
+    /// Its outputs, in the order of the description.
+    pub fn outputs(&mut self) -> impl Iterator<Item = &mut Box<dyn Output>> {
+        self.ends.outputs.iter_mut().map(RefCell::get_mut)
+    }
+
+    /// Its inputs, in the order of the description.
+    pub fn inputs(&self) -> impl Iterator<Item = &dyn Input> {
+        self.ends.inputs.iter().map(|port| port.as_ref())
+    }
+}

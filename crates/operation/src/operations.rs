@@ -1,0 +1,51 @@
+//! The code of a program's operations, by name.
+
+use crate::context::JobContext;
+use crate::ports::Ports;
+use std::collections::BTreeMap;
+
+/// A user's operation, called once per job. Its jobs run one at a time, each after the one before has returned, so it may keep
+/// what it likes from job to job. They need not be on the same thread: a preemptive lane has several, so that a job of one operation
+/// can be preempted by a job of another.
+pub type Code = Box<dyn FnMut(&JobContext<'_>) + Send>;
+
+/// Opens an operation's ports and makes its code.
+pub(crate) type Registration = Box<dyn FnOnce(&mut Ports<'_>) -> Code>;
+
+/// Which operations of a system run users' code. All others burn synthetic processor time, as the system
+/// describes, and publish synthetic values.
+#[derive(Default)]
+pub struct Operations {
+    pub(crate) by_name: BTreeMap<String, Registration>,
+}
+
+impl std::fmt::Debug for Operations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.by_name.keys()).finish()
+    }
+}
+
+impl Operations {
+    /// Synthetic work everywhere.
+    pub fn synthetic() -> Self {
+        Self::default()
+    }
+
+    /// Runs `code` for every job of the operation `name` (`task`, or `task.subtask`), one job at a time, instead of what
+    /// was set before.
+    #[must_use]
+    pub fn with(self, name: &str, code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
+        self.with_ports(name, |_ports| code)
+    }
+
+    /// The same with code that reads and writes values: `register` opens each of the operation's ports and returns the code, which keeps
+    /// the tokens.
+    #[must_use]
+    pub fn with_ports<C>(mut self, name: &str, register: impl FnOnce(&mut Ports<'_>) -> C + 'static) -> Self
+    where
+        C: FnMut(&JobContext<'_>) + Send + 'static,
+    {
+        self.by_name.insert(name.to_owned(), Box::new(|ports| Box::new(register(ports))));
+        self
+    }
+}

@@ -1,0 +1,165 @@
+//! The ports of an operation, as the code that is registered for it opens them.
+
+use crate::error::{OperationError, nearest};
+use crate::kind::{OutputKind, Value};
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+use talea_channel as channel;
+use talea_channel::{OutputPort, Reader};
+use talea_model::OperationId;
+
+macro_rules! token {
+    ($(#[$attribute:meta])* $name:ident) => {
+        $(#[$attribute])*
+        pub struct $name<T> {
+            pub(crate) operation: OperationId,
+            /// Among those of the operation.
+            pub(crate) place: usize,
+            of: PhantomData<fn() -> T>,
+        }
+
+        impl<T> Clone for $name<T> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+
+        impl<T> Copy for $name<T> {}
+
+        impl<T> fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($name), "<{}>({}, {})"), std::any::type_name::<T>(), self.operation.index(), self.place)
+            }
+        }
+    };
+}
+
+token! {
+    /// The token of an input, by which jobs read what they took of it.
+    Input
+}
+
+token! {
+    /// The token of an output, by which jobs write what they publish.
+    Output
+}
+
+/// A type, by identity and for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ValueType {
+    pub id: TypeId,
+    pub name: &'static str,
+}
+
+impl ValueType {
+    pub fn of<T: 'static>() -> Self {
+        ValueType { id: TypeId::of::<T>(), name: std::any::type_name::<T>() }
+    }
+}
+
+/// Both ends of an output's connections.
+pub(crate) type BothEnds = (Box<dyn channel::Output>, Vec<Box<dyn channel::Input>>);
+
+/// An output that code has opened.
+pub(crate) struct OpenedOutput {
+    pub value: ValueType,
+    pub compares: bool,
+    pub is_plain: bool,
+    /// Of a value in its slot.
+    pub bytes: usize,
+    pub connect: Box<dyn FnOnce(&[Reader]) -> BothEnds>,
+}
+
+/// Both ends of the connections of an output of this kind, whose slots `value` fills.
+pub(crate) fn connect<T: Send + Sync + 'static>(
+    readers: &[Reader],
+    kind: OutputKind<T>,
+    value: impl FnMut() -> T,
+) -> BothEnds {
+    let (output, inputs) = OutputPort::new(readers, kind.0, value);
+    let inputs = inputs.into_iter().map(|input| Box::new(input) as Box<dyn channel::Input>);
+    (Box::new(output), inputs.collect())
+}
+
+/// The ports of an operation, while its code is registered.
+pub struct Ports<'a> {
+    pub(crate) operation: OperationId,
+    pub(crate) name: &'a str,
+    /// Names of the inputs and of the outputs that the description has.
+    pub(crate) inputs: Vec<&'a str>,
+    pub(crate) outputs: Vec<&'a str>,
+    /// What has been opened, in the same order.
+    pub(crate) opened_inputs: Vec<Option<ValueType>>,
+    pub(crate) opened_outputs: Vec<Option<OpenedOutput>>,
+    pub(crate) errors: &'a mut Vec<OperationError>,
+}
+
+impl fmt::Debug for Ports<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ports")
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Stands for a port that there is not: the run is refused, so nobody uses the token.
+const NOWHERE: usize = usize::MAX;
+
+impl<'a> Ports<'a> {
+    /// Opens the input of this name for values of type `T`. That there is none, or that its producer's are of another type, is said when
+    /// everything is known, with all else that is wrong.
+    pub fn input<T: Value>(&mut self, name: &str) -> Input<T> {
+        let place = self.inputs.iter().position(|known| *known == name);
+        let place = match place {
+            Some(place) if self.opened_inputs[place].is_none() => {
+                self.opened_inputs[place] = Some(ValueType::of::<T>());
+                place
+            }
+            _ => self.refuse("input", name, place.is_some()),
+        };
+        Input { operation: self.operation, place, of: PhantomData }
+    }
+
+    /// Opens the output of this name for values of type `T`, with a value of `T::default()` in each of its slots.
+    pub fn output<T: Value>(&mut self, name: &str) -> Output<T> {
+        self.output_of(name, OutputKind::any(), T::default)
+    }
+
+    /// The same with values of this kind, and slots that `value` fills: with room of their own, for one, which jobs then use again and again.
+    pub fn output_of<T: Send + Sync + 'static>(
+        &mut self,
+        name: &str,
+        kind: OutputKind<T>,
+        value: impl FnMut() -> T + 'static,
+    ) -> Output<T> {
+        let place = self.outputs.iter().position(|known| *known == name);
+        let place = match place {
+            Some(place) if self.opened_outputs[place].is_none() => {
+                let (compares, is_plain) = (kind.0.same.is_some(), kind.0.codec.is_some());
+                let connect = Box::new(|readers: &[Reader]| connect(readers, kind, value));
+                let value = ValueType::of::<T>();
+                self.opened_outputs[place] =
+                    Some(OpenedOutput { value, compares, is_plain, bytes: size_of::<T>(), connect });
+                place
+            }
+            _ => self.refuse("output", name, place.is_some()),
+        };
+        Output { operation: self.operation, place, of: PhantomData }
+    }
+
+    fn refuse(&mut self, direction: &'static str, name: &str, is_open: bool) -> usize {
+        let operation = self.name.to_owned();
+        let known = if direction == "input" { &self.inputs } else { &self.outputs };
+        let error = match is_open {
+            true => OperationError::OpenedTwice { operation, name: name.to_owned() },
+            false => {
+                let nearest = nearest(name, known.iter().copied());
+                OperationError::UnknownPort { operation, direction, name: name.to_owned(), nearest }
+            }
+        };
+        self.errors.push(error);
+        NOWHERE
+    }
+}

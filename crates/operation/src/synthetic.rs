@@ -1,0 +1,69 @@
+//! Values of operations without code: of the declared size, with fields that are drawn from the seed.
+
+use std::any::Any;
+use talea_channel::{Output, OutputPort};
+use talea_model::FieldValues;
+use talea_policy::demand;
+
+/// A value that an operation without code publishes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyntheticValue {
+    /// Its fields, in the order of the description.
+    pub fields: Box<[i64]>,
+    /// Bytes as many as are declared, so that making and reading the value has its price.
+    pub bytes: Box<[u8]>,
+}
+
+impl SyntheticValue {
+    /// Fields and then the rest, as bytes.
+    pub(crate) fn encode(&self, to: &mut [u8]) -> Option<usize> {
+        let fields = self.fields.len() * size_of::<i64>();
+        let all = to.get_mut(..fields + self.bytes.len())?;
+        let (numbers, rest) = all.split_at_mut(fields);
+        for (field, bytes) in self.fields.iter().zip(numbers.chunks_exact_mut(size_of::<i64>())) {
+            bytes.copy_from_slice(&field.to_le_bytes());
+        }
+        rest.copy_from_slice(&self.bytes);
+        Some(all.len())
+    }
+
+    /// The same back, into a value of the same shape.
+    pub(crate) fn decode(&mut self, from: &[u8]) -> bool {
+        let fields = self.fields.len() * size_of::<i64>();
+        if from.len() != fields + self.bytes.len() {
+            return false;
+        }
+        let (numbers, rest) = from.split_at(fields);
+        for (field, bytes) in self.fields.iter_mut().zip(numbers.chunks_exact(size_of::<i64>())) {
+            *field = i64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        }
+        self.bytes.copy_from_slice(rest);
+        true
+    }
+}
+
+/// What the values of a synthetic output are made of.
+pub(crate) struct Fields {
+    pub draws: Box<[(FieldValues, u64)]>,
+    pub bytes: usize,
+}
+
+impl Fields {
+    pub fn empty_value(&self) -> SyntheticValue {
+        SyntheticValue { fields: vec![0; self.draws.len()].into(), bytes: vec![0; self.bytes].into() }
+    }
+
+    /// Writes the value of this instance.
+    ///
+    /// # Panics
+    /// If the output has values of another type.
+    pub fn write(&self, output: &mut dyn Output, instance: u64) {
+        let port: Option<&mut OutputPort<SyntheticValue>> =
+            (output.as_any_mut() as &mut dyn Any).downcast_mut();
+        let value = port.expect("an operation without code has synthetic values").value();
+        for (field, (values, stream)) in value.fields.iter_mut().zip(&self.draws) {
+            *field = demand::field_from(values, *stream, instance);
+        }
+        value.bytes.fill(instance as u8);
+    }
+}

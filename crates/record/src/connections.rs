@@ -1,0 +1,127 @@
+//! What connects the operations of a run, as records and the measurement of chains refer to it.
+
+use serde::{Deserialize, Serialize};
+use talea_model::{ChainSite, HopKind, System};
+use talea_time::Duration;
+
+/// An output of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputEntry {
+    /// Its name, `task.output` or `task.subtask.output`.
+    pub name: String,
+    /// Index of its operation.
+    pub operation: usize,
+}
+
+/// An input of an operation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputEntry {
+    /// Its name, `task.input` or `task.subtask.input`.
+    pub name: String,
+    /// Index of its operation.
+    pub operation: usize,
+    /// Index of the output that it reads.
+    pub output: usize,
+}
+
+/// A cause-effect chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainEntry {
+    /// Its name.
+    pub name: String,
+    /// Indices of its operations, in their order.
+    pub operations: Vec<usize>,
+    /// What connects each with the next.
+    pub hops: Vec<HopEntry>,
+    /// The limit on the time from the first operation's release to the completion of the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Duration>,
+    /// The limit on the time from an event outside to the first completion that has seen it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reaction: Option<Duration>,
+    /// The limit on the age of the sample that a completion used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age: Option<Duration>,
+}
+
+/// What connects one operation of a chain with the next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum HopEntry {
+    /// The next is released by the completion, in the same instance.
+    Successor,
+    /// The next takes values of this input, whatever releases it.
+    Reads {
+        /// Index of the input.
+        input: usize,
+    },
+    /// The next is released by each so-many-th value, and takes none: its instance `k` comes from the value `every * (k + 1)`.
+    Triggers {
+        /// Which values release an instance.
+        every: u32,
+    },
+}
+
+/// What releases a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReleasedBy {
+    /// Its period.
+    #[default]
+    Period,
+    /// Values of another task's output.
+    Values,
+    /// Something outside.
+    Outside,
+}
+
+impl ReleasedBy {
+    /// Whether it is its period.
+    pub fn is_period(&self) -> bool {
+        *self == ReleasedBy::Period
+    }
+}
+
+pub(crate) fn outputs_of(system: &System) -> Vec<OutputEntry> {
+    let entry = |site: &talea_model::OutputSite| OutputEntry {
+        name: site.name.clone(),
+        operation: site.operation.index(),
+    };
+    system.outputs().iter().map(entry).collect()
+}
+
+pub(crate) fn inputs_of(system: &System) -> Vec<InputEntry> {
+    let entry = |site: &talea_model::InputSite| InputEntry {
+        name: site.name.clone(),
+        operation: site.operation.index(),
+        output: site.output.index(),
+    };
+    system.inputs().iter().map(entry).collect()
+}
+
+pub(crate) fn chains_of(system: &System) -> Vec<ChainEntry> {
+    let entry = |(chain, site): (&talea_model::Chain, &ChainSite)| {
+        let hop = |(step, hop): (usize, &talea_model::Hop)| match (hop.inputs.first(), hop.kind) {
+            // Values of the same instance come with the release.
+            (_, HopKind::Successor) => HopEntry::Successor,
+            (Some(input), _) => HopEntry::Reads { input: input.index() },
+            (None, HopKind::Trigger(_) | HopKind::Data) => {
+                let task = system.operations()[site.operations[step + 1].index()].task;
+                let every = match system.tasks[task].trigger {
+                    Some(talea_model::Trigger::Output { every, .. }) => every,
+                    _ => unreachable!("nothing else connects the two"),
+                };
+                HopEntry::Triggers { every }
+            }
+        };
+        ChainEntry {
+            name: chain.name.clone(),
+            operations: site.operations.iter().map(|operation| operation.index()).collect(),
+            hops: site.hops.iter().enumerate().map(hop).collect(),
+            latency: chain.latency,
+            reaction: chain.reaction,
+            age: chain.age,
+        }
+    };
+    system.chains.iter().zip(system.chain_sites()).map(entry).collect()
+}

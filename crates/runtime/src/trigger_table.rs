@@ -1,0 +1,32 @@
+//! What the threads of a process share about tasks that are released otherwise than by a period.
+
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What is known of the arrivals of a task with a trigger, while the run lasts. One thread at a time brings arrivals about: that of
+/// the one operation whose values do, the release thread, or the one of the program that has the trigger.
+#[derive(Debug, Default)]
+pub(crate) struct Triggering {
+    /// Values so far that count.
+    pub values: AtomicU64,
+    /// The number of the next instance.
+    pub next: AtomicU64,
+    /// Whether something outside was given: nothing is drawn then.
+    pub is_driven: AtomicBool,
+    /// That, if it is a descriptor.
+    pub descriptor: OnceLock<OwnedFd>,
+}
+
+impl Triggering {
+    /// Something outside is given, which nothing was before. Returns whether that is so.
+    pub fn drive(&self) -> bool {
+        !self.is_driven.swap(true, Ordering::Relaxed)
+    }
+
+    pub fn take_number(&self) -> u64 {
+        let number = self.next.load(Ordering::Relaxed);
+        self.next.store(number + 1, Ordering::Relaxed);
+        number
+    }
+}

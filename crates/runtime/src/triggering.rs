@@ -1,0 +1,244 @@
+//! Tasks that are released otherwise than by a period: by values of other tasks, or from outside.
+//!
+//! | What happens | Who notices | What follows |
+//! |---|---|---|
+//! | a value is published | the thread that ran the job, [`JobFlow::count_value`] | a release, or a signal to the guard that keeps releases apart |
+//! | the program calls | its thread, [`ExternalTrigger::fire`] | a signal to the guard |
+//! | a descriptor is ready | the node's release thread | a signal to the guard |
+//! | nothing outside is given | the node's release thread draws arrivals | a signal to the guard |
+//!
+//! What comes from outside always has a guard, which holds it against what is declared. The guards are the release thread's.
+
+use crate::flow::{JobFlow, Release, Shared};
+use crate::job_table::InFlight;
+use crate::layout::ValueTrigger;
+use crate::recorder::Subject;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use talea_linux::clock::MonotonicClock;
+use talea_model::{OperationId, System};
+use talea_policy::release::overrun::{self, OnArrival, Previous};
+use talea_record::event::Dates;
+use talea_record::{JobId, SkipReason};
+use talea_time::{Clock, Instant};
+use thiserror::Error;
+
+impl Shared {
+    /// The task's descriptor, if it has one, is waited for again.
+    pub fn arm_descriptor(&self, task: usize) {
+        let Some(descriptor) = self.triggering[task].descriptor.get() else { return };
+        let Some(first) = self.layout.triggered(task).firsts.first() else { return };
+        let post = self.guard_post(self.layout.operation(*first).node);
+        let set = post.descriptors().expect("something outside may release tasks of the node");
+        // It is the run's own, and open until it ends.
+        set.arm(descriptor, task as u32).expect("an open descriptor can be waited for");
+    }
+}
+
+impl JobFlow {
+    /// A value that counts has been published at `at`. Does not ring.
+    pub fn count_value(&mut self, shared: &Shared, trigger: &ValueTrigger, at: Instant) {
+        let triggering = &shared.triggering[trigger.task];
+        let values = triggering.values.load(Ordering::Relaxed) + 1;
+        triggering.values.store(values, Ordering::Relaxed);
+        if values % trigger.every == 0 {
+            self.arrive_by_trigger(shared, trigger.task, at);
+        }
+    }
+
+    /// An instance of a task with a trigger arrives at `at`: is released, or signalled to its guards. Does not ring.
+    pub fn arrive_by_trigger(&mut self, shared: &Shared, task: usize, at: Instant) {
+        let triggered = shared.layout.triggered(task);
+        let instance = shared.triggering[task].take_number();
+        let deadline = at.saturating_add(triggered.deadline);
+        let site = |operation: &OperationId| shared.layout.operation(*operation);
+        let local = |operation: &OperationId| site(operation).local.expect("an operation of this process");
+        let Some(first) = triggered.firsts.first() else { return };
+        // One thread at a time claims words of these operations, so room that is seen stays.
+        let has_room =
+            triggered.firsts.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
+        let is_guarded = site(first).guard.is_some();
+        let skip = match () {
+            () if !has_room => Some(SkipReason::Full),
+            () if !is_guarded && self.overruns(shared, task, instance) => Some(SkipReason::Overrun),
+            () => None,
+        };
+        if let Some(reason) = skip {
+            return self.skip_instance(shared, *first, (instance, deadline), at, reason);
+        }
+        for operation in &triggered.firsts {
+            let job = InFlight { instance, release: at, deadline };
+            let fits = match is_guarded {
+                true => self.hold(shared, site(operation), job, at),
+                false => self.release(shared, Release { operation: *operation, nominal: at, job }, at),
+            };
+            assert!(fits.is_ok(), "the window had room");
+        }
+    }
+
+    /// Whether the task leaves an instance out because the one before is unfinished.
+    pub fn overruns(&self, shared: &Shared, task: usize, instance: u64) -> bool {
+        let triggered = shared.layout.triggered(task);
+        let is_unfinished = |operation: &OperationId| {
+            let local = shared.layout.operation(*operation).local.expect("an operation of this process");
+            instance.checked_sub(1).is_some_and(|before| shared.jobs.is_unfinished(local, before))
+        };
+        let previous = match triggered.firsts.iter().any(is_unfinished) {
+            true => Previous::Unfinished,
+            false => Previous::Done,
+        };
+        overrun::decide(triggered.overrun, previous) == OnArrival::Skip
+    }
+
+    /// An instance that arrived at `at` is not released.
+    pub fn skip_instance(
+        &mut self,
+        shared: &Shared,
+        first: OperationId,
+        (instance, deadline): (u64, Instant),
+        at: Instant,
+        reason: SkipReason,
+    ) {
+        let lane = shared.layout.operation(first).lane;
+        let subject = Subject { job: JobId { operation: first, instance }, lane };
+        self.recorder.put(MonotonicClock.now(), subject.skip(Dates { nominal: at, deadline }, reason));
+        shared.arm_descriptor(shared.layout.operation(first).task);
+    }
+}
+
+/// Why a call of a trigger released nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NotTriggered {
+    /// The run has not begun, or is over.
+    #[error("the run has not begun, or is over")]
+    NotRunning,
+    /// As many instances of the task as there is room for are unfinished. It is counted.
+    #[error("as many instances of the task as there is room for are unfinished")]
+    Full,
+}
+
+/// Why a task cannot be triggered so. Nothing has changed.
+#[derive(Debug, Error)]
+pub enum TriggerError {
+    /// There is no such task, or something else releases it.
+    #[error("no task \"{name}\" is triggered from outside{}", list(external))]
+    NoSuchTask {
+        /// What was asked for.
+        name: String,
+        /// Those that are.
+        external: Vec<String>,
+    },
+    /// It has a trigger or a descriptor already.
+    #[error("task \"{0}\" has a trigger or a descriptor already")]
+    Taken(String),
+    /// The descriptor cannot be polled: it is closed, or a file.
+    #[error(
+        "the descriptor for task \"{name}\" cannot be waited for: {source}; give an open socket, pipe, timerfd or eventfd"
+    )]
+    Unpollable {
+        /// The task.
+        name: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    match names {
+        [] => "; none is: write trigger = \"external\" in its [[task]]".into(),
+        names => format!("; these are: {}", names.join(", ")),
+    }
+}
+
+/// The task of this name, which something outside releases and nothing that was given yet.
+fn external(shared: &Shared, system: &System, name: &str) -> Result<usize, TriggerError> {
+    let is_external = |task: usize| {
+        let triggered = shared.layout.triggered.get(task).and_then(Option::as_ref);
+        triggered.is_some_and(|triggered| triggered.is_external && !triggered.firsts.is_empty())
+    };
+    let task = system.tasks.iter().position(|task| task.name == name).filter(|task| is_external(*task));
+    let Some(task) = task else {
+        let external = (0..system.tasks.len()).filter(|task| is_external(*task));
+        let external = external.map(|task| system.tasks[task].name.clone()).collect();
+        return Err(TriggerError::NoSuchTask { name: name.to_owned(), external });
+    };
+    match shared.triggering[task].drive() {
+        true => Ok(task),
+        false => Err(TriggerError::Taken(name.to_owned())),
+    }
+}
+
+/// The program releases the task of this name from now on.
+pub(crate) fn open_trigger(
+    shared: &Arc<Shared>,
+    system: &System,
+    name: &str,
+) -> Result<ExternalTrigger, TriggerError> {
+    let task = external(shared, system, name)?;
+    Ok(ExternalTrigger { shared: Arc::clone(shared), task })
+}
+
+/// The task of this name is released whenever the descriptor can be read, from now on.
+pub(crate) fn open_descriptor(
+    shared: &Shared,
+    system: &System,
+    name: &str,
+    descriptor: OwnedFd,
+) -> Result<(), TriggerError> {
+    let task = external(shared, system, name)?;
+    let first = shared.layout.triggered(task).firsts[0];
+    let post = shared.guard_post(shared.layout.operation(first).node);
+    let set = post.descriptors().expect("something outside may release tasks of the node");
+    if let Err(source) = set.add(&descriptor, task as u32) {
+        shared.triggering[task].is_driven.store(false, Ordering::Relaxed);
+        return Err(TriggerError::Unpollable { name: name.to_owned(), source: source.into() });
+    }
+    let is_new = shared.triggering[task].descriptor.set(descriptor).is_ok();
+    assert!(is_new, "a task has one descriptor");
+    Ok(())
+}
+
+/// Releases a task from the program, at each call. There is one for each task.
+pub struct ExternalTrigger {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) task: usize,
+}
+
+impl std::fmt::Debug for ExternalTrigger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExternalTrigger").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+impl ExternalTrigger {
+    /// What the task waits for has happened, now. It is released, as soon as the declared separation permits. Neither allocates nor
+    /// waits, with a system call at most, to wake the release thread. Returns the number of the instance.
+    ///
+    /// # Errors
+    /// [`NotTriggered`].
+    pub fn fire(&mut self) -> Result<u64, NotTriggered> {
+        let ExternalTrigger { shared, task } = self;
+        let now = MonotonicClock.now();
+        if !shared.gate.has_begun(now) || shared.stop.is_stopped() {
+            return Err(NotTriggered::NotRunning);
+        }
+        let triggered = shared.layout.triggered(*task);
+        let triggering = &shared.triggering[*task];
+        let instance = triggering.next.load(Ordering::Relaxed);
+        let site = |operation: &OperationId| shared.layout.operation(*operation);
+        let local = |operation: &OperationId| site(operation).local.expect("an operation of this process");
+        if !triggered.firsts.iter().all(|operation| shared.jobs.has_room(local(operation), instance)) {
+            shared.tally.triggers_refused.fetch_add(1, Ordering::Relaxed);
+            return Err(NotTriggered::Full);
+        }
+        triggering.next.store(instance + 1, Ordering::Relaxed);
+        let deadline = now.saturating_add(triggered.deadline);
+        for operation in &triggered.firsts {
+            let claimed = shared.jobs.claim(local(operation), InFlight { instance, release: now, deadline });
+            shared.guard_post(site(operation).node).push(claimed.expect("the window had room"));
+        }
+        triggered.firsts.iter().for_each(|operation| shared.guard_post(site(operation).node).ring());
+        Ok(instance)
+    }
+}

@@ -1,0 +1,115 @@
+//! What a job takes when it begins and publishes when it completes, and what its values set off.
+
+use crate::flow::{JobFlow, Shared};
+use crate::layout::{OperationSite, Visibility};
+use crate::recorder::Subject;
+use std::sync::atomic::Ordering;
+use talea_linux::clock::MonotonicClock;
+use talea_model::{OnValue, OperationId};
+use talea_operation::{Dropped, Moment, Operation, Published, Stamp};
+use talea_policy::job::Job;
+use talea_record::event::{Drop, Publish, Take};
+use talea_record::{Event, JobId};
+use talea_time::{Clock, Instant};
+
+impl JobFlow {
+    /// A job begins and takes what there is for it.
+    pub fn take_values(
+        &mut self,
+        site: &OperationSite,
+        operation: &mut Operation,
+        (subject, job): (Subject, &Job),
+    ) {
+        let as_of = match site.visibility {
+            Visibility::AtOnce => Instant::MAX,
+            Visibility::AtPeriodEnds { deadline, .. } => job.deadline.saturating_add(-deadline),
+        };
+        let recorder = &mut self.recorder;
+        let is_wanted = recorder.is_wanted(Event::TAKE);
+        operation.take(Moment { instance: job.number, as_of }, |value| {
+            if is_wanted {
+                let input = &site.inputs[value.input];
+                let from = value
+                    .taken
+                    .newest
+                    .map(|Stamp { instance, .. }| JobId { operation: input.from, instance });
+                let values = value.taken.values as u32;
+                let take =
+                    Take { job: subject.job, from, input: input.id, values, lane: subject.lane as u16 };
+                recorder.put(MonotonicClock.now(), take);
+            }
+        });
+    }
+
+    /// Waits until readers have room that are to be waited for, or no longer.
+    pub fn wait_for_room(&mut self, operation: &mut Operation) {
+        operation.wait_for_room(|connection, limit| {
+            let until = MonotonicClock.now().saturating_add(limit);
+            let until = std::time::Duration::from_nanos(until.as_nanos().max(0).unsigned_abs());
+            connection.wait_for_room(until);
+        });
+    }
+
+    /// A job has completed at `end`: its values go to their readers, and release what they trigger. Does not ring.
+    pub fn publish(
+        &mut self,
+        shared: &Shared,
+        site: &OperationSite,
+        operation: &mut Operation,
+        (subject, job): (Subject, &Job),
+        end: Instant,
+    ) {
+        let visible_at = match site.visibility {
+            Visibility::AtOnce => end,
+            Visibility::AtPeriodEnds { period, deadline } => {
+                let planned = job.deadline.saturating_add(-deadline).saturating_add(period);
+                if planned < end {
+                    shared.tally.late_values.fetch_add(1, Ordering::Relaxed);
+                }
+                planned.max(end)
+            }
+        };
+        let stamp = Stamp { instance: job.number, visible_at };
+        self.values.clear();
+        let is_remote = |successor: &OperationId| shared.layout.operation(*successor).local.is_none();
+        if shared.link.is_some()
+            && site.successors.iter().any(is_remote)
+            && !operation.encode(&mut self.values)
+        {
+            shared.tally.values_unsent.fetch_add(1, Ordering::Relaxed);
+        }
+        let lane = subject.lane as u16;
+        let recorder = std::cell::RefCell::new(&mut self.recorder);
+        // Bits of the outputs that have another value now, or one at all.
+        let (mut published, mut changed) = (0u64, 0u64);
+        operation.publish(
+            stamp,
+            |output, came| {
+                let bit = 1 << output;
+                published |= if came == Published::Nothing { 0 } else { bit };
+                changed |= if came == Published::New { bit } else { 0 };
+                if came != Published::Nothing {
+                    let output = site.outputs[output].id;
+                    let publish = Publish { job: subject.job, output, visible: visible_at, lane };
+                    recorder.borrow_mut().put_if_wanted(end, publish);
+                }
+            },
+            |output, Dropped { reader, instance }| {
+                let job = JobId { operation: site.id, instance };
+                let drop = Drop { job, input: site.outputs[output].readers[reader], lane };
+                recorder.borrow_mut().put_if_wanted(end, drop);
+            },
+        );
+        for (place, output) in site.outputs.iter().enumerate() {
+            for trigger in &output.triggers {
+                let counts = match trigger.on {
+                    OnValue::Value => published,
+                    OnValue::Change => changed,
+                };
+                if counts & 1 << place != 0 {
+                    self.count_value(shared, trigger, end);
+                }
+            }
+        }
+    }
+}

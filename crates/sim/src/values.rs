@@ -1,0 +1,268 @@
+//! Operations with code or ports in virtual time: what a job takes when it begins, and what it publishes when it completes.
+//!
+//! Code takes no virtual time: it is called when its job completes, with what the job took when it began, and what it writes is published at
+//! that instant. The processor time of the job is what the description draws, as for synthetic work. As on threads the jobs of such an
+//! operation use its ports one at a time: one that begins while another of the same operation is unfinished, as it can in a preemptive
+//! lane, takes what there is when that one is done.
+
+use std::collections::VecDeque;
+use talea_model::{Communication, InputId, OnValue, OperationId, System, Trigger};
+use talea_operation::{Assembled, JobServices, Moment, NotPosted, Operation, Posted, Published, Stamp};
+use talea_policy::demand::{MessageWay, Passage};
+use talea_policy::job::Job;
+use talea_record::event::{Drop, Publish, Take};
+use talea_record::{JobId, Record, Sink};
+use talea_time::{Duration, Instant};
+
+/// A job of an operation with code or ports that has begun.
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    job: JobId,
+    started: Instant,
+    /// Whether it has taken its values.
+    has_taken: bool,
+}
+
+/// A task that values release.
+#[derive(Clone, Copy, Debug)]
+struct ValueTrigger {
+    task: usize,
+    every: u64,
+    on: OnValue,
+    /// Values so far that count.
+    values: u64,
+}
+
+/// An output with its readers.
+struct OutputState {
+    /// Its number among all.
+    id: u32,
+    readers: Vec<ReaderState>,
+    triggers: Vec<ValueTrigger>,
+}
+
+/// A reader of an output.
+struct ReaderState {
+    input: InputId,
+    /// The way to it, if it is on another node.
+    way: Option<MessageWay>,
+}
+
+struct OperationState {
+    operation: Operation,
+    name: Box<str>,
+    /// In the order in which they began.
+    begun: VecDeque<Begun>,
+    /// Under logical execution time: period and deadline of its task.
+    planned: Option<(Duration, Duration)>,
+    inputs: Vec<(u32, OperationId)>,
+    outputs: Vec<OutputState>,
+    /// Whether what is published and taken is recorded.
+    is_recorded: bool,
+}
+
+/// All of them.
+pub(crate) struct Values {
+    /// By operation.
+    operations: Vec<Option<OperationState>>,
+    /// Values that were published later than planned.
+    pub late: u64,
+    /// Scratch: tasks that the values of a job release.
+    triggered: Vec<usize>,
+}
+
+/// What a job can ask of a simulation.
+struct Services {
+    now: Instant,
+}
+
+impl JobServices for Services {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn is_to_stop(&self) -> bool {
+        false
+    }
+
+    fn post(&self, _posted: Posted) -> Result<u64, NotPosted> {
+        Err(NotPosted::Simulated)
+    }
+}
+
+/// What is known of a job that has completed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completed {
+    pub id: JobId,
+    pub job: Job,
+    /// Its lane, as records number it.
+    pub lane: u16,
+}
+
+impl Values {
+    /// Those of `system`; none if nothing has code or ports.
+    pub fn new(system: &System, assembled: Assembled) -> Option<Self> {
+        let mut operations: Vec<Option<OperationState>> = Vec::with_capacity(assembled.0.len());
+        for (operation, described) in assembled.0.into_iter().zip(system.operations()) {
+            operations.push(operation.map(|operation| state(system, described.id, operation)));
+        }
+        let is_needed = operations.iter().any(Option::is_some);
+        let mut values = Values { operations, late: 0, triggered: Vec::new() };
+        if !system.chains.is_empty() {
+            values.record();
+        }
+        is_needed.then_some(values)
+    }
+
+    /// From now on, records what is published and taken.
+    pub fn record(&mut self) {
+        self.operations.iter_mut().flatten().for_each(|state| state.is_recorded = true);
+    }
+
+    /// A job has begun at `now`.
+    pub fn begin(&mut self, job: JobId, deadline: Instant, lane: u16, now: Instant, sink: &mut dyn Sink) {
+        let Some(state) = &mut self.operations[job.operation.index()] else { return };
+        state.begun.push_back(Begun { job, started: now, has_taken: false });
+        if state.begun.len() == 1 {
+            state.take(job, deadline, lane, now, sink);
+        }
+    }
+
+    /// The job, which has begun, never completes. Returns the one that has waited for its ports, if there is one.
+    pub fn forget(&mut self, job: JobId) {
+        let Some(state) = &mut self.operations[job.operation.index()] else { return };
+        if let Some(place) = state.begun.iter().position(|begun| begun.job == job) {
+            if state.begun[place].has_taken {
+                state.operation.leave();
+            }
+            state.begun.remove(place);
+        }
+    }
+
+    /// A job has completed at `now`: calls its code and publishes its values. Returns how many [tasks](Self::triggered) that releases.
+    pub fn complete(&mut self, completed: &Completed, now: Instant, sink: &mut dyn Sink) -> usize {
+        let Completed { id, job, lane } = *completed;
+        self.triggered.clear();
+        let Some(state) = &mut self.operations[id.operation.index()] else { return 0 };
+        let place =
+            state.begun.iter().position(|begun| begun.job == id).expect("a job begins before it completes");
+        let begun = state.begun[place];
+        if !begun.has_taken {
+            // Another one has the ports, and does not run: it has begun before this one.
+            if let Some(holder) = state.begun.iter_mut().find(|begun| begun.has_taken) {
+                holder.has_taken = false;
+                state.operation.leave();
+            }
+            state.take(id, job.deadline, lane, now, sink);
+        }
+        state.operation.call(&Services { now }, &state.name, &job, begun.started, 0);
+        state.operation.leave();
+        state.begun.remove(place);
+        let visible_at = match state.planned {
+            None => now,
+            Some((period, deadline)) => {
+                let planned = job.deadline.saturating_add(-deadline).saturating_add(period);
+                self.late += u64::from(planned < now);
+                planned.max(now)
+            }
+        };
+        let (is_recorded, outputs) = (state.is_recorded, &mut state.outputs);
+        let stamp = Stamp { instance: id.instance, visible_at };
+        let records = std::cell::RefCell::new(sink);
+        let all = std::cell::RefCell::new((outputs, &mut self.triggered));
+        state.operation.publish_to(
+            stamp,
+            |output, reader| match &all.borrow().0[output].readers[reader].way {
+                None => Some(visible_at),
+                Some(way) => match way.passage(id.instance) {
+                    Passage::Arrives(time) => Some(visible_at + time),
+                    Passage::Lost => None,
+                },
+            },
+            |output, came| {
+                if came == Published::Nothing {
+                    return;
+                }
+                let (outputs, triggered) = &mut *all.borrow_mut();
+                let output = &mut outputs[output];
+                if is_recorded {
+                    let publish = Publish { job: id, output: output.id, visible: visible_at, lane };
+                    records.borrow_mut().record(publish.at(now, Record::NO_CPU));
+                }
+                for trigger in &mut output.triggers {
+                    if trigger.on == OnValue::Change && came == Published::Same {
+                        continue;
+                    }
+                    trigger.values += 1;
+                    if trigger.values % trigger.every == 0 {
+                        triggered.push(trigger.task);
+                    }
+                }
+            },
+            |output, dropped| {
+                if is_recorded {
+                    let input = all.borrow().0[output].readers[dropped.reader].input.index() as u32;
+                    let job = JobId { operation: id.operation, instance: dropped.instance };
+                    records.borrow_mut().record(Drop { job, input, lane }.at(now, Record::NO_CPU));
+                }
+            },
+        );
+        self.triggered.len()
+    }
+
+    /// The tasks that the values of the job that completed last release.
+    pub fn triggered(&self) -> &[usize] {
+        &self.triggered
+    }
+}
+
+impl OperationState {
+    fn take(&mut self, job: JobId, deadline: Instant, lane: u16, now: Instant, sink: &mut dyn Sink) {
+        let begun = self.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
+        begun.has_taken = true;
+        let as_of = self.planned.map_or(now, |(_, relative)| deadline.saturating_add(-relative));
+        let (inputs, is_recorded) = (&self.inputs, self.is_recorded);
+        self.operation.take(Moment { instance: job.instance, as_of }, |value| {
+            if is_recorded {
+                let (input, from) = inputs[value.input];
+                let from =
+                    value.taken.newest.map(|newest| JobId { operation: from, instance: newest.instance });
+                let values = value.taken.values as u32;
+                sink.record(Take { job, from, input, values, lane }.at(now, Record::NO_CPU));
+            }
+        });
+    }
+}
+
+fn state(system: &System, id: OperationId, operation: Operation) -> OperationState {
+    let task = system.task_of(id);
+    let node = |operation: OperationId| system.subtask(operation).node;
+    let reader = |input: &InputId| {
+        let to = system.inputs()[input.index()].operation;
+        let is_remote = node(to) != node(id);
+        ReaderState { input: *input, way: is_remote.then(|| MessageWay::of(system, id, to)) }
+    };
+    let trigger = |task: &usize| match system.tasks[*task].trigger {
+        Some(Trigger::Output { every, on, .. }) => {
+            ValueTrigger { task: *task, every: every.into(), on, values: 0 }
+        }
+        _ => unreachable!("the task is among those that the output triggers"),
+    };
+    let output = |site: &talea_model::OutputSite| OutputState {
+        id: site.id.index() as u32,
+        readers: site.readers.iter().map(reader).collect(),
+        triggers: site.triggers.iter().map(trigger).collect(),
+    };
+    let input = |site: &talea_model::InputSite| {
+        (site.id.index() as u32, system.outputs()[site.output.index()].operation)
+    };
+    OperationState {
+        operation,
+        name: system.operations()[id.index()].name.as_str().into(),
+        begun: VecDeque::with_capacity(4),
+        planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
+        is_recorded: false,
+        inputs: system.inputs_of(id).iter().map(input).collect(),
+        outputs: system.outputs_of(id).iter().map(output).collect(),
+    }
+}
