@@ -1,7 +1,9 @@
 //! Tests of reading, writing and describing systems, from outside the crate.
 
 mod builder;
+mod data;
 mod files;
+mod generator;
 mod hierarchy;
 mod keys;
 mod malformed;
