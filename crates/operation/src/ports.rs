@@ -61,6 +61,9 @@ impl ValueType {
 /// Both ends of an output's connections.
 pub(crate) type BothEnds = (Box<dyn channel::Output>, Vec<Box<dyn channel::Input>>);
 
+/// Makes both ends for these readers.
+pub(crate) type Connect = Box<dyn FnOnce(&[Reader]) -> BothEnds>;
+
 /// An output that code has opened.
 pub(crate) struct OpenedOutput {
     pub value: ValueType,
@@ -68,7 +71,7 @@ pub(crate) struct OpenedOutput {
     pub is_plain: bool,
     /// Of a value in its slot.
     pub bytes: usize,
-    pub connect: Box<dyn FnOnce(&[Reader]) -> BothEnds>,
+    pub connect: Connect,
 }
 
 /// Both ends of the connections of an output of this kind, whose slots `value` fills.

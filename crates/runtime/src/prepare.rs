@@ -346,13 +346,16 @@ fn open_ports(
     layout.lanes.iter().map(open).unzip()
 }
 
+/// Both ends of the ways to guards, by node.
+type GuardEnds = (Vec<Option<GuardPost>>, Vec<Option<GuardKeeper>>);
+
 /// The ways to the guards of the nodes of this process, and what their release threads keep, by node.
 fn open_guards(
     system: &System,
     guards: Vec<Guards>,
     links: &Links,
     hosted: &Hosted,
-) -> Result<(Vec<Option<GuardPost>>, Vec<Option<GuardKeeper>>), PrepareError> {
+) -> Result<GuardEnds, PrepareError> {
     let is_external = |node: usize| {
         system
             .operations_on(node)

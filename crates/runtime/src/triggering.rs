@@ -42,7 +42,7 @@ impl JobFlow {
         let triggering = &shared.triggering[trigger.task];
         let values = triggering.values.load(Ordering::Relaxed) + 1;
         triggering.values.store(values, Ordering::Relaxed);
-        if values % trigger.every == 0 {
+        if values.is_multiple_of(trigger.every) {
             self.arrive_by_trigger(shared, trigger.task, at);
         }
     }

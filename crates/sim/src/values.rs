@@ -194,7 +194,7 @@ impl Values {
                         continue;
                     }
                     trigger.values += 1;
-                    if trigger.values % trigger.every == 0 {
+                    if trigger.values.is_multiple_of(trigger.every) {
                         triggered.push(trigger.task);
                     }
                 }

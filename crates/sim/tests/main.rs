@@ -17,4 +17,5 @@ mod reference;
 mod replay;
 mod systems;
 mod usage;
+mod values;
 mod verify;

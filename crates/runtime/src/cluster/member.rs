@@ -130,7 +130,8 @@ impl Membership {
         let listener = listener.expect("there is room for one more thread");
         let Ended { stopped, spin, mishaps, hierarchies, .. } =
             prepared.run_threads(Instant::from_nanos(at_ns));
-        let finished = send(&mut to, &FromMember::Finished { stopped, spin, mishaps, hierarchies });
+        let finished =
+            send(&mut to, &FromMember::Finished { stopped, spin, mishaps: Box::new(mishaps), hierarchies });
         // Ends the listener if the coordinator has not hung up by itself.
         let _ = to.shutdown(Shutdown::Both);
         let told = listener.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -27,7 +27,12 @@ pub(super) enum FromMember {
     /// Preparing failed; the member exits.
     Failed { message: String },
     /// The run is over.
-    Finished { stopped: Stopped, spin: Vec<NodeSpin>, mishaps: Mishaps, hierarchies: Vec<HierarchyOutcome> },
+    Finished {
+        stopped: Stopped,
+        spin: Vec<NodeSpin>,
+        mishaps: Box<Mishaps>,
+        hierarchies: Vec<HierarchyOutcome>,
+    },
 }
 
 /// From the coordinator to a member.
