@@ -8,7 +8,7 @@ use talea_insight::explain::{Blamed, Explanation, Explanations, Kind, Outcome};
 use talea_time::Instant;
 
 /// What is drawn in one colour.
-const GROUPS: [(&str, RGBColor); 11] = [
+const GROUPS: [(&str, RGBColor); 12] = [
     ("own execution", RGBColor(0, 114, 178)),
     ("higher lane, others' turns", RGBColor(213, 94, 0)),
     ("same lane", RGBColor(230, 159, 0)),
@@ -20,6 +20,7 @@ const GROUPS: [(&str, RGBColor); 11] = [
     ("uncertain", RGBColor(240, 228, 66)),
     UNSEEN,
     ("beyond what is kept", RGBColor(120, 120, 190)),
+    ("left in slices", RGBColor(150, 150, 90)),
 ];
 
 fn group(kind: Kind) -> usize {
@@ -42,6 +43,7 @@ fn group(kind: Kind) -> usize {
         Kind::Shared => 9,
         Kind::Turn => 1,
         Kind::UsedUp => 10,
+        Kind::LeftInSlices => 11,
     }
 }
 

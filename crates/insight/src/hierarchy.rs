@@ -7,11 +7,18 @@
 //!   FP ── RES ── video      ready     running      RES served another: that one's turn
 //!                           ready     no child runs, RES itself is ready      ask the same of RES
 //!                           ready     no child runs, RES wants nothing        what RES keeps for video is used up
+//!                                     a processor is away from the root         it is left to the kernel in slices
 //! ```
+//!
+//! A processor is away from the root from a revocation that the supply set off until somebody below the root is granted it again.
 
 use std::collections::HashMap;
-use talea_record::event::{ChangeKind, Typed};
-use talea_record::{Metadata, Record};
+use talea_record::event::{ChangeKind, Trigger, Typed};
+use talea_record::{Event, Metadata, Record};
+
+/// What tells whose turn it was in a hierarchy.
+pub(crate) const DECISIONS: [Event; 4] =
+    [Event::VP_REQUEST, Event::VP_GRANT, Event::VP_REVOKE, Event::VP_RELEASE];
 
 /// Where an edge stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +62,8 @@ pub(crate) enum Turn {
     Others(usize),
     /// The scheduler above this edge, on the way up from it, wants none for who is below.
     NotAsked(usize),
+    /// The processor is left to the kernel in slices.
+    LeftInSlices,
     /// The records do not tell.
     Unknown,
 }
@@ -63,6 +72,8 @@ pub(crate) enum Turn {
 struct Edge {
     node: usize,
     state: EdgeState,
+    /// Who is below was revoked its processor because one was left to the kernel, and has been given none since.
+    is_left: bool,
     /// The scheduler above, by number.
     group: usize,
     /// The scheduler below; none below whom there are threads or lanes.
@@ -76,6 +87,8 @@ struct Group {
     edges: Vec<usize>,
     /// The edges to it; none to a root.
     above: Vec<usize>,
+    /// Of a root: the processors that are left to the kernel now.
+    away: Vec<u16>,
 }
 
 /// The edges of all nodes.
@@ -98,7 +111,7 @@ impl Hierarchies {
         let mut has_any = vec![false; metadata.nodes.len()];
         for (index, edge) in metadata.edges.iter().enumerate() {
             let number = *numbers.entry((edge.node, &edge.parent)).or_insert_with(|| {
-                groups.push(Group { edges: Vec::new(), above: Vec::new() });
+                groups.push(Group { edges: Vec::new(), above: Vec::new(), away: Vec::new() });
                 groups.len() - 1
             });
             groups[number].edges.push(index);
@@ -108,6 +121,7 @@ impl Hierarchies {
         let edges = metadata.edges.iter().map(|edge| Edge {
             node: edge.node,
             state: EdgeState::Unknown,
+            is_left: false,
             group: numbers[&(edge.node, edge.parent.as_str())],
             below: numbers.get(&(edge.node, edge.child.as_str())).copied(),
         });
@@ -129,8 +143,9 @@ impl Hierarchies {
     /// Takes a record into account.
     pub fn apply(&mut self, record: &Record) {
         if let Some((edge, state)) = EdgeState::told_by(record) {
-            if let Some(edge) = self.edges.get_mut(edge) {
-                edge.state = state;
+            if edge < self.edges.len() {
+                self.edges[edge].state = state;
+                self.supply(edge, record);
             }
             return;
         }
@@ -143,10 +158,44 @@ impl Hierarchies {
                     .for_each(|edge| edge.state = EdgeState::Waiting);
             }
             Typed::Lost(lost) if !lost.is_of_kernel() => {
-                self.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Unknown);
+                for edge in &mut self.edges {
+                    (edge.state, edge.is_left) = (EdgeState::Unknown, false);
+                }
+                self.groups.iter_mut().for_each(|group| group.away.clear());
             }
             _ => {}
         }
+    }
+
+    /// Notes that a processor is left to the kernel from this record about the edge on, or no more.
+    fn supply(&mut self, edge: usize, record: &Record) {
+        let Edge { is_left, group, .. } = &mut self.edges[edge];
+        let Group { above, away, .. } = &mut self.groups[*group];
+        let is_below_root = above.is_empty();
+        match record.typed() {
+            Typed::VpRevoke(revoke) if revoke.trigger == Trigger::Supply => {
+                *is_left = true;
+                if is_below_root && !away.contains(&record.cpu) {
+                    away.push(record.cpu);
+                }
+            }
+            Typed::VpGrant(_) => {
+                *is_left = false;
+                if is_below_root {
+                    away.retain(|cpu| *cpu != record.cpu);
+                }
+            }
+            Typed::VpRevoke(_) => {}
+            _ => *is_left = false,
+        }
+    }
+
+    /// Whether a processor of the node is left to the kernel in a slice although somebody who has none wants one.
+    pub fn is_left_in_slice(&self, node: usize, cpu: u16) -> bool {
+        let is_wanted = |edge: &usize| self.edges[*edge].state == EdgeState::Ready;
+        let is_of_node = |group: &Group| group.edges.iter().any(|edge| self.edges[*edge].node == node);
+        let is_left = |group: &&Group| group.away.contains(&cpu) && is_of_node(group);
+        self.groups.iter().filter(is_left).any(|group| group.edges.iter().any(is_wanted))
     }
 
     /// Why who stands at the place of `lane` has a processor, or none.
@@ -235,7 +284,7 @@ impl Hierarchies {
             let turn = self.turn_above(*edge, patience);
             match (why, turn) {
                 // Whoever was served instead says more than that nobody asked.
-                (_, Turn::Others(_)) => return turn,
+                (_, Turn::Others(_) | Turn::LeftInSlices) => return turn,
                 (Turn::Unknown, _) => why = turn,
                 _ => {}
             }
@@ -246,11 +295,17 @@ impl Hierarchies {
     /// Why the scheduler above the edge gives who is below, and wants a processor, none.
     fn turn_above(&self, edge: usize, patience: usize) -> Turn {
         let group = &self.groups[self.edges[edge].group];
+        if self.edges[edge].is_left {
+            return Turn::LeftInSlices;
+        }
         let siblings = group.edges.iter();
         let served =
             siblings.copied().find(|other| matches!(self.edges[*other].state, EdgeState::Running(_)));
         if let Some(served) = served {
             return Turn::Others(served);
+        }
+        if !group.away.is_empty() {
+            return Turn::LeftInSlices;
         }
         let above = &group.above;
         match if above.is_empty() || patience == 0 {
@@ -308,8 +363,9 @@ mod tests {
         Grant,
         Revoke,
         Release,
+        TakeAway,
     }
-    use Say::{Grant, Release, Request, Revoke};
+    use Say::{Grant, Release, Request, Revoke, TakeAway};
 
     fn say(hierarchy: &mut Hierarchies, what: &[(Say, &str, &str)]) {
         for (say, parent, child) in what {
@@ -320,6 +376,7 @@ mod tests {
                 Grant => VpGrant { edge, by, trigger }.at(at, 3),
                 Revoke => VpRevoke { edge, by, trigger }.at(at, 3),
                 Release => VpRelease { edge, by, trigger }.at(at, 3),
+                TakeAway => VpRevoke { edge, by, trigger: Trigger::Supply.into() }.at(at, 3),
             });
         }
     }
@@ -347,6 +404,32 @@ mod tests {
         assert_eq!(hierarchy.turn(0), Turn::NotAsked(3), "RES wants nothing for video");
         say(&mut hierarchy, &[(Request, "J", "lanes")]);
         assert_eq!(hierarchy.turn(2), Turn::Others(4), "lanes stand where the scheduler of their kind does");
+    }
+
+    #[test]
+    fn what_is_left_to_the_kernel_is_nobodys_turn() {
+        let mut hierarchy = hierarchy();
+        let served = [
+            (Request, "RES", "video"),
+            (Request, "FP", "RES"),
+            (Grant, "FP", "RES"),
+            (Grant, "RES", "video"),
+        ];
+        say(&mut hierarchy, &served);
+        assert!(!hierarchy.is_left_in_slice(0, 3));
+        say(&mut hierarchy, &[(TakeAway, "FP", "RES"), (TakeAway, "RES", "video")]);
+        assert_eq!(hierarchy.turn(0), Turn::LeftInSlices);
+        assert!(hierarchy.is_left_in_slice(0, 3) && !hierarchy.is_left_in_slice(0, 2));
+        // Who comes meanwhile waits for the same.
+        say(&mut hierarchy, &[(Request, "FP", "J"), (Request, "J", "words")]);
+        assert_eq!(hierarchy.turn(1), Turn::LeftInSlices);
+        say(&mut hierarchy, &[(Grant, "FP", "RES"), (Grant, "RES", "video")]);
+        assert_eq!((hierarchy.turn(0), hierarchy.turn(1)), (Turn::Granted, Turn::Others(0)));
+        assert!(!hierarchy.is_left_in_slice(0, 3));
+        // Nobody wants the processor of which a slice is left.
+        say(&mut hierarchy, &[(TakeAway, "FP", "RES"), (TakeAway, "RES", "video"), (Release, "FP", "RES")]);
+        say(&mut hierarchy, &[(Release, "FP", "J")]);
+        assert!(!hierarchy.is_left_in_slice(0, 3));
     }
 
     #[test]

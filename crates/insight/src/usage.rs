@@ -12,6 +12,7 @@
 //! | interrupts, programs | what the kernel's records tell of others on the processor |
 //! | withheld | nobody, although a thread of the run could go on: the kernel held it off; without its records, what WITHHELD records tell |
 //! | unobserved | threads that the kernel does not show to the user who recorded |
+//! | slices | nobody, because a hierarchy leaves the processor to the kernel in a slice, though somebody wants it |
 //! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
 //! | unknown | time of which records were lost, or of which nothing was heard yet |
 //! | unrecorded | time that only events would tell of that the trace is known to lack ([`talea_record::RecordedEvents`]) |
@@ -33,6 +34,7 @@ mod timeline;
 
 pub use report::{CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport};
 
+use crate::hierarchy::Hierarchies;
 use crate::occupancy::{Interrupt, Occupancy, Occupant, ProcessorHolder};
 use jobs::Jobs;
 use std::collections::{BTreeSet, HashMap};
@@ -58,6 +60,8 @@ pub(crate) enum Use {
     Unobserved,
     Interrupt(Interrupt),
     Withheld,
+    /// Left to the kernel in a slice.
+    Slice,
     Idle,
     Unknown,
 }
@@ -99,6 +103,7 @@ struct Accounts {
     unobserved: i64,
     interrupts: i64,
     withheld: i64,
+    slices: i64,
     idle: i64,
     unknown: i64,
     /// Part of the COST records that overlapped with what was not theirs.
@@ -117,6 +122,7 @@ impl Accounts {
             Use::Unobserved => &mut self.unobserved,
             Use::Interrupt(_) => &mut self.interrupts,
             Use::Withheld => &mut self.withheld,
+            Use::Slice => &mut self.slices,
             Use::Idle => &mut self.idle,
             Use::Unknown => &mut self.unknown,
         };
@@ -162,6 +168,7 @@ impl UndispatchedJobs {
 pub struct Usage {
     metadata: Metadata,
     occupancy: Occupancy,
+    hierarchies: Hierarchies,
     nodes: Vec<Node>,
     jobs: Jobs,
     contents: Contents,
@@ -187,6 +194,7 @@ impl Usage {
         Usage {
             metadata: metadata.clone(),
             occupancy: Occupancy::new(metadata),
+            hierarchies: Hierarchies::new(metadata),
             nodes: metadata.nodes.iter().map(node).collect(),
             jobs: Jobs::new(metadata),
             contents: Contents::new(metadata),
@@ -219,7 +227,12 @@ impl Usage {
             if now <= timeline.cursor() {
                 continue;
             }
-            let what = Use::of(self.occupancy.known_holder(index, place));
+            let what = match Use::of(self.occupancy.known_holder(index, place)) {
+                Use::Idle | Use::Withheld if self.hierarchies.is_left_in_slice(index, timeline.cpu()) => {
+                    Use::Slice
+                }
+                what => what,
+            };
             let ns = now.as_nanos().saturating_sub(timeline.cursor().as_nanos());
             match what {
                 Use::Job(job) => self.jobs.executes(job, ns),
@@ -400,11 +413,18 @@ impl Sink for Usage {
                 self.switch(&record, switch);
             }
             Typed::IrqEnter(_) | Typed::IrqExit(_) => self.reach_all(record.time),
+            Typed::VpRequest(_) | Typed::VpGrant(_) | Typed::VpRevoke(_) | Typed::VpRelease(_) => {
+                let edge = self.metadata.edges.get(usize::from(record.source));
+                if let Some(node) = edge.map(|edge| edge.node) {
+                    self.reach(node, record.time);
+                }
+            }
             Typed::Cost(cost) => self.cost(&record, cost),
             Typed::Withheld(withheld) => self.withheld(&record, withheld),
             Typed::Lost(lost) => self.lost(&record, lost),
             _ => {}
         }
         self.occupancy.apply(&record);
+        self.hierarchies.apply(&record);
     }
 }

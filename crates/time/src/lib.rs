@@ -15,7 +15,7 @@
 
 mod parse;
 
-pub use parse::ParseDurationError;
+pub use parse::{ParseDurationError, UNITS};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

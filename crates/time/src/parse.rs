@@ -28,7 +28,8 @@ pub enum ParseDurationError {
     TooLong(String),
 }
 
-const UNITS: [(&str, i64); 7] = [
+/// The units of time, longest first, each with how many nanoseconds it has.
+pub const UNITS: [(&str, i64); 7] = [
     ("h", 3_600_000_000_000),
     ("min", 60_000_000_000),
     ("s", 1_000_000_000),

@@ -5,17 +5,7 @@ use crate::exact::{Ratio, Share, Span, ratio};
 use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{One, Signed, Zero};
-
-/// The units of time and their nanoseconds, longest first.
-const UNITS: [(&str, u64); 7] = [
-    ("h", 3_600_000_000_000),
-    ("min", 60_000_000_000),
-    ("s", 1_000_000_000),
-    ("ms", 1_000_000),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("ns", 1),
-];
+use talea_time::UNITS;
 
 /// Longer words are no numbers that anybody meant.
 const LENGTH_MAX: usize = 4096;
@@ -38,7 +28,7 @@ pub(super) fn span(word: &str) -> Result<Span, NotationProblem> {
     let Some((_, nanos)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(NotationProblem::UnknownUnit(unit.into()));
     };
-    Ok(Span::new(number * ratio(*nanos, 1)).expect("a number without a sign is not negative"))
+    Ok(Span::new(number * ratio(nanos.unsigned_abs(), 1)).expect("a number without a sign is not negative"))
 }
 
 /// The number that a word begins with, and what follows it.
@@ -94,7 +84,8 @@ pub(crate) fn print_span(span: &Span) -> String {
         return "0ms".into();
     }
     let printable = UNITS[2..].iter().filter(|(name, _)| name.is_ascii());
-    let in_unit = |(name, nanos): &(&'static str, u64)| (*name, span.nanos() / ratio(*nanos, 1));
+    let in_unit =
+        |(name, nanos): &(&'static str, i64)| (*name, span.nanos() / ratio(nanos.unsigned_abs(), 1));
     let units: Vec<_> = printable.map(in_unit).collect();
     let large = units.iter().find(|(_, number)| *number >= Ratio::one());
     let (name, number) = large.or(units.last()).expect("there are units");

@@ -1,8 +1,8 @@
 //! The values of a question and its answer.
 
 use super::cause::length;
-use super::watch::DECISIONS;
 use super::{Blamed, Hop, Interval, Kind, Stranding};
+use crate::hierarchy::DECISIONS;
 use std::collections::BTreeMap;
 use talea_record::contents::Lost;
 use talea_record::{Event, JobId, Metadata, RecordedEvents, SkipReason};

@@ -93,6 +93,8 @@ pub enum Cause {
         /// The edge, by its index.
         edge: usize,
     },
+    /// The processor was left to the kernel in a slice: whoever may take all of one gives the kernel its part so.
+    LeftInSlices,
     /// The job itself executed.
     Execution,
     /// Several jobs that had begun shared the processor, and nobody saw which of them ran: this one, another one, or both by
@@ -164,6 +166,7 @@ pub enum Kind {
     Interrupt,
     Turn,
     UsedUp,
+    LeftInSlices,
     Execution,
     Shared,
     Blocked,
@@ -236,6 +239,7 @@ impl Cause {
             Cause::Interrupt { .. } => Kind::Interrupt,
             Cause::Turn { .. } => Kind::Turn,
             Cause::UsedUp { .. } => Kind::UsedUp,
+            Cause::LeftInSlices => Kind::LeftInSlices,
             Cause::Execution => Kind::Execution,
             Cause::Shared => Kind::Shared,
             Cause::Blocked => Kind::Blocked,
@@ -308,6 +312,7 @@ impl Kind {
             Kind::Interrupt => "interrupt:",
             Kind::Turn => "the turn of",
             Kind::UsedUp => "time beyond what is kept for",
+            Kind::LeftInSlices => "left to the kernel in slices",
             Kind::Execution => "own execution",
             Kind::Shared => "shared unseen by several begun jobs",
             Kind::Blocked => "blocked by itself",

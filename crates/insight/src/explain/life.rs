@@ -5,6 +5,7 @@ use crate::seen_numbers::SeenNumbers;
 use std::collections::BTreeMap;
 use talea_model::OperationId;
 use talea_policy::demand;
+use talea_policy::release::arrivals::{Arrivals, Pattern};
 use talea_record::event::Typed;
 use talea_record::{JobId, Metadata, Record};
 use talea_time::Instant;
@@ -172,18 +173,20 @@ impl Lives {
         let instance = record.job().instance;
         let is_first = metadata.operations[record.job().operation.index()].predecessors.is_empty();
         let told = record.dates();
-        let since_first = entry.period.as_nanos().saturating_mul(i64::try_from(instance).unwrap_or(i64::MAX));
-        let computed_ns = metadata.start.saturating_add(entry.phase).as_nanos().saturating_add(since_first);
-        let nominal_ns = told.filter(|_| is_first).map(|dates| dates.nominal.as_nanos());
-        let arrival_ns = nominal_ns.unwrap_or(computed_ns);
-        let arrival = Instant::from_nanos(arrival_ns);
+        let arrivals = Arrivals {
+            pattern: Pattern::Periodic { phase: entry.phase, period: entry.period },
+            deadline: entry.deadline,
+            jitter: entry.jitter,
+            jitter_stream: entry.jitter_stream,
+        };
+        let nominal = told.filter(|_| is_first).map(|dates| dates.nominal);
+        let arrival = nominal.unwrap_or_else(|| arrivals.nominal(metadata.start, instance));
         let jitter = demand::release_jitter_from(entry.jitter, entry.jitter_stream, instance);
-        let computed = Instant::from_nanos(arrival_ns.saturating_add(entry.deadline.as_nanos()));
         let life = Life {
             arrival,
-            due: Instant::from_nanos(arrival_ns.saturating_add(jitter.as_nanos())),
+            due: arrival.saturating_add(jitter),
             woken: None,
-            deadline: told.map_or(computed, |dates| dates.deadline),
+            deadline: told.map_or_else(|| arrivals.deadline(arrival), |dates| dates.deadline),
             jobs: vec![JobLife::default(); self.operations.len()],
             lost: Vec::new(),
             lasts_left: self.lasts,

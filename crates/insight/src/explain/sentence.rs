@@ -240,6 +240,11 @@ impl Explanations {
             Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
             Kind::Turn => self.turn_remedy(dominant.blamed, explanation),
             Kind::UsedUp => self.used_up_remedy(dominant.blamed),
+            Kind::LeftInSlices => {
+                "the kernel keeps a part of each processor from threads that would take all of it: want less of it, or see `talea run \
+                 --unthrottle`"
+                    .into()
+            }
             Kind::Execution | Kind::Blocked => self.own_remedy(explanation),
             Kind::Uncertain => "larger rings, or a shorter selection of --events, would lose fewer records".into(),
             Kind::Unheard => {
@@ -417,6 +422,7 @@ impl Class {
             Kind::Turn => Class::Turns,
             Kind::Jitter
             | Kind::UsedUp
+            | Kind::LeftInSlices
             | Kind::Guard
             | Kind::Unrecorded
             | Kind::Withheld

@@ -4,7 +4,7 @@ use super::cause::{Cause, Order, Stage};
 use super::find::Target;
 use super::life::Hop;
 use super::pieces::{Cost, Pieces, SpentAt};
-use crate::hierarchy::{Hierarchies, Turn};
+use crate::hierarchy::{DECISIONS, Hierarchies, Turn};
 use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown};
 use crate::receipts::lingering;
 use std::collections::HashMap;
@@ -13,9 +13,6 @@ use talea_record::recorded_events::Beginning;
 use talea_record::{CostKind, Event, JobId, Metadata, Record, RecordedEvents, Sink};
 use talea_time::Instant;
 
-/// What tells whose turn it was in a hierarchy.
-pub(super) const DECISIONS: [Event; 4] =
-    [Event::VP_REQUEST, Event::VP_GRANT, Event::VP_REVOKE, Event::VP_RELEASE];
 /// Unfinished jobs whose keys are remembered; more can only be jobs whose end was lost.
 const KEYS: usize = 1 << 18;
 
@@ -383,6 +380,7 @@ impl WatchedJob {
                 Some((Cause::Turn { edge, last, job }, Some(edge)))
             }
             Turn::NotAsked(edge) => Some((Cause::UsedUp { edge }, None)),
+            Turn::LeftInSlices => Some((Cause::LeftInSlices, None)),
             Turn::NotWanted => Some((Cause::WakeUp, None)),
             Turn::Unknown if view.beginning == Beginning::UnderWay => Some((Cause::Unheard, None)),
             Turn::Unknown => Some((Cause::Uncertain, None)),

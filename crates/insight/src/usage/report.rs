@@ -1,6 +1,7 @@
 //! The report; times in nanoseconds.
 
 use super::{Accounts, Node, Usage};
+use crate::hierarchy::DECISIONS;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use talea_record::{CostKind, Event, Origin, RecordedEvents};
@@ -66,7 +67,10 @@ pub struct NodeUsage {
     /// Nobody, although a thread of the run could go on: the kernel held it off, as real-time throttling does. Where the kernel tells
     /// nothing, what was granted and not given, as far as the run's own records say so.
     pub withheld_ns: Option<i64>,
-    /// Nobody that any record tells of.
+    /// Nobody, because the hierarchy left the processor to the kernel in slices although somebody wanted it.
+    #[serde(default)]
+    pub slices_ns: Option<i64>,
+    /// Nobody that any record tells of. Without records of decisions, slices as well.
     pub idle_ns: Option<i64>,
     /// Records were lost, or nothing was heard yet.
     pub unknown_ns: i64,
@@ -171,6 +175,8 @@ struct Known {
     switches: bool,
     /// What was granted and not given.
     withheld: bool,
+    /// What was left to the kernel in slices.
+    slices: bool,
     interrupts: bool,
     dispatching: Dispatching,
     has_threads: bool,
@@ -194,6 +200,8 @@ impl Known {
         let has_threads = usage.occupancy.identifies(index);
         let by_kernel = switches && has_threads;
         let by_lanes = recorded.has_all(&OF_LANES);
+        let is_decided =
+            usage.hierarchies.decide_on(index) && usage.metadata.nodes[index].decided_by.is_ours();
         Known {
             jobs,
             costs,
@@ -205,6 +213,7 @@ impl Known {
             overhead: jobs && (costs || by_kernel || recorded.has_all(&[Event::WAKE, Event::SLEEP])),
             switches,
             withheld: switches || usage.contents.count(Event::WITHHELD) > 0,
+            slices: !is_decided || recorded.has_all(&DECISIONS),
             interrupts: recorded.has(Event::IRQ_ENTER),
             dispatching: match usage.nodes[index].undispatched.is_too_long() {
                 _ if !by_lanes => Dispatching::NotRecorded,
@@ -302,7 +311,7 @@ fn of_node(
     let overhead_ns = sum(&mut accounts.costs.iter().copied().chain([accounts.dispatch]));
     let programs_ns = sum(&mut programs.iter().map(|program| program.ns));
     let companions_ns = sum(&mut companions.iter().map(|companion| companion.ns));
-    let nobodys = [accounts.shared, accounts.withheld, accounts.idle, accounts.unknown];
+    let nobodys = [accounts.shared, accounts.withheld, accounts.slices, accounts.idle, accounts.unknown];
     let rest = [accounts.interrupts, companions_ns, programs_ns, accounts.unobserved];
     let others = [overhead_ns].into_iter().chain(rest).chain(nobodys);
     let sum_ns = sum(&mut others.chain([execution_ns]));
@@ -315,6 +324,7 @@ fn of_node(
         untold(known.switches, companions_ns),
         untold(known.switches, programs_ns.saturating_add(accounts.unobserved)),
         untold(known.withheld, accounts.withheld),
+        untold(known.slices, accounts.slices),
         untold(known.interrupts, accounts.interrupts),
     ];
     NodeUsage {
@@ -335,6 +345,7 @@ fn of_node(
         programs,
         unobserved_ns: known.switches.then_some(accounts.unobserved),
         withheld_ns: known.withheld.then_some(accounts.withheld),
+        slices_ns: known.slices.then_some(accounts.slices),
         idle_ns: known.idle.then_some(accounts.idle),
         unknown_ns: accounts.unknown,
         unrecorded_ns: sum(&mut unrecorded.into_iter()),

@@ -3,4 +3,5 @@
 mod accounting;
 mod explained;
 mod posted;
+mod slices;
 mod verified;

@@ -5,91 +5,33 @@
 //! memory of the process's own in the place of what is gone, all zeros, and marks the mapping as cut: the program goes on, what it writes
 //! reaches nobody, and who reads asks for the [mark](Watch::is_cut) and says so. Any other SIGBUS goes to whoever had it before.
 //!
-//! The handler runs in the middle of anything, so it allocates nothing and takes no lock. It walks a list of nodes that are never freed, as
-//! that of [`fork`](super::fork).
+//! The handler runs in the middle of anything, so it allocates nothing and takes no lock. It walks a list of [`claims`](super::claims).
 
+use super::claims::{Claim, Claims};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
-const FREE: usize = 0;
-const CLAIMED: usize = 1;
-
-/// One place in the list.
-#[derive(Debug)]
-struct Node {
-    start: AtomicUsize,
-    length: AtomicUsize,
-    is_cut: AtomicBool,
-    /// The node that was made before this one. It does not change.
-    next: *const Node,
-}
-
-// SAFETY: `next` is set before the node is shared, and points to a node that is never freed; the rest is atomic.
-unsafe impl Sync for Node {}
-
-static LIST: AtomicPtr<Node> = AtomicPtr::new(std::ptr::null_mut());
+static LIST: Claims = Claims::new();
 
 /// Who had the signal before.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A mapping that is watched, until this is dropped, which is to be before it is unmapped.
 #[derive(Debug)]
-pub(super) struct Watch(&'static Node);
+pub(super) struct Watch(Claim);
 
 impl Watch {
     /// Watches the mapping of so many bytes at `start`.
     pub fn over(start: *mut u8, length: usize) -> Self {
         static HANDLER: OnceLock<()> = OnceLock::new();
         HANDLER.get_or_init(install);
-        let node = claim();
-        node.is_cut.store(false, Ordering::Relaxed);
-        node.length.store(length, Ordering::Relaxed);
-        node.start.store(start.expose_provenance(), Ordering::Release);
-        Watch(node)
+        Watch(LIST.enter(start, length))
     }
 
     /// Whether a part of the file was gone when somebody wanted it.
     pub fn is_cut(&self) -> bool {
-        self.0.is_cut.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.0.start.store(FREE, Ordering::Release);
-    }
-}
-
-fn nodes() -> impl Iterator<Item = &'static Node> {
-    // SAFETY: the pointer is null or to a node that `claim` has leaked.
-    let first = unsafe { LIST.load(Ordering::Acquire).as_ref() };
-    // SAFETY: likewise.
-    std::iter::successors(first, |node| unsafe { node.next.as_ref() })
-}
-
-/// A node that nobody uses.
-fn claim() -> &'static Node {
-    let take = |node: &&'static Node| {
-        node.start.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    };
-    if let Some(node) = nodes().find(take) {
-        return node;
-    }
-    let node = Box::leak(Box::new(Node {
-        start: AtomicUsize::new(CLAIMED),
-        length: AtomicUsize::new(0),
-        is_cut: AtomicBool::new(false),
-        next: std::ptr::null(),
-    }));
-    let mut first = LIST.load(Ordering::Acquire);
-    loop {
-        node.next = first;
-        match LIST.compare_exchange_weak(first, node, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return node,
-            Err(other) => first = other,
-        }
+        self.0.is_marked()
     }
 }
 
@@ -120,13 +62,12 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
 /// Whether the address was in one of our mappings, which has memory there now.
 fn mend(address: usize) -> bool {
     let page = address & !(crate::layout::PAGE_BYTES as usize - 1);
-    for node in nodes() {
-        let start = node.start.load(Ordering::Acquire);
-        let end = start.saturating_add(node.length.load(Ordering::Relaxed));
-        if start <= CLAIMED || !(start..end).contains(&address) {
+    for range in LIST.ranges() {
+        let end = range.start.saturating_add(range.length);
+        if !(range.start..end).contains(&address) {
             continue;
         }
-        node.is_cut.store(true, Ordering::Relaxed);
+        range.mark();
         let place = std::ptr::with_exposed_provenance_mut(page);
         // SAFETY: this is the rest of a mapping of `Mapping`, which is there until its watch has left the list, and whose words are atomics
         // of which every bit pattern is one.

@@ -8,41 +8,23 @@
 //! A process made by `clone` without the C library, or by `vfork`, does not come by here; it is to call `exec`.
 //!
 //! The step is taken in the child of a process that may have had many threads, so it allocates nothing and takes no lock.
-//! It walks a list of nodes that are never freed, only used again:
-//!
-//! ```text
-//!  free (0)  --claim-->  claimed (1)  --length, then start-->  start of a mapping  --leave-->  free (0)
-//! ```
-//! A mapping leaves the list before it is unmapped, and comes into it after it was mapped. A fork in between leaves the
+//! It walks a list of [`claims`](super::claims). A fork between mapping and entering, or leaving and unmapping, leaves the
 //! child a mapping of the file that nobody has a pointer into.
 
 use super::Mapping;
+use super::claims::{Claim, Claims};
 use super::unattached::set_unattached;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-const FREE: usize = 0;
-const CLAIMED: usize = 1;
-
-/// One place in the list.
-#[derive(Debug)]
-struct Node {
-    start: AtomicUsize,
-    length: AtomicUsize,
-    /// The node that was made before this one. It does not change.
-    next: *const Node,
-}
-
-// SAFETY: `next` is set before the node is shared, and points to a node that is never freed; the rest is atomic.
-unsafe impl Sync for Node {}
-
-static LIST: AtomicPtr<Node> = AtomicPtr::new(std::ptr::null_mut());
+static LIST: Claims = Claims::new();
 
 /// A mapping's place in the list.
 #[derive(Debug)]
-pub(crate) struct Private(&'static Node);
+pub(crate) struct Private {
+    _place: Claim,
+}
 
 impl Private {
     /// Forks from now on have memory of their own in place of `mapping`, which is to outlive this.
@@ -56,46 +38,7 @@ impl Private {
         if refused != 0 {
             return Err(io::Error::from_raw_os_error(refused));
         }
-        let node = claim();
-        node.length.store(mapping.map.len(), Ordering::Relaxed);
-        node.start.store(mapping.map.as_ptr().expose_provenance(), Ordering::Release);
-        Ok(Private(node))
-    }
-}
-
-impl Drop for Private {
-    fn drop(&mut self) {
-        self.0.start.store(FREE, Ordering::Release);
-    }
-}
-
-fn nodes() -> impl Iterator<Item = &'static Node> {
-    // SAFETY: the pointer is null or to a node that `claim` has leaked.
-    let first = unsafe { LIST.load(Ordering::Acquire).as_ref() };
-    // SAFETY: likewise.
-    std::iter::successors(first, |node| unsafe { node.next.as_ref() })
-}
-
-/// A node that nobody uses.
-fn claim() -> &'static Node {
-    let take = |node: &&'static Node| {
-        node.start.compare_exchange(FREE, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    };
-    if let Some(node) = nodes().find(take) {
-        return node;
-    }
-    let node = Box::leak(Box::new(Node {
-        start: AtomicUsize::new(CLAIMED),
-        length: AtomicUsize::new(0),
-        next: std::ptr::null(),
-    }));
-    let mut first = LIST.load(Ordering::Acquire);
-    loop {
-        node.next = first;
-        match LIST.compare_exchange_weak(first, node, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return node,
-            Err(other) => first = other,
-        }
+        Ok(Private { _place: LIST.enter(mapping.map.as_ptr().cast(), mapping.map.len()) })
     }
 }
 
@@ -103,13 +46,8 @@ fn claim() -> &'static Node {
 extern "C" fn in_child() {
     // Its threads to come find no stream.
     set_unattached(0);
-    for node in nodes() {
-        let start = node.start.load(Ordering::Acquire);
-        if start <= CLAIMED {
-            continue;
-        }
-        let length = node.length.load(Ordering::Relaxed);
-        let place = std::ptr::with_exposed_provenance_mut(start);
+    for range in LIST.ranges() {
+        let (place, length) = (std::ptr::with_exposed_provenance_mut(range.start), range.length);
         // SAFETY: exactly this is a mapping of `Mapping`, whose words are atomics of which every bit pattern is one. It is
         // the child's own, and its one thread is here.
         let mapped = unsafe {

@@ -3,6 +3,7 @@
 //! Everything above works on the slice [`Mapping::words`] with bounds-checked indices. [`counter`] reads the processor's counter,
 //! [`fork`] keeps processes that are forked off out of the mapping, and [`cut`] lets the process live when a file is made shorter.
 
+mod claims;
 pub(crate) mod counter;
 mod cut;
 pub(crate) mod fork;

@@ -127,8 +127,6 @@ impl JobHost for InSet<'_> {
         });
     }
 
-    fn checkpoint(&self) {}
-
     fn end<F, R>(
         &mut self,
         flow: &mut JobFlow,

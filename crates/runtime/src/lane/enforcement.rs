@@ -1,6 +1,6 @@
 //! How what a lane decides is brought about.
 
-use super::preemption::{LanePreemption, finished_at, vacate};
+use super::preemption::{LanePreemption, ended_on};
 use crate::flow::{JobFlow, Shared};
 use crate::lowering::hierarchy::Level;
 use talea_linux::clock::MonotonicClock;
@@ -13,8 +13,8 @@ use talea_time::{Clock, Instant};
 pub(crate) trait JobHost {
     /// The job is about to run. Calls `record` once with the instant at which it begins.
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
-    /// The job asks whether it is to stop.
-    fn checkpoint(&self);
+    /// The job asks whether it is to stop. Where a lane's jobs are executed by its one thread nothing follows from that.
+    fn checkpoint(&self) {}
     /// The job's code has returned. Calls `finish` once, from which on the job has ended for everybody, and `record` with the instant of that
     /// and what came of it.
     fn end<F, R>(
@@ -67,17 +67,13 @@ impl JobHost for KernelPriorities<'_> {
         record(flow, now);
     }
 
-    fn checkpoint(&self) {}
-
     fn end<F, R>(
         &mut self,
         flow: &mut JobFlow,
         finish: impl FnOnce() -> F,
         record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
     ) -> R {
-        let (end, finished) = finished_at(self.shared, self.processor, finish);
-        let recorded = record(flow, end, finished);
-        vacate(self.shared, self.processor);
+        let recorded = ended_on(self.shared, self.processor, flow, (finish, record));
         self.has_had_turn = true;
         recorded
     }

@@ -62,11 +62,7 @@ impl LanePreemption {
 
 /// Has a job end by `finish`, and returns the instant at which it did: not before what was recorded of it, and not after any instant at
 /// which somebody saw that it had ended.
-pub(crate) fn finished_at<F>(
-    shared: &Shared,
-    processor: Option<usize>,
-    finish: impl FnOnce() -> F,
-) -> (Instant, F) {
+fn finished_at<F>(shared: &Shared, processor: Option<usize>, finish: impl FnOnce() -> F) -> (Instant, F) {
     let processor = processor.map(|processor| &shared.processors[processor]);
     let before = processor.map(Processor::seen);
     let end = MonotonicClock.now();
@@ -79,8 +75,22 @@ pub(crate) fn finished_at<F>(
     }
 }
 
+/// A job has ended whose thread executes on the processor, if that is watched: `finish` says so to everybody, `record` to the trace, and then the
+/// processor is free.
+pub(crate) fn ended_on<F, R>(
+    shared: &Shared,
+    processor: Option<usize>,
+    flow: &mut JobFlow,
+    (finish, record): (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> R),
+) -> R {
+    let (end, finished) = finished_at(shared, processor, finish);
+    let recorded = record(flow, end, finished);
+    vacate(shared, processor);
+    recorded
+}
+
 /// A job of the lane has ended; nothing runs until the lane takes the processor again.
-pub(crate) fn vacate(shared: &Shared, processor: Option<usize>) {
+fn vacate(shared: &Shared, processor: Option<usize>) {
     if let Some(processor) = processor {
         shared.processors[processor].vacate();
     }

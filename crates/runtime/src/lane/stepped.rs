@@ -50,8 +50,6 @@ impl JobHost for Stepped {
         record(flow, MonotonicClock.now());
     }
 
-    fn checkpoint(&self) {}
-
     fn end<F, R>(
         &mut self,
         flow: &mut JobFlow,

@@ -80,6 +80,9 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
             row("withheld by the kernel".into(), node.withheld_ns, None);
         }
     }
+    if node.slices_ns > Some(0) {
+        row("left to the kernel in slices".into(), node.slices_ns, None);
+    }
     row(bound("idle", "at most"), node.idle_ns, None);
     if node.unknown_ns > 0 {
         row("unknown, lost or unheard".into(), Some(node.unknown_ns), None);

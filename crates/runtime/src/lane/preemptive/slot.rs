@@ -5,7 +5,7 @@ use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::Tag;
 use crate::lane::enforcement::JobHost;
 use crate::lane::execute::execute;
-use crate::lane::preemption::{finished_at, vacate};
+use crate::lane::preemption::ended_on;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use talea_linux::clock::{MonotonicClock, thread_cpu_time};
@@ -101,10 +101,7 @@ impl JobHost for InSlot<'_> {
         finish: impl FnOnce() -> F,
         record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
     ) -> R {
-        let (end, finished) = finished_at(self.shared, self.processor, finish);
-        let recorded = record(flow, end, finished);
-        vacate(self.shared, self.processor);
-        recorded
+        ended_on(self.shared, self.processor, flow, (finish, record))
     }
 }
 

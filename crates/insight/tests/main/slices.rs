@@ -1,0 +1,73 @@
+//! What a hierarchy leaves to the kernel in slices, in explanations and in the accounts of the processors.
+
+use talea_insight::Usage;
+use talea_insight::explain::{Kind, Question, Subject, Which, explain};
+use talea_record::event::{Trigger, VpGrant, VpRequest, VpRevoke};
+use talea_record::*;
+use talea_samples::{at, job, metadata, run_event};
+use talea_time::Instant;
+
+const START: i64 = 1_000_000_000;
+
+/// The lane of `nav` below a fixed priority, with one processor.
+fn below_fixed_priority() -> Metadata {
+    let mut metadata = metadata();
+    metadata.nodes[0].cpus = vec![0];
+    let kind = LANES.to_owned();
+    metadata.schedulers = vec![SchedulerEntry { node: 0, name: "tasks".into(), kind }];
+    let (parent, child, guarantee) = ("FP".into(), "tasks".into(), "PSBE 0.94 470us".into());
+    metadata.edges = vec![EdgeEntry { node: 0, parent, child, guarantee }];
+    metadata
+}
+
+/// A job of `nav` that executes from 10 to 1000, from which a slice of 200 is taken, and that nobody follows.
+fn records() -> Vec<Record> {
+    let nav = |event, after| job(event, START + after, 0, 0, [START, START + 10_000_000], 1);
+    let moment = |after: i64| Instant::from_nanos(START + after);
+    let (edge, by) = (0, Record::NO_EDGE);
+    let (own, supply) = (Trigger::Thread.into(), Trigger::Supply.into());
+    vec![
+        run_event(Event::RUN_START, START),
+        nav(Event::RELEASE, 0),
+        VpRequest { edge, by, trigger: own }.at(moment(10), Record::NO_CPU),
+        VpGrant { edge, by, trigger: own }.at(moment(10), 0),
+        nav(Event::START, 10),
+        VpRevoke { edge, by, trigger: supply }.at(moment(500), 0),
+        nav(Event::PREEMPT, 500),
+        VpGrant { edge, by, trigger: supply }.at(moment(700), 0),
+        nav(Event::RESUME, 700),
+        nav(Event::COMPLETE, 1_000),
+        event::VpRelease { edge, by, trigger: own }.at(moment(1_000), 0),
+        run_event(Event::RUN_END, START + 2_000),
+    ]
+}
+
+#[test]
+fn a_slice_is_explained_as_one() {
+    let (metadata, records) = (below_fixed_priority(), records());
+    let replay = |sink: &mut dyn Sink| {
+        records.iter().for_each(|record| sink.record(*record));
+        Ok::<(), std::convert::Infallible>(())
+    };
+    let which = Which::This(Subject::Instance { task: 0, number: 0 });
+    let question = Question { which, task: None, limit: 1 };
+    let answer = explain(&metadata, question, replay).expect("it is there");
+    let one = &answer.list[0];
+    assert_eq!(one.response(), at(1_000) - at(0));
+    let totals = |kind| one.totals.iter().filter(move |total| total.kind == kind);
+    let slices = totals(Kind::LeftInSlices).map(|total| total.sum().as_nanos()).sum::<i64>();
+    assert_eq!(slices, 200, "{:#?}", one.totals);
+    assert_eq!(totals(Kind::UsedUp).count(), 0, "fixed priority keeps nothing for anybody");
+    let whole: i64 = one.totals.iter().map(|total| total.sum().as_nanos()).sum();
+    assert_eq!(whole, 1_000);
+}
+
+#[test]
+fn slices_have_an_account_of_their_own() {
+    let mut usage = Usage::new(&below_fixed_priority());
+    records().into_iter().for_each(|record| usage.record(record));
+    let node = &usage.finish().nodes[0];
+    assert_eq!((node.slices_ns, node.execution_ns), (Some(200), Some(490 + 300)));
+    assert_eq!((node.error_ns, node.available_ns), (0, 2_000));
+    assert_eq!(serde_json::to_value(node).expect("JSON")["slices_ns"], 200);
+}
