@@ -61,6 +61,8 @@ static DECLARATION: Declaration = Declaration {
     asks: Asks::Share,
     conversions: &table::LONG_RUN,
     convert: conversion::in_the_long_run,
+    conserving: Conserving::Always,
+    timers: Timers::Quanta,
     ..Declaration::PLAIN
 };
 

@@ -7,7 +7,7 @@ use talea_guarantee::guarantee::{Guarantee, Kind};
 use talea_guarantee::label::Label;
 use talea_guarantee::request::Request;
 use talea_guarantee::rewrite::{Cell, cell};
-use talea_guarantee::scheduler::{Algorithm, Demand, Scope};
+use talea_guarantee::scheduler::{Algorithm, Asks, Demand, Parameter, Scope, Timers};
 use talea_model::SchedulerKind;
 
 /// Fails unless the declaration is complete and the conversion does as its row in the table says.
@@ -18,6 +18,21 @@ pub fn check(kind: SchedulerKind) {
     }
     assert!(!kind.about.is_empty(), "{kind} does not say what it does");
     assert!(kind.parameters.iter().all(|parameter| !parameter.about.is_empty()), "a parameter of {kind}");
+    match kind.timers {
+        Timers::Quanta => assert!(kind.has_quantum(), "{kind} has timers for quanta, and no quantum"),
+        Timers::Plan => {
+            assert!(
+                kind.parameter(Parameter::PLAN.name).is_some(),
+                "{kind} has timers for a plan, and no plan"
+            );
+        }
+        Timers::Budgets | Timers::BudgetsReceived => {
+            let is_asked =
+                matches!(kind.asks, Asks::Guarantee(_) | Asks::GuaranteeOrJobs(_) | Asks::AtMost(_));
+            assert!(is_asked, "{kind} has timers for budgets, and its children ask for none");
+        }
+        Timers::None | Timers::Unstated => {}
+    }
     if kind.scope == Scope::Files {
         return;
     }

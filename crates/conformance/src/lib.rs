@@ -18,7 +18,9 @@
 //!    decisions, also when it takes the place of another scheduler or another takes its while threads run (`decisions`, judged by a
 //!    [`Machine`] that keeps books of its own);
 //! 3. every edge of such hierarchies receives what is derived for it while they are simulated (`promises`), unless the derivation says
-//!    itself that this is not known.
+//!    itself that this is not known;
+//! 4. it is not idle while a child wants to run, and no timer of its own takes the processor from a child, where it declares so (`seen`,
+//!    by the records of simulations).
 //!
 //! The hierarchies are random ([`forest`]): the scheduler is at their root or somewhere below, among all others. Nothing but its
 //! declaration is asked what to expect of it.
@@ -31,6 +33,7 @@ pub mod events;
 pub mod forest;
 mod machine;
 pub mod promises;
+mod seen;
 
 pub use machine::Machine;
 
@@ -49,6 +52,7 @@ pub fn check(row: &'static Row) {
     declaration::check(kind);
     decisions::check(kind, CASES);
     promises::check(row, CASES);
+    seen::check(kind, CASES);
 }
 
 fn entered(row: &'static Row) -> SchedulerKind {

@@ -26,7 +26,8 @@ use talea_time::Duration;
 pub use algorithm::{Algorithm, AlgorithmError, article};
 pub use catalog::{RegisterError, all, register};
 pub use declaration::{
-    Alike, Asks, Behind, BelowSlower, Children, Deadlines, Declaration, Demand, Intake, Periods, Plans, Scope,
+    Alike, Asks, Behind, BelowSlower, Children, Conserving, Deadlines, Declaration, Demand, Intake, Periods,
+    Plans, Scope, Timers,
 };
 pub use parameter::{Affects, Parameter, Preset, Values};
 

@@ -10,8 +10,8 @@
 
 pub use talea_guarantee::conversion::{self, table};
 pub use talea_guarantee::scheduler::{
-    Affects, Alike, Asks, BelowSlower, Children, Deadlines, Declaration, Intake, Parameter, Periods, Plans,
-    Preset, RegisterError, SchedulerKind, Values,
+    Affects, Alike, Asks, BelowSlower, Children, Conserving, Deadlines, Declaration, Intake, Parameter,
+    Periods, Plans, Preset, RegisterError, SchedulerKind, Timers, Values,
 };
 pub use talea_model::{Setting, Settings};
 pub use talea_policy::hierarchy::{Context, Decision, Fraction, Parameters, Refusal, Scheduler};

@@ -4,15 +4,8 @@
 //! expires. So the events below the schedulers above a place, and these schedulers' timers, bound how often the place is
 //! interrupted. Children of lower fixed priority than the one that leads to the place never interrupt it.
 //!
-//! | Scheduler | Timers |
-//! |---|---|
-//! | reservations, resource kernels, limits | ends of periods and of budgets: two for each child and period |
-//! | soft servers | ends of budgets: one for each budget received |
-//! | shares, turns, levels | ends of quanta: one for each quantum received, and of each child one that has begun |
-//! | plans | entries |
-//! | orders of jobs, joins, fixed priorities | none |
-//!
-//! Of the others nothing is known here. It matters only where a switch costs something.
+//! Which timers a scheduler has, its declaration says ([`Timers`]). Of one that states nothing nothing is known here. It matters only
+//! where a switch costs something.
 
 use super::Obstacle;
 use crate::recurrence::TIME_MAX;
@@ -21,7 +14,7 @@ use std::collections::HashSet;
 use talea_guarantee::exact::Span;
 use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::request::Request;
-use talea_guarantee::scheduler::Parameter;
+use talea_guarantee::scheduler::{Parameter, Timers};
 use talea_model::{OperationId, Scheduler, SchedulerKind, Setting, System};
 use talea_time::Work;
 
@@ -133,56 +126,23 @@ fn timers(scheduler: &Scheduler, hierarchy: &Hierarchy) -> Result<Vec<Interrupti
         .map(|edge| &edge.request)
         .collect();
     let reserved = || children.iter().filter_map(|request| reservation(request));
-    if SILENT.contains(&kind) {
-        return Ok(Vec::new());
-    }
-    if RESERVING.contains(&kind) {
-        let mut timers: Vec<Interruption> =
-            reserved().map(|(_, period)| Interruption::Timer { period, count: 1, events: 2 }).collect();
-        timers.extend(quantum(scheduler, children.len()));
-        return Ok(timers);
-    }
-    if kind == SchedulerKind::SOFT_CBS {
-        return Ok(reserved()
-            .map(|(amount, _)| Interruption::Timer { period: amount, count: 1, events: 2 })
-            .collect());
-    }
-    if kind == SchedulerKind::EXPLICIT_PLAN {
-        return Ok(entries(scheduler).into_iter().collect());
-    }
-    match quantum(scheduler, children.len()) {
-        Some(timer) if IN_TURN.contains(&kind) => Ok(vec![timer]),
-        _ => Err(Obstacle::Switches(kind.name())),
+    let each = |period: u64| Interruption::Timer { period, count: 1, events: 2 };
+    match kind.timers {
+        Timers::None => Ok(Vec::new()),
+        Timers::Budgets => {
+            let mut timers: Vec<Interruption> = reserved().map(|(_, period)| each(period)).collect();
+            timers.extend(quantum(scheduler, children.len()));
+            Ok(timers)
+        }
+        Timers::BudgetsReceived => Ok(reserved().map(|(amount, _)| each(amount)).collect()),
+        Timers::Plan => Ok(entries(scheduler).into_iter().collect()),
+        Timers::Quanta => match quantum(scheduler, children.len()) {
+            Some(timer) => Ok(vec![timer]),
+            None => Err(Obstacle::Switches(kind.name())),
+        },
+        Timers::Unstated => Err(Obstacle::Switches(kind.name())),
     }
 }
-
-/// Schedulers without timers.
-const SILENT: [SchedulerKind; 6] = [
-    SchedulerKind::FIXED_PRIORITY,
-    SchedulerKind::JOIN,
-    SchedulerKind::LANES,
-    SchedulerKind::FIFO,
-    SchedulerKind::EDF,
-    SchedulerKind::LAXITY,
-];
-
-/// Those with budgets and periods.
-const RESERVING: [SchedulerKind; 4] =
-    [SchedulerKind::RESERVATION, SchedulerKind::CBS, SchedulerKind::RESOURCE_KERNEL, SchedulerKind::LIMIT];
-
-/// Those that let a child run for a quantum at a time.
-const IN_TURN: [SchedulerKind; 10] = [
-    SchedulerKind::PROPORTIONAL_SHARE,
-    SchedulerKind::SFQ,
-    SchedulerKind::EEVDF,
-    SchedulerKind::LOTTERY,
-    SchedulerKind::STRIDE,
-    SchedulerKind::SFS,
-    SchedulerKind::ROUND_ROBIN,
-    SchedulerKind::TIME_SHARING,
-    SchedulerKind::LINUX,
-    SchedulerKind::WINDOWS_2000,
-];
 
 /// Quanta: of each child one may have begun.
 fn quantum(scheduler: &Scheduler, children: usize) -> Option<Interruption> {

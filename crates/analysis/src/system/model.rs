@@ -16,7 +16,7 @@
 use super::Obstacle;
 use super::interruption::Interruption;
 use super::lane::Interest;
-use super::place::Place;
+use super::place::LanePlacement;
 use super::release::{After, Entry, Pacing, Predecessor};
 use super::segments::segments;
 use super::supply::Supply;
@@ -54,9 +54,9 @@ pub(super) struct Node {
     pub supply: Result<Supply, Obstacle>,
     /// What delays every lane: a cost with each of some events.
     pub interrupts: Vec<Interrupt>,
-    /// Budget and period of the server that serves it, see [`Place::server`].
+    /// Budget and period of the server that serves it, see [`LanePlacement::server`].
     pub server: Option<(u64, u64)>,
-    /// Whether the processor is never idle while it wants it, see [`Place::may_lag`].
+    /// Whether the processor is never idle while it wants it, see [`LanePlacement::may_lag`].
     pub may_lag: bool,
 }
 
@@ -149,7 +149,11 @@ impl Lane {
 }
 
 impl Model {
-    pub fn new(system: &System, places: &[Place], effort: &mut Effort) -> Result<Self, AnalysisError> {
+    pub fn new(
+        system: &System,
+        places: &[LanePlacement],
+        effort: &mut Effort,
+    ) -> Result<Self, AnalysisError> {
         let segment_of = segments(system);
         let count = segment_of.iter().copied().max().map_or(0, |last| last + 1);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -426,7 +430,7 @@ impl Node {
     /// The place, with all the segments of its node.
     fn new(
         system: &System,
-        place: &Place,
+        place: &LanePlacement,
         on_node: &[usize],
         segments: &[Segment],
         operations: &[Operation],

@@ -14,13 +14,14 @@ use talea_guarantee::derivation::{Derivation, NotDerived, derive};
 use talea_guarantee::guarantee::{Guarantee, Hardness};
 use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::proviso::provisos;
-use talea_model::{LaneDispatch, Late, SchedulerKind, Scheduling, System, ThreadWork};
+use talea_guarantee::scheduler::{Conserving, Periods};
+use talea_model::{LaneDispatch, Late, Scheduling, System, ThreadWork};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane, LaneRules, Plan};
 
 /// Where lanes or a thread stand.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct LanePlacement {
     pub node: usize,
     /// Highest first.
     pub lanes: Vec<Lane>,
@@ -42,7 +43,7 @@ pub(super) fn places(
     plans: &[Plan],
     given: &[Guarantee],
     effort: &mut Effort,
-) -> (Vec<Place>, Edges) {
+) -> (Vec<LanePlacement>, Edges) {
     let (mut places, mut edges) = (Vec::new(), Vec::new());
     for (node, plan) in plans.iter().enumerate() {
         let given = given.get(node).unwrap_or(&Guarantee::All);
@@ -51,7 +52,7 @@ pub(super) fn places(
             Scheduling::Lanes => {
                 let (below, first) = (Below::Place(places.len()), edges.len());
                 edges.push(Edge { node, parent: None, below, ceiling: None, first });
-                places.push(Place {
+                places.push(LanePlacement {
                     node,
                     lanes: plan.lanes.clone(),
                     processors,
@@ -165,25 +166,6 @@ struct Promised<'a> {
 /// Whether somebody's work comes to an end.
 type Work = Result<(), Obstacle>;
 
-/// Schedulers that are never idle while a child wants to run.
-const CONSERVING: [SchedulerKind; 15] = [
-    SchedulerKind::FIXED_PRIORITY,
-    SchedulerKind::JOIN,
-    SchedulerKind::PROPORTIONAL_SHARE,
-    SchedulerKind::SFQ,
-    SchedulerKind::EEVDF,
-    SchedulerKind::LOTTERY,
-    SchedulerKind::STRIDE,
-    SchedulerKind::SFS,
-    SchedulerKind::SOFT_CBS,
-    SchedulerKind::ROUND_ROBIN,
-    SchedulerKind::TIME_SHARING,
-    SchedulerKind::LINUX,
-    SchedulerKind::WINDOWS_2000,
-    SchedulerKind::FIFO,
-    SchedulerKind::EDF,
-];
-
 impl<'a> Promised<'a> {
     fn new(system: &'a System, node: usize, machine: &Guarantee) -> Self {
         let mut hierarchy = system.hierarchy(node).expect("the node has a hierarchy");
@@ -236,7 +218,7 @@ impl<'a> Promised<'a> {
         }
     }
 
-    fn places(&self, plan: &Plan, effort: &mut Effort) -> Vec<(String, Place)> {
+    fn places(&self, plan: &Plan, effort: &mut Effort) -> Vec<(String, LanePlacement)> {
         let (system, node) = (self.system, self.node);
         let mut places = Vec::new();
         if let Some(lanes) = system.lanes_of(node) {
@@ -268,7 +250,7 @@ impl<'a> Promised<'a> {
         places
     }
 
-    fn place(&self, name: &str, lanes: Vec<Lane>, work: Work, effort: &mut Effort) -> Place {
+    fn place(&self, name: &str, lanes: Vec<Lane>, work: Work, effort: &mut Effort) -> LanePlacement {
         let processors = 1;
         let node = self.node;
         let steps = self.hierarchy.edges.len() as u64;
@@ -278,7 +260,7 @@ impl<'a> Promised<'a> {
             Ok(interruptions) => interruptions,
             Err(obstacle) => {
                 let (supply, interruptions) = (Err(obstacle), Vec::new());
-                return Place {
+                return LanePlacement {
                     node,
                     lanes,
                     processors,
@@ -300,7 +282,7 @@ impl<'a> Promised<'a> {
         let is_one = lanes.len() == 1 && lanes[0].members.len() == 1;
         let server = (is_one && supply.is_ok()).then(|| self.server(name)).flatten();
         let may_lag = self.hierarchy.processors.get() == 1 && self.never_idle.contains(name);
-        Place { node, lanes, processors, supply, interruptions, server, may_lag }
+        LanePlacement { node, lanes, processors, supply, interruptions, server, may_lag }
     }
 
     fn interruptions(&self, name: &str) -> Result<Vec<Interruption>, Obstacle> {
@@ -314,7 +296,7 @@ impl<'a> Promised<'a> {
         let into_above = self.derivation.edges.iter().filter(|edge| edge.child == above.name);
         let has_all = into_above.into_iter().all(|edge| *edge.label.guarantee() == Guarantee::All)
             && self.derivation.given.iter().all(|label| *label.guarantee() == Guarantee::All);
-        let serves = [SchedulerKind::RESERVATION, SchedulerKind::CBS].contains(&above.kind) && has_all;
+        let serves = above.kind.periods == Periods::WhenUnsafe && has_all;
         serves.then(|| ceiling(&self.derivation.between(&edge.parent, name)?.label.absolute())).flatten()
     }
 
@@ -351,7 +333,7 @@ fn never_idle(system: &System, node: usize, hierarchy: &Hierarchy) -> HashSet<St
     let conserving: HashSet<&str> = system
         .schedulers
         .iter()
-        .filter(|scheduler| scheduler.node == node && CONSERVING.contains(&scheduler.kind))
+        .filter(|scheduler| scheduler.node == node && scheduler.kind.conserving == Conserving::Always)
         .map(|scheduler| scheduler.name.as_str())
         .collect();
     let mut waiting: Vec<&str> =

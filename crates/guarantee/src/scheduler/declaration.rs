@@ -45,6 +45,10 @@ pub struct Declaration {
     pub behind: Behind,
     /// Whether it plans for all its children together, which makes admitting one dear.
     pub plans: Plans,
+    /// Whether it may leave a processor that it has unused.
+    pub conserving: Conserving,
+    /// Which timers of its own take the processor from its children, by which the number of switches is bounded.
+    pub timers: Timers,
     /// What the kernel lacks to do the same by itself, as a sentence without its full stop.
     pub kernel_lacks: &'static str,
     /// Where it can be named.
@@ -74,6 +78,8 @@ impl Declaration {
         periods: Periods::Own,
         behind: Behind::Unstated,
         plans: Plans::Nothing,
+        conserving: Conserving::Unstated,
+        timers: Timers::Unstated,
         kernel_lacks: "the kernel does not know this scheduler",
         scope: Scope::Everywhere,
         place: u8::MAX,
@@ -261,6 +267,33 @@ pub enum Plans {
     Nothing,
     /// When each of its children runs.
     Everything,
+}
+
+/// Whether a scheduler may leave a processor that it has unused although a child wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conserving {
+    /// It does not, whatever its children have been promised and have had: it is work-conserving.
+    Always,
+    /// It may, or nothing is stated.
+    Unstated,
+}
+
+/// Which timers of a scheduler take the processor from its children. What others do that come and go is not among them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timers {
+    /// None: it decides when somebody comes or goes.
+    None,
+    /// The ends of budgets and of periods: two for each reservation and period, and the ends of quanta, if it has a
+    /// [`quantum`](Parameter::QUANTUM).
+    Budgets,
+    /// The ends of budgets alone: two for each budget that has been received, since a child that used its own up goes on with the next.
+    BudgetsReceived,
+    /// The ends of quanta: one for each [`quantum`](Parameter::QUANTUM) received, and of each child one that has begun.
+    Quanta,
+    /// The entries of its [`plan`](Parameter::PLAN).
+    Plan,
+    /// Nothing is stated.
+    Unstated,
 }
 
 /// Where a kind can be named.

@@ -3,7 +3,8 @@
 use super::{LACKS_NOTHING, rows};
 use crate::conversion::table;
 use crate::scheduler::{
-    Affects, Alike, Asks, Children, Declaration, Parameter, Preset, SchedulerKind, Scope, Values,
+    Affects, Alike, Asks, Children, Conserving, Declaration, Parameter, Preset, SchedulerKind, Scope, Timers,
+    Values,
 };
 
 /// What the orders have in common.
@@ -18,6 +19,8 @@ const ORDER: Declaration = Declaration {
     }],
     children: Children::Threads,
     conversions: &table::TIME_SHARING,
+    conserving: Conserving::Always,
+    timers: Timers::None,
     kernel_lacks: "the kernel orders nobody by the deadlines of single bursts: SCHED_DEADLINE is a reservation",
     ..Declaration::PLAIN
 };
@@ -57,6 +60,7 @@ rows! {
         source: "Kokyu: Gill et al. 2002",
         children: Children::Tasks,
         asks: Asks::NoChildren,
+        timers: Timers::None,
         kernel_lacks: "the order inside lanes is decided by their threads",
         scope: Scope::Files,
         ..Declaration::PLAIN

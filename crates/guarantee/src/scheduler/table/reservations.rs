@@ -5,8 +5,8 @@ use crate::conversion::admission::Test;
 use crate::conversion::{self, table};
 use crate::guarantee::Kind;
 use crate::scheduler::{
-    Affects, Alike, Asks, Behind, BelowSlower, Children, Deadlines, Declaration, Parameter, Periods, Plans,
-    Preset, SchedulerKind, Values,
+    Affects, Alike, Asks, Behind, BelowSlower, Children, Conserving, Deadlines, Declaration, Parameter,
+    Periods, Plans, Preset, SchedulerKind, Timers, Values,
 };
 
 /// What all of them have in common.
@@ -52,6 +52,7 @@ rows! {
                 up waits for its next period.",
         source: "Regehr and Stankovic 2001; Abeni and Buttazzo 1998",
         periods: Periods::WhenUnsafe,
+        timers: Timers::Budgets,
         kernel_lacks: LACKS_NOTHING,
         place: 4,
         ..HARD
@@ -64,6 +65,7 @@ rows! {
         source: "Abeni and Buttazzo 1998",
         alike: Some(Alike::Code("reservation")),
         periods: Periods::WhenUnsafe,
+        timers: Timers::Budgets,
         kernel_lacks: LACKS_NOTHING,
         place: 8,
         ..HARD
@@ -102,6 +104,7 @@ rows! {
         asks: Asks::Guarantee(&[Kind::Resbs, Kind::Resbh]),
         admission: Some(Test::RateMonotonic),
         conversions: &table::KERNEL,
+        timers: Timers::Budgets,
         convert: conversion::reserve_of_share,
         below_slower: BelowSlower::Unknown,
         periods: Periods::WhenOver,
@@ -207,6 +210,8 @@ rows! {
         source: "Abeni and Buttazzo 1998",
         asks: Asks::Guarantee(&[Kind::Resbs]),
         conversions: &table::AVERAGE,
+        conserving: Conserving::Always,
+        timers: Timers::BudgetsReceived,
         convert: conversion::reserve_on_average,
         kernel_lacks: "a deadline thread of the kernel stops at the end of its budget, this one's do not",
         place: 27,

@@ -3,12 +3,14 @@
 use super::rows;
 use crate::conversion::{self, table};
 use crate::scheduler::{
-    Alike, Asks, Behind, Deadlines, Declaration, Intake, Parameter, SchedulerKind, Scope,
+    Alike, Asks, Behind, Conserving, Deadlines, Declaration, Intake, Parameter, SchedulerKind, Scope, Timers,
 };
 
 /// What all of them have in common.
 const SHARES: Declaration = Declaration {
     asks: Asks::Share,
+    conserving: Conserving::Always,
+    timers: Timers::Quanta,
     kernel_lacks: "the kernel's shares (nice, cpu.weight) do not bound how far a thread may fall behind",
     ..Declaration::PLAIN
 };

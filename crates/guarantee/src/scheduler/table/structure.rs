@@ -4,7 +4,8 @@ use super::{LACKS_NOTHING, rows};
 use crate::conversion::{self, table};
 use crate::guarantee::Kind;
 use crate::scheduler::{
-    Asks, Behind, BelowSlower, Children, Deadlines, Declaration, Intake, Parameter, Periods, SchedulerKind,
+    Asks, Behind, BelowSlower, Children, Conserving, Deadlines, Declaration, Intake, Parameter, Periods,
+    SchedulerKind, Timers,
 };
 
 const REGEHR: &str = "Regehr and Stankovic 2001";
@@ -21,6 +22,8 @@ rows! {
         asks: Asks::Priority,
         conversions: &table::FIXED_PRIORITY,
         convert: conversion::fixed_priority,
+        conserving: Conserving::Always,
+        timers: Timers::None,
         below_slower: BelowSlower::KeptUnderOneParent,
         deadlines: Deadlines::PassedOn,
         periods: Periods::PassedOn,
@@ -40,6 +43,8 @@ rows! {
         children: Children::One,
         conversions: &table::JOIN,
         convert: conversion::join,
+        conserving: Conserving::Always,
+        timers: Timers::None,
         deadlines: Deadlines::PassedOn,
         periods: Periods::PassedOn,
         kernel_lacks: "in the kernel nobody runs in what any of several schedulers gives it",
@@ -56,6 +61,7 @@ rows! {
         asks: Asks::AtMost(Kind::Resbh),
         conversions: &table::LIMIT,
         convert: conversion::limit,
+        timers: Timers::Budgets,
         periods: Periods::AsAbove,
         kernel_lacks: "the kernel limits groups with periods of its own, not from a request on",
         place: 2,

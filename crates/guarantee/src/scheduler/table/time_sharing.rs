@@ -3,7 +3,8 @@
 use super::{LACKS_NOTHING, rows};
 use crate::conversion::table;
 use crate::scheduler::{
-    Affects, Alike, Asks, BelowSlower, Declaration, Intake, Parameter, Preset, SchedulerKind, Values,
+    Affects, Alike, Asks, BelowSlower, Conserving, Declaration, Intake, Parameter, Preset, SchedulerKind,
+    Timers, Values,
 };
 
 /// How long a turn is, and how those by levels treat their children.
@@ -37,6 +38,8 @@ const SHARING: Declaration = Declaration {
     parameters: HABITS,
     intake: Intake::Several,
     asks: Asks::Level,
+    conserving: Conserving::Always,
+    timers: Timers::Quanta,
     conversions: &table::TIME_SHARING,
     kernel_lacks: "the kernel shares time in another way (kind \"linux\" is its way)",
     ..Declaration::PLAIN
@@ -107,6 +110,8 @@ rows! {
         intake: Intake::One,
         asks: Asks::Nothing,
         below_slower: BelowSlower::Unknown,
+        conserving: Conserving::Unstated,
+        timers: Timers::Plan,
         kernel_lacks: "the kernel follows no plans",
         place: 28,
         ..SHARING
