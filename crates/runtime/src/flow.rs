@@ -27,6 +27,7 @@ use talea_model::OperationId;
 use talea_operation::{NotPosted, Posted, PostedOperation};
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
+use talea_policy::release::guard::NO_TIMER;
 use talea_policy::release::join::Heard;
 use talea_record::event;
 use talea_record::event::{Dates, Flag, MessageLost, Send};
@@ -34,7 +35,7 @@ use talea_record::{JobId, LossReason, SkipReason, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
 use talea_time::{Clock, Instant};
-use talea_transport::{Message, Refusal, Sent};
+use talea_transport::{ClockMapping, Message, Refusal, Sent};
 
 /// How a lane is told that there is something in its inbox.
 pub(crate) enum Call {
@@ -140,9 +141,6 @@ impl Port {
         assert!(pushed.is_ok(), "two pieces of news about the job {tag}");
     }
 }
-
-/// Nobody has to wait for a timer.
-const NO_TIMER: Instant = Instant::from_nanos(i64::MIN);
 
 /// Things that should not happen, counted.
 #[derive(Debug, Default)]
@@ -348,12 +346,13 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// What a message says.
-    pub fn of(message: &Message<'_>) -> Self {
+    /// What a message says, by the own clock. Where that is known with an error only, the deadline is the earliest that it may be, so
+    /// that nothing late is taken for being in time, and the timer the latest, so that nothing is released before it has expired.
+    pub fn of(message: &Message<'_>, clock: ClockMapping) -> Self {
         Signal {
             job: JobId { operation: message.to, ..message.identity.job },
-            deadline: message.deadline,
-            timer: message.timer.unwrap_or(NO_TIMER),
+            deadline: clock.range(message.deadline).0,
+            timer: message.timer.map_or(NO_TIMER, |timer| clock.range(timer).1),
         }
     }
 }
@@ -612,4 +611,38 @@ impl JobFlow {
 fn job_of(site: &OperationSite, in_flight: InFlight, tag: Tag) -> Job {
     let InFlight { instance, release, deadline } = in_flight;
     Job { release, deadline, wcet: site.wcet, rank: site.rank, number: instance, tag }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_model::Criticality;
+    use talea_time::Duration;
+    use talea_transport::{Identity, Peer};
+
+    #[test]
+    fn what_a_message_says_is_meant_on_the_clock_of_its_sender() {
+        let (at, ns) = (Instant::from_nanos, Duration::from_nanos);
+        let operation = OperationId::from_index;
+        let job = JobId { operation: operation(0), instance: 7 };
+        let message = |timer| Message {
+            identity: Identity { peer: Peer { node: 1, epoch: 1 }, job },
+            to: operation(3),
+            reply_to: None,
+            sent: at(1_000),
+            deadline: at(9_000),
+            period: ns(10_000),
+            band: Criticality::Low,
+            timer,
+            not_before: None,
+            payload: &[],
+        };
+        let clock = ClockMapping { offset: ns(500), error: ns(20) };
+        let told = Signal::of(&message(Some(at(4_000))), clock);
+        assert_eq!(told.job, JobId { operation: operation(3), instance: 7 });
+        assert_eq!((told.deadline, told.timer), (at(9_480), at(4_520)));
+        let exact = Signal::of(&message(Some(at(4_000))), ClockMapping::SAME);
+        assert_eq!((exact.deadline, exact.timer), (at(9_000), at(4_000)));
+        assert_eq!(Signal::of(&message(None), clock).timer, NO_TIMER, "no timer is none on any clock");
+    }
 }

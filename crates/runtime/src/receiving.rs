@@ -47,7 +47,7 @@ pub(crate) fn receive(shared: &Shared, own: usize, inbox: &mut Inbox, flow: &mut
 fn take_message(shared: &Shared, link: &Link, message: &Message<'_>, flow: &mut JobFlow, now: Instant) {
     let clock = link.transport.clock_of(usize::from(message.identity.peer.node));
     let _ = link.promises.see(message, clock, now);
-    let signal = Signal::of(message);
+    let signal = Signal::of(message, clock);
     let lane = shared.layout.operation(message.to).lane as u16;
     let sent = Some(clock.range(message.sent).0);
     flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 use talea_model::{Operation, OperationId, Synchronisation, System};
+use talea_policy::release::guard::NO_TIMER;
 use talea_policy::release::join::{Heard, JoinWord};
 use talea_time::Instant;
 
 /// Instances for which a join has room before it takes more.
 const WINDOW: usize = 4;
-
-/// Nobody has to wait for a timer.
-pub(crate) const NO_TIMER: Instant = Instant::from_nanos(i64::MIN);
 
 /// The signals to the instances of one subtask that are under way.
 struct Join {

@@ -19,6 +19,7 @@
 //! | 72..80 | timer of the sender's job; the least number for none |
 
 use talea_model::{Criticality, OperationId};
+use talea_policy::release::guard::NO_TIMER;
 use talea_record::JobId;
 use talea_time::{Duration, Instant};
 
@@ -82,9 +83,6 @@ pub(crate) enum Packet<'a> {
     Stop,
 }
 
-/// Stands for no timer.
-const NO_TIMER: i64 = i64::MIN;
-
 const MESSAGE: u8 = 1;
 const REPLY: u8 = 2;
 const APPEARED: u8 = 3;
@@ -127,7 +125,7 @@ impl<'a> Packet<'a> {
                 deadline: instant(header, 32),
                 period: Duration::from_nanos(word(header, 40) as i64),
                 band: Criticality::from_level(header[1]).ok_or(Garbled)?,
-                timer: Some(instant(header, 72)).filter(|instant| instant.as_nanos() != NO_TIMER),
+                timer: Some(instant(header, 72)).filter(|instant| *instant != NO_TIMER),
                 not_before: Some(instant(header, 48)).filter(|instant| *instant != Instant::ZERO),
                 payload,
             }),
@@ -157,7 +155,7 @@ impl Message<'_> {
             self.not_before.map_or(0, |instant| instant.as_nanos() as u64),
             self.reply_to.map_or(0, JobId::pack),
             self.to.index() as u64,
-            self.timer.map_or(NO_TIMER, Instant::as_nanos) as u64,
+            self.timer.unwrap_or(NO_TIMER).as_nanos() as u64,
         ];
         for (place, word) in bytes[16..].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());

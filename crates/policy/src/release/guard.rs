@@ -33,6 +33,9 @@ const ROOM_FOR_BOUNDS: usize = 64 * 1024;
 /// Releases of one operation are at least this far apart, whatever the protocol.
 const AN_INSTANT: Duration = Duration::from_nanos(1);
 
+/// Of a job for whose timer nobody has to wait: one that has expired long ago.
+pub const NO_TIMER: Instant = Instant::from_nanos(i64::MIN);
+
 /// An instance whose predecessors are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {

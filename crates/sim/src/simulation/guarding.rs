@@ -1,11 +1,10 @@
 //! Synchronisation protocols in virtual time: what completes a join is released at once, or waits at a guard of its node.
 
 use super::Simulation;
-use crate::flow::NO_TIMER;
 use crate::node::Slot;
 use talea_model::{Synchronisation, System};
 use talea_policy::release::bounds::{MissingBound, ResponseBounds};
-use talea_policy::release::guard::{Guards, Signal, Taken, Way};
+use talea_policy::release::guard::{Guards, NO_TIMER, Signal, Taken, Way};
 use talea_record::{JobId, Sink, SkipReason};
 use talea_time::{Instant, Work};
 

@@ -1,12 +1,12 @@
 //! Tasks that are released otherwise than by a period, in virtual time: by values of other tasks, or from outside as that is drawn.
 
 use super::Simulation;
-use crate::flow::NO_TIMER;
 use crate::node::Slot;
 use crate::values::Completed;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::job::Job;
+use talea_policy::release::guard::NO_TIMER;
 use talea_policy::release::guard::Way;
 use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_record::{JobId, Sink, SkipReason};
