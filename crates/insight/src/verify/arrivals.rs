@@ -171,14 +171,12 @@ impl Judge<'_> {
 
     fn judge_last_arrivals(&mut self, index: usize, known_until: Instant, end: Instant) {
         let entry = &self.trace.tasks[self.trace.operations[index].task];
-        let first = self.trace.start.saturating_add(entry.phase);
-        let period_ns = entry.period.as_nanos().max(1);
+        let task = self.trace.operations[index].task;
         let just_before = |at: Instant| Instant::from_nanos(at.as_nanos().saturating_sub(1));
         let [sure, all] = [known_until, end].map(|until| self.arrived_by(index, just_before(until)));
         let due = |instance: u64| {
-            let since_ns = i64::try_from(instance).unwrap_or(i64::MAX).saturating_mul(period_ns);
             let jitter = demand::release_jitter_from(entry.jitter, entry.jitter_stream, instance);
-            first.saturating_add(Duration::from_nanos(since_ns)).saturating_add(jitter)
+            self.arrival(task, instance).saturating_add(jitter)
         };
         match self.arrivals.next[index] {
             Next::Instance(next) => {

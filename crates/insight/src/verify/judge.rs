@@ -70,9 +70,9 @@ pub(super) struct Judge<'a> {
     pub system: &'a System,
     pub tolerance: Duration,
     pub coverage: Coverage,
-    /// By node: whether its lanes, by the rules of strategies, decide what runs on it. Elsewhere schedulers do, and of jobs there is known only
-    /// how far they are.
-    pub judged: Vec<bool>,
+    /// By node: whether its lanes, by the rules of strategies, decide what runs on it. Elsewhere schedulers do: when lanes have a processor is
+    /// theirs to say, and what the lanes do with it is judged all the same.
+    pub lanes_decide: Vec<bool>,
     /// As the expected tables number them.
     pub lanes: Vec<Lane>,
     /// Position of each operation in its lane.
@@ -140,7 +140,7 @@ impl<'a> Judge<'a> {
         for (rank, member) in of_plans.flat_map(|lane| lane.members.iter().enumerate()) {
             ranks[member.index()] = rank as u32;
         }
-        let judged = |node: usize| system.scheduling(node) != Scheduling::Hierarchy;
+        let lanes_decide = |node: usize| system.scheduling(node) != Scheduling::Hierarchy;
         let lane = |entry: &LaneEntry| Lane {
             node: entry.node,
             level: entry.level,
@@ -158,7 +158,7 @@ impl<'a> Judge<'a> {
             system,
             tolerance,
             coverage: Coverage::whole(trace),
-            judged: (0..trace.nodes.len()).map(judged).collect(),
+            lanes_decide: (0..trace.nodes.len()).map(lanes_decide).collect(),
             lanes: expected.lanes.iter().map(lane).collect(),
             ranks,
             instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, system, task)).collect(),
@@ -242,6 +242,7 @@ impl<'a> Judge<'a> {
         self.end_instant();
         (0..self.ends.len()).for_each(|node| self.end_node(node));
         let unheard_nodes = self.coverage.unheard(self.trace);
+        let below_schedulers = self.below_schedulers();
         let (rules, violations) = self.findings.finish();
         VerifyReport {
             system: self.expected.system,
@@ -252,6 +253,7 @@ impl<'a> Judge<'a> {
             unjudged: self.unjudged,
             unheard_nodes,
             unidentified_nodes: self.coverage.unidentified(self.trace),
+            below_schedulers,
             has_kernel: self.occupancy.hears_kernel(),
             lost_records: self.lost,
             impossible_records: 0,
@@ -260,6 +262,15 @@ impl<'a> Judge<'a> {
             rules,
             violations,
         }
+    }
+
+    /// The names of the nodes with lanes whose having a processor is for schedulers to say.
+    fn below_schedulers(&self) -> Vec<String> {
+        let lanes = &self.expected.lanes;
+        let has_lanes = |node: usize| lanes.iter().any(|lane| lane.node == node && !lane.is_thread());
+        let nodes = self.trace.nodes.iter().enumerate();
+        let below = nodes.filter(|(node, _)| !self.lanes_decide[*node] && has_lanes(*node));
+        below.map(|(_, node)| node.name.clone()).collect()
     }
 
     /// A violation at this instant.
@@ -278,15 +289,16 @@ impl<'a> Judge<'a> {
         if self.ends[self.lanes[lane].node].is_some_and(|end| record.time > end) {
             return;
         }
-        let is_judged = self.judged[self.lanes[lane].node];
+        // A thread below schedulers is no lane: of its jobs is known only how far they are.
+        let has_order = !self.expected.lanes[lane].is_thread();
         self.hear_arrival(record);
         self.check_lane(record);
-        if !is_judged {
+        if !has_order {
             if self.is_half_known(record) {
                 self.unjudged += 1;
             } else {
                 self.findings.count_case(Rule::Life);
-                self.serve(record, is_judged);
+                self.serve(record, has_order);
                 self.check_alone(record);
             }
             return self.follow(record);
@@ -301,7 +313,7 @@ impl<'a> Judge<'a> {
             return self.pass_by(record, lane);
         }
         self.findings.count_case(Rule::Life);
-        self.serve(record, is_judged);
+        self.serve(record, has_order);
         match record.typed() {
             Typed::Release(release) => self.release(record, release, lane),
             Typed::Start(_) | Typed::Resume(_) => self.begin(record, lane),

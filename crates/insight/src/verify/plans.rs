@@ -13,9 +13,9 @@ impl Judge<'_> {
                 let lane = &metadata.lanes[metadata.operations[index].lane];
                 format!("level {} \"{}\" ({})", lane.level, lane.label, lane.discipline)
             };
-            let node = self.expected.lanes[self.expected.operations[index].lane].node;
+            let is_thread = self.expected.lanes[self.expected.operations[index].lane].is_thread();
             // In which lane something is posted is not the plan's to say.
-            if !self.judged[node] || self.is_posted(self.trace.operations[index].task) {
+            if is_thread || self.is_posted(self.trace.operations[index].task) {
                 continue;
             }
             self.findings.count_case(Rule::Plan);

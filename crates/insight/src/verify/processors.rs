@@ -37,7 +37,7 @@ impl Judge<'_> {
     /// Whether a lane of the node waits that should run.
     pub(super) fn judge_node(&mut self, node: usize) {
         // Whoever a lane ran before the recording, or in what was lost, may have any processor.
-        if !self.judged[node] || !self.coverage.identifies(node) || self.occupancy.awaits(node) {
+        if !self.lanes_decide[node] || !self.coverage.identifies(node) || self.occupancy.awaits(node) {
             return;
         }
         let count = self.occupancy.processors(node).len();

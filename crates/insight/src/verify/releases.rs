@@ -65,7 +65,7 @@ impl Judge<'_> {
         self.enter(told, lane, ordered_by);
     }
 
-    /// A job of a node whose lanes are not judged: what the description says of its release and its end, whatever else happens.
+    /// A job of a thread below schedulers: what the description says of its release and its end, whatever else happens.
     pub(super) fn check_alone(&mut self, record: &Record) {
         let job = record.job();
         let task = self.trace.operations[job.operation.index()].task;
@@ -101,7 +101,8 @@ impl Judge<'_> {
         may
     }
 
-    fn arrival(&self, task: usize, instance: u64) -> Instant {
+    /// When an instance arrives, by the judge's own reckoning.
+    pub(super) fn arrival(&self, task: usize, instance: u64) -> Instant {
         let entry = &self.trace.tasks[task];
         let since_first = i64::try_from(instance).unwrap_or(i64::MAX).saturating_mul(entry.period.as_nanos());
         saturating(saturating(self.trace.start, entry.phase), Duration::from_nanos(since_first))

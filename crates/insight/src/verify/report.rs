@@ -52,6 +52,9 @@ impl Rule {
         Rule::Dispatching,
     ];
 
+    /// Those that say who has a processor. They are not judged where schedulers decide that, or where it is not known.
+    pub const OF_PROCESSORS: [Rule; 3] = [Rule::Lanes, Rule::Idle, Rule::Dispatching];
+
     /// Its name, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -177,6 +180,9 @@ pub struct VerifyReport {
     /// Nodes whose lanes' threads are not known from the others that the kernel tells of, so that neither lanes nor idle
     /// could be judged there.
     pub unidentified_nodes: Vec<String>,
+    /// Nodes whose lanes stand below schedulers, which say when these have a processor: what is ready and does not run was not judged
+    /// there ([`Rule::OF_PROCESSORS`]).
+    pub below_schedulers: Vec<String>,
     /// Whether the kernel told who had the processors. Without, its holding one off cannot be told from idleness.
     pub has_kernel: bool,
     /// Records lost.
@@ -215,9 +221,13 @@ impl VerifyReport {
         self.rules.iter().fold(0, |sum, rule| sum.saturating_add(rule.violations))
     }
 
-    /// Rules of which the trace has no case.
-    pub fn not_judged(&self) -> impl Iterator<Item = Rule> {
-        let without = |rule: &&RuleReport| rule.judged() == Judged::NotJudged && rule.unseen == 0;
+    /// Rules of which the trace has no case. Those of which it may have some that were not judged are not among them.
+    pub fn without_case(&self) -> impl Iterator<Item = Rule> {
+        let is_all_judged = self.below_schedulers.is_empty() && self.unidentified_nodes.is_empty();
+        let was_judged = move |rule: Rule| is_all_judged || !Rule::OF_PROCESSORS.contains(&rule);
+        let without = move |rule: &&RuleReport| {
+            rule.judged() == Judged::NotJudged && rule.unseen == 0 && was_judged(rule.rule)
+        };
         self.rules.iter().filter(without).map(|rule| rule.rule)
     }
 

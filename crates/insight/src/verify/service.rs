@@ -57,8 +57,8 @@ impl Services {
 }
 
 impl Judge<'_> {
-    /// Follows one job. On a node whose lanes are judged, the rules of lives have the word about the order of its records.
-    pub(super) fn serve(&mut self, record: &Record, is_judged: bool) {
+    /// Follows one job. Of one in a lane, the rules of lives have the word about the order of its records.
+    pub(super) fn serve(&mut self, record: &Record, has_order: bool) {
         let job = record.job();
         let now = self.now;
         let known = self.services.jobs.get(&record.causal).copied();
@@ -67,7 +67,7 @@ impl Judge<'_> {
         let service = known.unwrap_or(fresh);
         match record.typed() {
             Typed::Release(release) => {
-                if service.dates.is_some() && !is_judged {
+                if service.dates.is_some() && !has_order {
                     self.find(Rule::Life, job, None, || "it was released twice".into());
                 }
                 let dates = Some((release.nominal, release.deadline));
@@ -82,7 +82,7 @@ impl Judge<'_> {
                     _ => None,
                 };
                 if let Some(text) =
-                    wrong.filter(|_| !is_judged && (known.is_some() || !self.services.has_loss))
+                    wrong.filter(|_| !has_order && (known.is_some() || !self.services.has_loss))
                 {
                     self.find(Rule::Life, job, None, || text.into());
                 }
@@ -93,19 +93,19 @@ impl Judge<'_> {
                 );
             }
             Typed::Preempt(_) => {
-                let Some(service) = known else { return self.strange(job, is_judged) };
+                let Some(service) = known else { return self.strange(job, has_order) };
                 self.check_same_processor(record, service);
-                if service.running.is_none() && !is_judged {
+                if service.running.is_none() && !has_order {
                     self.find(Rule::Life, job, None, || "it lost a processor that it did not have".into());
                 }
                 self.remember(job, Service { running: None, received: received(service, now), ..service });
             }
             Typed::Complete(complete) => {
-                let Some(service) = known else { return self.strange(job, is_judged) };
+                let Some(service) = known else { return self.strange(job, has_order) };
                 self.services.jobs.remove(&record.causal);
                 self.check_same_processor(record, service);
                 self.check_dates(job, service, complete.nominal, complete.deadline);
-                if !is_judged && (!service.begun || service.running.is_none() && self.is_simulated()) {
+                if !has_order && (!service.begun || service.running.is_none() && self.is_simulated()) {
                     match self.is_all_recorded(job) {
                         true => self
                             .find(Rule::Life, job, None, || "it completed without having a processor".into()),
@@ -115,7 +115,7 @@ impl Judge<'_> {
                 self.check_demand(job, service, Ending::Completed);
             }
             Typed::Abort(abort) => {
-                let Some(service) = known else { return self.strange(job, is_judged) };
+                let Some(service) = known else { return self.strange(job, has_order) };
                 self.services.jobs.remove(&record.causal);
                 self.check_dates(job, service, abort.nominal, abort.deadline);
                 self.check_demand(job, service, Ending::Before);
@@ -138,8 +138,8 @@ impl Judge<'_> {
     }
 
     /// A job ends or stops of which nothing is known.
-    fn strange(&mut self, job: JobId, is_judged: bool) {
-        if is_judged {
+    fn strange(&mut self, job: JobId, has_order: bool) {
+        if has_order {
             return;
         }
         match self.services.has_loss || !self.is_known_from_the_beginning(job) {
@@ -232,7 +232,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A job of a node whose lanes are not judged is that far: what waits for it elsewhere is.
+    /// A job of a thread below schedulers is that far.
     pub(super) fn follow(&mut self, record: &Record) {
         let job = record.job();
         let progress = match record.event {

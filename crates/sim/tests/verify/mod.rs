@@ -1,6 +1,7 @@
 //! Verification: simulated traces are clean without any tolerance, and whatever is made wrong is found.
 
 mod beginnings;
+mod below;
 mod decisions;
 mod displaced;
 mod mutations;

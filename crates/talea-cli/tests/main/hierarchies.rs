@@ -404,10 +404,14 @@ fn the_time_in_which_lanes_are_held_off_is_told_from_waiting_in_them() {
     }
     let done = run(&["trace", "verify", &system, &trace]).exits(0);
     assert!(
-        done.stdout.contains("the lanes of mission were not judged beside a hierarchy"),
+        done.stdout
+            .contains("not judged on mission, where schedulers say when lanes have a processor: lanes, idle"),
         "{}",
         done.stdout
     );
+    assert!(!done.stdout.contains("; 0 jobs"), "{}", done.stdout);
+    let cases = done.stdout.lines().find(|line| line.contains("no case of it")).unwrap_or_default();
+    assert!(!cases.contains("lanes") && !cases.contains("overrun"), "{cases}");
 }
 
 /// One more program of a higher priority makes bursts late, on real threads as in a simulation.
@@ -501,7 +505,8 @@ fn lanes_and_guards_beside_a_node_with_a_hierarchy_are_verified() {
     run(&["sim", &system, "--for", "2s", "--out", &out, "--fail-on", "never"]).exits(0);
     let trace = within(&place, "out/trace.talea");
     let verified = run(&["trace", "verify", &system, &trace, "--json"]).exits(0).json();
-    assert_eq!(verified["not_judged"], serde_json::json!(["a"]));
+    assert_eq!(verified["not_judged"], serde_json::json!([]));
+    assert_eq!(verified["lanes"]["below_schedulers"], serde_json::json!(["a"]));
     let cases = |verified: &serde_json::Value, rule: &str, what: &str| {
         let rules = verified["lanes"]["rules"].as_array().expect("lanes are judged").clone();
         let found = rules.iter().find(|one| one["rule"] == rule).and_then(|one| one[what].as_u64());
@@ -516,7 +521,8 @@ fn lanes_and_guards_beside_a_node_with_a_hierarchy_are_verified() {
     assert_eq!(cases(&verified, "release", "cases") - cases(&without, "release", "cases"), 100);
     let other = write(&place, "other.toml", &HALVES.replace("\"rms\"", "\"edf\""));
     let wrong = run(&["trace", "verify", &other, &trace, "--json"]).exits(1).json();
-    assert!(cases(&wrong, "plan", "violations") == 3 && cases(&wrong, "non-preemption", "violations") > 0);
+    // All four operations, also the one in the lanes below a scheduler.
+    assert!(cases(&wrong, "plan", "violations") == 4 && cases(&wrong, "non-preemption", "violations") > 0);
     let text = run(&["trace", "verify", &other, &trace]).exits(1).fits().stdout;
     assert!(text.contains("non-preemption") && text.contains("guarantees"), "{text}");
 }

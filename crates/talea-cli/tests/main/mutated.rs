@@ -430,6 +430,41 @@ wcet = "2ms"
 node = "two"
 "#;
 
+/// Lanes, with a chain, below a reservation that does not always let them run.
+const BELOW: &str = r#"
+[system]
+name = "below"
+strategy = "edf"
+lane_dispatch = "nonpreemptive"
+[[node]]
+name = "one"
+cpus = [0]
+[[scheduler]]
+name = "RES"
+kind = "reservation"
+[[scheduler]]
+name = "tasks"
+kind = "lanes"
+under = [{ scheduler = "RES", guarantee = "RESBH 6ms 10ms" }]
+[[thread]]
+name = "ticker"
+work = { burst = "2ms", period = "10ms" }
+under = [{ scheduler = "RES", guarantee = "RESBH 3ms 10ms" }]
+[[task]]
+name = "chain"
+period = "20ms"
+[[task.subtask]]
+name = "a"
+wcet = "3ms"
+[[task.subtask]]
+name = "b"
+wcet = "2ms"
+[[task]]
+name = "long"
+period = "40ms"
+wcet = "9ms"
+"#;
+
 /// What the page says of a change in a trace.
 fn words(found: Option<bool>) -> &'static str {
     match found {
@@ -451,8 +486,9 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
     let lanes = Trace::simulated(&write(&place, "lanes.toml", LANES), "300ms");
     let guarded = Trace::simulated(&write(&place, "guarded.toml", GUARDED), "300ms");
     let hierarchy = Trace::simulated(&example("figure-1.toml"), "400ms");
+    let below = Trace::simulated(&write(&place, "below.toml", BELOW), "300ms");
     let threads = [lanes.as_threads(), guarded.as_threads()];
-    for trace in [&lanes, &guarded, &hierarchy, &threads[0], &threads[1]] {
+    for trace in [&lanes, &guarded, &hierarchy, &below, &threads[0], &threads[1]] {
         let verdict = trace.judged(&trace.records);
         assert!(verdict.values().all(|count| *count == 0), "{}: {verdict:?}", trace.metadata.system);
     }
@@ -461,7 +497,7 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
     for (name, change) in CHANGES {
         let simulated = everywhere(&[&lanes, &guarded], *change);
         let threads = everywhere(&[&threads[0], &threads[1]], *change);
-        let hierarchies = everywhere(&[&hierarchy], *change);
+        let hierarchies = everywhere(&[&hierarchy, &below], *change);
         found_somewhere += usize::from([simulated, threads, hierarchies].contains(&Some(true)));
         let cells = [simulated, threads, hierarchies].map(words).join(" | ");
         writeln!(table, "| `{name}` | {cells} |").expect("text grows");

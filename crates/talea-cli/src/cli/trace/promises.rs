@@ -13,7 +13,7 @@ use talea_insight::promises::{Breach, EdgeReport, PromisesReport, Side};
 use talea_insight::verify::{Coverage, Verifier, VerifyReport};
 use talea_insight::{Accounting, Promises, Report};
 use talea_model::System;
-use talea_record::{Contents, Damage, Event, LaneEntry, Metadata, RecordedEvents, TraceFile};
+use talea_record::{Contents, Damage, Event, Metadata, RecordedEvents, TraceFile};
 use talea_time::Duration;
 
 /// Whether a hierarchy of schedulers, not lanes alone, decided what runs next.
@@ -67,10 +67,10 @@ struct Verified<'a> {
     promises: &'a PromisesReport,
     /// None where they were not recorded.
     decisions: Option<&'a DecisionsReport>,
-    /// What was found of the lanes of nodes without a hierarchy; none where there are none, or their jobs were not recorded.
+    /// What was found of the lanes; none where there are none, or their jobs were not recorded.
     lanes: Option<&'a VerifyReport>,
     damage: &'a Damage,
-    /// Nodes with lanes that were not judged, such as those below a hierarchy.
+    /// Nodes with lanes that were not judged.
     not_judged: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ pub fn verify(
     let executed = system.with_threads_as_tasks();
     let lanes = lanes(path, trace, (&executed, &contents), allowed)?;
     let lanes = lanes.map(|report| report.with_damage(&replayed.damage));
-    let not_judged = not_judged(metadata, lanes.is_some());
+    let not_judged = if lanes.is_some() { Vec::new() } else { with_lanes(metadata) };
     let (promises, told) = (promises.finish(), RecordedEvents::of(metadata, &contents));
     if !told.has(Event::VIOLATION) {
         return Err(Failure::new(
@@ -141,7 +141,7 @@ pub fn verify(
             }
             if !not_judged.is_empty() {
                 lines.prose(&format!(
-                    "note: the lanes of {} were not judged beside a hierarchy",
+                    "note: the lanes of {} were not judged, for want of records of jobs",
                     not_judged.join(", ")
                 ))?;
             }
@@ -194,7 +194,7 @@ pub enum Form {
     Json,
 }
 
-/// What became of the jobs of all nodes, if they were recorded, and what the lanes of nodes without a hierarchy did.
+/// What became of the jobs of all nodes and what their lanes did, if that was recorded.
 fn lanes(
     path: &Path,
     trace: &TraceFile,
@@ -215,14 +215,9 @@ fn lanes(
     Ok(Some(verifier.finish()))
 }
 
-fn has_schedulers(metadata: &Metadata, node: usize) -> bool {
-    metadata.schedulers.iter().any(|scheduler| scheduler.node == node)
-}
-
-/// Nodes with lanes that nobody judged: those below schedulers, and the others if it could not be done.
-fn not_judged(metadata: &Metadata, is_done: bool) -> Vec<String> {
-    let is_left = |lane: &&LaneEntry| !lane.is_thread() && (!is_done || has_schedulers(metadata, lane.node));
-    let of_lanes = metadata.lanes.iter().filter(is_left);
+/// The names of the nodes with lanes.
+fn with_lanes(metadata: &Metadata) -> Vec<String> {
+    let of_lanes = metadata.lanes.iter().filter(|lane| !lane.is_thread());
     let mut names: Vec<String> = of_lanes.map(|lane| metadata.nodes[lane.node].name.clone()).collect();
     names.dedup();
     names

@@ -22,7 +22,8 @@ use talea_time::Duration;
 ///
 /// Of a trace of a hierarchy of schedulers, its decisions are judged instead: whether they could be made, whether jobs executed only where
 /// they were given a processor, and whether the guarantees that are recorded as broken were broken, and no others. Where only some nodes have
-/// a hierarchy, the lanes and guards of the others are judged as well, by the rules above.
+/// a hierarchy, the lanes and guards of the others are judged as well, by the rules above. Of lanes below schedulers everything is judged
+/// but when they have a processor: order, preemption, releases, precedence and overruns.
 #[derive(Args)]
 #[command(after_help = "\
 Real threads take time to wake up. So in their traces the rules lanes, idle and order are violated only by a wrong state that \
@@ -258,9 +259,16 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
 /// What was not judged, or not with certainty, and why.
 fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec<String> {
     let mut lines = Vec::new();
-    let not_judged: Vec<&str> = report.not_judged().map(Rule::name).collect();
-    if !not_judged.is_empty() {
-        lines.push(format!("note: not judged, for the trace has no case of it: {}", not_judged.join(", ")));
+    let without_case: Vec<&str> = report.without_case().map(Rule::name).collect();
+    if !without_case.is_empty() {
+        lines.push(format!("note: not judged, for the trace has no case of it: {}", without_case.join(", ")));
+    }
+    if !report.below_schedulers.is_empty() {
+        lines.push(format!(
+            "note: not judged on {}, where schedulers say when lanes have a processor: {}",
+            report.below_schedulers.join(", "),
+            Rule::OF_PROCESSORS.map(Rule::name).join(", ")
+        ));
     }
     lines.extend(report.left_open().map(|rule| left_open(report, rule, tolerance)));
     let unknown = report.rules.iter().filter(|rule| rule.unknown > 0);
