@@ -118,8 +118,11 @@ impl Case {
             let operation =
                 operations.iter().find(|operation| operation.name == name).expect("the system has it");
             let lane = &observation.metadata.lanes[operation.lane];
-            let node = &observation.metadata.nodes[lane.node].name;
-            let part = match (self.scope, observation.levels) {
+            let entry = &observation.metadata.nodes[lane.node];
+            let node = &entry.name;
+            // Beside each other lanes have no order among them.
+            let levels = if entry.cpus.len() > 1 { Levels::Ignored } else { observation.levels };
+            let part = match (self.scope, levels) {
                 (Scope::Operation, _) => name.to_string(),
                 (Scope::Node, Levels::Enforced) => node.clone(),
                 (Scope::Node, Levels::Ignored) => format!("{node} level {}", lane.level),

@@ -15,7 +15,9 @@
 //! | `arrivals` | an urgent job arrives while another runs | the running job needs more processor time than the urgent one can take to arrive |
 //! | `lateness` | some jobs become late while they wait | the job they wait for needs more processor time than they have |
 //! | `overload` | arrivals during a job that spans many periods | instances arrive in order, and the job goes on during all of them |
+//! | `guards` | a chain whose guard closes between two instances, with real-time priorities | what is kept back goes when its period or the other work is over |
 //! | `nodes` | a graph over two nodes, and two nodes at once | a message follows what it tells about |
+//! | `processors` | two lanes of a node of two processors | each lane has one of them, and its own order |
 //!
 //! A stalled machine can still keep the runtime from producing the *situation* a case is about, for instance
 //! when a lane's thread has not gone to sleep before the first release. The records show that, so such a run is
@@ -36,6 +38,7 @@ mod lateness;
 mod nodes;
 mod observation;
 mod overload;
+mod processors;
 mod together;
 
 use below::Below;
