@@ -63,15 +63,8 @@ enum Action {
     AddScheduler {
         /// The name of the new scheduler
         name: String,
-        /// The kind of scheduler, such as fixed-priority, proportional-share, eevdf or reservation (docs/policies.md has all)
-        #[arg(long, value_parser = kind)]
-        kind: String,
-        /// How long it lets a child run before it chooses anew, for kinds that have a quantum [default: 10ms]
-        #[arg(long, value_name = "TIME")]
-        quantum: Option<Duration>,
-        /// What else is said of it, as the keys of system files: effort=1000; a value can be the text of a file: plan=@plan.csv
-        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
-        settings: Vec<(String, String)>,
+        #[command(flatten)]
+        new: NewScheduler,
         #[command(flatten)]
         place: Places,
     },
@@ -84,7 +77,7 @@ Examples:
         /// The name of the new thread
         name: String,
         #[command(flatten)]
-        place: Place,
+        place: OneParent,
         /// The guarantee that it must receive, such as "PSBE 0.4 60ms"; later changes that would break it are refused
         #[arg(long, value_name = "GUARANTEE")]
         requires: Option<Guarantee>,
@@ -117,7 +110,7 @@ Examples:
         /// The thread
         name: String,
         #[command(flatten)]
-        place: Place,
+        place: OneParent,
     },
     /// Change what a thread or scheduler asks of the scheduler above it
     #[command(after_help = "Example:\n  talea ctl multimedia change build --guarantee \"RESBH 1ms 40ms\"")]
@@ -169,15 +162,8 @@ Examples:
     Replace {
         /// The scheduler to replace
         scheduler: String,
-        /// The kind of the new one, such as eevdf
-        #[arg(long, value_parser = kind)]
-        kind: String,
-        /// The quantum of the new one [default: that of the old one]
-        #[arg(long, value_name = "TIME")]
-        quantum: Option<Duration>,
-        /// What else is said of it, as the keys of system files: effort=1000; a value can be the text of a file: plan=@plan.csv
-        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
-        settings: Vec<(String, String)>,
+        #[command(flatten)]
+        new: NewScheduler,
         /// What a child asks the new scheduler for, if something else than before: "words=share 2", "words=priority 3",
         /// "words=RESBH 1ms 40ms" or "words=nothing"; can be given several times
         #[arg(long = "child", value_name = "NAME=REQUEST", value_parser = child)]
@@ -185,9 +171,24 @@ Examples:
     },
 }
 
+/// A scheduler to come.
+#[derive(Args)]
+struct NewScheduler {
+    /// The kind of scheduler, such as fixed-priority, proportional-share, eevdf or reservation (docs/policies.md has all)
+    #[arg(long, value_parser = kind)]
+    kind: String,
+    /// How long it lets a child run before it chooses anew, for kinds that have a quantum [default: that of the scheduler that it replaces,
+    /// else 10ms]
+    #[arg(long, value_name = "TIME")]
+    quantum: Option<Duration>,
+    /// What else is said of it, as the keys of system files: effort=1000; a value can be the text of a file: plan=@plan.csv
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+}
+
 /// One parent.
 #[derive(Args)]
-struct Place {
+struct OneParent {
     /// The scheduler above
     #[arg(long, value_name = "SCHEDULER")]
     under: String,
@@ -205,7 +206,7 @@ struct Places {
     asked: Asked,
 }
 
-impl Place {
+impl OneParent {
     fn tie(&self) -> ParentRequest {
         ParentRequest { scheduler: self.under.clone(), asks: self.asked.asks() }
     }
@@ -232,11 +233,11 @@ impl Action {
     fn command(&self) -> Result<Command, Failure> {
         Ok(match self {
             Action::List => Command::List,
-            Action::AddScheduler { name, kind, quantum, settings, place } => Command::AddScheduler {
+            Action::AddScheduler { name, new, place } => Command::AddScheduler {
                 name: name.clone(),
-                kind: kind.clone(),
-                quantum: *quantum,
-                settings: settings.iter().cloned().collect(),
+                kind: new.kind.clone(),
+                quantum: new.quantum,
+                settings: new.settings.iter().cloned().collect(),
                 under: place.ties()?,
             },
             Action::AddThread { name, place, requires, pid, command } => Command::AddThread {
@@ -256,11 +257,11 @@ impl Action {
                 Command::Constrain { name: name.clone(), after: *after, within: *within, work: *work }
             }
             Action::EndConstraint { name } => Command::EndConstraint { name: name.clone() },
-            Action::Replace { scheduler, kind, quantum, settings, children } => Command::Replace {
+            Action::Replace { scheduler, new, children } => Command::Replace {
                 name: scheduler.clone(),
-                kind: kind.clone(),
-                quantum: *quantum,
-                settings: settings.iter().cloned().collect(),
+                kind: new.kind.clone(),
+                quantum: new.quantum,
+                settings: new.settings.iter().cloned().collect(),
                 children: children.clone(),
             },
         })

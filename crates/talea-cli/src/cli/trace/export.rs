@@ -1,6 +1,6 @@
 //! `talea trace export`.
 
-use super::show::Events;
+use super::events::{EventFilter, Events};
 use super::{name_space, named, open, unreadable, warn_of_damage};
 use crate::cli::artefacts::SEE_SHARING;
 use crate::cli::draft::{self, Draft, FolderDraft, Readers};
@@ -18,13 +18,12 @@ use std::path::{Path, PathBuf};
 use talea_export::ParquetExport;
 use talea_export::{CtfError, CtfExport, PerfettoExport, ScheduleCsv, export_csv, processes_of_nodes};
 use talea_figure::timeline;
-use talea_record::stream::Selection;
 use talea_record::{NameSpace, Record, Sink, TraceError, TraceFile};
 use talea_time::{Duration, Instant};
 
 /// Write a trace in the formats of other programs
 ///
-/// Several formats can be asked for at once. However long the trace is, memory use stays the same.
+/// Several formats can be asked for at once; --schedule and --svg use all events, whatever --events says. However long the trace is, memory use stays the same.
 #[derive(Args)]
 #[command(
     group(
@@ -34,7 +33,6 @@ use talea_time::{Duration, Instant};
             .args(["perfetto", "ctf", "parquet", "csv", "schedule", "svg"])
     ),
     override_usage = "talea trace export [OPTIONS] <FORMATS>... <PID|NAME|FILE>",
-    group(ArgGroup::new("records").multiple(true).args(["perfetto", "ctf", "parquet", "csv"])),
     after_help = "\
 Examples:
   talea trace export out/trace.talea --perfetto out/run.pftrace  # for https://ui.perfetto.dev
@@ -67,17 +65,8 @@ pub struct Options {
     /// and no context switches were recorded that say which of them ran
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     schedule: Option<PathBuf>,
-    /// Only these events: families or events, such as job,dispatch.cost,-job.preempt, or complete, or 'job.re*'; --schedule and --svg
-    /// use all events in any case [default: all]
-    #[arg(
-        long,
-        alias = "event",
-        value_name = "SELECTION",
-        allow_hyphen_values = true,
-        help_heading = "Filters",
-        requires = "records"
-    )]
-    events: Vec<Selection>,
+    #[command(flatten)]
+    events: EventFilter,
     /// A picture of a part of the schedule
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     svg: Option<PathBuf>,
@@ -112,10 +101,20 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
             "build it with `cargo build --release --features parquet`, or take --csv, which DuckDB and pandas read, too",
         ));
     }
+    let writes_records = options.perfetto.is_some()
+        || options.ctf.is_some()
+        || options.parquet.is_some()
+        || options.csv.is_some();
+    if !options.events.is_empty() && !writes_records {
+        return Err(Failure::new(
+            "--events says which records are written, and --schedule and --svg use all of them",
+            "leave --events out, or ask for --perfetto, --ctf, --parquet or --csv",
+        ));
+    }
     let path = named::file(&options.trace)?;
     let trace = open(&path)?;
     let names = name_space(&trace, &path)?;
-    let events = Events::of(&options.events, &names)?;
+    let events = options.events.chosen(&names)?;
     let formats: &[(&Option<PathBuf>, Write)] = &[
         (&options.perfetto, perfetto),
         (&options.ctf, ctf),

@@ -1,5 +1,6 @@
 //! `talea trace`.
 
+mod events;
 mod explain;
 mod export;
 mod follow;
@@ -38,8 +39,8 @@ use talea_record::{Damage, Metadata, NameSpace, RecordedEvents, TraceError, Trac
 #[command(after_help = "\
 Examples:
   talea run examples/ofp.toml --for 2s --out out
-  talea trace show out/trace.talea --event complete --limit 20
-  talea trace show ofp --follow --event complete
+  talea trace show out/trace.talea --events complete --limit 20
+  talea trace show ofp --follow --events complete
   talea trace read ofp
   talea trace stats out/trace.talea
   talea trace explain out/trace.talea

@@ -1,13 +1,13 @@
 //! `talea trace show`.
 
+use super::events::{EventFilter, Events};
 use super::{follow, name_space, named, open, unreadable, warn_of_damage};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output;
 use clap::Args;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use talea_export::Listing;
-use talea_record::stream::{Later, Selection};
+use talea_record::stream::Selection;
 use talea_record::{Event, Metadata, NameSpace, Record};
 
 /// Print records, one per line
@@ -19,12 +19,12 @@ use talea_record::{Event, Metadata, NameSpace, Record};
 #[command(after_help = "\
 Examples:
   talea trace show out/trace.talea --limit 20
-  talea trace show out/trace.talea --task navigation --event start,complete
-  talea trace show out/trace.talea --event kernel,dispatch,-dispatch.cost
-  talea trace show out/trace.talea --event 'job.re*' --limit 20
+  talea trace show out/trace.talea --task navigation --events start,complete
+  talea trace show out/trace.talea --events kernel,dispatch,-dispatch.cost
+  talea trace show out/trace.talea --events 'job.re*' --limit 20
   talea trace show out/trace.talea --json | jq 'select(.fields.cost > 10000)'
   talea trace show ofp  # what the rings of a running program hold
-  talea trace show ofp --follow --event job  # until Ctrl-C or the program's end")]
+  talea trace show ofp --follow --events job  # until Ctrl-C or the program's end")]
 pub struct Options {
     /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
@@ -41,16 +41,8 @@ pub struct Options {
     /// Print only records of this family of events
     #[arg(long, value_name = "FAMILY", help_heading = "Filters")]
     family: Vec<String>,
-    /// Print only records of these events: families or events, such as job,dispatch.cost,-job.preempt, or complete, or
-    /// 'job.re*'
-    #[arg(
-        long,
-        alias = "events",
-        value_name = "SELECTION",
-        allow_hyphen_values = true,
-        help_heading = "Filters"
-    )]
-    event: Vec<Selection>,
+    #[command(flatten)]
+    events: EventFilter,
     /// Print each record as one line of JSON
     #[arg(long)]
     pub(super) json: bool,
@@ -65,15 +57,6 @@ pub(super) struct Filter<'a> {
     families: Vec<u8>,
     /// None for all.
     events: Option<Events>,
-}
-
-/// Events that were asked for.
-pub(super) struct Events {
-    declared: BTreeSet<Event>,
-    /// Whether events that no family declares are as well.
-    others: Later,
-    /// All that a family declares.
-    known: BTreeSet<Event>,
 }
 
 pub fn main(options: &Options) -> crate::cli::Outcome {
@@ -124,7 +107,7 @@ impl<'a> Filter<'a> {
             found.ok_or_else(|| unknown("family", name, all()))
         };
         let families = options.family.iter().map(family).collect::<Result<_, _>>()?;
-        let events = Events::of(&options.event, names)?;
+        let events = options.events.chosen(names)?;
         Ok(Filter { metadata, task, families, events })
     }
 
@@ -159,36 +142,6 @@ impl<'a> Filter<'a> {
         let passing = events.filter(|(event, _, _)| self.may_let_through(*event));
         Selection::of(passing.map(|(_, family, name)| (family, name)))
     }
-}
-
-impl Events {
-    /// What any of these chooses; none if there are none.
-    pub(super) fn of(selections: &[Selection], names: &NameSpace) -> Result<Option<Self>, Failure> {
-        let declared = |selection: &Selection| {
-            let events = selection.events(names);
-            events.map_err(|error| Failure::new(error, choices(names)))
-        };
-        let known = declared(&Selection::all())?;
-        let mut events = Events { declared: BTreeSet::new(), others: Later::Unwanted, known };
-        for selection in selections {
-            events.declared.extend(declared(selection)?);
-            if selection.later() == Later::Wanted {
-                events.others = Later::Wanted;
-            }
-        }
-        Ok((!selections.is_empty()).then_some(events))
-    }
-
-    pub(super) fn contain(&self, event: Event) -> bool {
-        self.declared.contains(&event) || self.others == Later::Wanted && !self.known.contains(&event)
-    }
-}
-
-fn choices(names: &NameSpace) -> String {
-    let families = names.families().iter();
-    let events = families
-        .flat_map(|family| family.events.iter().map(move |entry| format!("{}.{}", family.name, entry.name)));
-    format!("choose of: {}", events.collect::<Vec<_>>().join(", "))
 }
 
 fn unknown(what: &str, name: &str, known: impl Iterator<Item = String>) -> Failure {
