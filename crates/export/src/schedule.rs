@@ -14,7 +14,7 @@ pub struct ScheduleCsv<W: Write> {
     rows: Rows<W>,
 }
 
-/// Stands for the task of which nobody saw that it was this one.
+/// Placeholder: several tasks shared the processor unobserved.
 const UNSEEN: &str = "?";
 
 struct Rows<W: Write> {

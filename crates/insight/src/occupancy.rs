@@ -129,7 +129,7 @@ pub(crate) enum SleepState {
 
 /// A thread of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum RunThread {
     Lane(usize),
     Release,
     Receiver,
@@ -225,7 +225,7 @@ pub(crate) struct Occupancy {
     /// By node.
     beginnings: Vec<Beginning>,
     kernel: KernelRecords,
-    threads: HashMap<u32, Role>,
+    threads: HashMap<u32, RunThread>,
     /// Threads of the run that were made ready and have had no processor since.
     woken: HashSet<u32>,
     /// The processes that the threads of the run are of.
@@ -371,13 +371,13 @@ impl Occupancy {
     fn of_thread(&self, node: usize, thread: u32) -> Occupant {
         match self.threads.get(&thread) {
             None if thread == 0 => Occupant::Idle,
-            Some(Role::Lane(lane)) if self.lanes[*lane].node == node => match &self.lanes[*lane] {
+            Some(RunThread::Lane(lane)) if self.lanes[*lane].node == node => match &self.lanes[*lane] {
                 Lane { current: Some(job), .. } => Occupant::Job(*job),
                 Lane { knowledge: LaneKnowledge::Awaited(unknown), .. } => Occupant::Unknown(*unknown),
                 _ => Occupant::Lane(*lane),
             },
-            Some(Role::Release) => Occupant::Release,
-            Some(Role::Receiver) => Occupant::Receiver,
+            Some(RunThread::Release) => Occupant::Release,
+            Some(RunThread::Receiver) => Occupant::Receiver,
             _ if self.companions.contains(&thread) => Occupant::Companion(thread),
             _ => Occupant::Program(thread),
         }
@@ -435,8 +435,9 @@ impl Occupancy {
     /// Where the threads of the lane are, or the one of them that is best off.
     pub fn thread_state(&self, lane: usize) -> ThreadState {
         let processors = &self.nodes[self.lanes[lane].node];
-        let of_lane =
-            || self.threads.iter().filter(|(_, role)| **role == Role::Lane(lane)).map(|(thread, _)| thread);
+        let of_lane = || {
+            self.threads.iter().filter(|(_, role)| **role == RunThread::Lane(lane)).map(|(thread, _)| thread)
+        };
         let has = |thread: &u32| processors.iter().any(|processor| processor.thread == Some(*thread));
         let could_go_on = |thread: &u32| {
             self.woken.contains(thread)

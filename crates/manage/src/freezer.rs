@@ -15,19 +15,19 @@ use talea_linux::proc::is_gone;
 const ROUNDS: usize = 16;
 
 /// Where a cgroup around a process goes.
-pub(crate) struct Place {
+pub(crate) struct CgroupPlace {
     pub folder: PathBuf,
     /// The cgroup from which the process comes.
     pub home: PathBuf,
 }
 
-impl Place {
+impl CgroupPlace {
     /// Removes what others have left there.
     pub fn around(process: Tid) -> io::Result<Self> {
         let home = home_of(process)?;
         remove_leftovers(&home);
         let folder = home.join(format!("{PREFIX}{}.{process}", getpid()));
-        Ok(Place { folder, home })
+        Ok(CgroupPlace { folder, home })
     }
 }
 
@@ -44,7 +44,7 @@ impl Group {
     ///
     /// # Errors
     /// All are where they were.
-    pub fn around(place: Place, processes: &dyn Fn() -> Vec<Tid>) -> io::Result<Self> {
+    pub fn around(place: CgroupPlace, processes: &dyn Fn() -> Vec<Tid>) -> io::Result<Self> {
         let cgroup = Cgroup::create(place.folder)?;
         let mut group = Group { home: place.home, cgroup, others: Vec::new() };
         for _ in 0..ROUNDS {

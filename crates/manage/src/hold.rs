@@ -15,7 +15,7 @@
 //! has, as one that is parked under load does; but not the set's own, without which nobody could let it go: it is held after
 //! it has given them back ([`Shield`]). The members that the set lets run on idle processors are not touched.
 
-use crate::freezer::{Group, Place};
+use crate::freezer::{CgroupPlace, Group};
 use crate::guardian::{Guardian, HeldNote};
 use crate::signal_target::SignalTarget;
 use rustix::io::Errno;
@@ -145,7 +145,7 @@ impl Hold {
         processes: &dyn Fn() -> Vec<Tid>,
         guardian: &Arc<Guardian>,
     ) -> Result<Self, CannotHold> {
-        if let Ok(place) = Place::around(whom.process())
+        if let Ok(place) = CgroupPlace::around(whom.process())
             && let Some(note) = guardian.note_held(whom, Some((&place.folder, &place.home)))
             && let Ok(group) = Group::around(place, processes)
         {

@@ -7,14 +7,14 @@
 //! ```text
 //!   urgent   controller (reserved where permitted), warden; sentinels that stand in for others
 //!   granted  the threads of the member that the hierarchy granted this CPU
-//!   beside   the sentinel                       runs: whoever was granted has blocked
+//!   beside   the sentinel                       runs: the granted thread has blocked
 //!   parked   everybody else, also those that blocked
 //!   ─────────
 //!   ordinary everything that is not managed; where processors are left unused in slices, those that are parked, too
 //! ```
 //!
 //! *Blocking needs no tracing.* The sentinel of a CPU is always ready. When it runs, the granted thread has blocked: the sentinel
-//! parks it, so that its wake-up preempts nobody, tells the hierarchy, and grants whoever is next. *Waking up does.* Threads of
+//! parks it, so that its wake-up preempts nobody, tells the hierarchy, and grants the next thread. *Waking up does.* Threads of
 //! this process that block by their [`Handle`] are woken by a [`Waker`], in a call; of others, the kernel tells each
 //! wake-up through a filtered tracepoint, or they are looked at every [`LOOK_EVERY`].
 //!
@@ -41,9 +41,9 @@
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
 //! thread between CPUs, to freeze a process), and no sentinel or controller is preempted by a thread that it raises while it
-//! holds it (see `state`). A waker may be; whoever waits for the lock then lends it its priority. Order: wake-ups before state.
+//! holds it (see `state`). A waker may be; a thread that waits for the lock then lends it its priority. Order: wake-ups before state.
 //! Taking members in allocates under it; dispatching does not allocate. A lane's thread takes it when a job begins and when it
-//! ends, for as long as the record takes, and whoever rings for a lane that sleeps takes it for a decision; ringing for one that
+//! ends, for as long as the record takes, and a thread that rings for a lane that sleeps takes it for a decision; ringing for one that
 //! is awake is one atomic step, unless a scheduler above guarantees single jobs: then that hears of the job, too.
 //!
 //! **A program is one member.** Granted, its threads are raised and take turns on the CPU by the kernel's time slice; it has blocked when all of

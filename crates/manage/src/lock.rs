@@ -1,4 +1,4 @@
-//! The one lock of a managed set: whoever holds it inherits the priority of whoever waits for it.
+//! The one lock of a managed set: the thread that holds it inherits the priority of the threads that wait for it.
 //!
 //! The word is the kernel's priority-inheritance futex: 0, or the owner's thread id, with a bit that the kernel sets
 //! while somebody waits. Without contention neither end makes a system call.

@@ -130,7 +130,7 @@ impl RunRecorder {
     }
 }
 
-/// What whoever judges what was received reads: the decisions, and the run's end.
+/// What the auditor reads, who judges by what was received: the decisions, and the run's end.
 #[inline]
 fn is_for_audit(event: Event) -> bool {
     event.family() == HLS.number || event == Event::RUN_END

@@ -1,6 +1,6 @@
 //! Where the threads of a program could run before they were bound, also those that it has created since.
 //!
-//! A thread inherits its creator's CPUs, so whoever is created by a bound thread is bound, and nobody has ever noted what it
+//! A thread inherits its creator's CPUs, so a thread that a bound one creates is bound, and nobody has ever noted what it
 //! had before. It is known by three things together: it began after the binding, it is bound as we bind, and what its
 //! program had before was something else. A thread that has bound itself just so meanwhile is taken for one of these.
 
@@ -13,7 +13,7 @@ pub(crate) const MASK_WORDS: usize = 16;
 const OFFSPRING_MAX: usize = 256;
 /// The field of a `stat` that says when a thread began, in ticks since the machine did.
 const START: usize = 22;
-/// How long after its beginning a thread may be seen first by whoever looks every 50 ms.
+/// How long after its beginning the warden, which looks every 50 ms, may see a thread for the first time.
 const YOUNG_MS: u64 = 120;
 
 /// A set of CPUs. All calls are async-signal-safe.
@@ -110,7 +110,7 @@ impl Origin {
         }
     }
 
-    /// The same for one that has just begun. Whoever finds it bound so later knows that it has done that itself.
+    /// The same for one that has just begun. A later identical mask was set by the thread itself.
     pub fn unbind_young(&self, tid: i32) {
         let begun = |start: u64| start + YOUNG_MS * ticks_per_second() / 1_000 >= ticks();
         if self.has_inherited(tid) && stat_field(tid, START).is_some_and(begun) {

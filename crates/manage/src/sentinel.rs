@@ -1,6 +1,6 @@
 //! A sentinel: the dispatcher of one processor.
 //!
-//! It is always ready, just below whoever is granted the processor. So when it runs, that thread has blocked; nothing had to be
+//! It is always ready, just below the thread that is granted the processor. So when it runs, that thread has blocked; nothing had to be
 //! traced to know it.
 //!
 //! ```text

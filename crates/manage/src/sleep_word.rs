@@ -9,7 +9,7 @@
 //!   NOTIFIED
 //! ```
 //!
-//! 1 and 5 are the thread's, 2 and 4 the waker's, 3 is whoever brings the thread on its processor. A thread that is WOKEN
+//! 1 and 5 are the thread's, 2 and 4 the waker's, 3 is done by the thread that brings this one on its processor. A thread that is WOKEN
 //! and not granted sleeps on, so its wake-up preempts nobody by itself. From every state the end of the set leads to ENDED, in
 //! which nobody blocks.
 //!

@@ -134,7 +134,7 @@ pub(crate) struct State {
     by_vp: Vec<Option<u32>>,
     /// Members by thread.
     by_tid: HashMap<u32, u32>,
-    /// A command was lowered, which may have created a thread in that moment: whoever holds the lock settles once more.
+    /// A command was lowered, which may have created a thread in that moment: the holder of the lock settles once more.
     pub recheck: bool,
     /// Tells which threads begin, are woken and end; none if that is not permitted.
     pub watch: Option<WakeWatch>,
@@ -458,7 +458,7 @@ impl State {
         self.request(slot, now);
     }
 
-    /// The sentinel of `place` runs in its own place: whoever was granted the processor is off it.
+    /// The sentinel of `place` runs in its own place: the thread that was granted the processor is off it.
     pub fn absent(&mut self, place: usize, evidence: Evidence, now: Instant) -> Absence {
         self.hear(now);
         let Some(slot) = self.places[place].raised.filter(|_| !self.ended) else { return Absence::Nobody };

@@ -35,7 +35,7 @@ use talea_transport::Transport;
 
 /// What a thread is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ThreadPurpose {
     Release { node: usize },
     Receive { node: usize },
     Lane { lane: usize },
@@ -122,23 +122,25 @@ pub(crate) fn slots_of(lane: &Lane, options: &RunOptions) -> usize {
 
 impl ThreadPlan<'_> {
     /// The threads of this process. A lane's slots come before its controller, which has to know them.
-    pub fn roles(&self) -> Vec<Role> {
+    pub fn roles(&self) -> Vec<ThreadPurpose> {
         let mut roles = Vec::new();
         let hosted = self.shared.ports.iter().enumerate().filter(|(_, port)| port.is_some());
         for (lane, _) in hosted {
             let slots = slots_of(self.lane(lane), self.options);
             if slots == 0 {
-                roles.push(Role::Lane { lane });
+                roles.push(ThreadPurpose::Lane { lane });
             } else {
-                roles.extend((0..slots).map(|slot| Role::Slot { lane, slot }));
-                roles.push(Role::Controller { lane });
+                roles.extend((0..slots).map(|slot| ThreadPurpose::Slot { lane, slot }));
+                roles.push(ThreadPurpose::Controller { lane });
             }
         }
         if self.shared.link.is_some() {
             let hears = |(_, settings): &&(usize, NodeSettings)| matches!(settings, NodeSettings::Lanes(_));
-            roles.extend(self.nodes.iter().filter(hears).map(|(node, _)| Role::Receive { node: *node }));
+            roles.extend(
+                self.nodes.iter().filter(hears).map(|(node, _)| ThreadPurpose::Receive { node: *node }),
+            );
         }
-        roles.extend(self.nodes.iter().map(|(node, _)| Role::Release { node: *node }));
+        roles.extend(self.nodes.iter().map(|(node, _)| ThreadPurpose::Release { node: *node }));
         roles
     }
 
@@ -149,7 +151,7 @@ impl ThreadPlan<'_> {
     /// Creates the threads; each has the ring of the same position. Those of lanes in hierarchies are left to be taken in.
     pub fn create(
         &self,
-        roles: &[Role],
+        roles: &[ThreadPurpose],
         rings: &mut RingFile,
         mut inboxes: Inboxes,
         mut keepers: Vec<Option<GuardKeeper>>,
@@ -164,19 +166,19 @@ impl ThreadPlan<'_> {
         for (position, &role) in roles.iter().enumerate() {
             let writer = rings.writer(position);
             match role {
-                Role::Slot { lane, .. } => {
+                ThreadPurpose::Slot { lane, .. } => {
                     let cell = Arc::new(SlotCell::new());
                     running.slots.push(Arc::clone(&cell));
                     let body = self.slot_body(lane, writer, Arc::clone(&cell));
                     let tid = running.create_thread(self, role, body)?;
                     slots.push(Slot::new(cell, tid));
                 }
-                Role::Controller { lane } => {
+                ThreadPurpose::Controller { lane } => {
                     let inbox = inboxes[lane].take().expect("each lane has one inbox");
                     let body = self.controller_body(lane, writer, inbox, std::mem::take(&mut slots));
                     running.create_thread(self, role, body)?;
                 }
-                Role::Lane { lane } => {
+                ThreadPurpose::Lane { lane } => {
                     let inbox = inboxes[lane].take().expect("each lane has one inbox");
                     if self.is_managed(self.node(role)) {
                         lane_members.push(self.lane_member(lane, writer, inbox));
@@ -186,11 +188,11 @@ impl ThreadPlan<'_> {
                         running.create_thread(self, role, self.lane_body(lane, writer, inbox))?;
                     }
                 }
-                Role::Receive { node } => {
+                ThreadPurpose::Receive { node } => {
                     running.create_thread(self, role, self.receive_body(node, writer))?;
                     running.receiver = Some(running.threads.len() - 1);
                 }
-                Role::Release { node } => {
+                ThreadPurpose::Release { node } => {
                     let body = self.release_body(node, writer, keepers[node].take());
                     running.create_thread(self, role, body)?;
                 }
@@ -244,10 +246,10 @@ impl ThreadPlan<'_> {
         LaneMember {
             node: site.node,
             level: site.level,
-            name: self.name(Role::Lane { lane }),
+            name: self.name(ThreadPurpose::Lane { lane }),
             agent: self.lane_agent(lane, inbox),
             flow_set_up: self.flow_set_up(site.node, writer),
-            stack: self.stack(Role::Lane { lane }),
+            stack: self.stack(ThreadPurpose::Lane { lane }),
         }
     }
 
@@ -345,7 +347,7 @@ impl RunThreads {
     fn create_thread(
         &mut self,
         plan: &ThreadPlan<'_>,
-        role: Role,
+        role: ThreadPurpose,
         body: ThreadBody,
     ) -> Result<talea_linux::Tid, PrepareError> {
         let (node, stack) = (plan.node(role), plan.stack(role));

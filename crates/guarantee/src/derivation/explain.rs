@@ -23,7 +23,7 @@ pub struct Step {
     pub depth: usize,
     /// Where it holds.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: GuaranteePlace,
     /// The guarantee.
     pub guarantee: Label,
     /// The rule or the theorem that gives it.
@@ -33,7 +33,7 @@ pub struct Step {
 /// Where a guarantee holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "place")]
-pub enum Place {
+pub enum GuaranteePlace {
     /// On an edge.
     Edge {
         /// From this scheduler
@@ -50,12 +50,12 @@ pub enum Place {
     Processor,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for GuaranteePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Edge { parent, child } => write!(f, "{parent} -> {child}"),
-            Place::Within { node } => write!(f, "{node} takes it as"),
-            Place::Processor => f.write_str("processor"),
+            GuaranteePlace::Edge { parent, child } => write!(f, "{parent} -> {child}"),
+            GuaranteePlace::Within { node } => write!(f, "{node} takes it as"),
+            GuaranteePlace::Processor => f.write_str("processor"),
         }
     }
 }
@@ -130,7 +130,7 @@ impl<'d> Telling<'d> {
     fn edge(&mut self, depth: usize, edge: usize) -> Option<()> {
         let DerivedEdge { parent, child, label, because, .. } =
             self.derivation.edges.iter().find(|derived| derived.edge == edge)?;
-        let place = Place::Edge { parent: parent.clone(), child: child.clone() };
+        let place = GuaranteePlace::Edge { parent: parent.clone(), child: child.clone() };
         let guarantee = label.clone();
         if !self.told.insert(edge) {
             self.steps.push(Step { depth, place, guarantee, because: "as above".into() });
@@ -152,7 +152,7 @@ impl<'d> Telling<'d> {
     /// Tells the rewrites that a node makes, last first, and returns the depth of what they begin with.
     fn rewrites(&mut self, depth: usize, node: &str, steps: &[Rewritten]) -> usize {
         for (below, step) in steps.iter().rev().enumerate() {
-            let (place, guarantee) = (Place::Within { node: node.into() }, step.label.clone());
+            let (place, guarantee) = (GuaranteePlace::Within { node: node.into() }, step.label.clone());
             let because = step.rule.to_string();
             self.steps.push(Step { depth: depth + below, place, guarantee, because });
         }
@@ -162,6 +162,6 @@ impl<'d> Telling<'d> {
     fn processor(&mut self, depth: usize, number: usize) {
         let guarantee = self.derivation.given[number].clone();
         let because = "what the root is given".into();
-        self.steps.push(Step { depth, place: Place::Processor, guarantee, because });
+        self.steps.push(Step { depth, place: GuaranteePlace::Processor, guarantee, because });
     }
 }

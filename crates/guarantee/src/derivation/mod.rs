@@ -20,7 +20,7 @@ use crate::label::Label;
 use crate::rewrite::Rewritten;
 use serde::Serialize;
 
-pub use explain::{Explanation, Place, Step};
+pub use explain::{Explanation, GuaranteePlace, Step};
 pub use failure::{Failure, Finding, NotDerived, Problem};
 
 /// The guarantees of a hierarchy, or of the part of it that could be derived.

@@ -1,7 +1,7 @@
 //! What each record changes.
 
 use super::{
-    Beginning, KernelRecords, LaneKnowledge, Occupancy, Processor, RecordGap, Role, SleepState, Unknown,
+    Beginning, KernelRecords, LaneKnowledge, Occupancy, Processor, RecordGap, RunThread, SleepState, Unknown,
 };
 use talea_record::event::{Abort, Switch, Thread};
 use talea_record::{Event, JobId, Record, ThreadRole, Typed};
@@ -174,11 +174,11 @@ impl Occupancy {
         }
         let lane = usize::from(thread.lane);
         let role = match role {
-            Some(ThreadRole::Release) => Role::Release,
-            Some(ThreadRole::Receiver) => Role::Receiver,
+            Some(ThreadRole::Release) => RunThread::Release,
+            Some(ThreadRole::Receiver) => RunThread::Receiver,
             _ if lane < self.lanes.len() => {
                 self.identified[self.lanes[lane].node] = true;
-                Role::Lane(lane)
+                RunThread::Lane(lane)
             }
             _ => return,
         };

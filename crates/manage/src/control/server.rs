@@ -1,6 +1,6 @@
 //! The server: takes requests from the control socket, on one thread of ordinary priority.
 //!
-//! *Whoever calls cannot disturb.* The thread waits for nobody in particular: it reads what has arrived, understands and does one request
+//! *Clients cannot disturb.* The thread waits for nobody in particular: it reads what has arrived, understands and does one request
 //! of each client in turn, and writes what a client has room for ([`connection`](super::connection)). There are [`CLIENTS`] at a time. When one more
 //! calls, the one that has said nothing whole for the longest is dismissed, so those who are silent, who send or read slowly, and who call
 //! and leave, hold up nobody. A request has a greatest length and has to arrive in time; answers that nobody reads are given up. None of it is
@@ -128,7 +128,7 @@ struct Desk {
 
 impl Desk {
     fn serve(mut self) {
-        // Whoever started it may be urgent; serving is not.
+        // The thread that started it may be urgent; serving is not.
         let _ordinary = sched::set_self(Policy::Other);
         while self.wait() == Call::Clients {
             let now = Instant::now();
@@ -196,7 +196,7 @@ impl Desk {
         }
     }
 
-    /// Whoever has said nothing whole for the longest goes.
+    /// The client that has sent no whole request for the longest is disconnected.
     fn make_room(&mut self) {
         if self.clients.len() < CLIENTS {
             return;

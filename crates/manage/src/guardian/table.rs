@@ -212,7 +212,7 @@ impl HeldEntry {
         true
     }
 
-    /// Lets whoever it is go, and back to the cgroup that they came from. True if nothing of it is left.
+    /// Lets the held processes of this entry go, and back to the cgroup that they came from. True if nothing of it is left.
     pub fn let_go(&self, whom: i32) -> bool {
         let folder = text(&self.folder);
         if folder.bytes().is_empty() {

@@ -137,7 +137,7 @@ impl State {
             self.places[place].raised_at = (caller == Caller::Above).then_some(now);
             match wanted {
                 Some(slot) if self.member(slot).is_gone() => {
-                    // Found out by raising it. Whoever collects members that are gone takes it out.
+                    // Found out by raising it. The warden, which collects members that are gone, takes it out.
                     let vp = self.member(slot).vp;
                     self.places[place].raised = None;
                     self.engine.release(vp, now);

@@ -28,14 +28,14 @@ pub struct Post {
     /// Its name, which is its own among both.
     pub name: String,
     /// What it is.
-    pub role: Role,
+    pub role: PostRole,
     /// Its parents in the order of the description; none at the root.
     pub under: Vec<Tie>,
 }
 
 /// What somebody is in a blueprint.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Role {
+pub enum PostRole {
     /// A scheduler.
     Scheduler(Configuration, Announcing),
     /// A scheduler over the lanes of the node's tasks.
@@ -142,14 +142,14 @@ impl Drawing<'_> {
             parents => parents,
         };
         let role = if scheduler.kind == SchedulerKind::LANES {
-            Role::Lanes
+            PostRole::Lanes
         } else {
             let row = self.row(index)?;
             if processors > 1 && row.processors() == Intake::One {
                 let (scheduler, kind) = (scheduler.name.clone(), scheduler.kind);
                 return Err(ArrangeError::OneProcessor { scheduler, kind, given: processors });
             }
-            Role::Scheduler(row.configure(&self.facts(index))?, self.announcing(index))
+            PostRole::Scheduler(row.configure(&self.facts(index))?, self.announcing(index))
         };
         let under = self.ties(&scheduler.name, &scheduler.under, None)?;
         Ok(Post { index, name: scheduler.name.clone(), role, under })
@@ -158,7 +158,7 @@ impl Drawing<'_> {
     fn thread(&self, index: usize) -> Result<Post, ArrangeError> {
         let thread = &self.system.threads[index];
         let under = self.ties(&thread.name, &thread.under, thread.requires.as_ref())?;
-        Ok(Post { index, name: thread.name.clone(), role: Role::Thread, under })
+        Ok(Post { index, name: thread.name.clone(), role: PostRole::Thread, under })
     }
 
     fn ties(

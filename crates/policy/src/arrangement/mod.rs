@@ -24,7 +24,7 @@ use talea_guarantee::monitor::LongRun;
 use talea_model::{SchedulerKind, System};
 use talea_time::Duration;
 
-pub use blueprint::{Blueprint, Post, Role, Tie};
+pub use blueprint::{Blueprint, Post, PostRole, Tie};
 pub use kept::{Basis, Breach, Kept, Receipts, Side, Verdict};
 pub use watch::{Change, Watch};
 pub use work::Counts;
@@ -254,11 +254,11 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn seat(&mut self, post: &Post) -> Result<(), ArrangeError> {
         let built: Box<dyn Scheduler> = match &post.role {
-            Role::Scheduler(kind, announcing) => kind
+            PostRole::Scheduler(kind, announcing) => kind
                 .build(*announcing)
                 .map_err(|error| ArrangeError::NoSuchScheduler { scheduler: post.name.clone(), error })?,
-            Role::Lanes => Box::new(FixedPriority::new()),
-            Role::Thread => panic!("threads are no schedulers"),
+            PostRole::Lanes => Box::new(FixedPriority::new()),
+            PostRole::Thread => panic!("threads are no schedulers"),
         };
         let id = match post.under.is_empty() {
             true => self.arrangement.engine.add_root(built),
@@ -274,7 +274,7 @@ impl Builder<'_> {
             let promise = tie.promise.clone();
             self.arrangement.edges.push(Edge { parent: tie.scheduler, child: post.index, vp, promise });
         }
-        if post.role == Role::Lanes {
+        if post.role == PostRole::Lanes {
             self.add_lanes(id);
         }
         Ok(())

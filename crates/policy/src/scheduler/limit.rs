@@ -197,7 +197,7 @@ fn configure(facts: &Facts<'_>) -> Result<Configuration, ConfigureError> {
     Ok(Config { budget, period, renewal: renewal(facts) }.into())
 }
 
-/// By whose rule a limit's periods begin: that of the scheduler that lays down those of what it is given.
+/// By whose rule a limit's periods begin: aligned with the reservation above, else its own.
 fn renewal(facts: &Facts<'_>) -> Renewal {
     let schedulers = &facts.system().schedulers;
     let mut below = facts.scheduler();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use talea_model::parse;
-use talea_policy::arrangement::{Blueprint, Role};
+use talea_policy::arrangement::{Blueprint, PostRole};
 use talea_policy::hierarchy::{Enforcement, Parameters};
 use talea_policy::scheduler::{Exhaustion, Habits, config};
 
@@ -37,7 +37,9 @@ fn a_soft_reserve_can_be_firm() {
 #[test]
 fn planning_takes_the_effort_that_is_said() {
     let effort = |scheduler: &str| match &blueprint(scheduler, "RESBH 5ms 20ms").schedulers[0].role {
-        Role::Scheduler(configuration, _) => configuration.of::<config::Spring>().map(|spring| spring.effort),
+        PostRole::Scheduler(configuration, _) => {
+            configuration.of::<config::Spring>().map(|spring| spring.effort)
+        }
         other => panic!("{other:?}"),
     };
     assert_eq!(effort("kind = \"spring\""), Some(24_000));
@@ -48,7 +50,9 @@ fn planning_takes_the_effort_that_is_said() {
 fn constant_bandwidth_servers_stop_or_go_on() {
     let exhaustion = |kind: &str, guarantee: &str| {
         let blueprint = blueprint(&format!("kind = \"{kind}\""), guarantee);
-        let Role::Scheduler(configuration, _) = &blueprint.schedulers[0].role else { panic!("a scheduler") };
+        let PostRole::Scheduler(configuration, _) = &blueprint.schedulers[0].role else {
+            panic!("a scheduler")
+        };
         configuration.of::<config::Reservation>().map(|config| config.exhaustion)
     };
     assert_eq!(exhaustion("constant-bandwidth", "RESBH 5ms 20ms"), Some(Exhaustion::Suspend));
@@ -65,7 +69,7 @@ fn made<C: talea_policy::scheduler::Config>(scheduler: &str) -> C {
     let derivation =
         talea_guarantee::derivation::derive(&system.hierarchy(0).expect("one")).expect("it fits");
     let blueprint = Blueprint::new(&system, 0, &derivation).expect("it can be made");
-    let Role::Scheduler(configuration, _) = &blueprint.schedulers[0].role else { panic!("a scheduler") };
+    let PostRole::Scheduler(configuration, _) = &blueprint.schedulers[0].role else { panic!("a scheduler") };
     configuration.of::<C>().expect("a scheduler of this kind").clone()
 }
 

@@ -7,7 +7,7 @@
 //!  posters                                  └──────── Enforcement ─────┘
 //! ```
 //!
-//! The agent is the same wherever the lane stands. What differs is its [`Enforcement`]: who sees to it that the kernel runs the
+//! The agent is the same wherever a lane stands that is not preemptive. What differs is its [`Enforcement`]: who sees to it that the kernel runs the
 //! job that was elected, and lets go of it when a higher lane has work.
 //!
 //! | Enforcement | The lane's thread | Preemption between lanes |
@@ -16,8 +16,9 @@
 //! | `hierarchy::lanes` | is a member of a managed set | by the schedulers above it |
 //! | `stepped` | is the caller's, which steps all lanes | none |
 //!
-//! A [preemptive] lane decides about jobs that have begun, so its thread, the controller, executes none: it elects from the same queue,
-//! and jobs run by the same [`execute`](execute::execute) in threads of which it has several, at three priorities.
+//! A [preemptive] lane has no agent: it decides about jobs that have begun, so its thread, the controller, executes none and has a loop of its
+//! own. It elects from the same queue, and jobs run by the same [`execute`](execute::execute) in threads of which it has several, at three
+//! priorities.
 //!
 //! An enforcement by other means of the kernel (reservations, cgroups, sched_ext) is one more implementation of that trait.
 

@@ -1,6 +1,6 @@
 //! What each thread of a run gets of the kernel: name, stack, policy; and what follows from who schedules its node.
 
-use super::{BARE_STACK, Role, ThreadPlan};
+use super::{BARE_STACK, ThreadPlan, ThreadPurpose};
 use crate::error::PrepareError;
 use crate::lowering::hierarchy::Switches;
 use crate::lowering::{LanePriorities, NodeSettings};
@@ -12,37 +12,39 @@ use talea_model::{OperationId, Scheduling};
 
 impl ThreadPlan<'_> {
     /// The stack of the thread: with memory locked, all of it takes memory.
-    pub(super) fn stack(&self, role: Role) -> usize {
+    pub(super) fn stack(&self, role: ThreadPurpose) -> usize {
         let runs_code_of_users = match role {
-            Role::Lane { lane } | Role::Slot { lane, .. } => {
+            ThreadPurpose::Lane { lane } | ThreadPurpose::Slot { lane, .. } => {
                 let has_code = |member: &OperationId| self.shared.behaviour(*member).has_code();
                 self.shared.posting.has_room() || self.lane(lane).members.iter().any(has_code)
             }
-            Role::Release { .. } | Role::Receive { .. } | Role::Controller { .. } => false,
+            ThreadPurpose::Release { .. }
+            | ThreadPurpose::Receive { .. }
+            | ThreadPurpose::Controller { .. } => false,
         };
         if runs_code_of_users { self.options.stack } else { self.options.stack.min(BARE_STACK) }
     }
 
-    pub(super) fn node(&self, role: Role) -> usize {
+    pub(super) fn node(&self, role: ThreadPurpose) -> usize {
         match role {
-            Role::Release { node } | Role::Receive { node } => node,
-            Role::Lane { lane } | Role::Slot { lane, .. } | Role::Controller { lane } => {
-                self.shared.layout.lanes[lane].node
-            }
+            ThreadPurpose::Release { node } | ThreadPurpose::Receive { node } => node,
+            ThreadPurpose::Lane { lane }
+            | ThreadPurpose::Slot { lane, .. }
+            | ThreadPurpose::Controller { lane } => self.shared.layout.lanes[lane].node,
         }
     }
 
     /// A name that says what the thread is within the 15 characters that Linux keeps.
-    pub fn name(&self, role: Role) -> String {
+    pub fn name(&self, role: ThreadPurpose) -> String {
         let node = &self.system.nodes[self.node(role)].name;
         let level = |lane: usize| self.shared.layout.lanes[lane].level;
         match role {
-            Role::Release { .. } => format!("rel:{node}"),
-            Role::Receive { .. } => format!("rcv:{node}"),
-            Role::Lane { lane } if self.is_own(lane) => self.lane(lane).label.clone(),
-            Role::Lane { lane } => format!("l{}:{node}", level(lane)),
-            Role::Slot { lane, slot } => format!("l{}s{slot}:{node}", level(lane)),
-            Role::Controller { lane } => format!("l{}c:{node}", level(lane)),
+            ThreadPurpose::Release { .. } => format!("rel:{node}"),
+            ThreadPurpose::Receive { .. } => format!("rcv:{node}"),
+            ThreadPurpose::Lane { lane } if self.is_own(lane) => self.lane(lane).label.clone(),
+            ThreadPurpose::Lane { lane } => format!("l{}:{node}", level(lane)),
+            ThreadPurpose::Slot { lane, slot } => format!("l{}s{slot}:{node}", level(lane)),
+            ThreadPurpose::Controller { lane } => format!("l{}c:{node}", level(lane)),
         }
     }
 
@@ -56,10 +58,10 @@ impl ThreadPlan<'_> {
         matches!(self.settings(self.shared.layout.lanes[lane].node), NodeSettings::Hierarchy(_))
     }
 
-    pub(super) fn policy(&self, role: Role) -> Policy {
+    pub(super) fn policy(&self, role: ThreadPurpose) -> Policy {
         let level = |lane: usize| self.shared.layout.lanes[lane].level;
         let lowering = match (self.settings(self.node(role)), role) {
-            (NodeSettings::Hierarchy(settings), Role::Lane { lane }) => {
+            (NodeSettings::Hierarchy(settings), ThreadPurpose::Lane { lane }) => {
                 return settings.threads[level(lane)].policy;
             }
             (NodeSettings::Hierarchy(settings), _) => return settings.release,
@@ -68,12 +70,12 @@ impl ThreadPlan<'_> {
         };
         let lane = |lane: usize| lowering.lanes[level(lane)];
         Policy::Fifo(match role {
-            Role::Release { .. } | Role::Receive { .. } => lowering.release,
-            Role::Lane { lane: number }
-            | Role::Slot { lane: number, .. }
-            | Role::Controller { lane: number } => match (lane(number), role) {
+            ThreadPurpose::Release { .. } | ThreadPurpose::Receive { .. } => lowering.release,
+            ThreadPurpose::Lane { lane: number }
+            | ThreadPurpose::Slot { lane: number, .. }
+            | ThreadPurpose::Controller { lane: number } => match (lane(number), role) {
                 (LanePriorities::Single(priority), _) => priority,
-                (LanePriorities::Banded { controller, .. }, Role::Controller { .. }) => controller,
+                (LanePriorities::Banded { controller, .. }, ThreadPurpose::Controller { .. }) => controller,
                 (LanePriorities::Banded { granted, .. }, _) => granted,
             },
         })

@@ -10,7 +10,7 @@
 //! Threads come and go by those who run them: before a blueprint without them, after one with them.
 
 use super::{Live, Moved, Renewed};
-use crate::arrangement::{Blueprint, Post, Role, Tie};
+use crate::arrangement::{Blueprint, Post, PostRole, Tie};
 use crate::hierarchy::{
     Above, Engine, Message, Parameters, ReconfigureError, Refusal, Replacement, Scheduler, SchedulerId, VpId,
 };
@@ -206,7 +206,7 @@ impl<'a> Walk<'a> {
         let parents = self.above(post)?;
         let gone = |source| impossible(&post.name, source);
         match (&post.role, parents.first()) {
-            (Role::Thread, Some((parent, parameters))) => {
+            (PostRole::Thread, Some((parent, parameters))) => {
                 let vp = self.thread(&post.name)?;
                 self.engine.move_thread(vp, *parent, *parameters, self.now).map_err(gone)
             }
@@ -277,7 +277,7 @@ pub(super) fn vp_between(
 }
 
 fn build(post: &Post) -> Result<Box<dyn Scheduler>, StepError> {
-    let Role::Scheduler(kind, announcing) = &post.role else {
+    let PostRole::Scheduler(kind, announcing) = &post.role else {
         panic!("lanes and threads are neither seated nor replaced while they run");
     };
     kind.build(*announcing).map_err(|error| StepError::Kind { who: post.name.clone(), error })

@@ -127,7 +127,7 @@ fn errors(violations: &[Violation]) -> String {
 
 /// A thread's place in a plan: what it registers with, where.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct ThreadRegistration {
     /// The scheduler above.
     pub parent: SchedulerId,
     /// What it registers with.
@@ -311,19 +311,19 @@ impl Live {
     }
 
     /// Where a thread of the description belongs.
-    pub fn place(&self, thread: &str) -> Option<Place> {
+    pub fn place(&self, thread: &str) -> Option<ThreadRegistration> {
         self.place_in(&self.blueprint, thread)
     }
 
     /// Where a thread that the plan adds will belong.
-    pub fn place_of(&self, planned: &Planned, thread: &str) -> Option<Place> {
+    pub fn place_of(&self, planned: &Planned, thread: &str) -> Option<ThreadRegistration> {
         self.place_in(&planned.blueprint, thread)
     }
 
-    fn place_in(&self, blueprint: &Blueprint, thread: &str) -> Option<Place> {
+    fn place_in(&self, blueprint: &Blueprint, thread: &str) -> Option<ThreadRegistration> {
         let tie = blueprint.threads.iter().find(|post| post.name == thread)?.under.first()?;
         let (parameters, promise) = (tie.parameters, tie.promise.clone());
-        Some(Place { parent: self.scheduler(&tie.parent)?, parameters, promise })
+        Some(ThreadRegistration { parent: self.scheduler(&tie.parent)?, parameters, promise })
     }
 
     /// Holds the schedulers to what a change that has been carried out has made of their promises, from the instant of `engine`

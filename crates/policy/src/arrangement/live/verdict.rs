@@ -97,8 +97,8 @@ impl Derived {
     }
 }
 
-/// What `after` breaks that `before` did not: findings about those who had what they need, or are new, and threads of which
-/// nobody knows any more that they receive what they require.
+/// What `after` breaks that `before` did not: findings about those who had what they need, or are new, and threads whose guarantee is no
+/// longer proven.
 pub(super) fn broken(
     before: &Derived,
     known: &HashSet<&str>,

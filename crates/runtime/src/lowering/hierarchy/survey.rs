@@ -8,7 +8,7 @@ use crate::lowering::machine::{Budgets, Machine, Refusal};
 use std::cmp::Reverse;
 use talea_linux::sched::Policy;
 use talea_model::{SchedulerKind, System, ThreadWork};
-use talea_policy::arrangement::{Blueprint, Post, Role, Tie};
+use talea_policy::arrangement::{Blueprint, Post, PostRole, Tie};
 use talea_policy::hierarchy::Parameters;
 use talea_policy::scheduler::config::{Reservation, RoundRobin};
 use talea_policy::scheduler::{Config, Exhaustion};
@@ -53,7 +53,7 @@ impl<'a> Surveyor<'a> {
         let mut found = Findings::default();
         let mut ahead = vec![&schedulers[0]];
         while let Some(post) = ahead.pop() {
-            if post.role == Role::Thread {
+            if post.role == PostRole::Thread {
                 self.add(FlatLevel::Alone(post.index), &mut found, &mut outcomes);
                 continue;
             }
@@ -339,14 +339,14 @@ impl<'a> Surveyor<'a> {
 /// What a scheduler is made from, if it is that of this type.
 fn configured<C: Config>(post: &Post) -> Option<&C> {
     match &post.role {
-        Role::Scheduler(configuration, _) => configuration.of(),
-        Role::Lanes | Role::Thread => None,
+        PostRole::Scheduler(configuration, _) => configuration.of(),
+        PostRole::Lanes | PostRole::Thread => None,
     }
 }
 
 /// The children as threads.
 fn threads_of(children: &[(&Post, &Tie)]) -> Result<Vec<usize>, Reason> {
-    match children.iter().find(|(child, _)| child.role != Role::Thread) {
+    match children.iter().find(|(child, _)| child.role != PostRole::Thread) {
         Some((child, _)) => Err(Reason::TurnsOfSchedulers { child: child.name.clone() }),
         None => Ok(children.iter().map(|(child, _)| child.index).collect()),
     }

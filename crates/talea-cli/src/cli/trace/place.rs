@@ -11,18 +11,18 @@ use talea_recording::recording::Recording;
 
 /// The file to write, tried before anything is started, and this recorder's alone. What is there is not touched until the
 /// recording begins.
-pub struct Place {
+pub struct TracePlace {
     path: PathBuf,
     is_left: bool,
     /// None to a device, which every recorder may write to.
     _claim: Option<Claim>,
 }
 
-impl Place {
+impl TracePlace {
     pub fn check(path: &Path) -> Result<Self, Failure> {
         if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
             check_device(path)?;
-            return Ok(Place { path: path.into(), is_left: true, _claim: None });
+            return Ok(TracePlace { path: path.into(), is_left: true, _claim: None });
         }
         // Two links to one file are one place.
         let path = path.canonicalize().unwrap_or_else(|_| path.into());
@@ -31,7 +31,7 @@ impl Place {
         let opened = OpenOptions::new().append(true).create(true).open(&path);
         opened.map_err(|error| Failure::uncreated("the file", &path, &error))?;
         Recording::remove_left_behind(&path);
-        Ok(Place { path, is_left, _claim: Some(claim) })
+        Ok(TracePlace { path, is_left, _claim: Some(claim) })
     }
 
     /// The recording begins and replaces what is there.
@@ -40,7 +40,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TracePlace {
     fn drop(&mut self) {
         if !self.is_left {
             // An empty file that stays behind is no harm.

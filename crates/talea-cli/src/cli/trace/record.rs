@@ -5,7 +5,7 @@ mod summary;
 mod workload;
 
 use super::named;
-use super::place::Place;
+use super::place::TracePlace;
 use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::options::{distinct, positive};
@@ -143,7 +143,7 @@ pub fn main(options: &Options) -> Outcome {
     }
     let directory = named::directory()?;
     refuse_among_streams(&options.out, &directory)?;
-    let mut place = Place::check(&options.out)?;
+    let mut place = TracePlace::check(&options.out)?;
     let name = options.command.first().map_or_else(
         || options.attach.iter().map(path_shown).collect::<Vec<_>>().join(","),
         |command| PathBuf::from(command).file_name().unwrap_or(command).to_string_lossy().into_owned(),
