@@ -1,0 +1,229 @@
+//! The robot of `examples/robot.toml` with code: what its sensors measure goes from operation to operation, its control loop acts on the
+//! latest of it, and an operator stops it over a socket.
+//!
+//! `cargo run --release --example robot [-- TIME [TRACE]]`, such as `10s robot.trace`; five seconds unless given, and no trace. Meanwhile
+//! `echo stop | nc -u -w0 127.0.0.1 7777` stops the robot, and `echo go | …` lets it drive on.
+
+use std::error::Error;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::sync::mpsc;
+use talea::run::Operations;
+use talea::{Duration, Instant, JobContext, Run};
+
+/// What the scanner sees: distances in metres, one a degree.
+struct Scan([f32; 360]);
+
+impl Default for Scan {
+    fn default() -> Self {
+        Scan([0.0; 360])
+    }
+}
+
+/// Where something stands in the way: angle in degrees, distance in metres.
+#[derive(Default)]
+struct Obstacles(Vec<(u16, f32)>);
+
+/// Where the robot is, in metres and radians.
+#[derive(Clone, Copy, Default)]
+struct Pose {
+    x: f32,
+    heading: f32,
+}
+
+/// What the inertial unit measures: acceleration ahead in m/s², turning in rad/s.
+#[derive(Clone, Copy, Default)]
+struct Inertia {
+    ahead: f32,
+    turning: f32,
+}
+
+/// How the robot moves: speed in m/s, turning in rad/s.
+#[derive(Clone, Copy, Default)]
+struct State {
+    speed: f32,
+    turning: f32,
+}
+
+/// What the operator said last.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Word {
+    #[default]
+    Go,
+    /// It came at this instant.
+    Stop(Instant),
+}
+
+/// What the drive is to do.
+#[derive(Clone, Copy, PartialEq)]
+enum Command {
+    /// Nothing, since the operator said so.
+    Halt(Word),
+    /// Drive ahead with this acceleration, in m/s².
+    Accelerate(f32),
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Command::Halt(Word::Go)
+    }
+}
+
+/// Where the operator's words come in.
+const OPERATOR: &str = "127.0.0.1:7777";
+
+/// What happened, for people.
+enum Said {
+    Stopped { after: Duration },
+    DrivesOn,
+    Pose { x: f32, heading: f32 },
+}
+
+fn sensors(operations: Operations) -> Operations {
+    operations
+        .with_ports("lidar.scan", |ports| {
+            let points = ports.output::<Scan>("points");
+            move |job: &JobContext<'_>| {
+                // Written where it stays: nothing is copied on its way to who reads it.
+                let mut scan = job.write(points);
+                for (angle, distance) in scan.0.iter_mut().enumerate() {
+                    *distance = 4.0 + ((angle as u64 + job.instance()) % 50) as f32 / 10.0;
+                }
+            }
+        })
+        .with_ports("lidar.filter", |ports| {
+            let points = ports.input::<Scan>("points");
+            // Each slot's vector keeps its room, so that the filter does not allocate.
+            let obstacles = ports
+                .output_of("obstacles", talea::run::OutputKind::any(), || Obstacles(Vec::with_capacity(360)));
+            move |job: &JobContext<'_>| {
+                let Some(scan) = job.get(points) else { return };
+                let mut found = job.write(obstacles);
+                found.0.clear();
+                let near = scan.0.iter().enumerate().filter(|(_, distance)| **distance < 4.5);
+                found.0.extend(near.map(|(angle, distance)| (angle as u16, *distance)));
+            }
+        })
+        .with_ports("lidar.localise", |ports| {
+            let obstacles = ports.input::<Obstacles>("obstacles");
+            let pose = ports.output::<Pose>("pose");
+            let mut x = 0.0;
+            move |job: &JobContext<'_>| {
+                let Some(seen) = job.get(obstacles) else { return };
+                x += 0.1;
+                job.set(
+                    pose,
+                    Pose { x, heading: seen.0.first().map_or(0.0, |(angle, _)| f32::from(*angle)) },
+                );
+            }
+        })
+        .with_ports("imu.read", |ports| {
+            let sample = ports.output::<Inertia>("sample");
+            move |job: &JobContext<'_>| {
+                let phase = job.instance() as f32 / 40.0;
+                job.set(sample, Inertia { ahead: phase.sin(), turning: 0.1 * phase.cos() });
+            }
+        })
+        .with_ports("imu.estimate", |ports| {
+            let (sample, state) = (ports.input::<Inertia>("sample"), ports.output::<State>("state"));
+            let mut speed = 0.0;
+            move |job: &JobContext<'_>| {
+                let Some(sample) = job.get(sample) else { return };
+                speed = 0.99 * speed + 0.005 * sample.ahead;
+                job.set(state, State { speed, turning: sample.turning });
+            }
+        })
+}
+
+fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>) -> Operations {
+    let log = tell.clone();
+    operations
+        .with_ports("stop", move |ports| {
+            let pressed = ports.output::<Word>("pressed");
+            let mut text = [0; 64];
+            move |job: &JobContext<'_>| {
+                // It is ready, or the task would not have been released; without the operator arrivals are drawn, and nothing is there.
+                let Ok(length) = operator.recv(&mut text) else { return };
+                let is_go = text[..length].starts_with(b"go");
+                job.set(pressed, if is_go { Word::Go } else { Word::Stop(job.release()) });
+            }
+        })
+        .with_ports("control.step", |ports| {
+            let (state, pose) = (ports.input::<State>("state"), ports.input::<Pose>("pose"));
+            let (stop, command) = (ports.input::<Word>("stop"), ports.output::<Command>("command"));
+            move |job: &JobContext<'_>| {
+                let word = job.get(stop).copied().unwrap_or_default();
+                let (State { speed, turning }, Pose { x, heading }) =
+                    (job.get(state).copied().unwrap_or_default(), job.get(pose).copied().unwrap_or_default());
+                let wanted = 1.0 - 0.01 * (x + heading + turning);
+                let ahead = Command::Accelerate(wanted - speed);
+                job.set(command, if word == Word::Go { ahead } else { Command::Halt(word) });
+            }
+        })
+        .with_ports("control.drive", move |ports| {
+            let command = ports.input::<Command>("command");
+            let mut before = Command::default();
+            move |job: &JobContext<'_>| {
+                let Some(command) = job.get(command) else { return };
+                match (before, command) {
+                    // A descriptor is looked at when it is ready, so that this is nearly when the word came.
+                    (Command::Accelerate(_), Command::Halt(Word::Stop(at))) => {
+                        let _ = tell.send(Said::Stopped { after: job.now() - *at });
+                    }
+                    (Command::Halt(_), Command::Accelerate(_)) => _ = tell.send(Said::DrivesOn),
+                    _ => {}
+                }
+                before = *command;
+            }
+        })
+        .with_ports("log", move |ports| {
+            let pose = ports.input::<Pose>("pose");
+            move |job: &JobContext<'_>| {
+                if let Some(Pose { x, heading }) = job.all(pose).next_back() {
+                    let _ = log.send(Said::Pose { x: *x, heading: *heading });
+                }
+            }
+        })
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let time: Duration = arguments.next().map_or(Ok(Duration::from_secs(5)), |time| time.parse())?;
+    let trace = arguments.next();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/robot.toml");
+    let system = talea::read(&file).map_err(|problems| problems.to_string())?.system;
+
+    let operator = UdpSocket::bind(OPERATOR)?;
+    operator.set_nonblocking(true)?;
+    let (tell, told) = mpsc::channel();
+    let operations = control(sensors(Operations::synthetic()), operator.try_clone()?, tell);
+    let run = Run::new(&system).operations(operations).duration(time);
+    let run = trace.iter().fold(run, |run, path| run.keep_trace(path));
+    let prepared = run.prepare()?;
+    prepared.missing().iter().for_each(|missing| eprintln!("note: {missing}"));
+    // Whenever a word has come, the task is released; it is not looked at again before the job that reads it has ended.
+    prepared.descriptor("stop", operator)?;
+    println!(
+        "drives for {time}; `echo stop | nc -u -w0 127.0.0.1 7777` stops it, and `echo go | …` lets it drive on"
+    );
+    let telling = std::thread::spawn(move || {
+        for said in told {
+            match said {
+                Said::Stopped { after } => println!("stopped {} after the word", after.rounded()),
+                Said::DrivesOn => println!("drives on"),
+                Said::Pose { x, heading } => println!("at {x:.1} m, heading {heading:.0}°"),
+            }
+        }
+    });
+    let outcome = prepared.run()?;
+    telling.join().expect("it only prints");
+    for task in &outcome.report.tasks {
+        println!("{}: {} of {} in time", task.name, task.met, task.released);
+    }
+    match outcome.mishaps.panics.first() {
+        None => Ok(()),
+        Some(panic) => {
+            Err(format!("{} {} panicked: {}", panic.operation, panic.instance, panic.message).into())
+        }
+    }
+}
