@@ -153,7 +153,7 @@ impl<T> InputPort<T> {
     }
 }
 
-/// What is done with an input whatever it carries.
+/// What is done with an input whatever it carries; it is an [`InputPort`].
 pub trait Input: Any + Send {
     /// A job begins and takes what there is for it. Neither allocates nor waits.
     fn take(&mut self, moment: Moment) -> Taken;
@@ -163,8 +163,6 @@ pub trait Input: Any + Send {
     fn wants_each(&self) -> bool;
     /// The connection.
     fn connection(&self) -> &Arc<Connection>;
-    /// The input itself, an [`InputPort`].
-    fn as_any(&self) -> &dyn Any;
 }
 
 impl<T: Send + Sync + 'static> Input for InputPort<T> {
@@ -191,9 +189,5 @@ impl<T: Send + Sync + 'static> Input for InputPort<T> {
 
     fn connection(&self) -> &Arc<Connection> {
         &self.connection
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

@@ -40,6 +40,23 @@ pub struct Dropped {
     pub instance: u64,
 }
 
+/// From when on readers see a value.
+pub enum Visible<'a> {
+    /// All from this instant on.
+    To(Instant),
+    /// Each from the instant on that this says of its place among the readers; not at all if that is none.
+    ToEach(&'a mut dyn FnMut(usize) -> Option<Instant>),
+}
+
+impl std::fmt::Debug for Visible<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Visible::To(instant) => f.debug_tuple("To").field(instant).finish(),
+            Visible::ToEach(_) => f.write_str("ToEach"),
+        }
+    }
+}
+
 /// What publishing came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
@@ -137,16 +154,12 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
     }
 }
 
-/// What is done with an output whatever it carries.
+/// What is done with an output whatever it carries; it is an [`OutputPort`].
 pub trait Output: Any + Send {
-    /// The job of this instance has completed: its value, if it wrote one, goes to each reader, to whom it is visible from the instant on that
-    /// `visible_at` says; not at all if that is none. Says of each value that is dropped whose it was. Neither allocates nor waits.
-    fn publish(
-        &mut self,
-        instance: u64,
-        visible_at: &mut dyn FnMut(usize) -> Option<Instant>,
-        dropped: &mut dyn FnMut(Dropped),
-    ) -> Published;
+    /// The job of this instance has completed: its value, if it wrote one, goes to each reader. Says of each value that is dropped whose it was.
+    /// Neither allocates nor waits.
+    fn publish(&mut self, instance: u64, visible: Visible<'_>, dropped: &mut dyn FnMut(Dropped))
+    -> Published;
     /// The job did not complete: what it wrote is forgotten.
     fn discard(&mut self);
     /// Calls `wait` with each connection that has no room for what the job wrote, and for which whoever publishes is to wait, so long at most.
@@ -157,8 +170,6 @@ pub trait Output: Any + Send {
     fn decode(&mut self, from: &[u8]) -> bool;
     /// The ends of its connections, in the order of the readers.
     fn connections(&self) -> Box<dyn Iterator<Item = &Arc<Connection>> + '_>;
-    /// The output itself, an [`OutputPort`].
-    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 impl<T: Send + Sync + 'static> Output for OutputPort<T> {
@@ -166,7 +177,7 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
     fn publish(
         &mut self,
         instance: u64,
-        visible_at: &mut dyn FnMut(usize) -> Option<Instant>,
+        mut visible: Visible<'_>,
         dropped: &mut dyn FnMut(Dropped),
     ) -> Published {
         let Some(claim) = self.writing.take() else { return Published::Nothing };
@@ -184,7 +195,11 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
                 WhenFull::DropNewest | WhenFull::Wait(_) => Push::Refuse,
             };
             let number = hold.into_number();
-            let pushed = visible_at(reader).map(|visible_at| {
+            let visible_at = match &mut visible {
+                Visible::To(instant) => Some(*instant),
+                Visible::ToEach(instant_of) => instant_of(reader),
+            };
+            let pushed = visible_at.map(|visible_at| {
                 connection.queue.push([number, instance, visible_at.as_nanos() as u64], push)
             });
             let (lost, instance) = match pushed {
@@ -234,9 +249,5 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
 
     fn connections(&self) -> Box<dyn Iterator<Item = &Arc<Connection>> + '_> {
         Box::new(self.readers.iter().map(|(connection, _)| connection))
-    }
-
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
     }
 }

@@ -27,7 +27,7 @@ fn publish(output: &mut OutputPort<u64>, stamp: Stamp) -> Vec<Dropped> {
     *output.value() = 100 + stamp.instance;
     let mut all = Vec::new();
     assert_eq!(
-        output.publish(stamp.instance, &mut |_| Some(stamp.visible_at), &mut |dropped| all.push(dropped)),
+        output.publish(stamp.instance, Visible::To(stamp.visible_at), &mut |dropped| all.push(dropped)),
         Published::New
     );
     all
@@ -104,7 +104,7 @@ fn each_instance_finds_its_own_though_jobs_pass_each_other() {
 fn a_job_that_writes_nothing_or_does_not_complete_publishes_nothing() {
     let (mut output, mut inputs) = port(&[reader(Take::Each, 1)]);
     assert_eq!(
-        output.publish(0, &mut |_| Some(at(0)), &mut |_| unreachable!("nothing is dropped")),
+        output.publish(0, Visible::To(at(0)), &mut |_| unreachable!("nothing is dropped")),
         Published::Nothing
     );
     *output.value() = 7;
@@ -117,7 +117,9 @@ fn a_value_that_is_lost_on_its_way_to_one_reader_reaches_the_others() {
     let (mut output, mut inputs) = port(&[reader(Take::Each, 2), reader(Take::Each, 2)]);
     *output.value() = 100;
     let mut dropped = Vec::new();
-    output.publish(0, &mut |reader| (reader == 1).then_some(at(5)), &mut |one| dropped.push(one));
+    output.publish(0, Visible::ToEach(&mut |reader| (reader == 1).then_some(at(5))), &mut |one| {
+        dropped.push(one)
+    });
     assert_eq!(dropped, [Dropped { reader: 0, instance: 0 }]);
     assert_eq!((take(&mut inputs[0], 0, at(5)), take(&mut inputs[1], 0, at(5))), (vec![], vec![0]));
 }
@@ -128,7 +130,7 @@ fn values_are_compared_with_the_one_before() {
         OutputPort::new(&[reader(Take::Each, 1)], Handling { same: Some(u64::eq), codec: None }, || 0);
     let results = [5, 5, 6, 6, 5].map(|value| {
         *output.value() = value;
-        output.publish(0, &mut |_| Some(at(0)), &mut |_| ())
+        output.publish(0, Visible::To(at(0)), &mut |_| ())
     });
     use Published::{New, Same};
     assert_eq!(results, [New, Same, New, Same, New]);
@@ -297,7 +299,7 @@ fn threads_read_whole_values_and_every_value_is_taken_or_counted_once() {
         let readers: Vec<_> = readers.map(|(input, kind)| scope.spawn(read(input, kind.take))).collect();
         for instance in 0..VALUES {
             *output.value() = Wide([instance; 16]);
-            output.publish(instance, &mut |_| Some(at(0)), &mut |_| ());
+            output.publish(instance, Visible::To(at(0)), &mut |_| ());
         }
         is_over.store(true, Ordering::Release);
         readers.into_iter().map(|reader| reader.join().unwrap()).collect()

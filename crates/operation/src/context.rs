@@ -3,6 +3,7 @@
 use crate::operation::Ends;
 use crate::ports::{Input, Output};
 use crate::posting::{NotPosted, Posted, PostedOperation};
+use std::any::Any;
 use std::cell::RefMut;
 use talea_channel::{InputPort, OutputPort, Stamp};
 use talea_policy::job::Job;
@@ -97,8 +98,8 @@ impl JobContext<'_> {
     #[inline]
     fn port<T: 'static>(&self, input: Input<T>) -> &InputPort<T> {
         assert_eq!(input.operation, self.ends.operation, "an input's token is used by its own operation");
-        let port = self.ends.inputs[input.place].as_any().downcast_ref();
-        port.expect("types were checked when the operations were assembled")
+        let port: &dyn Any = self.ends.inputs[input.place].as_ref();
+        port.downcast_ref().expect("types were checked when the operations were assembled")
     }
 
     /// The value that the job publishes on this output when it completes, to be written in place: it is what some earlier job left there. A job
@@ -110,7 +111,8 @@ impl JobContext<'_> {
     pub fn write<T: Send + Sync + 'static>(&self, output: Output<T>) -> RefMut<'_, T> {
         assert_eq!(output.operation, self.ends.operation, "an output's token is used by its own operation");
         RefMut::map(self.ends.outputs[output.place].borrow_mut(), |port| {
-            let port: Option<&mut OutputPort<T>> = port.as_any_mut().downcast_mut();
+            let port: &mut dyn Any = port.as_mut();
+            let port: Option<&mut OutputPort<T>> = port.downcast_mut();
             port.expect("types were checked when the operations were assembled").value()
         })
     }

@@ -4,7 +4,7 @@ use crate::context::{JobContext, JobServices};
 use crate::operations::Code;
 use crate::synthetic::Fields;
 use std::cell::RefCell;
-use talea_channel::{Connection, Dropped, Input, Moment, Output, Published, Stamp, Taken};
+use talea_channel::{Connection, Dropped, Input, Moment, Output, Published, Stamp, Taken, Visible};
 use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_time::{Duration, Instant};
@@ -134,7 +134,7 @@ impl Operation {
             from = &rest[length..];
         }
         for port in &mut self.ends.outputs {
-            _ = port.get_mut().publish(stamp.instance, &mut |_| Some(stamp.visible_at), &mut |_| ());
+            _ = port.get_mut().publish(stamp.instance, Visible::To(stamp.visible_at), &mut |_| ());
         }
         from.is_empty()
     }
@@ -145,10 +145,14 @@ impl Operation {
     pub fn publish(
         &mut self,
         stamp: Stamp,
-        published: impl FnMut(usize, Published),
-        dropped: impl FnMut(usize, Dropped),
+        mut published: impl FnMut(usize, Published),
+        mut dropped: impl FnMut(usize, Dropped),
     ) {
-        self.publish_to(stamp, |_output, _reader| Some(stamp.visible_at), published, dropped);
+        for (output, port) in self.ends.outputs.iter_mut().enumerate() {
+            let visible = Visible::To(stamp.visible_at);
+            let came = port.get_mut().publish(stamp.instance, visible, &mut |one| dropped(output, one));
+            published(output, came);
+        }
     }
 
     /// The same where readers of an output see it from different instants on, or not at all.
@@ -162,8 +166,8 @@ impl Operation {
     ) {
         for (output, port) in self.ends.outputs.iter_mut().enumerate() {
             let mut to_reader = |reader| visible_at(output, reader);
-            let came =
-                port.get_mut().publish(stamp.instance, &mut to_reader, &mut |one| dropped(output, one));
+            let visible = Visible::ToEach(&mut to_reader);
+            let came = port.get_mut().publish(stamp.instance, visible, &mut |one| dropped(output, one));
             published(output, came);
         }
     }

@@ -58,8 +58,7 @@ impl Fields {
     /// # Panics
     /// If the output has values of another type.
     pub fn write(&self, output: &mut dyn Output, instance: u64) {
-        let port: Option<&mut OutputPort<SyntheticValue>> =
-            (output.as_any_mut() as &mut dyn Any).downcast_mut();
+        let port: Option<&mut OutputPort<SyntheticValue>> = (output as &mut dyn Any).downcast_mut();
         let value = port.expect("an operation without code has synthetic values").value();
         for (field, (values, stream)) in value.fields.iter_mut().zip(&self.draws) {
             *field = demand::field_from(values, *stream, instance);

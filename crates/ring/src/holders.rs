@@ -59,7 +59,13 @@ impl Holders {
     /// If nobody holds it.
     #[inline]
     pub fn give_up(&self, thing: usize) {
-        let before = self.counts[thing].fetch_sub(1, Ordering::Release);
+        let count = &self.counts[thing];
+        // Nobody else changes the count of what one holds alone.
+        if count.load(Ordering::Relaxed) == 1 {
+            count.store(0, Ordering::Release);
+            return;
+        }
+        let before = count.fetch_sub(1, Ordering::Release);
         assert!(before > 0, "nobody holds number {thing}");
     }
 

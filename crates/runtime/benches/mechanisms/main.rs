@@ -8,6 +8,7 @@
 
 mod burn;
 mod enqueue;
+mod handover;
 mod kernel;
 mod release;
 mod wake;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
         let (effort, stage) = (Effort::of(effort), Stage::find());
         let mut report = Report::new(stage.real_time);
         enqueue::measure(&stage, effort, &mut report);
+        handover::measure(effort, &mut report);
         wake::measure(&stage, effort, &mut report);
         release::measure(&stage, effort, &mut report);
         burn::measure(&stage, effort, &mut report);
