@@ -5,11 +5,12 @@
 //! section 5). Where the protocol keeps releases apart only the delay grows, see `release.rs`.
 
 use super::lane::{Goal, View, Worst};
-use super::model::{Events, Interrupt, Lane, Model, Node};
+use super::model::{Events, Interrupt, Lane, Model, Node, Segment};
 use super::parts;
 use super::release::{Completion, Entry, Pacing, Releases};
 use super::stream::{Outside, Stream};
 use super::supply::Supply;
+use super::triggered::Curve;
 use super::{Obstacle, OperationBound, TaskBound};
 use crate::effort::Effort;
 use std::collections::HashSet;
@@ -29,6 +30,8 @@ pub(super) struct Solution {
     known: Vec<Known>,
     /// By segment; `None` where a release has no bound.
     releases: Vec<Option<Releases>>,
+    /// The segment of every operation.
+    segment_of: Vec<usize>,
     diverges: bool,
 }
 
@@ -37,6 +40,7 @@ pub(super) fn solve(model: &Model, goal: Goal<'_>, effort: &mut Effort) -> Solut
     let mut solution = Solution {
         known: vec![Err(Obstacle::Waits); model.operations.len()],
         releases: model.segments.iter().map(|segment| Some(segment.entry.first())).collect(),
+        segment_of: model.operations.iter().map(|operation| operation.segment).collect(),
         diverges: false,
     };
     let mut changed = vec![true; model.nodes.len()];
@@ -83,7 +87,12 @@ impl Solution {
 
     /// What delays the highest lane of a node.
     fn interrupts(&self, model: &Model, node: &Node, supply: Supply) -> Result<Outside, Obstacle> {
-        let stream = |interrupt: &Interrupt| self.interrupting(model, interrupt).ok_or(Obstacle::Waits);
+        let obstacle = |interrupt: &Interrupt| match interrupt.events {
+            Events::Signals(_) => Obstacle::Undeclared,
+            Events::Releases(_) | Events::Timer { .. } => Obstacle::Waits,
+        };
+        let stream =
+            |interrupt: &Interrupt| self.interrupting(model, interrupt).ok_or_else(|| obstacle(interrupt));
         let streams = node.interrupts.iter().map(stream).collect::<Result<Vec<Stream>, Obstacle>>()?;
         Ok(Outside::new(streams, node.processors, supply)?)
     }
@@ -95,8 +104,14 @@ impl Solution {
                 let period = model.segments[segment].period;
                 Some(Stream::new(segment, period, self.releases[segment]?, interrupt.cost))
             }
+            Events::Signals(segment) => {
+                let Entry::Triggered(triggered) = &model.segments[segment].entry else { return None };
+                let Curve { period, bunched } = triggered.signals(|operation| self.completion(model, operation))?;
+                let releases = Releases { jitter: bunched, bunched, ..Releases::PERIODIC };
+                Some(Stream::new(segment, period, releases, interrupt.cost))
+            }
             Events::Timer { period, beyond } => {
-                let releases = Releases { earliest: 0, latest: beyond, jitter: beyond, in_order: true };
+                let releases = Releases { latest: beyond, jitter: beyond, ..Releases::PERIODIC };
                 Some(Stream::new(usize::MAX, period, releases, interrupt.cost))
             }
         }
@@ -128,12 +143,9 @@ impl Solution {
                 operations.map(|operation| self.known[*operation].as_ref().ok().map(Worst::response));
             let longest = responses.collect::<Option<Vec<i128>>>()?.into_iter().max()?;
             let releases = self.releases[stream.segment]?;
-            Some(stream.with_jitter(from_release(
-                model,
-                stream.segment,
-                releases,
-                u64::try_from(longest).ok()?,
-            )))
+            let longest = u64::try_from(longest).ok()?;
+            let unfinished = from_release(model, stream.segment, releases, longest);
+            Some(stream.with_jitter(unfinished.saturating_add(releases.bunched)))
         };
         streams.into_iter().map(with_backlog).collect()
     }
@@ -142,20 +154,30 @@ impl Solution {
     fn delay_releases(&mut self, model: &Model, changed: &mut [bool]) {
         let mut sites = HashSet::new();
         for (index, segment) in model.segments.iter().enumerate() {
-            let Entry::After(after) = &segment.entry else { continue };
             let Some(known) = self.releases[index] else { continue };
             // Segments stand behind those they wait for, so that what is known of these is as new as can be.
-            let renewed = after.releases(segment.period, |operation| self.completion(model, operation));
+            let completion = |operation: usize| self.completion(model, operation);
+            let renewed = match &segment.entry {
+                Entry::Release(_) => continue,
+                Entry::After(after) => after.releases(segment.period, completion),
+                Entry::Triggered(triggered) => triggered.releases(completion),
+            };
             let grown = renewed.map(|renewed| Releases {
                 earliest: renewed.earliest,
                 latest: renewed.latest.max(known.latest),
                 jitter: renewed.jitter.max(known.jitter),
                 in_order: renewed.in_order && known.in_order,
+                bunched: renewed.bunched.max(known.bunched),
+                held: renewed.held.max(known.held),
+                backlogged: renewed.backlogged || known.backlogged,
             });
             let limit = segment.period.saturating_mul(PERIODS).max(segment.deadline.saturating_mul(2));
-            self.diverges |= grown.is_some_and(|grown| grown.latest > limit);
-            self.releases[index] = grown.filter(|grown| grown.latest <= limit);
-            let counts = |releases: Releases| (releases.latest, releases.jitter, releases.in_order);
+            // What the file itself declares of arrivals may be bunched more.
+            let limit = limit.saturating_add(segment.entry.first().bunched);
+            let lateness = |grown: &Releases| grown.latest.max(grown.bunched);
+            self.diverges |= grown.is_some_and(|grown| lateness(&grown) > limit);
+            self.releases[index] = grown.filter(|grown| lateness(grown) <= limit);
+            let counts = |releases: Releases| Releases { earliest: 0, ..releases };
             if self.releases[index].map(counts) != Some(counts(known)) {
                 sites.insert(model.nodes[model.operations[segment.operations[0]].node].site);
             }
@@ -186,9 +208,57 @@ impl Solution {
         self.completion(model, operation).map(|known| known.response)
     }
 
-    /// The response time of an operation, if it has a bound.
+    /// Why arrivals of a task wait without end before the operation, or nothing bounds how often it is released.
+    fn backlog(&self, model: &Model, task: usize, operation: usize) -> Option<Obstacle> {
+        let is_unbounded = |releases: Option<Releases>| releases.is_none_or(|releases| releases.backlogged);
+        if !is_unbounded(self.releases_of(operation)) {
+            return None;
+        }
+        let firsts = model.segments.iter().filter(|segment| segment.task == task);
+        let of_entry = |segment: &Segment| match &segment.entry {
+            Entry::Triggered(triggered) if is_unbounded(self.releases_of(segment.operations[0])) => {
+                Some(triggered.obstacle())
+            }
+            _ => None,
+        };
+        firsts.filter_map(of_entry).next()
+    }
+
+    /// Whether an arrival of the operation's task may release nothing: dropped by the guard of its trigger, or left out by its overrun policy
+    /// as the one before is unfinished.
+    pub fn loses(&self, model: &Model, operation: usize) -> bool {
+        let segment = &model.segments[self.segment_of[operation]];
+        let Entry::Triggered(triggered) = &segment.entry else { return false };
+        let completion = |operation: usize| self.completion(model, operation);
+        let within_period = |response: i128| {
+            let bunched = self.releases_of(operation).map_or(u64::MAX, |releases| releases.bunched);
+            response + i128::from(bunched) <= i128::from(segment.period)
+        };
+        triggered.may_drop(completion)
+            || segment.sheds && !self.response(operation).is_some_and(within_period)
+    }
+
+    /// By how much arrivals of a segment can be closer together than its periods; nothing where that has no bound.
+    pub fn bunched(&self, segment: &Segment) -> u64 {
+        let index = self.segment_of[segment.operations[0]];
+        self.releases[index].map_or(0, |releases| releases.bunched)
+    }
+
+    /// What is known of the releases of an operation's segment.
+    pub fn releases_of(&self, operation: usize) -> Option<Releases> {
+        self.releases[self.segment_of[operation]]
+    }
+
+    /// The response time of an operation, if it has a bound: counted from the release of its task where the task's guard holds arrivals back
+    /// without end.
     pub fn response(&self, operation: usize) -> Option<i128> {
         self.known[operation].as_ref().ok().map(Worst::response)
+    }
+
+    /// The same, counted from the arrival.
+    pub fn response_from_arrival(&self, operation: usize) -> Option<i128> {
+        let is_backlogged = self.releases_of(operation).is_some_and(|releases| releases.backlogged);
+        self.response(operation).filter(|_| !is_backlogged)
     }
 
     /// The worst window of an operation, if it has a bound.
@@ -203,9 +273,14 @@ impl Solution {
             .iter()
             .map(|operation| {
                 let numbers = &model.operations[operation.id.index()];
-                let known = self.known[operation.id.index()].as_ref().map_err(|obstacle| match obstacle {
+                let known = self.known[operation.id.index()].as_ref().map_err(|obstacle| *obstacle);
+                let known = match self.backlog(model, operation.task, operation.id.index()) {
+                    Some(backlog) if matches!(known, Ok(_) | Err(Obstacle::Waits)) => Err(backlog),
+                    _ => known,
+                };
+                let known = known.map_err(|obstacle| match obstacle {
                     Obstacle::Waits if self.diverges => Obstacle::Diverges,
-                    other => *other,
+                    other => other,
                 });
                 OperationBound {
                     operation: operation.id,
@@ -245,7 +320,8 @@ fn completes_in_order(model: &Model, operation: usize, released: Releases, respo
     let is_never_late = || response <= segment.deadline.saturating_sub(segment.declared.1);
     let keeps_order = lane.discipline == Discipline::Fifo
         || !lane.key_moves() && (!lane.separates_late() || is_never_late());
-    response <= segment.period.saturating_add(released.earliest) || released.in_order && keeps_order
+    response.saturating_add(released.bunched) <= segment.period.saturating_add(released.earliest)
+        || released.in_order && keeps_order
 }
 
 /// What is left of a response time, counted from the arrival, from the release on.
@@ -254,13 +330,14 @@ fn completes_in_order(model: &Model, operation: usize, released: Releases, respo
 /// Behind a guard in a lane that orders by urgency, a job may be released at once and still wait for as long.
 fn from_release(model: &Model, segment: usize, releases: Releases, response: u64) -> u64 {
     let numbers = &model.operations[model.segments[segment].operations[0]];
-    let is_guarded = matches!(
-        &model.segments[segment].entry,
-        Entry::After(after) if matches!(after.pacing, Pacing::Guarded(_))
-    );
+    let is_guarded = match &model.segments[segment].entry {
+        Entry::After(after) => matches!(after.pacing, Pacing::Guarded(_)),
+        Entry::Triggered(_) => releases.held > 0,
+        Entry::Release(_) => false,
+    };
     let by_arrival = model.nodes[numbers.node].lanes[numbers.lane].discipline == Discipline::Fifo;
     if is_guarded && !by_arrival {
         return response;
     }
-    response.saturating_sub(releases.latest - releases.jitter)
+    response.saturating_sub(releases.latest.saturating_sub(releases.jitter.saturating_sub(releases.bunched)))
 }

@@ -8,6 +8,7 @@
 //!   alone by response-time analysis. Where the order is not known (late work goes last and some may be late), only
 //!   the length of the busy period counts.
 //! * Between lanes: the higher lane always preempts. On several processors a lane is served by one at a time.
+//! * Triggers: see `triggered.rs`.
 //! * Between nodes: a segment that is released greedily by another node has as jitter the worst response of its predecessors
 //!   and the message delay, iterated until nothing grows any more: the holistic analysis of Tindell and Clark 1994, with the
 //!   best case taken as zero. Graphs wait for their slowest predecessor, or for as many as their join says.
@@ -36,6 +37,7 @@ mod segments;
 mod stream;
 mod supply;
 mod taken;
+mod triggered;
 
 pub use leaving::{Leaving, leaving};
 pub use load::{NodeLoad, load};
@@ -48,7 +50,7 @@ use crate::effort::{AnalysisError, Effort};
 use lane::{Goal, Interest};
 use std::collections::HashMap;
 use talea_guarantee::guarantee::Guarantee;
-use talea_model::{OperationId, Overrun, System};
+use talea_model::{LossRate, OperationId, Overrun, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 use thiserror::Error;
@@ -122,6 +124,12 @@ pub enum Obstacle {
     /// Lanes that a hierarchy gives several virtual processors.
     #[error("the hierarchy gives it several virtual processors, which no bound is known for")]
     SeveralProcessors,
+    /// Values trigger it more often than its separation lets them.
+    #[error("values come more often than its separation allows, so that ever more of them wait to release it")]
+    Backlog,
+    /// What the file draws from outside may come faster than it declares.
+    #[error("what triggers it may come faster than its separation and burst declare: the arrivals in the file keep to no such thing")]
+    Undeclared,
     /// A scheduler may interrupt it as often as it likes, and a switch costs something.
     #[error("it is not known how often {0} interrupts it, and every switch costs something")]
     Switches(&'static str),
@@ -268,7 +276,7 @@ impl SystemBounds {
     /// Whether every instance of `task` is sure to be served and to meet its deadline.
     pub fn holds(&self, system: &System, task: usize) -> bool {
         let in_time = self.tasks[task].response.is_ok_and(|bound| bound <= system.tasks[task].deadline);
-        in_time && self.loses_none(system, task) && system.messages_that_may_be_lost(task).next().is_none()
+        in_time && self.loses_none(system, task) && !messages_may_be_lost(system, task)
     }
 
     /// Whether the task's overrun policy is sure to have nothing to do: instances queue up, or the first subtasks are
@@ -280,8 +288,31 @@ impl SystemBounds {
             !operation.predecessors.is_empty()
                 || matches!(response, Ok(response) if response.bound <= described.period)
         };
+        let firsts = system.operations_of(task).iter().filter(|operation| operation.predecessors.is_empty());
+        if described.trigger.is_some() {
+            return !firsts.into_iter().any(|first| self.solution.loses(&self.model, first.id.index()));
+        }
         described.overrun == Overrun::Queue || system.operations_of(task).iter().all(in_time)
     }
+}
+
+/// Whether a message of the task may be lost: between its operations, or the one that triggers it.
+pub fn messages_may_be_lost(system: &System, task: usize) -> bool {
+    lossy_trigger(system, task).is_some() || system.messages_that_may_be_lost(task).next().is_some()
+}
+
+/// The operations between which the message is that triggers the task, if their link may lose it.
+pub fn lossy_trigger(system: &System, task: usize) -> Option<(OperationId, OperationId)> {
+    let producer = system.outputs()[system.trigger_output(task)?.index()].operation;
+    let node = |id| system.subtask(id).node;
+    let firsts = system.operations_of(task).iter().filter(|operation| operation.predecessors.is_empty());
+    let is_lossy = |first: &OperationId| system.route(node(producer), node(*first)).loss > LossRate::NONE;
+    firsts.map(|first| first.id).find(is_lossy).map(|first| (producer, first))
+}
+
+/// Whether the arrivals that the file draws from outside for a task may come faster than it declares.
+pub fn breaks_declaration(system: &System, task: usize) -> bool {
+    triggered::breaks_declaration(&system.tasks[task])
 }
 
 /// Bounds every response time of `system`, whose nodes have these lanes, or have them in their hierarchies.
@@ -337,8 +368,7 @@ pub fn hold(
         [tasks, tasks + threads].contains(&targets.len()),
         "a target for every task, and for every thread"
     );
-    let may_lose = |task: &usize| system.messages_that_may_be_lost(*task).next().is_some();
-    if (0..tasks).filter(|task| targets[*task]).any(|task| may_lose(&task)) {
+    if (0..tasks).filter(|task| targets[*task]).any(|task| messages_may_be_lost(system, task)) {
         return Ok(false);
     }
     let system = &system.with_threads_as_tasks();
@@ -348,11 +378,11 @@ pub fn hold(
     let interest = model.interest(system, &targets);
     let solution = holistic::solve(&model, Goal(&interest), effort);
     let asked = system.operations().iter().filter(|operation| targets[operation.task]);
-    let within = |operation: &talea_model::Operation| match model.limit(system, operation.id.index()) {
-        Some(limit) => {
-            solution.response(operation.id.index()).is_some_and(|response| response <= i128::from(limit))
-        }
-        None => true,
+    let within = |operation: &talea_model::Operation| {
+        let index = operation.id.index();
+        let response = || solution.response_from_arrival(index);
+        let in_time = |limit: u64| response().is_some_and(|response| response <= i128::from(limit));
+        model.limit(system, index).is_none_or(in_time) && !solution.loses(&model, index)
     };
     Ok(asked.into_iter().all(within))
 }

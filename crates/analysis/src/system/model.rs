@@ -19,13 +19,14 @@ use super::lane::Interest;
 use super::place::LanePlacement;
 use super::release::{After, Entry, Pacing, Predecessor};
 use super::segments::segments;
+use super::triggered::{Triggered, released_every};
 use super::supply::Supply;
 use crate::effort::{AnalysisError, Effort};
 use crate::recurrence::TIME_MAX;
 use std::collections::{HashMap, HashSet};
 use talea_model::{
-    Execution, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId, Overrun, Route,
-    Synchronisation, System,
+    Execution, Full, InputId, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId, Overrun, Route,
+    Synchronisation, System, Take,
 };
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules};
@@ -72,6 +73,8 @@ pub(super) struct Interrupt {
 pub(super) enum Events {
     /// With each release of a segment.
     Releases(usize),
+    /// With each arrival of a task with a trigger at a segment, whether or not a guard lets it through.
+    Signals(usize),
     /// Once a period, and as often as would be in this time beyond.
     Timer { period: u64, beyond: u64 },
 }
@@ -206,8 +209,16 @@ impl Model {
             let described = &system.operations()[index];
             let elsewhere =
                 |successor: &OperationId| self.operations[successor.index()].segment != operation.segment;
+            let triggers = system.outputs_of(described.id).iter().any(|output| !output.triggers.is_empty());
+            // How close arrivals come is not known before the end, and so not which response loses an instance.
+            let segment = &self.segments[operation.segment];
+            let may_lose = segment.sheds && matches!(segment.entry, Entry::Triggered(_));
             // Its response delays something else: a release, or on several processors the lanes below.
-            if described.successors.iter().any(elsewhere) || shared(&self.nodes[operation.node]) {
+            if described.successors.iter().any(elsewhere)
+                || triggers
+                || may_lose
+                || shared(&self.nodes[operation.node])
+            {
                 return Interest::Worst;
             }
             match self.limit(system, index) {
@@ -323,13 +334,16 @@ impl Operation {
         let segment = segment_of[operation.id.index()];
         let subtask = system.subtask(operation.id);
         let overhead = &system.overhead;
-        let remote = operation.predecessors.iter().any(|before| system.subtask(*before).node != subtask.node);
+        let remote = operation.predecessors.iter().any(|before| system.subtask(*before).node != subtask.node)
+            || operation.predecessors.is_empty()
+                && Triggered::comes_as_message(system, operation.task, operation.id);
         let costs = [
             nanos(subtask.wcet.max(subtask.exec.max())),
             nanos(overhead.queue),
             nanos(overhead.queue),
             nanos(overhead.switch),
             if remote { nanos(overhead.message) } else { 0 },
+            longest_blocked(system, operation.id)?,
         ];
         Ok(Operation {
             node: usize::MAX,
@@ -348,10 +362,10 @@ impl Segment {
         let first = &system.operations()[own[0]];
         let task = &system.tasks[first.task];
         let switch = nanos(system.overhead.switch);
-        let entry = if first.predecessors.is_empty() {
-            Entry::Release(length(task.jitter))
-        } else {
-            Entry::After(after(system, first))
+        let entry = match (first.predecessors.is_empty(), &task.trigger) {
+            (true, None) => Entry::Release(length(task.jitter)),
+            (true, Some(_)) => Entry::Triggered(Triggered::new(system, first.task, first.id)),
+            (false, _) => Entry::After(after(system, first)),
         };
         let costs = || own.iter().map(|operation| operations[*operation].cost);
         let declared = || own.iter().map(|operation| operations[*operation].declared);
@@ -362,7 +376,7 @@ impl Segment {
         let back = switch.checked_mul(own.len() as u64).ok_or(AnalysisError::Overflow)?;
         Ok(Segment {
             task: first.task,
-            period: length(task.period),
+            period: released_every(system, first.task),
             deadline: length(task.deadline),
             entry,
             operations: own.to_vec(),
@@ -376,6 +390,16 @@ impl Segment {
             excess: excess.max().unwrap_or(0),
         })
     }
+}
+
+/// How long an operation waits at most for room at inputs that read its outputs: in its lane, which serves nobody else meanwhile.
+fn longest_blocked(system: &System, operation: OperationId) -> Result<u64, AnalysisError> {
+    let readers = system.outputs_of(operation).iter().flat_map(|output| &output.readers);
+    let limit = |reader: &InputId| match system.inputs()[reader.index()].take {
+        Take::Each { full: Full::Block { limit }, .. } => length(limit),
+        Take::Each { .. } | Take::Latest | Take::Instance => 0,
+    };
+    sum(readers.map(limit))
 }
 
 /// The way of a message from one operation to another.
@@ -416,6 +440,7 @@ fn after(system: &System, operation: &Subtask) -> After {
         needed,
         sufficient: if may_take_all { all } else { needed },
         pacing: Pacing::of(task.sync),
+        guard_period: length(task.period),
     }
 }
 
@@ -459,6 +484,15 @@ impl Node {
                 (true, _) => 2 * count + held,
             };
             let cost = checked(product(timed, timer)?, product(points, switch)?)?;
+            if let Entry::Triggered(triggered) = &segments[segment].entry
+                && triggered.is_guarded()
+            {
+                // Each arrival is an event of the node, beside what opens the guard.
+                let points = if reconsiders && own.contains(&segment) { count } else { 0 };
+                let cost = checked(product(timed, timer)?, product(points, switch)?)?;
+                let (events, kind) = (Events::Signals(segment), InterruptKind::Timer);
+                interrupts.extend((cost > 0).then_some(Interrupt { events, cost, kind }));
+            }
             if cost > 0 {
                 interrupts.push(Interrupt {
                     events: Events::Releases(segment),

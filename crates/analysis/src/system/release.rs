@@ -16,6 +16,7 @@
 //!   the successors know of the completion, so it includes the messages to them.
 
 use super::model::Lane;
+use super::triggered::Triggered;
 use talea_model::{LaneDispatch, Synchronisation};
 use talea_policy::discipline::Discipline;
 
@@ -24,6 +25,8 @@ use talea_policy::discipline::Discipline;
 pub(super) enum Entry {
     /// With its task, which has this jitter.
     Release(u64),
+    /// With its task, which has a trigger.
+    Triggered(Triggered),
     /// When others have completed.
     After(After),
 }
@@ -37,6 +40,8 @@ pub(super) struct After {
     /// With how many of them it is sure to be: some may never complete, and what completes first may be planned to be last.
     pub sufficient: usize,
     pub pacing: Pacing,
+    /// The distance that a guard keeps: that of the declared arrivals, which may come closer together than they declare.
+    pub guard_period: u64,
 }
 
 /// An operation that another one waits for.
@@ -108,6 +113,18 @@ pub(super) struct Releases {
     pub jitter: u64,
     /// Whether they are sure to be in the order of the instances.
     pub in_order: bool,
+    /// By how much some arrivals in a row can be closer together than as many periods: nothing where a period releases.
+    pub bunched: u64,
+    /// How long the guard of a trigger holds an arrival back at most.
+    pub held: u64,
+    /// Whether that guard may hold arrivals back without end. Everything is counted from the release of the first subtasks then.
+    pub backlogged: bool,
+}
+
+impl Releases {
+    /// Those of what is released at its arrivals, a period apart.
+    pub const PERIODIC: Releases =
+        Releases { earliest: 0, latest: 0, jitter: 0, in_order: true, bunched: 0, held: 0, backlogged: false };
 }
 
 /// What is known of a predecessor: its releases, and its latest completion after the arrival.
@@ -131,9 +148,10 @@ impl Entry {
     pub fn first(&self) -> Releases {
         match self {
             Entry::Release(jitter) => {
-                Releases { earliest: 0, latest: *jitter, jitter: *jitter, in_order: true }
+                Releases { latest: *jitter, jitter: *jitter, ..Releases::PERIODIC }
             }
-            Entry::After(_) => Releases { earliest: 0, latest: 0, jitter: 0, in_order: true },
+            Entry::Triggered(triggered) => triggered.first(),
+            Entry::After(_) => Releases::PERIODIC,
         }
     }
 }
@@ -149,11 +167,16 @@ impl After {
         let count = self.before.len();
         let (mut signals, mut plans) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut earliest_plans = Vec::with_capacity(count);
+        let (mut bunched, mut held, mut backlogged) = (0, 0, false);
         // One that may be missing from an instance makes the next instance go ahead by it.
         let mut in_order = self.sufficient == self.needed || self.needed == count;
         for predecessor in &self.before {
             let known = completion(predecessor.operation);
             let signal = known.and_then(|known| known.latest.checked_add(predecessor.delay));
+            if let Some(Completion { released, .. }) = known {
+                (bunched, held) = (bunched.max(released.bunched), held.max(released.held));
+                backlogged |= released.backlogged;
+            }
             signals.push(signal.unwrap_or(u64::MAX));
             plans.push(
                 known.map_or(u64::MAX, |known| self.planned(predecessor, known, known.released.latest)),
@@ -161,20 +184,40 @@ impl After {
             earliest_plans
                 .push(known.map_or(0, |known| self.planned(predecessor, known, known.released.earliest)));
             in_order &= known.is_none_or(|known| {
-                let never_two =
-                    signal.is_some_and(|signal| signal <= period.saturating_add(known.released.earliest));
+                let apart = period.saturating_add(known.released.earliest);
+                let never_two = signal.is_some_and(|signal| {
+                    signal.saturating_add(known.released.bunched) <= apart
+                });
                 never_two || known.in_order && predecessor.keeps_order
             });
         }
         let latest_of = |index: usize| signals[index].max(plans[index]);
         let latest = nth_smallest((0..count).map(latest_of).collect(), self.sufficient);
         let latest = if in_order { latest } else { self.out_of_order(period, latest, signals) };
+        let latest = latest.saturating_add(self.behind_others(period, bunched, held)?);
         let earliest = nth_smallest(earliest_plans, self.needed).min(latest);
         let jitter = match self.pacing {
-            Pacing::Guarded(IdlePoints::Harmless) => 0,
-            _ => latest - earliest,
+            Pacing::Guarded(IdlePoints::Harmless) if self.guard_period == period => 0,
+            _ => (latest - earliest).saturating_add(bunched),
         };
-        (latest < u64::MAX).then_some(Releases { earliest, latest, jitter, in_order })
+        (latest < u64::MAX).then_some(Releases { earliest, latest, jitter, in_order, bunched, held, backlogged })
+    }
+
+    /// How much longer an instance waits because others may have arrived closer before it than a period; `None` if ever longer.
+    ///
+    /// A guard releases m no later than max(signal(j) + (m - j) T) over the instances j up to m. Let a(j) be the release of j's first subtask:
+    /// m - j of those take at least (m - j) T - bunched, and signal(j) is at most the latest signal after a(j), so that m is released at most
+    /// `bunched` after its own latest signal. That counts from a(m), which is at most `held` after the arrival.
+    fn behind_others(&self, period: u64, bunched: u64, held: u64) -> Option<u64> {
+        match self.pacing {
+            Pacing::Greedy => Some(0),
+            Pacing::Guarded(_) if self.guard_period > period => None,
+            Pacing::Guarded(_) if bunched == 0 && held == 0 => Some(0),
+            Pacing::Guarded(_) => bunched.checked_add(held),
+            // Those planned for the same instant follow each other a nanosecond apart.
+            Pacing::FromArrival | Pacing::FromRelease if bunched == 0 => Some(0),
+            Pacing::FromArrival | Pacing::FromRelease => (bunched / period).checked_add(2)?.checked_add(held),
+        }
     }
 
     /// The latest release, if an instance may have to wait behind later ones at the guard.

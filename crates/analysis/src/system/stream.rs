@@ -10,7 +10,8 @@ use crate::utilisation::{Bracket, ONE, compare_with_one};
 use std::ops::Range;
 use talea_time::{Duration, Work};
 
-/// Instances of a segment as others see them: one a period, each of a cost, released up to a delay after its arrival.
+/// Instances of a segment as others see them: one a period, or some of them closer together, each of a cost, released up to a delay after its
+/// arrival.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
     pub segment: usize,
@@ -18,17 +19,22 @@ pub(super) struct Stream {
     reciprocal: u64,
     /// The latest release after an arrival.
     pub delay: u64,
-    /// By how much two releases can be closer together than a period; no more than the delay.
+    /// By how much releases can be closer together than periods.
     pub jitter: u64,
+    /// By how much arrivals can be closer together than periods.
+    pub bunched: u64,
     /// Whether instances are sure to be released in order.
     pub in_order: bool,
+    /// Whether nothing bounds how long before its release an instance has arrived.
+    pub backlogged: bool,
     pub cost: u64,
 }
 
 impl Stream {
     pub fn new(segment: usize, period: u64, releases: Releases, cost: u64) -> Self {
-        let Releases { latest, jitter, in_order, .. } = releases;
-        Stream { segment, period, reciprocal: reciprocal(period), delay: latest, jitter, in_order, cost }
+        let Releases { latest: delay, jitter, in_order, bunched, backlogged, .. } = releases;
+        let reciprocal = reciprocal(period);
+        Stream { segment, period, reciprocal, delay, jitter, bunched, in_order, backlogged, cost }
     }
 
     /// The same stream, released with another jitter.
@@ -50,12 +56,14 @@ impl Stream {
     }
 
     /// Most instances that arrive no later than `offset` after 0 and are released from 0 on: the first arrives the delay
-    /// before 0.
+    /// before 0, with all that may arrive together.
     #[inline]
     pub fn count_arrived_by(&self, offset: i128) -> u64 {
         let since_first = offset + i128::from(self.delay);
         match u64::try_from(since_first) {
-            Ok(since_first) => quotient(since_first, self.period, self.reciprocal) + 1,
+            Ok(since_first) => {
+                quotient(since_first.saturating_add(self.bunched), self.period, self.reciprocal) + 1
+            }
             Err(_) if since_first < 0 => 0,
             Err(_) => u64::MAX,
         }

@@ -113,8 +113,9 @@ impl Taking<'_> {
                 segment.operations.iter().map(|operation| self.bounds.solution.response(*operation));
             let longest = responses.collect::<Option<Vec<i128>>>().and_then(|all| all.into_iter().max());
             let longest = longest.or(self.backlog.filter(|_| place.may_lag).map(i128::from));
-            let taken =
-                longest.map(|longest| self.of_segment(segment, longest.unsigned_abs(), place.processors));
+            let bunched = u128::from(self.bounds.solution.bunched(segment));
+            let reach = longest.map(|longest| longest.unsigned_abs() + bunched);
+            let taken = reach.map(|reach| self.of_segment(segment, reach, place.processors));
             if taken.is_none() {
                 let never_ends = matches!(place.supply, Err(Obstacle::Endless | Obstacle::Unknown));
                 endless.insert((!never_ends, self.system.tasks[segment.task].name.clone()));
@@ -125,7 +126,7 @@ impl Taking<'_> {
         all.map(|all| all + returns)
     }
 
-    /// What a segment whose responses last so long takes.
+    /// What a segment takes, each of whose arrivals is done within `longest`.
     fn of_segment(&self, segment: &model::Segment, longest: u128, processors: usize) -> u128 {
         let (period, cost) = (u128::from(segment.period), u128::from(segment.cost));
         let reach = u128::from(self.window) + longest;

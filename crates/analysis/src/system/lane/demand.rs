@@ -16,7 +16,8 @@ use talea_policy::discipline::Discipline;
 
 /// Every operation with its deadline as bound, if the demand says that all deadlines of the lane are met.
 pub(super) fn within_deadlines(view: &View<'_>, effort: &mut Effort) -> Result<Option<Found>, Obstacle> {
-    if view.lane.discipline != Discipline::Deadline || !deadlines_are_met(view, effort)? {
+    let any_key = view.streams.iter().any(|stream| stream.backlogged);
+    if view.lane.discipline != Discipline::Deadline || any_key || !deadlines_are_met(view, effort)? {
         return Ok(None);
     }
     let of_stream = |stream: &Stream| {
@@ -41,7 +42,7 @@ pub(super) fn decides(view: &View<'_>) -> bool {
     view.lane.discipline == Discipline::Deadline
         && view.outside.is_empty()
         && !view.model.switches_cost
-        && view.streams.iter().all(alone)
+        && view.streams.iter().all(|stream| alone(stream) && stream.bunched == 0)
         && view.operations().all(|operation| matches!(view.goal.interest(operation), Interest::Limit(_)))
 }
 
@@ -58,7 +59,9 @@ fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obsta
         return Ok(true);
     }
     let mut deadlines = Arrivals::new(first - 1);
-    view.streams.iter().for_each(|stream| deadlines.add(deadline(stream) - i128::from(stream.delay), stream));
+    for stream in view.streams {
+        deadlines.add_counted(deadline(stream) - i128::from(stream.delay), stream);
+    }
     let longest = blocking(view, i128::MIN);
     let busy_period = view.busy_period(longest, effort)?;
     let mut next = deadlines.last_before(i128::from(busy_period) + 1);
@@ -84,7 +87,8 @@ fn deadlines_are_met(view: &View<'_>, effort: &mut Effort) -> Result<bool, Obsta
 /// Whether the sum of C / min(D - J, T), J the latest release, is at most 1, where nothing but that counts: then the demand never exceeds the
 /// time. It settles without a search what is otherwise longest to decide, a load close to 1.
 fn density_is_at_most_one(view: &View<'_>) -> bool {
-    if !view.outside.is_empty() || view.lane.rules.dispatch == LaneDispatch::NonPreemptive {
+    let bunched = view.streams.iter().any(|stream| stream.bunched > 0);
+    if bunched || !view.outside.is_empty() || view.lane.rules.dispatch == LaneDispatch::NonPreemptive {
         return false;
     }
     let density = |stream: &Stream| {

@@ -2,8 +2,8 @@
 //!
 //! A first operation that is released at `a` waits for everything released up to then, and for nothing that comes later
 //! to its lane; for one task per lane this is Lehoczky 1990 and Tindell, Burns and Wellings 1994. A job that has
-//! been released as late as it can, of a segment of period T, has floor(a / T) instances of its own before it; a
-//! shorter delay gives no worse response, for the same instances go before it. (Instances keep their order here, unless messages
+//! been released as late as it can, of a segment of period T, has floor((a + B) / T) instances of its own before it, where B is by how much
+//! arrivals may be closer together than periods; a shorter delay gives no worse response, for the same instances go before it. (Instances keep their order here, unless messages
 //! overtake each other: all that a FIFO lane's tasks wait for is served in FIFO lanes too, under every strategy.) The next
 //! operation of the segment goes to the end of the queue when the one before it completes.
 
@@ -39,7 +39,7 @@ impl Queue<'_> {
 
     fn responses(&self, busy_period: u64, effort: &mut Effort) -> Result<Found, Obstacle> {
         let releases = self.releases();
-        let end = i128::from(busy_period) + i128::from(self.own().jitter);
+        let end = i128::from(busy_period) + i128::from(self.own().jitter.saturating_sub(self.own().bunched));
         let in_any_order = i128::from(busy_period) + i128::from(self.own().delay);
         let mut worst = self.serve(0, effort)?;
         let mut release = releases.last_before(end);
@@ -94,7 +94,7 @@ impl Queue<'_> {
         let (view, own) = (self.view, self.own());
         let queued = released.unwrap_or(release);
         let earlier = match released {
-            None if own.in_order => release / own.period,
+            None if own.in_order => release.saturating_add(own.bunched) / own.period,
             // Later instances may have been released before.
             None => own.count_through(release) - 1,
             Some(released) => own.count_through(released) - 1,
@@ -126,7 +126,7 @@ impl Queue<'_> {
     fn releases(&self) -> Arrivals {
         let mut releases = Arrivals::new(0);
         for (other, stream) in self.view.streams.iter().enumerate() {
-            let jitter = if other == self.index && stream.in_order { 0 } else { stream.jitter };
+            let jitter = if other == self.index && stream.in_order { stream.bunched } else { stream.jitter };
             releases.add(-i128::from(jitter), stream);
         }
         releases

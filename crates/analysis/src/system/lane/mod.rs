@@ -245,8 +245,11 @@ impl View<'_> {
     /// Whether an instance of the segment may be released before an earlier one: its predecessors on other nodes may be
     /// late by more than a period, and not all lanes serve instances in order.
     fn overtakes(&self, stream: &Stream) -> bool {
-        let may = stream.jitter >= stream.period || !stream.in_order;
-        may && matches!(self.segment(stream).entry, Entry::After(_))
+        match self.segment(stream).entry {
+            Entry::After(_) => stream.jitter >= stream.period || !stream.in_order,
+            Entry::Triggered(_) => !stream.in_order,
+            Entry::Release(_) => false,
+        }
     }
 
     fn segment(&self, stream: &Stream) -> &Segment {

@@ -38,10 +38,11 @@ impl<'a> Order<'a> {
     }
 
     /// The least key of `other` that may go before a job of `index`, counted from its own arrival. A later instance of
-    /// the same segment goes before an earlier one only if their keys differ by more than the period.
+    /// the same segment goes before an earlier one only if their keys differ by more than their arrivals do at least.
     fn least_against(&self, index: usize, other: usize) -> i128 {
         let Keys { least, greatest } = self.keys[other];
-        let in_order = other == index && greatest - least < i128::from(self.streams[other].period);
+        let apart = self.streams[other].period.saturating_sub(self.streams[other].bunched);
+        let in_order = other == index && greatest - least < i128::from(apart);
         if in_order { greatest } else { least }
     }
 
@@ -72,10 +73,10 @@ impl<'a> Order<'a> {
     pub fn arrivals(&self, index: usize) -> Arrivals {
         let own = &self.streams[index];
         let mut arrivals = Arrivals::new(-i128::from(own.delay));
-        arrivals.add(arrivals.earliest, own);
+        arrivals.add_counted(arrivals.earliest, own);
         for (other, stream) in self.streams.iter().enumerate() {
             let shift = self.least_against(index, other) - self.keys[index].greatest;
-            arrivals.add(shift - i128::from(stream.delay), stream);
+            arrivals.add_counted(shift - i128::from(stream.delay), stream);
         }
         arrivals
     }

@@ -67,6 +67,15 @@ impl Arrivals {
         self.sequences.push((first, i128::from(stream.period)));
     }
 
+    /// Adds the arrivals from `first` on at which one more instance of `stream` can have arrived; with the first all that may come
+    /// together do.
+    pub fn add_counted(&mut self, first: i128, stream: &Stream) {
+        self.add(first, stream);
+        if stream.bunched % stream.period > 0 {
+            self.add(first - i128::from(stream.bunched), stream);
+        }
+    }
+
     /// The last arrival before `end` and after the earliest one.
     pub fn last_before(&self, end: i128) -> Option<i128> {
         if end <= self.earliest {

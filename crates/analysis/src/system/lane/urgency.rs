@@ -56,7 +56,9 @@ fn keys_are_known(view: &View<'_>) -> bool {
         segment.operations.len() > 1 && segment.instantaneous
     };
     let laxity = view.lane.discipline == Discipline::Laxity;
-    !(grows || laxity && view.streams.iter().any(jumps))
+    // What a guard has held back without end may have any key.
+    let any_key = view.streams.iter().any(|stream| stream.backlogged);
+    !(grows || any_key || laxity && view.streams.iter().any(jumps))
 }
 
 impl Search<'_> {

@@ -1,0 +1,278 @@
+//! When tasks are released that values of other tasks or something outside trigger.
+//!
+//! Everything is seen from the *arrival*: the instant at which something outside happens or the value is published that triggers. Deadlines
+//! count from there.
+//!
+//! * **From outside**, with the separation s and the burst b: b - 1 + ceil(D / s) = ceil((D + (b - 1) s) / s), so that the arrivals are those of
+//!   a task of period s that may be *bunched* by (b - 1) s: k + 1 of them take at least k s - (b - 1) s. What keeps to that finds the guard
+//!   open; only those that come at the same instant follow each other a nanosecond apart, which is at most b - 1 nanoseconds.
+//! * **By every n-th value** of a task of period P whose operation completes at most R after its arrival: the completions, in their order, lie
+//!   within R of the arrivals, in their order, so that k + 1 triggers take at least k n P - R: period n P, bunched by R (and by what the
+//!   producer's arrivals are bunched). The best case is taken as zero. Some values that do not count (`on = "change"`, overruns) only make it fewer.
+//! * **With a separation** s <= n P, a guard holds releases apart: for others they are a task of period s, bunched by (b - 1) s. Trigger i is
+//!   let through at the latest of signal(j) + (i - j - b + 1) s over the j up to i - b, and of its own signal. With the signals bunched by J,
+//!   signal(i) >= signal(j) + (i - j) n P - J, so that it waits for at most J - (b n P - s), for the difference shrinks as i - j grows.
+//!   With s > n P it waits longer every time: the guard is overloaded.
+//!
+//! A guard protects the others whatever happens before it. Where it may hold arrivals back without end, the task itself has no bound, and
+//! everything behind the guard counts from the release.
+
+use super::Obstacle;
+use super::release::{Completion, Releases};
+use talea_model::{Excess, OperationId, OutsideArrivals, Separation, System, Task, Trigger};
+
+/// What releases the first subtasks of a task, on one node.
+#[derive(Debug)]
+pub(super) struct Triggered {
+    source: Source,
+    /// How long a message from the producer travels.
+    shortest: u64,
+    longest: u64,
+    guard: Option<Guard>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    /// Something outside, which keeps to this; none where nothing is known of it.
+    Outside(Option<Curve>),
+    /// Values of this operation, of which one triggers in each period.
+    Values { producer: usize, period: u64 },
+}
+
+/// k + 1 events take at least k periods, less what they may be bunched by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Curve {
+    pub period: u64,
+    pub bunched: u64,
+}
+
+impl Curve {
+    /// Whether a guard lets all of it through at once: of those, b + 1 take at least a separation, and no more come in the long run.
+    fn conforms(&self, separation: u64, burst: u64) -> bool {
+        self.period >= separation
+            && u128::from(self.bunched) + u128::from(separation) <= u128::from(burst) * u128::from(self.period)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Guard {
+    separation: u64,
+    burst: u64,
+    excess: Excess,
+}
+
+impl Guard {
+    fn of(separation: Separation) -> Self {
+        Guard {
+            separation: separation.separation.as_nanos().unsigned_abs(),
+            burst: separation.burst.into(),
+            excess: separation.excess,
+        }
+    }
+
+    /// What it lets through.
+    fn curve(&self) -> Curve {
+        Curve {
+            period: self.separation,
+            bunched: self.separation.saturating_mul(self.burst.saturating_sub(1)),
+        }
+    }
+
+    /// How many instances have room at it.
+    fn room(&self) -> u64 {
+        self.burst.max(128)
+    }
+}
+
+/// What a guard makes of what comes to it.
+struct Held {
+    /// How long it holds one back at most; none if without end.
+    longest: Option<u64>,
+    /// Whether one may be dropped, for being early or for want of room.
+    drops: bool,
+}
+
+impl Guard {
+    fn hold(&self, signals: Option<Curve>) -> Held {
+        let between = self.burst.saturating_sub(1);
+        let conforms = signals.is_some_and(|signals| signals.conforms(self.separation, self.burst));
+        match (self.excess, signals) {
+            _ if conforms => Held { longest: Some(between), drops: false },
+            (Excess::Drop, _) => Held { longest: Some(between), drops: true },
+            (Excess::Count, Some(signals)) => {
+                Held { longest: Some(signals.bunched / signals.period), drops: false }
+            }
+            (Excess::Defer, Some(signals)) if signals.period >= self.separation => {
+                let open = u128::from(self.burst) * u128::from(signals.period) - u128::from(self.separation);
+                let held = u64::try_from(open).map_or(0, |open| signals.bunched.saturating_sub(open));
+                let waiting = held / self.separation + 2 + self.burst;
+                Held { longest: held.checked_add(between), drops: waiting > self.room() }
+            }
+            (Excess::Count | Excess::Defer, _) => Held { longest: None, drops: true },
+        }
+    }
+}
+
+impl Triggered {
+    /// What releases the first subtask `first`.
+    pub fn new(system: &System, task: usize, first: OperationId) -> Self {
+        let described = &system.tasks[task];
+        let guard = described.separation.map(Guard::of);
+        let Some(output) = system.trigger_output(task) else {
+            let source = Source::Outside(outside(described));
+            return Triggered { source, shortest: 0, longest: 0, guard };
+        };
+        let producer = system.outputs()[output.index()].operation;
+        let node = |id| system.subtask(id).node;
+        let route = system.route(node(producer), node(first));
+        let every = match described.trigger {
+            Some(Trigger::Output { every, .. }) => u64::from(every),
+            _ => 1,
+        };
+        let period = released_every(system, system.operations()[producer.index()].task).saturating_mul(every);
+        Triggered {
+            source: Source::Values { producer: producer.index(), period },
+            shortest: route.delay.as_nanos().unsigned_abs(),
+            longest: route.longest().as_nanos().unsigned_abs(),
+            guard,
+        }
+    }
+
+    /// Whether a message brings the trigger.
+    pub fn comes_as_message(system: &System, task: usize, first: OperationId) -> bool {
+        let producer = system.trigger_output(task).map(|output| system.outputs()[output.index()].operation);
+        producer.is_some_and(|producer| system.subtask(producer).node != system.subtask(first).node)
+    }
+
+    /// Whether a guard stands before the task.
+    pub fn is_guarded(&self) -> bool {
+        self.guard.is_some()
+    }
+
+    /// What comes to the guard, or releases at once where there is none; `None` if nothing bounds how much.
+    pub fn signals(&self, completion: impl Fn(usize) -> Option<Completion>) -> Option<Curve> {
+        match self.source {
+            Source::Outside(curve) => curve,
+            Source::Values { producer, period } => {
+                let known = completion(producer)?;
+                let bunched = known.released.bunched.checked_add(known.latest)?;
+                Some(Curve { period, bunched: bunched.checked_add(self.longest - self.shortest)? })
+            }
+        }
+    }
+
+    /// Before anything is known of others.
+    pub fn first(&self) -> Releases {
+        let nothing = |_| Some(Completion { released: Releases::PERIODIC, latest: 0, response: 0, in_order: true });
+        self.releases(nothing).unwrap_or(Releases::PERIODIC)
+    }
+
+    /// The releases, given what is known of the producer; `None` if others have to reckon with any number of them.
+    pub fn releases(&self, completion: impl Fn(usize) -> Option<Completion>) -> Option<Releases> {
+        let in_order = self.longest == self.shortest;
+        let signals = self.signals(&completion);
+        let Some(guard) = self.guard else {
+            let Curve { bunched: jitter, .. } = signals?;
+            let bunched = jitter - (self.longest - self.shortest);
+            let (earliest, latest) = (self.shortest, self.longest);
+            return Some(Releases { earliest, latest, jitter, in_order, bunched, ..Releases::PERIODIC });
+        };
+        let is_counted = guard.excess == Excess::Count && !self.is_declared(&completion);
+        let passes = if is_counted { signals? } else { guard.curve() };
+        let held = guard.hold(signals).longest;
+        let latest = held.map_or(Some(0), |held| self.longest.checked_add(held))?;
+        let late = if is_counted { held.unwrap_or(0) } else { 0 };
+        Some(Releases {
+            earliest: 0,
+            latest,
+            jitter: passes.bunched.checked_add(late)?,
+            in_order,
+            bunched: passes.bunched,
+            held: held.unwrap_or(0),
+            backlogged: held.is_none(),
+        })
+    }
+
+    /// Whether what comes keeps to what is declared of it.
+    fn is_declared(&self, completion: impl Fn(usize) -> Option<Completion>) -> bool {
+        match (self.source, self.guard) {
+            (Source::Outside(curve), Some(guard)) => {
+                curve.is_some_and(|curve| curve.conforms(guard.separation, guard.burst))
+            }
+            // Values are counted with as they come.
+            (Source::Values { .. }, Some(guard)) => {
+                guard.excess != Excess::Count && self.signals(completion).is_some()
+            }
+            (_, None) => true,
+        }
+    }
+
+    /// Whether an arrival may release nothing, for being early or for want of room at the guard.
+    pub fn may_drop(&self, completion: impl Fn(usize) -> Option<Completion>) -> bool {
+        self.guard.is_some_and(|guard| guard.hold(self.signals(completion)).drops)
+    }
+
+    /// Why there is no bound where arrivals may be held back without end, or nothing bounds them.
+    pub fn obstacle(&self) -> Obstacle {
+        match (self.source, self.guard) {
+            (Source::Outside(_), _) => Obstacle::Undeclared,
+            (Source::Values { period, .. }, Some(guard)) if period < guard.separation => Obstacle::Backlog,
+            (Source::Values { .. }, _) => Obstacle::Waits,
+        }
+    }
+}
+
+/// What arrivals from outside keep to: what is declared, unless the file draws others; `None` if those keep to nothing.
+fn outside(task: &Task) -> Option<Curve> {
+    let guard = Guard::of(task.separation.expect("validation demands it of triggers from outside"));
+    let declared = guard.curve();
+    let Some(Trigger::External { arrivals }) = &task.trigger else { return Some(declared) };
+    match arrivals {
+        OutsideArrivals::None | OutsideArrivals::Sporadic { .. } => Some(declared),
+        OutsideArrivals::Periodic { period, jitter } => {
+            let length = |time: talea_time::Duration| time.as_nanos().unsigned_abs();
+            let drawn = Curve { period: length(*period), bunched: length(*jitter) };
+            Some(if drawn.conforms(guard.separation, guard.burst) { declared } else { drawn })
+        }
+        OutsideArrivals::Poisson { .. } => None,
+        OutsideArrivals::Listed(times) => {
+            // The virtual scheduling algorithm: each is due a separation after the one before, and may be the burst earlier.
+            let mut due = i128::MIN;
+            let conforms = times.iter().all(|time| {
+                let at = i128::from(time.as_nanos());
+                let is_early = at < due.saturating_sub(i128::from(declared.bunched));
+                due = due.max(at) + i128::from(guard.separation);
+                !is_early
+            });
+            conforms.then_some(declared)
+        }
+    }
+}
+
+/// Whether what the file draws from outside for a task may come faster than it declares.
+pub(super) fn breaks_declaration(task: &Task) -> bool {
+    matches!(task.trigger, Some(Trigger::External { .. }))
+        && task.separation.is_some_and(|separation| outside(task) != Some(Guard::of(separation).curve()))
+}
+
+/// How often a task is released in the long run: its period, of a triggered one what is declared, or how often values come where no guard
+/// stands before it.
+pub(super) fn released_every(system: &System, task: usize) -> u64 {
+    let mut at = task;
+    let mut factor: u64 = 1;
+    loop {
+        let task = &system.tasks[at];
+        let period = task.period.as_nanos().unsigned_abs();
+        let counts = task.separation.is_some_and(|separation| separation.excess == Excess::Count);
+        match (&task.trigger, system.trigger_output(at)) {
+            (Some(Trigger::Output { every, .. }), Some(output)) if task.separation.is_none() || counts => {
+                factor = factor.saturating_mul(u64::from(*every));
+                at = system.operations()[system.outputs()[output.index()].operation.index()].task;
+            }
+            (Some(Trigger::External { .. }), _) if counts && breaks_declaration(task) => {
+                return outside(task).map_or(period, |drawn| drawn.period).saturating_mul(factor);
+            }
+            _ => return period.saturating_mul(factor),
+        }
+    }
+}
