@@ -2,7 +2,7 @@
 //!
 //! The bounds come from [`talea_analysis::system`]. Where they do not prove a deadline, a simulation in which every
 //! job takes its worst case looks for a miss. A bound within the deadline proves that a task holds, a simulated miss (a *witness*) that
-//! it does not; otherwise the verdict is *open*. [`sensitivity`] finds by how much times may change before the verdict does, [`advice`]
+//! it does not; otherwise the verdict is *open*. Limits of cause-effect chains hold or are open. [`sensitivity`] finds by how much times may change before the verdict does, [`advice`]
 //! how other strategies and synchronisation protocols would serve the system, [`hierarchy`] what schedulers promise, [`machine`] what of
 //! it all holds on a machine that costs and withholds something. Nothing here
 //! draws or prints: a [`Check`] is a value.
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+mod chains;
 pub mod hierarchy;
 pub mod machine;
 mod names;
@@ -19,9 +20,11 @@ pub mod protocols;
 mod report;
 pub mod score;
 pub mod sensitivity;
+mod triggers;
 mod why;
 mod witness;
 
+pub use chains::{ChainCheck, ChainStepCheck, ChainTimeCheck};
 pub use part::{PartCheck, PartKind};
 pub use planned::{PlannedError, planned};
 pub use report::{CheckReport, LaneCheck, NodeCheck, SubtaskCheck, TaskCheck, ThreadCheck, Verdict};
@@ -65,7 +68,7 @@ fn anomalies(found: &[NodeAnomaly]) -> String {
     found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// Checks `system`: every task's longest response against its deadline, and what every scheduler and thread is promised.
+/// Checks `system`: every task's longest response against its deadline, every chain's times against their limits, and what every scheduler and thread is promised.
 ///
 /// # Errors
 /// See [`CheckError`].
@@ -90,7 +93,7 @@ impl Check {
         Ok(Check { report, hierarchies })
     }
 
-    /// Whether every critical task is sure to meet its deadlines, and all schedulers and threads of hierarchies to receive what they need.
+    /// Whether every critical task is sure to meet its deadlines and every critical chain its limits, and all schedulers and threads of hierarchies to receive what they need.
     pub fn holds(&self) -> bool {
         self.report.critical == Verdict::Holds && self.composes()
     }
@@ -121,7 +124,8 @@ fn check_lanes_on(
     let bounds = analyse_on(system, plans, given, &mut Effort::new(EFFORT))?;
     let open: Vec<usize> = (0..system.tasks.len()).filter(|task| !bounds.holds(system, *task)).collect();
     let misses = witness::search(system, plans, &open);
-    Ok(report::report(system, plans, &bounds, misses))
+    let chains = bounds.chains(system, &mut Effort::new(EFFORT));
+    Ok(report::report(system, plans, &bounds, (misses, &chains)))
 }
 
 /// The tasks a verdict about the whole system may be about.

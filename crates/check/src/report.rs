@@ -1,14 +1,16 @@
 //! Verdicts as data, for the command and for machines.
 
+use super::chains::{ChainCheck, chain_checks};
 use super::names::{Names, causes};
 use super::part::{PartCheck, worst_case_load};
 use super::protocols;
+use super::triggers;
 use super::why;
 use super::witness::Miss;
 use serde::Serialize;
 use std::collections::HashMap;
 use talea_analysis::critical_set::critical_set;
-use talea_analysis::system::{Exactness, Method, Obstacle, OperationBound, SystemBounds};
+use talea_analysis::system::{ChainBounds, Exactness, Method, Obstacle, OperationBound, SystemBounds};
 use talea_analysis::{Effort, Task};
 use talea_model::{Synchronisation, System, ThreadWork};
 use talea_policy::strategy::Plan;
@@ -33,12 +35,15 @@ pub struct CheckReport {
     pub system: String,
     /// Its strategy.
     pub strategy: String,
-    /// Verdict about all critical tasks together: holds, or the worst of theirs.
+    /// Verdict about all critical tasks and chains together: holds, or the worst of theirs.
     pub critical: Verdict,
-    /// The same about all tasks.
+    /// The same about all tasks and chains.
     pub all: Verdict,
     /// By task number.
     pub tasks: Vec<TaskCheck>,
+    /// The cause-effect chains, in file order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<ChainCheck>,
     /// By node number.
     pub nodes: Vec<NodeCheck>,
     /// The threads that run in bursts, in file order.
@@ -161,7 +166,7 @@ pub struct LaneCheck {
 
 impl Verdict {
     /// The verdict about several things together.
-    fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    pub(super) fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
         verdicts.fold(Verdict::Holds, |all, next| match (all, next) {
             (Verdict::Misses, _) | (_, Verdict::Misses) => Verdict::Misses,
             (Verdict::Open, _) | (_, Verdict::Open) => Verdict::Open,
@@ -174,17 +179,19 @@ pub(super) fn report(
     system: &System,
     plans: &[Plan],
     bounds: &SystemBounds,
-    misses: HashMap<usize, Miss>,
+    (misses, chains): (HashMap<usize, Miss>, &[ChainBounds]),
 ) -> CheckReport {
     let names = Names { system, plans };
     let tasks: Vec<TaskCheck> = (0..system.tasks.len())
         .map(|task| task_check(&names, bounds, task, misses.get(&task).copied()))
         .collect();
+    let chains = chain_checks(&names, bounds, chains);
     CheckReport {
         system: system.name.clone(),
         strategy: system.strategy.to_string(),
-        critical: together(&tasks, Counted::Critical),
-        all: together(&tasks, Counted::All),
+        critical: together((&tasks, &chains), Counted::Critical),
+        all: together((&tasks, &chains), Counted::All),
+        chains,
         nodes: plans.iter().enumerate().map(|(node, plan)| node_check(system, node, plan)).collect(),
         threads: (0..system.threads.len())
             .filter_map(|thread| thread_check(system, bounds, thread))
@@ -232,9 +239,12 @@ enum Counted {
     All,
 }
 
-fn together(tasks: &[TaskCheck], counted: Counted) -> Verdict {
-    let counted = tasks.iter().filter(|task| task.critical || counted == Counted::All);
-    Verdict::together(counted.map(|task| task.verdict))
+fn together((tasks, chains): (&[TaskCheck], &[ChainCheck]), counted: Counted) -> Verdict {
+    let tasks = tasks.iter().map(|task| (task.critical, task.verdict));
+    let all = tasks.chain(chains.iter().map(|chain| (chain.critical, chain.verdict)));
+    Verdict::together(
+        all.filter(|(critical, _)| *critical || counted == Counted::All).map(|(_, verdict)| verdict),
+    )
 }
 
 fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Option<Miss>) -> TaskCheck {
@@ -262,7 +272,7 @@ fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Optio
         slack_ns: slack.map(Duration::as_nanos),
         dominated_by: if names.itemised() { why::dominating(names, bounds, task) } else { None },
         why: (verdict != Verdict::Holds).then(|| why::sentence(names, bounds, task, miss)),
-        remarks: protocols::remarks(names.system, bounds, task),
+        remarks: [protocols::remarks(names.system, bounds, task), triggers::remarks(names.system, task)].concat(),
         miss,
         subtasks: operations
             .iter()

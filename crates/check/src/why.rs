@@ -2,7 +2,7 @@
 
 use super::names::{Names, causes, largest_first, obstacle};
 use super::witness::{Fate, Miss};
-use talea_analysis::system::{OperationBound, Part, SystemBounds};
+use talea_analysis::system::{OperationBound, Part, SystemBounds, lossy_trigger};
 use talea_model::OperationId;
 use talea_time::Duration;
 
@@ -25,11 +25,15 @@ pub(super) fn sentence(names: &Names<'_>, bounds: &SystemBounds, task: usize, mi
     let reason = match bound.response {
         Err(reason) => format!("there is no bound: {}", obstacle(names, bounds, last, reason)),
         Ok(response) if response <= described.deadline && bounds.loses_none(names.system, task) => {
-            let mut lossy = names.system.messages_that_may_be_lost(task);
+            let mut lossy =
+                lossy_trigger(names.system, task).into_iter().chain(names.system.messages_that_may_be_lost(task));
             let message = lossy.next().map_or_else(String::new, |(from, to)| {
                 format!(", such as that from {} to {}", names.operation(from), names.operation(to))
             });
             format!("it is in time unless a message is lost{message}")
+        }
+        Ok(response) if response <= described.deadline && described.trigger.is_some() => {
+            super::triggers::may_leave_out(names.system, task)
         }
         Ok(response) if response <= described.deadline => format!(
             "it is in time, but its first subtasks may still run when the next instance arrives after {}, which its \

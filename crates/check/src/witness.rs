@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::HashMap;
 use talea_model::{Description, Execution, Request, System, ThreadWork};
 use talea_policy::strategy::Plan;
-use talea_record::event::{Complete, Typed};
+use talea_record::event::{Complete, Release, Skip, Typed};
 use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
@@ -120,6 +120,9 @@ fn gcd(a: i64, b: i64) -> i64 {
 struct Witnesses {
     task_of: Vec<usize>,
     arrivals: Vec<(Instant, Duration, Duration)>,
+    /// Which tasks have a trigger, and when instances of open ones arrived that are unfinished.
+    triggered: Vec<bool>,
+    arrived: HashMap<(usize, u64), Instant>,
     open: Vec<bool>,
     missing: usize,
     /// Instances of open tasks with unfinished jobs, and how many.
@@ -138,6 +141,8 @@ impl Witnesses {
                 .iter()
                 .map(|task| (Instant::ZERO + task.phase, task.period, task.deadline))
                 .collect(),
+            triggered: system.tasks.iter().map(|task| task.trigger.is_some()).collect(),
+            arrived: HashMap::new(),
             missing: open.len(),
             open: is_open,
             unfinished: HashMap::new(),
@@ -150,6 +155,9 @@ impl Witnesses {
     }
 
     fn arrival(&self, task: usize, instance: u64) -> Instant {
+        if self.triggered[task] {
+            return self.arrived.get(&(task, instance)).copied().unwrap_or(Instant::MAX);
+        }
         let (first, period, _) = self.arrivals[task];
         first + period * i64::try_from(instance).expect("instances have 44 bits")
     }
@@ -191,13 +199,24 @@ impl Sink for Witnesses {
         }
         let key = (task, job.instance);
         match record.typed() {
-            Typed::Release(_) => *self.unfinished.entry(key).or_default() += 1,
+            Typed::Release(Release { deadline, .. }) => {
+                *self.unfinished.entry(key).or_default() += 1;
+                if self.triggered[task] {
+                    let arrived = deadline.saturating_add(-self.arrivals[task].2);
+                    self.arrived.insert(key, arrived);
+                }
+            }
             Typed::Complete(Complete { deadline, .. }) => {
                 if record.time > deadline {
                     self.miss(task, job.instance, Fate::Late, Some(record.time - deadline));
                 }
             }
-            Typed::Skip(_) => self.miss(task, job.instance, Fate::Skipped, None),
+            Typed::Skip(Skip { nominal, .. }) => {
+                if self.triggered[task] {
+                    self.arrived.insert(key, nominal);
+                }
+                self.miss(task, job.instance, Fate::Skipped, None);
+            }
             _ => self.miss(task, job.instance, Fate::Aborted, None),
         }
         if matches!(record.event, Event::COMPLETE | Event::ABORT)
@@ -206,6 +225,7 @@ impl Sink for Witnesses {
             *count -= 1;
             if *count == 0 {
                 self.unfinished.remove(&key);
+                self.arrived.remove(&key);
             }
         }
     }

@@ -238,6 +238,11 @@ impl Solution {
             || segment.sheds && !self.response(operation).is_some_and(within_period)
     }
 
+    /// Whether the jobs of an operation are sure to complete in the order of their arrivals.
+    pub fn completes_in_order(&self, model: &Model, operation: usize) -> bool {
+        self.completion(model, operation).is_some_and(|known| known.in_order)
+    }
+
     /// By how much arrivals of a segment can be closer together than its periods; nothing where that has no bound.
     pub fn bunched(&self, segment: &Segment) -> u64 {
         let index = self.segment_of[segment.operations[0]];

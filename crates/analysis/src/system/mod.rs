@@ -8,7 +8,7 @@
 //!   alone by response-time analysis. Where the order is not known (late work goes last and some may be late), only
 //!   the length of the busy period counts.
 //! * Between lanes: the higher lane always preempts. On several processors a lane is served by one at a time.
-//! * Triggers: see `triggered.rs`.
+//! * Triggers: see `triggered.rs`. Cause-effect chains: see `cause_effect.rs`.
 //! * Between nodes: a segment that is released greedily by another node has as jitter the worst response of its predecessors
 //!   and the message delay, iterated until nothing grows any more: the holistic analysis of Tindell and Clark 1994, with the
 //!   best case taken as zero. Graphs wait for their slowest predecessor, or for as many as their join says.
@@ -23,6 +23,7 @@
 //! members in a busy period, each of some iterations over the members and all operations above. What
 //! exceeds the [`Effort`] gets a coarse bound in constant time, or none and the reason.
 
+mod cause_effect;
 mod holistic;
 mod interruption;
 mod lane;
@@ -39,6 +40,7 @@ mod supply;
 mod taken;
 mod triggered;
 
+pub use cause_effect::{ChainBounds, ChainObstacle, ChainStep, ChainStepKind};
 pub use leaving::{Leaving, leaving};
 pub use load::{NodeLoad, load};
 pub use parts::{Cause, Part};

@@ -393,7 +393,7 @@ impl Segment {
 }
 
 /// How long an operation waits at most for room at inputs that read its outputs: in its lane, which serves nobody else meanwhile.
-fn longest_blocked(system: &System, operation: OperationId) -> Result<u64, AnalysisError> {
+pub(super) fn longest_blocked(system: &System, operation: OperationId) -> Result<u64, AnalysisError> {
     let readers = system.outputs_of(operation).iter().flat_map(|output| &output.readers);
     let limit = |reader: &InputId| match system.inputs()[reader.index()].take {
         Take::Each { full: Full::Block { limit }, .. } => length(limit),

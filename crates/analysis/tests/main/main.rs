@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cause_effect;
 mod chain;
 mod edf;
 mod fixed_priority;

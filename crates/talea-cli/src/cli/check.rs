@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use talea_check::advice::{Advice, Ranked, advise};
 use talea_check::machine::MachineCheck;
 use talea_check::sensitivity::{Sensitivity, sensitivity};
-use talea_check::{self as check, Check, CheckReport, NodeCheck, TaskCheck};
+use talea_check::{self as check, ChainCheck, ChainTimeCheck, Check, CheckReport, NodeCheck, TaskCheck};
 use talea_model::{Criticality, MemberLines, Strategy, Synchronisation, System, ThreadWork};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
@@ -27,6 +27,9 @@ use talea_time::Duration;
 /// long as no job executes for longer than the file says. If the bound is within the deadline, the verdict is "holds". If not, the
 /// worst case is simulated: if a deadline is missed there, the verdict is "misses", and else "open", for bounds are pessimistic.
 ///
+/// For every [[chain]], bounds on its latency, reaction time and data age are computed and held against the limits that it has: one that
+/// is not kept for sure is "open". Chains of critical tasks count like critical tasks.
+///
 /// On nodes with [[scheduler]] tables, the check derives from the root down how much processor time every scheduler and thread is
 /// promised. If one of them receives less than it needs, the check shows where, why, and the smallest changes that would help. It
 /// also says which part of the hierarchy `talea run` would hand over to the kernel on this machine, and warns of programs and
@@ -35,7 +38,7 @@ use talea_time::Duration;
 /// The file is validated first; all its problems are shown at once.
 #[derive(Args)]
 #[command(after_help = "\
-Exit status: 0 all deadlines hold; 1 one does not, or is open (--fail-on says for which tasks); 2 bad input.
+Exit status: 0 all deadlines and limits of chains hold; 1 one does not, or is open (--fail-on says for which tasks); 2 bad input.
 
 Examples:
   talea check examples/ofp.toml --strategy muf
@@ -54,7 +57,7 @@ pub struct Options {
     /// Show what every bound is made of, and how every thread's guarantee follows from what the schedulers above it receive
     #[arg(long)]
     explain: bool,
-    /// Show by how much execution times may grow and periods shrink before a deadline is in danger
+    /// Show by how much execution times may grow and periods shrink before a deadline is in danger; limits of chains are not looked at
     #[arg(long)]
     sensitivity: bool,
     /// Analyse and simulate every strategy on this system, and rank them; compare the protocols that release subtasks with predecessors
@@ -241,15 +244,26 @@ fn show_tasks(
         lines.line("")?;
     }
     lines.line(&tasks(&answer.check.report))?;
+    if !answer.check.report.chains.is_empty() {
+        lines.line(&chains(&answer.check.report.chains))?;
+    }
     if options.explain {
         lines.prose(&explanation(&answer.check.report))?;
+        for chain in &answer.check.report.chains {
+            lines.prose(&chain_explanation(chain))?;
+        }
     }
     let open: Vec<&TaskCheck> = answer.check.report.tasks.iter().filter(|task| task.why.is_some()).collect();
-    if !open.is_empty() {
+    let open_times = times_that_are_open(&answer.check.report.chains);
+    if !open.is_empty() || !open_times.is_empty() {
         lines.line("\nwhy not")?;
     }
     for task in open {
         lines.prose(&format!("  {}: {}", task.name, task.why.as_deref().unwrap_or_default()))?;
+    }
+    for (chain, time) in open_times {
+        let why = time.why.as_deref().unwrap_or_default();
+        lines.prose(&format!("  {}, {}: {why}", chain.name, time.time))?;
     }
     for task in &answer.check.report.tasks {
         for remark in &task.remarks {
@@ -261,6 +275,10 @@ fn show_tasks(
     }
     if let Some(advice) = &answer.advice {
         lines.line(&ranking(advice))?;
+    }
+    let has_limits = system.chains.iter().any(|chain| chain.limits().next().is_some());
+    if has_limits && (answer.sensitivity.is_some() || answer.advice.is_some()) {
+        lines.prose("note: margins and advice look at deadlines only, and not at the limits of chains")?;
     }
     lines.prose(&format!("\n{}", conclusion(&answer.check.report)))
 }
@@ -371,6 +389,46 @@ fn tasks(report: &CheckReport) -> String {
         ]);
     }
     sheet.render()
+}
+
+/// The bounds on the times of chains beside their limits.
+fn chains(chains: &[ChainCheck]) -> String {
+    let mut sheet = Sheet::new(2, &["chain", "time", "longest", "limit", "verdict"]).with_text_last();
+    for chain in chains {
+        for (place, time) in chain.times.iter().enumerate() {
+            let of = match time.time {
+                "reaction" => "reaction time",
+                "age" => "data age",
+                other => other,
+            };
+            let bound = time.bound_ns.map(|bound| format!("≤ {}", Duration::from_nanos(bound)));
+            sheet.row(vec![
+                if place == 0 { chain.name.clone() } else { String::new() },
+                of.into(),
+                bound.unwrap_or_else(|| "no bound".into()),
+                time.limit_ns.map_or(String::new(), |limit| Duration::from_nanos(limit).to_string()),
+                time.verdict.map_or(String::new(), |verdict| word(verdict).into()),
+            ]);
+        }
+    }
+    format!("\n{}", sheet.render())
+}
+
+/// The times of chains that have a limit which they are not sure to keep, and those without a bound.
+fn times_that_are_open(chains: &[ChainCheck]) -> Vec<(&ChainCheck, &ChainTimeCheck)> {
+    let all = chains.iter().flat_map(|chain| chain.times.iter().map(move |time| (chain, time)));
+    all.filter(|(_, time)| time.why.is_some()).collect()
+}
+
+fn chain_explanation(chain: &ChainCheck) -> String {
+    let mut lines = vec![format!("  reaction time of {} ({})", chain.name, chain.path.join(" → "))];
+    for step in &chain.reaction_steps {
+        lines.push(format!("    {:>12}  {}", Duration::from_nanos(step.time_ns).to_string(), step.what));
+    }
+    if chain.reaction_steps.is_empty() {
+        lines.push("    no bound".into());
+    }
+    lines.join("\n")
 }
 
 /// How long bursts of threads take at most.
@@ -507,14 +565,24 @@ fn conclusion(report: &CheckReport) -> String {
         (holds, of_kind.count())
     };
     let ((hard, hard_all), (soft, soft_all)) = (count(true), count(false));
-    let verdict = match report.critical {
-        _ if hard_all == 0 && report.all == check::Verdict::Holds => "every task holds",
-        _ if hard_all == 0 => "no task is critical, and not every task is sure to hold",
-        check::Verdict::Holds => "every critical task holds",
-        check::Verdict::Misses => "a critical task can miss its deadline",
-        check::Verdict::Open => "a critical task is not sure to hold",
+    let worst = |critical: bool| {
+        let of_kind = report.tasks.iter().filter(|task| task.critical || !critical);
+        let mut verdicts = of_kind.map(|task| task.verdict).filter(|verdict| *verdict != check::Verdict::Holds);
+        verdicts.clone().find(|verdict| *verdict == check::Verdict::Misses).or(verdicts.next())
     };
-    format!("{verdict}: {hard} of {hard_all} critical and {soft} of {soft_all} other tasks are proved")
+    let verdict = match worst(hard_all > 0) {
+        None if hard_all == 0 => "every task holds",
+        None => "every critical task holds",
+        Some(_) if hard_all == 0 => "no task is critical, and not every task is sure to hold",
+        Some(check::Verdict::Misses) => "a critical task can miss its deadline",
+        Some(_) => "a critical task is not sure to hold",
+    };
+    let tasks = format!("{verdict}: {hard} of {hard_all} critical and {soft} of {soft_all} other tasks are proved");
+    let limits = report.chains.iter().flat_map(|chain| chain.times.iter().filter_map(|time| time.verdict));
+    match (limits.clone().filter(|verdict| *verdict == check::Verdict::Holds).count(), limits.count()) {
+        (_, 0) => tasks,
+        (kept, all) => format!("{tasks}; {kept} of {} of chains are kept for sure", counted(all, "limit")),
+    }
 }
 
 /// Names, at most six of them.

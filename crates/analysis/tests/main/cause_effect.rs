@@ -1,0 +1,432 @@
+//! No chain of random tasks takes longer than its bounds, by a scheduler that shares nothing with the simulator or the analysis: one
+//! processor, tick by tick, fixed priorities by period, FIFO among equal ones, both kinds of communication, triggers with bursts.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use std::sync::Arc;
+use talea_analysis::Effort;
+use talea_analysis::system::{self, ChainBounds, ChainObstacle, SystemBounds};
+use talea_model::{
+    Chain, Communication, Criticality, Description, Excess, Execution, Full, Input, Join, LaneDispatch, Late,
+    Laxity, Node, OnValue, OperationAddress, OutsideArrivals, Output, OutputAddress, Overhead, Overrun, Separation,
+    Strategy, Subtask, Synchronisation, System, Take, Task, Trigger,
+};
+use talea_policy::strategy::plan_system;
+use talea_time::{Duration, Work};
+
+const CHAINS: u64 = 6_000;
+const TICKS: i64 = 1_500;
+
+const NS: fn(i64) -> Duration = Duration::from_nanos;
+
+fn output_of(task: usize) -> OutputAddress {
+    OutputAddress { operation: OperationAddress { task, subtask: 0 }, output: 0 }
+}
+
+fn task(name: &str, period: i64, wcet: i64) -> Task {
+    Task {
+        name: name.into(),
+        period: NS(period),
+        deadline: NS(period),
+        phase: Duration::ZERO,
+        jitter: Duration::ZERO,
+        criticality: Criticality::Medium,
+        importance: 0,
+        trigger: None,
+        separation: None,
+        communication: Communication::Implicit,
+        overrun: Overrun::Queue,
+        sync: Synchronisation::Greedy,
+        subtasks: vec![Subtask {
+            name: name.into(),
+            node: 0,
+            wcet: Work::from_nanos(wcet),
+            exec: Execution::Constant(Work::from_nanos(wcet)),
+            after: Vec::new(),
+            join: Join::All,
+            bound: None,
+            outputs: vec![Output { name: "out".into(), bytes: 8, fields: Vec::new() }],
+            inputs: Vec::new(),
+        }],
+    }
+}
+
+fn reads(mut task: Task, from: usize, take: Take) -> Task {
+    task.subtasks[0].inputs.push(Input { name: format!("in{from}"), from: output_of(from), take });
+    task
+}
+
+fn described(tasks: Vec<Task>, path: &[usize]) -> Description {
+    Description {
+        name: "chains".into(),
+        strategy: Strategy::Rms,
+        lane_dispatch: LaneDispatch::NonPreemptive,
+        laxity: Laxity::ALL[0],
+        late: Late::None,
+        seed: 1,
+        overhead: Overhead::default(),
+        links: Vec::new(),
+        nodes: vec![Node { name: "n".into(), cpus: vec![0] }],
+        schedulers: Vec::new(),
+        threads: Vec::new(),
+        chains: vec![Chain {
+            name: "chain".into(),
+            path: path.iter().map(|task| OperationAddress { task: *task, subtask: 0 }).collect(),
+            latency: None,
+            reaction: None,
+            age: None,
+        }],
+        tasks,
+    }
+}
+
+fn bounds_of(description: Description) -> (System, SystemBounds, ChainBounds) {
+    let system = System::new(description).expect("a valid system");
+    let plans = plan_system(&system).expect("all have periods");
+    let bounds = system::analyse(&system, &plans, &mut Effort::default()).expect("small numbers");
+    let chain = bounds.chains(&system, &mut Effort::default()).remove(0);
+    (system, bounds, chain)
+}
+
+/// Where a value comes from: number, arrival and sampling of the first task's job.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    number: usize,
+    arrival: i64,
+}
+
+#[derive(Clone, Debug)]
+struct Job {
+    task: usize,
+    arrival: i64,
+    release: i64,
+    left: i64,
+    /// What it has taken, once it has begun.
+    taken: Option<Option<Origin>>,
+}
+
+/// What a run has shown.
+#[derive(Default, Debug)]
+struct Shown {
+    responses: Vec<i64>,
+    samples: Vec<i64>,
+    /// Completions of the last task's jobs with what they used.
+    completions: Vec<(i64, Origin)>,
+}
+
+fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
+    let tasks = &system.tasks;
+    let mut shown = Shown { responses: vec![0; tasks.len()], ..Shown::default() };
+    // What each has published: when it is visible, and the origin.
+    let mut published: Vec<Vec<(i64, Option<Origin>)>> = vec![Vec::new(); tasks.len()];
+    let mut values = vec![0_u32; tasks.len()];
+    let mut ready: Vec<Job> = Vec::new();
+    let mut late: Vec<Job> = Vec::new();
+    let mut recent: Vec<Vec<i64>> = vec![Vec::new(); tasks.len()];
+    let full = random.random_range(0..3);
+    let place = |task: usize| path.iter().position(|step| *step == task);
+    for now in 0..TICKS {
+        for (index, task) in tasks.iter().enumerate() {
+            let (period, phase) = (task.period.as_nanos(), task.phase.as_nanos());
+            let mut arrivals = 0;
+            match &task.trigger {
+                None => arrivals = i64::from(now >= phase && (now - phase) % period == 0),
+                Some(Trigger::External { .. }) => {
+                    let separation = task.separation.expect("it has one");
+                    let burst = separation.burst as usize;
+                    // As many as are allowed, or some of them.
+                    while random.random_range(0..3) > 0 {
+                        let far = |back: usize, far: i64| {
+                            recent[index].len() < back || now - recent[index][recent[index].len() - back] >= far
+                        };
+                        let spaced = (burst..=recent[index].len())
+                            .all(|back| far(back, (back - burst + 1) as i64 * period));
+                        if !spaced {
+                            break;
+                        }
+                        recent[index].push(now);
+                        arrivals += 1;
+                    }
+                }
+                Some(Trigger::Output { .. }) => {}
+            }
+            for _ in 0..arrivals {
+                let jitter = task.jitter.as_nanos();
+                let release = now + if jitter > 0 { random.random_range(0..=jitter) } else { 0 };
+                late.push(Job { task: index, arrival: now, release, left: 0, taken: None });
+            }
+        }
+        let mut due: Vec<Job> = late.extract_if(.., |job| job.release <= now).collect();
+        for job in &mut due {
+            let wcet = tasks[job.task].subtasks[0].wcet.as_nanos();
+            job.left = if full == 0 { random.random_range(1..=wcet) } else { wcet };
+        }
+        ready.extend(due);
+        let order = |job: &Job| (tasks[job.task].period, job.release, job.task, job.arrival);
+        let Some(chosen) = (0..ready.len()).min_by_key(|index| order(&ready[*index])) else { continue };
+        let job = &mut ready[chosen];
+        if job.taken.is_none() {
+            let is_let = tasks[job.task].communication == Communication::Let;
+            let as_of = if is_let { job.arrival } else { now };
+            let origin = match place(job.task) {
+                Some(0) => {
+                    shown.samples.push(as_of);
+                    Some(Origin { number: shown.samples.len() - 1, arrival: job.arrival })
+                }
+                Some(step) => {
+                    let of = &published[path[step - 1]];
+                    of.iter().filter(|(visible, _)| *visible <= as_of).next_back().and_then(|(_, origin)| *origin)
+                }
+                None => None,
+            };
+            job.taken = Some(origin);
+        }
+        job.left -= 1;
+        if job.left > 0 {
+            continue;
+        }
+        let done = ready.remove(chosen);
+        let end = now + 1;
+        shown.responses[done.task] = shown.responses[done.task].max(end - done.arrival);
+        let origin = done.taken.expect("it has begun");
+        let period = tasks[done.task].period.as_nanos();
+        let visible = match tasks[done.task].communication {
+            Communication::Let => end.max(done.arrival + period),
+            Communication::Implicit => end,
+        };
+        published[done.task].push((visible, origin));
+        if let (Some(origin), true) = (origin, path.last() == Some(&done.task)) {
+            shown.completions.push((end, origin));
+        }
+        values[done.task] += 1;
+        for (index, task) in tasks.iter().enumerate() {
+            if let Some(Trigger::Output { output, every, .. }) = task.trigger
+                && output.operation.task == done.task
+                && values[done.task].is_multiple_of(every)
+            {
+                let distance = task.separation.map_or(0, |separation| separation.separation.as_nanos());
+                let release = recent[index].last().map_or(end, |last| end.max(last + distance));
+                recent[index].push(release);
+                late.push(Job { task: index, arrival: end, release, left: 0, taken: None });
+            }
+        }
+    }
+    shown
+}
+
+fn draw(seed: u64) -> (Description, Vec<usize>) {
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let count = random.random_range(2..=5_usize);
+    let mut tasks: Vec<Task> = Vec::new();
+    for index in 0..count {
+        let period = random.random_range(4..40_i64);
+        let wcet = random.random_range(1..=(period / count as i64).max(1));
+        let mut drawn = task(&format!("t{index}"), period, wcet);
+        match random.random_range(0..8) {
+            0 if index == 0 => {
+                drawn.trigger = Some(Trigger::External { arrivals: OutsideArrivals::None });
+                let burst = random.random_range(1..=3);
+                drawn.separation =
+                    Some(Separation { separation: NS(period), burst, excess: Excess::Defer });
+            }
+            1 | 2 if index > 0 => {
+                let producer = random.random_range(0..index);
+                if tasks[producer].communication == Communication::Implicit {
+                    let every = random.random_range(1..=3);
+                    drawn.trigger =
+                        Some(Trigger::Output { output: output_of(producer), every, on: OnValue::Value });
+                    let root = tasks[producer].period.as_nanos() * i64::from(every);
+                    let separation = NS(random.random_range(root / 2 + 1..=root));
+                    drawn.separation = (random.random_range(0..2) == 0).then_some(Separation {
+                        separation,
+                        burst: 1,
+                        excess: Excess::Defer,
+                    });
+                }
+            }
+            3 | 4 => drawn.communication = Communication::Let,
+            5 => drawn.jitter = NS(random.random_range(0..period)),
+            _ => {}
+        }
+        if drawn.trigger.is_none() {
+            drawn.phase = NS(random.random_range(0..60));
+        }
+        drawn.deadline = NS(400);
+        tasks.push(drawn);
+    }
+    let mut path: Vec<usize> = (0..count).collect();
+    for index in (1..count).rev() {
+        path.swap(index, random.random_range(0..=index));
+    }
+    path.truncate(random.random_range(2..=count));
+    for step in path.windows(2) {
+        let (from, to) = (step[0], step[1]);
+        let take = match random.random_range(0..4) {
+            0 => Take::Each { capacity: random.random_range(1..=20), full: Full::Oldest },
+            _ => Take::Latest,
+        };
+        let reader = std::mem::replace(&mut tasks[to], task("x", 1, 1));
+        tasks[to] = reads(reader, from, take);
+    }
+    (described(tasks, &path), path)
+}
+
+#[test]
+fn no_chain_takes_longer_than_its_bounds() {
+    let only = std::env::var("TALEA_SEED").ok().map(|text| text.parse::<u64>().expect("a number"));
+    let (mut bounded, mut tight) = ([0_u64; 3], [0_u64; 3]);
+    for seed in only.map_or(0..CHAINS, |seed| seed..seed + 1) {
+        let (description, path) = draw(seed);
+        let Ok(system) = System::new(description) else { continue };
+        let (system, bounds, chain) = bounds_of(Description::clone(&system));
+        let shown = run(&system, &path, &mut Pcg64Mcg::seed_from_u64(seed ^ 0xc4a1));
+        for (task, response) in shown.responses.iter().enumerate() {
+            if let Ok(bound) = bounds.tasks[task].response {
+                assert!(*response <= bound.as_nanos(), "seed {seed}: task {task} took {response} of {bound}\n{}", system.to_toml());
+            }
+        }
+        let mut worst = [0_i64; 3];
+        let mut first_use = vec![false; shown.samples.len()];
+        let is_external = matches!(system.tasks[path[0]].trigger, Some(Trigger::External { .. }));
+        let mut seen = 0;
+        let mut arrivals = vec![0_i64; shown.samples.len()];
+        for (end, origin) in &shown.completions {
+            arrivals[origin.number] = origin.arrival;
+            worst[2] = worst[2].max(end - origin.arrival);
+            if !std::mem::replace(&mut first_use[origin.number], true) {
+                worst[0] = worst[0].max(end - origin.arrival);
+            }
+            // Events just after the samples before this one, which nobody has seen so far.
+            while seen < origin.number {
+                if !is_external {
+                    worst[1] = worst[1].max(end - shown.samples[seen]);
+                }
+                seen += 1;
+            }
+            if is_external && origin.number == seen {
+                worst[1] = worst[1].max(end - origin.arrival);
+            }
+        }
+        // The event after this sample was not seen before the end.
+        if let (Some(sample), false) = (shown.samples.get(seen), is_external) {
+            worst[1] = worst[1].max(TICKS - sample);
+        }
+        for (kind, bound) in [chain.latency, chain.reaction, chain.age].into_iter().enumerate() {
+            let Ok(bound) = bound else { continue };
+            bounded[kind] += 1;
+            tight[kind] += u64::from(worst[kind] * 10 >= bound.as_nanos() * 9);
+            assert!(
+                worst[kind] <= bound.as_nanos(),
+                "seed {seed}: time {kind} was {} of {bound}, path {path:?}\n{chain:#?}\n{}",
+                worst[kind],
+                system.to_toml()
+            );
+        }
+        if let Ok(reaction) = chain.reaction {
+            let sum: i64 = chain.steps.iter().map(|step| step.time.as_nanos()).sum();
+            assert_eq!(sum, reaction.as_nanos(), "seed {seed}: {chain:#?}");
+        }
+    }
+    println!("bounded {bounded:?}, within a tenth of the bound {tight:?}");
+    if only.is_none() {
+        assert!(bounded.iter().all(|count| *count > CHAINS / 3), "{bounded:?}");
+        assert!(tight.iter().all(|count| *count > 20), "{tight:?}");
+    }
+}
+
+/// Davare et al. 2007: the sum of periods and responses. The reader has the higher priority, so that nothing is saved.
+#[test]
+fn a_chain_from_slow_to_fast_takes_periods_and_responses() {
+    let slow = task("slow", 20, 3);
+    let fast = reads(task("fast", 10, 2), 0, Take::Latest);
+    let (_, bounds, chain) = bounds_of(described(vec![slow, fast], &[0, 1]));
+    assert_eq!((bounds.tasks[0].response, bounds.tasks[1].response), (Ok(NS(5)), Ok(NS(2))));
+    assert_eq!(chain.latency, Ok(NS(5 + 10 + 2)));
+    assert_eq!(chain.reaction, Ok(NS(20 + 5 + 10 + 2)));
+    assert_eq!(chain.age, Ok(NS(20 + 5 + 2)));
+}
+
+/// Dürr et al. 2019: with the writer above the reader, the writer's response is not waited for.
+#[test]
+fn a_reader_below_its_writer_does_not_wait_for_it() {
+    let fast = task("fast", 10, 2);
+    let slow = reads(task("slow", 20, 3), 0, Take::Latest);
+    let (_, _, chain) = bounds_of(described(vec![fast, slow], &[0, 1]));
+    assert_eq!(chain.latency, Ok(NS(20 + 5)));
+    assert_eq!(chain.reaction, Ok(NS(10 + 20 + 5)));
+    assert_eq!(chain.age, Ok(NS(10 + 5)));
+}
+
+#[test]
+fn under_logical_execution_time_values_wait_for_the_end_of_the_period() {
+    let mut fast = task("fast", 10, 2);
+    fast.communication = Communication::Let;
+    let mut slow = reads(task("slow", 20, 3), 0, Take::Latest);
+    slow.communication = Communication::Let;
+    let (_, _, chain) = bounds_of(described(vec![fast, slow], &[0, 1]));
+    assert_eq!(chain.latency, Ok(NS(10 + 20 + 5)));
+    assert_eq!(chain.reaction, Ok(NS(10 + 10 + 20 + 5)));
+    assert_eq!(chain.age, Ok(NS(10 + 10 + 5)));
+}
+
+#[test]
+fn what_comes_from_outside_is_answered_in_time_and_may_be_of_any_age() {
+    let mut stop = task("stop", 50, 2);
+    stop.trigger = Some(Trigger::External { arrivals: OutsideArrivals::Sporadic { mean: NS(60) } });
+    stop.separation = Some(Separation { separation: NS(50), burst: 1, excess: Excess::Defer });
+    let control = reads(task("control", 10, 3), 0, Take::Latest);
+    let (system, _, chain) = bounds_of(described(vec![stop.clone(), control.clone()], &[0, 1]));
+    let stopping = system.operations()[0].id;
+    assert_eq!(chain.reaction, Ok(NS(5 + 10 + 3)), "counted from the arrival");
+    assert_eq!(chain.age, Err(ChainObstacle::Irregular(stopping)));
+
+    let (_, _, chain) = bounds_of(described(
+        vec![reads(stop.clone(), 1, Take::Latest), task("control", 10, 3)],
+        &[1, 0],
+    ));
+    assert_eq!(chain.reaction, Err(ChainObstacle::Irregular(stopping)), "nothing makes it look");
+    assert_eq!(chain.age, Ok(NS(10 + 5)), "but what it sees when it does is new; the writer has the higher lane");
+
+    stop.trigger = Some(Trigger::External { arrivals: OutsideArrivals::Poisson { mean: NS(60) } });
+    let (system, bounds, chain) = bounds_of(described(vec![stop, control], &[0, 1]));
+    assert_eq!(bounds.tasks[0].response, Err(system::Obstacle::Undeclared));
+    assert!(bounds.holds(&system, 1), "the guard protects others");
+    assert!(chain.reaction.is_err());
+}
+
+#[test]
+fn values_that_may_be_dropped_and_guards_that_are_overloaded_are_named() {
+    let slow = |capacity| {
+        reads(task("slow", 100, 3), 0, Take::Each { capacity, full: Full::Oldest })
+    };
+    let of = |capacity| bounds_of(described(vec![task("fast", 10, 2), slow(capacity)], &[0, 1])).2;
+    assert!(matches!(of(4).reaction, Err(ChainObstacle::Dropped(_))));
+    assert_eq!(of(16).reaction, Ok(NS(10 + 100 + 5)));
+
+    let mut log = task("log", 25, 1);
+    log.trigger = Some(Trigger::Output { output: output_of(0), every: 2, on: OnValue::Value });
+    log.separation = Some(Separation { separation: NS(25), burst: 1, excess: Excess::Defer });
+    let (_, bounds, chain) = bounds_of(described(vec![task("fast", 10, 2), log.clone()], &[0, 1]));
+    assert_eq!(bounds.tasks[1].response, Err(system::Obstacle::Backlog));
+    assert!(matches!(chain.reaction, Err(ChainObstacle::NoResponse(_, system::Obstacle::Backlog))));
+
+    // Signals lie within 2 of 20, 40, …: one may wait for 2, and then for its turn below the other.
+    log.separation = Some(Separation { separation: NS(20), burst: 1, excess: Excess::Defer });
+    let (_, bounds, _) = bounds_of(described(vec![task("fast", 10, 2), log], &[0, 1]));
+    assert_eq!(bounds.tasks[1].response, Ok(NS(2 + 3)));
+}
+
+#[test]
+fn lists_of_arrivals_are_held_against_the_declaration() {
+    let with = |times: &[i64]| {
+        let mut stop = task("stop", 10, 2);
+        let times: Arc<[Duration]> = times.iter().map(|time| NS(*time)).collect();
+        stop.trigger = Some(Trigger::External { arrivals: OutsideArrivals::Listed(times) });
+        stop.separation = Some(Separation { separation: NS(10), burst: 2, excess: Excess::Drop });
+        let (system, bounds, _) =
+            bounds_of(described(vec![stop, reads(task("control", 10, 3), 0, Take::Latest)], &[0, 1]));
+        (bounds.holds(&system, 0), system::breaks_declaration(&system, 0))
+    };
+    assert_eq!(with(&[0, 0, 10, 20, 40, 40]), (true, false));
+    assert_eq!(with(&[0, 0, 9]), (false, true));
+}
