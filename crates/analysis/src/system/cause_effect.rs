@@ -14,7 +14,8 @@
 //!   a newer one, and completes the stretch W(reader) later. Summed up that is the latency. An event that a job of the first operation has just
 //!   missed is sampled by the job of the next arrival: the reaction time is G(first) longer.
 //! * *Backward*: a job of the reader takes its values at some s, no more than W before its completion. All jobs of the writer that arrived P + d
-//!   before s are visible, so that what it takes was sampled less than G(writer) + P + d before s. Summed up that is the age.
+//!   before s are visible, so that what it takes was sampled less than G(writer) + P + d before s. Summed up that is the age. Of a writer whose
+//!   stretch goes on with every n-th value only, n times the period counts in place of the period.
 //! * *Higher priority* (Dürr et al., section 5): if the writer's stretch is one segment in a higher lane of the reader's processor, one of its
 //!   subtasks is ready from its release, at most its jitter J after its arrival, to its completion, and the reader does not run meanwhile. A job of the
 //!   reader that arrives after that release begins after the completion: J + G(reader) in place of P + G(reader). And when a job of the
@@ -139,6 +140,8 @@ struct Stretch {
     is_one_instance: bool,
     /// The part of `forward` that passes until enough values have come.
     gathering: u64,
+    /// Of how many jobs of the first one in a row one leads to a job of the last.
+    every: u64,
 }
 
 /// How long it takes from one stretch to the next.
@@ -251,6 +254,7 @@ impl View<'_> {
             backward: response,
             is_one_instance: true,
             gathering: 0,
+            every: 1,
         })
     }
 
@@ -300,6 +304,7 @@ impl View<'_> {
             let grid = self.grid(from, effort)?;
             let more = grid.period.checked_mul(u64::from(every) - 1).ok_or(ChainObstacle::Overflow)?;
             let more = add(more, grid.lag)?;
+            stretch.every = stretch.every.checked_mul(every.into()).ok_or(ChainObstacle::Overflow)?;
             stretch.forward = add(stretch.forward, more)?;
             stretch.gathering = add(stretch.gathering, more)?;
         }
@@ -458,7 +463,9 @@ impl View<'_> {
                 Passing::Visible { published, message } => add(writer.backward.max(published), message)?,
                 Passing::Behind { jitter } => jitter,
             };
-            sum = add(sum, add(self.grid(writer.first, effort)?.gap()?, before)?)?;
+            let grid = self.grid(writer.first, effort)?;
+            let period = grid.period.checked_mul(writer.every).ok_or(ChainObstacle::Overflow)?;
+            sum = add(sum, add(Grid { period, ..grid }.gap()?, before)?)?;
         }
         Ok(sum)
     }
@@ -486,8 +493,10 @@ impl View<'_> {
             let task = &self.system.tasks[at];
             let (every, on) = match task.trigger {
                 None => {
-                    let period = nanos(task.period).checked_mul(every_all).ok_or(ChainObstacle::Overflow)?;
-                    return Ok(Grid { period, lag, phase: nanos(task.phase) });
+                    let times = |count| nanos(task.period).checked_mul(count).ok_or(ChainObstacle::Overflow);
+                    // The first that triggers is the last of as many.
+                    let phase = add(nanos(task.phase), times(every_all - 1)?)?;
+                    return Ok(Grid { period: times(every_all)?, lag, phase });
                 }
                 Some(Trigger::External { .. }) => return Err(ChainObstacle::Irregular(operation)),
                 Some(Trigger::Output { every, on, .. }) => (every, on),
