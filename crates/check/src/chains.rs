@@ -49,7 +49,11 @@ pub struct ChainStepCheck {
 }
 
 /// What is known of every chain.
-pub(super) fn chain_checks(names: &Names<'_>, bounds: &SystemBounds, found: &[ChainBounds]) -> Vec<ChainCheck> {
+pub(super) fn chain_checks(
+    names: &Names<'_>,
+    bounds: &SystemBounds,
+    found: &[ChainBounds],
+) -> Vec<ChainCheck> {
     let system = names.system;
     let of_chain = |(index, found): (usize, &ChainBounds)| {
         let (chain, site) = (&system.chains[index], &system.chain_sites()[index]);
@@ -109,7 +113,10 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
             format!("nothing says how long it may be until {} is released again", name(operation))
         }
         ChainObstacle::LeftOut(operation) => {
-            format!("jobs of {} may be left out, dropped at its guard or by its overrun policy", name(operation))
+            format!(
+                "jobs of {} may be left out, dropped at its guard or by its overrun policy",
+                name(operation)
+            )
         }
         ChainObstacle::Lost(from, to) => {
             format!("the message from {} to {} may be lost", name(from), name(to))
@@ -124,7 +131,10 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
             names.system.inputs()[input.index()].name
         ),
         ChainObstacle::NotAwaited(operation) => {
-            format!("{} may be released before the value is there, by others that its join waits for", name(operation))
+            format!(
+                "{} may be released before the value is there, by others that its join waits for",
+                name(operation)
+            )
         }
         ChainObstacle::TooCostly | ChainObstacle::Overflow => reason.to_string(),
     }
@@ -133,13 +143,19 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
 fn step_check(names: &Names<'_>, step: &ChainStep) -> ChainStepCheck {
     let operation = names.operation(step.operation);
     let what = match step.kind {
-        ChainStepKind::Sampling => format!("until {operation} samples again, as it has just missed the event"),
+        ChainStepKind::Sampling => {
+            format!("until {operation} samples again, as it has just missed the event")
+        }
         ChainStepKind::Response => format!("from that arrival until {operation} is done"),
-        ChainStepKind::Gathering => format!("until enough values have come to trigger what leads to {operation}"),
+        ChainStepKind::Gathering => {
+            format!("until enough values have come to trigger what leads to {operation}")
+        }
         ChainStepKind::Message => format!("the message to {operation}"),
         ChainStepKind::Waiting => format!("until {operation} is released the next time"),
         ChainStepKind::WaitingBehind => {
-            format!("until {operation} is released the next time; what it waits for is done before it can run")
+            format!(
+                "until {operation} is released the next time; what it waits for is done before it can run"
+            )
         }
     };
     ChainStepCheck { what, time_ns: step.time.as_nanos() }

@@ -272,7 +272,8 @@ fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Optio
         slack_ns: slack.map(Duration::as_nanos),
         dominated_by: if names.itemised() { why::dominating(names, bounds, task) } else { None },
         why: (verdict != Verdict::Holds).then(|| why::sentence(names, bounds, task, miss)),
-        remarks: [protocols::remarks(names.system, bounds, task), triggers::remarks(names.system, task)].concat(),
+        remarks: [protocols::remarks(names.system, bounds, task), triggers::remarks(names.system, task)]
+            .concat(),
         miss,
         subtasks: operations
             .iter()

@@ -8,7 +8,8 @@ pub(super) fn remarks(system: &System, task: usize) -> Vec<String> {
     let described = &system.tasks[task];
     let (Some(trigger), separation) = (&described.trigger, described.separation) else { return Vec::new() };
     let mut remarks = Vec::new();
-    if let (Trigger::External { .. }, Some(Separation { separation, burst, excess })) = (trigger, separation) {
+    if let (Trigger::External { .. }, Some(Separation { separation, burst, excess })) = (trigger, separation)
+    {
         let at_once = match burst {
             1 => String::new(),
             _ => format!(", of which {burst} may come at once"),
@@ -18,7 +19,9 @@ pub(super) fn remarks(system: &System, task: usize) -> Vec<String> {
                 "what comes sooner waits at its guard, which protects the others, and its own response is longer by that"
             }
             Excess::Drop => "what comes sooner releases nothing",
-            Excess::Count => "what comes sooner is released all the same, and then no bound of lanes below or beside it holds",
+            Excess::Count => {
+                "what comes sooner is released all the same, and then no bound of lanes below or beside it holds"
+            }
         };
         remarks.push(format!(
             "its response counts from its arrival, and on arrivals at least {separation} apart{at_once}; {sooner}"
@@ -26,7 +29,11 @@ pub(super) fn remarks(system: &System, task: usize) -> Vec<String> {
     }
     if let Some((from, to)) = lossy_trigger(system, task) {
         let name = |id: talea_model::OperationId| &system.operations()[id.index()].name;
-        remarks.push(format!("the message from {} to {} may be lost, and then it is not released", name(from), name(to)));
+        remarks.push(format!(
+            "the message from {} to {} may be lost, and then it is not released",
+            name(from),
+            name(to)
+        ));
     }
     remarks
 }

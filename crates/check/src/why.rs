@@ -25,8 +25,9 @@ pub(super) fn sentence(names: &Names<'_>, bounds: &SystemBounds, task: usize, mi
     let reason = match bound.response {
         Err(reason) => format!("there is no bound: {}", obstacle(names, bounds, last, reason)),
         Ok(response) if response <= described.deadline && bounds.loses_none(names.system, task) => {
-            let mut lossy =
-                lossy_trigger(names.system, task).into_iter().chain(names.system.messages_that_may_be_lost(task));
+            let mut lossy = lossy_trigger(names.system, task)
+                .into_iter()
+                .chain(names.system.messages_that_may_be_lost(task));
             let message = lossy.next().map_or_else(String::new, |(from, to)| {
                 format!(", such as that from {} to {}", names.operation(from), names.operation(to))
             });

@@ -330,13 +330,7 @@ impl View<'_> {
         stretches.windows(2).map(passing).collect()
     }
 
-    fn passing(
-        &self,
-        writer: &Stretch,
-        hop: &Hop,
-        reader: &Stretch,
-        effort: &mut Effort,
-    ) -> Found<Passing> {
+    fn passing(&self, writer: &Stretch, hop: &Hop, reader: &Stretch, effort: &mut Effort) -> Found<Passing> {
         let (from, to) = (writer.last, reader.first);
         self.must_arrive(from, to)?;
         self.must_keep_order(from)?;
@@ -359,8 +353,7 @@ impl View<'_> {
             return Ok(Passing::Behind { jitter });
         }
         let route = self.system.route(self.node_of(from), self.node_of(to));
-        let message =
-            if self.node_of(from) == self.node_of(to) { 0 } else { nanos(route.longest()) };
+        let message = if self.node_of(from) == self.node_of(to) { 0 } else { nanos(route.longest()) };
         Ok(Passing::Visible { published: self.until_end_of_period(from), message })
     }
 
@@ -376,8 +369,7 @@ impl View<'_> {
     /// The release jitter of a writer that is one segment in a higher lane of the reader's processor.
     fn jitter_of_higher_writer(&self, writer: &Stretch, reader: OperationId) -> Option<u64> {
         let model = &self.bounds.model;
-        let implicit =
-            |operation| self.system.task_of(operation).communication == Communication::Implicit;
+        let implicit = |operation| self.system.task_of(operation).communication == Communication::Implicit;
         let [above, below] = [writer.last, reader].map(|operation| &model.operations[operation.index()]);
         let node: &Node = &model.nodes[above.node];
         let segment = &model.segments[above.segment];

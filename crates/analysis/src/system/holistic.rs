@@ -106,7 +106,8 @@ impl Solution {
             }
             Events::Signals(segment) => {
                 let Entry::Triggered(triggered) = &model.segments[segment].entry else { return None };
-                let Curve { period, bunched } = triggered.signals(|operation| self.completion(model, operation))?;
+                let Curve { period, bunched } =
+                    triggered.signals(|operation| self.completion(model, operation))?;
                 let releases = Releases { jitter: bunched, bunched, ..Releases::PERIODIC };
                 Some(Stream::new(segment, period, releases, interrupt.cost))
             }

@@ -127,10 +127,14 @@ pub enum Obstacle {
     #[error("the hierarchy gives it several virtual processors, which no bound is known for")]
     SeveralProcessors,
     /// Values trigger it more often than its separation lets them.
-    #[error("values come more often than its separation allows, so that ever more of them wait to release it")]
+    #[error(
+        "values come more often than its separation allows, so that ever more of them wait to release it"
+    )]
     Backlog,
     /// What the file draws from outside may come faster than it declares.
-    #[error("what triggers it may come faster than its separation and burst declare: the arrivals in the file keep to no such thing")]
+    #[error(
+        "what triggers it may come faster than its separation and burst declare: the arrivals in the file keep to no such thing"
+    )]
     Undeclared,
     /// A scheduler may interrupt it as often as it likes, and a switch costs something.
     #[error("it is not known how often {0} interrupts it, and every switch costs something")]

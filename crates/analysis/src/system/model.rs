@@ -19,14 +19,14 @@ use super::lane::Interest;
 use super::place::LanePlacement;
 use super::release::{After, Entry, Pacing, Predecessor};
 use super::segments::segments;
-use super::triggered::{Triggered, released_every};
 use super::supply::Supply;
+use super::triggered::{Triggered, released_every};
 use crate::effort::{AnalysisError, Effort};
 use crate::recurrence::TIME_MAX;
 use std::collections::{HashMap, HashSet};
 use talea_model::{
-    Execution, Full, InputId, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId, Overrun, Route,
-    Synchronisation, System, Take,
+    Execution, Full, InputId, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId,
+    Overrun, Route, Synchronisation, System, Take,
 };
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules};

@@ -123,8 +123,15 @@ pub(super) struct Releases {
 
 impl Releases {
     /// Those of what is released at its arrivals, a period apart.
-    pub const PERIODIC: Releases =
-        Releases { earliest: 0, latest: 0, jitter: 0, in_order: true, bunched: 0, held: 0, backlogged: false };
+    pub const PERIODIC: Releases = Releases {
+        earliest: 0,
+        latest: 0,
+        jitter: 0,
+        in_order: true,
+        bunched: 0,
+        held: 0,
+        backlogged: false,
+    };
 }
 
 /// What is known of a predecessor: its releases, and its latest completion after the arrival.
@@ -147,9 +154,7 @@ impl Entry {
     /// Before anything is known of others.
     pub fn first(&self) -> Releases {
         match self {
-            Entry::Release(jitter) => {
-                Releases { latest: *jitter, jitter: *jitter, ..Releases::PERIODIC }
-            }
+            Entry::Release(jitter) => Releases { latest: *jitter, jitter: *jitter, ..Releases::PERIODIC },
             Entry::Triggered(triggered) => triggered.first(),
             Entry::After(_) => Releases::PERIODIC,
         }
@@ -185,9 +190,8 @@ impl After {
                 .push(known.map_or(0, |known| self.planned(predecessor, known, known.released.earliest)));
             in_order &= known.is_none_or(|known| {
                 let apart = period.saturating_add(known.released.earliest);
-                let never_two = signal.is_some_and(|signal| {
-                    signal.saturating_add(known.released.bunched) <= apart
-                });
+                let never_two =
+                    signal.is_some_and(|signal| signal.saturating_add(known.released.bunched) <= apart);
                 never_two || known.in_order && predecessor.keeps_order
             });
         }
@@ -200,7 +204,15 @@ impl After {
             Pacing::Guarded(IdlePoints::Harmless) if self.guard_period == period => 0,
             _ => (latest - earliest).saturating_add(bunched),
         };
-        (latest < u64::MAX).then_some(Releases { earliest, latest, jitter, in_order, bunched, held, backlogged })
+        (latest < u64::MAX).then_some(Releases {
+            earliest,
+            latest,
+            jitter,
+            in_order,
+            bunched,
+            held,
+            backlogged,
+        })
     }
 
     /// How much longer an instance waits because others may have arrived closer before it than a period; `None` if ever longer.

@@ -50,7 +50,8 @@ impl Curve {
     /// Whether a guard lets all of it through at once: of those, b + 1 take at least a separation, and no more come in the long run.
     fn conforms(&self, separation: u64, burst: u64) -> bool {
         self.period >= separation
-            && u128::from(self.bunched) + u128::from(separation) <= u128::from(burst) * u128::from(self.period)
+            && u128::from(self.bunched) + u128::from(separation)
+                <= u128::from(burst) * u128::from(self.period)
     }
 }
 
@@ -163,7 +164,8 @@ impl Triggered {
 
     /// Before anything is known of others.
     pub fn first(&self) -> Releases {
-        let nothing = |_| Some(Completion { released: Releases::PERIODIC, latest: 0, response: 0, in_order: true });
+        let nothing =
+            |_| Some(Completion { released: Releases::PERIODIC, latest: 0, response: 0, in_order: true });
         self.releases(nothing).unwrap_or(Releases::PERIODIC)
     }
 

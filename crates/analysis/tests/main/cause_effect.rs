@@ -8,8 +8,8 @@ use talea_analysis::Effort;
 use talea_analysis::system::{self, ChainBounds, ChainObstacle, SystemBounds};
 use talea_model::{
     Chain, Communication, Criticality, Description, Excess, Execution, Full, Input, Join, LaneDispatch, Late,
-    Laxity, Node, OnValue, OperationAddress, OutsideArrivals, Output, OutputAddress, Overhead, Overrun, Separation,
-    Strategy, Subtask, Synchronisation, System, Take, Task, Trigger,
+    Laxity, Node, OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead, Overrun,
+    Separation, Strategy, Subtask, Synchronisation, System, Take, Task, Trigger,
 };
 use talea_policy::strategy::plan_system;
 use talea_time::{Duration, Work};
@@ -138,7 +138,8 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
                     // As many as are allowed, or some of them.
                     while random.random_range(0..3) > 0 {
                         let far = |back: usize, far: i64| {
-                            recent[index].len() < back || now - recent[index][recent[index].len() - back] >= far
+                            recent[index].len() < back
+                                || now - recent[index][recent[index].len() - back] >= far
                         };
                         let spaced = (burst..=recent[index].len())
                             .all(|back| far(back, (back - burst + 1) as i64 * period));
@@ -176,7 +177,10 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
                 }
                 Some(step) => {
                     let of = &published[path[step - 1]];
-                    of.iter().filter(|(visible, _)| *visible <= as_of).next_back().and_then(|(_, origin)| *origin)
+                    of.iter()
+                        .filter(|(visible, _)| *visible <= as_of)
+                        .next_back()
+                        .and_then(|(_, origin)| *origin)
                 }
                 None => None,
             };
@@ -227,8 +231,7 @@ fn draw(seed: u64) -> (Description, Vec<usize>) {
             0 if index == 0 => {
                 drawn.trigger = Some(Trigger::External { arrivals: OutsideArrivals::None });
                 let burst = random.random_range(1..=3);
-                drawn.separation =
-                    Some(Separation { separation: NS(period), burst, excess: Excess::Defer });
+                drawn.separation = Some(Separation { separation: NS(period), burst, excess: Excess::Defer });
             }
             1 | 2 if index > 0 => {
                 let producer = random.random_range(0..index);
@@ -283,7 +286,11 @@ fn no_chain_takes_longer_than_its_bounds() {
         let shown = run(&system, &path, &mut Pcg64Mcg::seed_from_u64(seed ^ 0xc4a1));
         for (task, response) in shown.responses.iter().enumerate() {
             if let Ok(bound) = bounds.tasks[task].response {
-                assert!(*response <= bound.as_nanos(), "seed {seed}: task {task} took {response} of {bound}\n{}", system.to_toml());
+                assert!(
+                    *response <= bound.as_nanos(),
+                    "seed {seed}: task {task} took {response} of {bound}\n{}",
+                    system.to_toml()
+                );
             }
         }
         let mut worst = [0_i64; 3];
@@ -375,12 +382,14 @@ fn what_comes_from_outside_is_answered_in_time_and_may_be_of_any_age() {
     assert_eq!(chain.reaction, Ok(NS(5 + 10 + 3)), "counted from the arrival");
     assert_eq!(chain.age, Err(ChainObstacle::Irregular(stopping)));
 
-    let (_, _, chain) = bounds_of(described(
-        vec![reads(stop.clone(), 1, Take::Latest), task("control", 10, 3)],
-        &[1, 0],
-    ));
+    let (_, _, chain) =
+        bounds_of(described(vec![reads(stop.clone(), 1, Take::Latest), task("control", 10, 3)], &[1, 0]));
     assert_eq!(chain.reaction, Err(ChainObstacle::Irregular(stopping)), "nothing makes it look");
-    assert_eq!(chain.age, Ok(NS(10 + 5)), "but what it sees when it does is new; the writer has the higher lane");
+    assert_eq!(
+        chain.age,
+        Ok(NS(10 + 5)),
+        "but what it sees when it does is new; the writer has the higher lane"
+    );
 
     stop.trigger = Some(Trigger::External { arrivals: OutsideArrivals::Poisson { mean: NS(60) } });
     let (system, bounds, chain) = bounds_of(described(vec![stop, control], &[0, 1]));
@@ -391,9 +400,7 @@ fn what_comes_from_outside_is_answered_in_time_and_may_be_of_any_age() {
 
 #[test]
 fn values_that_may_be_dropped_and_guards_that_are_overloaded_are_named() {
-    let slow = |capacity| {
-        reads(task("slow", 100, 3), 0, Take::Each { capacity, full: Full::Oldest })
-    };
+    let slow = |capacity| reads(task("slow", 100, 3), 0, Take::Each { capacity, full: Full::Oldest });
     let of = |capacity| bounds_of(described(vec![task("fast", 10, 2), slow(capacity)], &[0, 1])).2;
     assert!(matches!(of(4).reaction, Err(ChainObstacle::Dropped(_))));
     assert_eq!(of(16).reaction, Ok(NS(10 + 100 + 5)));

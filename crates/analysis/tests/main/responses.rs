@@ -3,12 +3,17 @@
 use std::collections::HashMap;
 use talea_analysis::system::SystemBounds;
 use talea_model::System;
+use talea_record::event::Typed;
 use talea_record::{Event, Record, Sink};
 use talea_time::{Duration, Instant};
 
 /// The longest responses seen, from the arrival of the task's instance.
 pub struct Responses {
     arrivals: Vec<(Instant, Duration)>,
+    /// By operation, of tasks with a trigger: the relative deadline, by which the arrival is known from the record.
+    triggered: Vec<Option<Duration>>,
+    /// Of those, when jobs arrived.
+    arrived: HashMap<(usize, u64), Instant>,
     pub worst: Vec<Duration>,
     /// By operation: whether a job of its was skipped or aborted.
     pub lost: Vec<bool>,
@@ -25,6 +30,15 @@ impl Responses {
         });
         Responses {
             arrivals: arrivals.collect(),
+            triggered: system
+                .operations()
+                .iter()
+                .map(|operation| {
+                    let task = system.task_of(operation.id);
+                    task.trigger.is_some().then_some(task.deadline)
+                })
+                .collect(),
+            arrived: HashMap::new(),
             worst: vec![Duration::ZERO; system.operations().len()],
             lost: vec![false; system.operations().len()],
             released: HashMap::new(),
@@ -33,6 +47,9 @@ impl Responses {
     }
 
     fn arrival(&self, operation: usize, instance: u64) -> Instant {
+        if self.triggered[operation].is_some() {
+            return self.arrived[&(operation, instance)];
+        }
         let (first, period) = self.arrivals[operation];
         first + period * i64::try_from(instance).unwrap()
     }
@@ -79,6 +96,10 @@ impl Sink for Responses {
         match record.event {
             Event::RELEASE => {
                 self.released.insert((operation, instance), record.time);
+                if let (Some(relative), Typed::Release(release)) = (self.triggered[operation], record.typed())
+                {
+                    self.arrived.insert((operation, instance), release.deadline.saturating_add(-relative));
+                }
             }
             Event::COMPLETE => {
                 self.released.remove(&(operation, instance));

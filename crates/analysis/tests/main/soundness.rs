@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use talea_analysis::Effort;
 use talea_analysis::system::{self, Exactness, Method, SystemBounds};
 use talea_model::{
-    Communication, Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Link, LinkEnds,
-    LossRate, Node, Overhead, Overrun, Route, Strategy, Subtask, Synchronisation, System, Task,
+    Communication, Criticality, Description, Excess, Execution, Join, LaneDispatch, Late, Laxity, Link,
+    LinkEnds, LossRate, Node, OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead,
+    Overrun, Route, Separation, Strategy, Subtask, Synchronisation, System, Task, Trigger,
 };
 use talea_policy::strategy::{Plan, plan_system};
 use talea_sim::Simulation;
@@ -38,6 +39,12 @@ fn no_simulated_response_exceeds_its_bound() {
 #[test]
 fn no_simulated_response_exceeds_its_bound_under_any_protocol() {
     hold_bounds_against_simulations(draw_with_protocols).has_all_protocols();
+}
+
+/// The same where tasks are triggered, by values of others and from outside as declared, with guards, bursts and messages on the way.
+#[test]
+fn no_simulated_response_exceeds_its_bound_whatever_triggers() {
+    hold_bounds_against_simulations(draw_with_triggers).has_triggers();
 }
 
 fn hold_bounds_against_simulations(draw: impl Fn(u64) -> System) -> Seen {
@@ -130,6 +137,8 @@ struct Seen {
     reached: HashMap<&'static str, (u64, u64)>,
     /// By protocol: bounds of subtasks with predecessors, and how many of those were reached.
     protocols: HashMap<Synchronisation, (u64, u64)>,
+    /// Bounds of tasks with triggers: from outside and by values; how many of them were reached, and how many tasks are sure to hold.
+    triggered: [(u64, u64, u64); 2],
     /// Whether too few systems were looked at to expect all of it.
     is_partial: bool,
 }
@@ -146,6 +155,14 @@ impl Seen {
                 let (all, reached) = self.protocols.entry(system.task_of(bound.operation).sync).or_default();
                 *all += 1;
                 *reached += u64::from(*worst == response.bound);
+            }
+            let task = system.operations()[bound.operation.index()].task;
+            if let Some(trigger) = &system.tasks[task].trigger {
+                let kind = usize::from(matches!(trigger, Trigger::Output { .. }));
+                let (all, reached, hold) = &mut self.triggered[kind];
+                *all += 1;
+                *reached += u64::from(*worst == response.bound);
+                *hold += u64::from(bounds.holds(system, task));
             }
             let method = match response.method {
                 Method::ResponseTime => "response time",
@@ -171,6 +188,13 @@ impl Seen {
             let (all, reached) = self.protocols.get(sync).copied().unwrap_or_default();
             assert!(all >= 500, "{sync} was seen {all} times");
             assert!(reached >= all / 100, "bounds under {sync} were reached {reached} times of {all}");
+        }
+    }
+
+    fn has_triggers(&self) {
+        println!("{} bounded, {} unbounded; of triggers: {:?}", self.bounded, self.unbounded, self.triggered);
+        for (all, reached, hold) in self.triggered.iter().filter(|_| !self.is_partial) {
+            assert!(*all > 1_000 && *hold > all / 10 && *reached > all / 50, "{:?}", self.triggered);
         }
     }
 
@@ -279,6 +303,80 @@ fn draw_with_protocols(seed: u64) -> System {
         task.sync = Synchronisation::ReleaseGuard;
     }
     System::new(description).expect("it is as valid as before")
+}
+
+/// A random system some of whose tasks are triggered.
+fn draw_with_triggers(seed: u64) -> System {
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x7219);
+    let base = if seed.is_multiple_of(2) { draw(seed) } else { draw_with_protocols(seed) };
+    let mut description = Description::clone(&base);
+    for index in 0..description.tasks.len() {
+        let producer = (index > 0).then(|| random.random_range(0..index));
+        let kind = random.random_range(0..4);
+        if kind < 2 {
+            continue;
+        }
+        let period = description.tasks[index].period;
+        let excess = Excess::ALL[random.random_range(0..3)];
+        let separation = Separation { separation: period, burst: random.random_range(1..=4), excess };
+        let (trigger, separation) = match producer {
+            Some(task) if kind == 2 => {
+                let subtask = random.random_range(0..description.tasks[task].subtasks.len());
+                let outputs = &mut description.tasks[task].subtasks[subtask].outputs;
+                let name = format!("o{}", outputs.len());
+                outputs.push(Output { name, bytes: 8, fields: Vec::new() });
+                let output = outputs.len() - 1;
+                let output = OutputAddress { operation: OperationAddress { task, subtask }, output };
+                let every = random.random_range(1..=3);
+                let on = OnValue::ALL[random.random_range(0..2)];
+                let is_held = random.random_range(0..2) == 0;
+                (Trigger::Output { output, every, on }, is_held.then_some(separation))
+            }
+            _ => (Trigger::External { arrivals: draw_arrivals(&mut random, separation) }, Some(separation)),
+        };
+        let task = &mut description.tasks[index];
+        (task.phase, task.jitter) = (Duration::ZERO, Duration::ZERO);
+        (task.trigger, task.separation) = (Some(trigger), separation);
+        if task.sync.needs_periodic_arrivals() {
+            task.sync = Synchronisation::ReleaseGuard;
+        }
+    }
+    let system = System::new(description.clone()).expect("it is as valid as before");
+    let plans = plan_system(&system).expect("operations have periods and execution times");
+    if let Ok(planned) = system::with_response_bounds(&system, &plans, &mut Effort::new(ENOUGH)) {
+        return planned;
+    }
+    for task in description.tasks.iter_mut().filter(|task| task.sync.needs_bounds()) {
+        task.sync = Synchronisation::ReleaseGuard;
+    }
+    System::new(description).expect("it is as valid as before")
+}
+
+/// Arrivals of all kinds, most of which keep to what is declared.
+fn draw_arrivals(random: &mut Pcg64Mcg, separation: Separation) -> OutsideArrivals {
+    let Separation { separation, burst, .. } = separation;
+    match random.random_range(0..6) {
+        0 => OutsideArrivals::Poisson { mean: separation * 2 },
+        1 => OutsideArrivals::Sporadic { mean: separation * 2 },
+        2 => {
+            let jitter = Duration::from_nanos(random.random_range(0..separation.as_nanos()));
+            OutsideArrivals::Periodic { period: separation, jitter }
+        }
+        _ => {
+            // As many as are allowed, as early as they are, with pauses.
+            let (mut at, mut due, mut times) = (0_i64, 0_i64, Vec::new());
+            let (distance, ahead) = (separation.as_nanos(), separation.as_nanos() * i64::from(burst - 1));
+            while at < SIMULATED.as_nanos() && times.len() < 300 {
+                if random.random_range(0..4) == 0 {
+                    at += random.random_range(0..4 * distance);
+                }
+                at = at.max(due - ahead);
+                times.push(Duration::from_nanos(at));
+                due = due.max(at) + distance;
+            }
+            OutsideArrivals::Listed(times.into())
+        }
+    }
 }
 
 #[test]

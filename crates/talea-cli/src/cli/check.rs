@@ -567,7 +567,8 @@ fn conclusion(report: &CheckReport) -> String {
     let ((hard, hard_all), (soft, soft_all)) = (count(true), count(false));
     let worst = |critical: bool| {
         let of_kind = report.tasks.iter().filter(|task| task.critical || !critical);
-        let mut verdicts = of_kind.map(|task| task.verdict).filter(|verdict| *verdict != check::Verdict::Holds);
+        let mut verdicts =
+            of_kind.map(|task| task.verdict).filter(|verdict| *verdict != check::Verdict::Holds);
         verdicts.clone().find(|verdict| *verdict == check::Verdict::Misses).or(verdicts.next())
     };
     let verdict = match worst(hard_all > 0) {
@@ -577,7 +578,8 @@ fn conclusion(report: &CheckReport) -> String {
         Some(check::Verdict::Misses) => "a critical task can miss its deadline",
         Some(_) => "a critical task is not sure to hold",
     };
-    let tasks = format!("{verdict}: {hard} of {hard_all} critical and {soft} of {soft_all} other tasks are proved");
+    let tasks =
+        format!("{verdict}: {hard} of {hard_all} critical and {soft} of {soft_all} other tasks are proved");
     let limits = report.chains.iter().flat_map(|chain| chain.times.iter().filter_map(|time| time.verdict));
     match (limits.clone().filter(|verdict| *verdict == check::Verdict::Holds).count(), limits.count()) {
         (_, 0) => tasks,
