@@ -400,7 +400,7 @@ impl View<'_> {
         let releases = self.bounds.solution.releases_of(writer.index());
         let bunched = releases.map_or(0, |releases| releases.bunched);
         let reach = add(add(between, unseen)?, add(self.response(writer)?, bunched)?)?;
-        Ok(reach / triggered::released_every(self.system, task) + 1 <= u64::from(capacity))
+        Ok(reach / triggered::released_every(self.system, task) < u64::from(capacity))
     }
 
     fn latency(

@@ -249,7 +249,7 @@ fn the_program_releases_tasks_as_often_as_is_declared() {
         let records = records_of(&log, &outcome);
         let ran = Ran { outcome, records, system: system.clone() };
         let released = ran.count(Event::RELEASE, "stop");
-        let skipped: Vec<_> = ran.records.iter().filter_map(|record| Skip::read(record)).collect();
+        let skipped: Vec<_> = ran.records.iter().filter_map(Skip::read).collect();
         match excess {
             Excess::Defer => assert!((2..=5).contains(&released) && skipped.is_empty(), "{released}"),
             Excess::Drop => {

@@ -71,7 +71,7 @@ impl Arrivals {
     /// together do.
     pub fn add_counted(&mut self, first: i128, stream: &Stream) {
         self.add(first, stream);
-        if stream.bunched % stream.period > 0 {
+        if !stream.bunched.is_multiple_of(stream.period) {
             self.add(first - i128::from(stream.bunched), stream);
         }
     }
