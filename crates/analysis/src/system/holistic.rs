@@ -30,6 +30,8 @@ pub(super) struct Solution {
     known: Vec<Known>,
     /// By segment; `None` where a release has no bound.
     releases: Vec<Option<Releases>>,
+    /// By segment: what comes to the guard of a task with a trigger; `None` where there is none, or nothing bounds it.
+    signals: Vec<Option<Curve>>,
     /// The segment of every operation.
     segment_of: Vec<usize>,
     diverges: bool,
@@ -40,6 +42,7 @@ pub(super) fn solve(model: &Model, goal: Goal<'_>, effort: &mut Effort) -> Solut
     let mut solution = Solution {
         known: vec![Err(Obstacle::Waits); model.operations.len()],
         releases: model.segments.iter().map(|segment| Some(segment.entry.first())).collect(),
+        signals: model.segments.iter().map(|segment| segment.entry.first_signals()).collect(),
         segment_of: model.operations.iter().map(|operation| operation.segment).collect(),
         diverges: false,
     };
@@ -105,9 +108,7 @@ impl Solution {
                 Some(Stream::new(segment, period, self.releases[segment]?, interrupt.cost))
             }
             Events::Signals(segment) => {
-                let Entry::Triggered(triggered) = &model.segments[segment].entry else { return None };
-                let Curve { period, bunched } =
-                    triggered.signals(|operation| self.completion(model, operation))?;
+                let Curve { period, bunched } = self.signals[segment]?;
                 let releases = Releases { jitter: bunched, bunched, ..Releases::PERIODIC };
                 Some(Stream::new(segment, period, releases, interrupt.cost))
             }
@@ -155,6 +156,14 @@ impl Solution {
     fn delay_releases(&mut self, model: &Model, changed: &mut [bool]) {
         let mut sites = HashSet::new();
         for (index, segment) in model.segments.iter().enumerate() {
+            if let (Entry::Triggered(triggered), Some(known)) = (&segment.entry, self.signals[index]) {
+                let renewed = triggered.signals(|operation| self.completion(model, operation));
+                let grown = renewed.map(|renewed| known.or_more(renewed));
+                if grown != Some(known) {
+                    self.signals[index] = grown;
+                    sites.insert(model.nodes[model.operations[segment.operations[0]].node].site);
+                }
+            }
             let Some(known) = self.releases[index] else { continue };
             // Segments stand behind those they wait for, so that what is known of these is as new as can be.
             let completion = |operation: usize| self.completion(model, operation);

@@ -16,7 +16,7 @@
 //!   the successors know of the completion, so it includes the messages to them.
 
 use super::model::Lane;
-use super::triggered::Triggered;
+use super::triggered::{Curve, Triggered};
 use talea_model::{LaneDispatch, Synchronisation};
 use talea_policy::discipline::Discipline;
 
@@ -149,6 +149,14 @@ impl Entry {
     /// Whether idle points may bring its releases together.
     pub fn is_open(&self) -> bool {
         matches!(self, Entry::After(after) if after.pacing == Pacing::Guarded(IdlePoints::Open))
+    }
+
+    /// What comes to the guard of a trigger, before anything is known of others.
+    pub fn first_signals(&self) -> Option<Curve> {
+        match self {
+            Entry::Triggered(triggered) => triggered.first_signals(),
+            Entry::Release(_) | Entry::After(_) => None,
+        }
     }
 
     /// Before anything is known of others.

@@ -47,6 +47,11 @@ pub(super) struct Curve {
 }
 
 impl Curve {
+    /// The one that is bunched more.
+    pub fn or_more(self, other: Curve) -> Curve {
+        Curve { period: self.period, bunched: self.bunched.max(other.bunched) }
+    }
+
     /// Whether a guard lets all of it through at once: of those, b + 1 take at least a separation, and no more come in the long run.
     fn conforms(&self, separation: u64, burst: u64) -> bool {
         self.period >= separation
@@ -164,9 +169,12 @@ impl Triggered {
 
     /// Before anything is known of others.
     pub fn first(&self) -> Releases {
-        let nothing =
-            |_| Some(Completion { released: Releases::PERIODIC, latest: 0, response: 0, in_order: true });
-        self.releases(nothing).unwrap_or(Releases::PERIODIC)
+        self.releases(nothing_known).unwrap_or(Releases::PERIODIC)
+    }
+
+    /// The same of what comes to the guard.
+    pub fn first_signals(&self) -> Option<Curve> {
+        self.signals(nothing_known)
     }
 
     /// The releases, given what is known of the producer; `None` if others have to reckon with any number of them.
@@ -222,6 +230,11 @@ impl Triggered {
             (Source::Values { .. }, _) => Obstacle::Waits,
         }
     }
+}
+
+/// What is taken for known of producers at first: they complete at once.
+fn nothing_known(_: usize) -> Option<Completion> {
+    Some(Completion { released: Releases::PERIODIC, latest: 0, response: 0, in_order: true })
 }
 
 /// What arrivals from outside keep to: what is declared, unless the file draws others; `None` if those keep to nothing.
