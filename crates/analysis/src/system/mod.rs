@@ -388,7 +388,8 @@ pub fn hold(
         let index = operation.id.index();
         let response = || solution.response_from_arrival(index);
         let in_time = |limit: u64| response().is_some_and(|response| response <= i128::from(limit));
-        model.limit(system, index).is_none_or(in_time) && !solution.loses(&model, index)
+        let is_kept = !operation.predecessors.is_empty() || !solution.loses(&model, index);
+        is_kept && model.limit(system, index).is_none_or(in_time)
     };
     Ok(asked.into_iter().all(within))
 }
