@@ -177,10 +177,7 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
                 }
                 Some(step) => {
                     let of = &published[path[step - 1]];
-                    of.iter()
-                        .filter(|(visible, _)| *visible <= as_of)
-                        .next_back()
-                        .and_then(|(_, origin)| *origin)
+                    of.iter().rfind(|(visible, _)| *visible <= as_of).and_then(|(_, origin)| *origin)
                 }
                 None => None,
             };
