@@ -1,7 +1,8 @@
 //! The robot of `examples/robot.toml` with code: what its sensors measure goes from operation to operation, its control loop acts on the
 //! latest of it, and an operator stops it over a socket.
 //!
-//! `cargo run --release --example robot [-- TIME [TRACE]]`, such as `10s robot.trace`; five seconds unless given, and no trace. Meanwhile
+//! `cargo run --release --example robot [-- TIME [ADDRESS [TRACE]]]`, such as `10s 127.0.0.1:7777 robot.trace`; five seconds, that address and no
+//! trace unless given. Meanwhile
 //! `echo stop | nc -u -w0 127.0.0.1 7777` stops the robot, and `echo go | …` lets it drive on.
 
 use std::error::Error;
@@ -189,11 +190,12 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let time: Duration = arguments.next().map_or(Ok(Duration::from_secs(5)), |time| time.parse())?;
+    let address = arguments.next().unwrap_or_else(|| OPERATOR.to_owned());
     let trace = arguments.next();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/robot.toml");
     let system = talea::read(&file).map_err(|problems| problems.to_string())?.system;
 
-    let operator = UdpSocket::bind(OPERATOR)?;
+    let operator = UdpSocket::bind(&address)?;
     operator.set_nonblocking(true)?;
     let (tell, told) = mpsc::channel();
     let operations = control(sensors(Operations::synthetic()), operator.try_clone()?, tell);
@@ -202,10 +204,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let prepared = run.prepare()?;
     prepared.missing().iter().for_each(|missing| eprintln!("note: {missing}"));
     // Whenever a word has come, the task is released; it is not looked at again before the job that reads it has ended.
+    let place = operator.local_addr()?;
     prepared.descriptor("stop", operator)?;
-    println!(
-        "drives for {time}; `echo stop | nc -u -w0 127.0.0.1 7777` stops it, and `echo go | …` lets it drive on"
-    );
+    let way = format!("nc -u -w0 {} {}", place.ip(), place.port());
+    println!("drives for {time}; `echo stop | {way}` stops it, and `echo go | …` lets it drive on");
     let telling = std::thread::spawn(move || {
         for said in told {
             match said {

@@ -16,6 +16,7 @@ mod interrupt;
 mod lab;
 mod limits;
 mod lowering;
+mod new;
 mod options;
 mod output;
 mod progress;
@@ -67,6 +68,7 @@ enum Command {
     Sim(sim::Options),
     Compare(compare::Options),
     Check(check::Options),
+    New(new::Options),
     Import(import::Options),
     Export(export::Options),
     Vectors(vectors::Options),
@@ -97,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Sim(options) => sim::main(&options),
         Command::Compare(options) => compare::main(&options),
         Command::Check(options) => check::main(&options),
+        Command::New(options) => new::main(&options),
         Command::Import(options) => import::main(&options),
         Command::Export(options) => export::main(&options),
         Command::Vectors(options) => vectors::main(&options),

@@ -22,6 +22,7 @@ mod lowered;
 mod memory;
 mod mutated;
 mod named;
+mod new;
 mod partial;
 mod real;
 mod recording;

@@ -8,15 +8,21 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// What the example `name` prints. `cargo test` builds examples beside the tests' folder.
-fn output_of(name: &str, arguments: &[&str]) -> String {
+/// The example `name`, to be run in the repository.
+fn program(name: &str) -> Command {
     let this = std::env::current_exe().expect("this program has a path");
     let examples = this.parent().and_then(|deps| deps.parent()).map(|folder| folder.join("examples"));
     let program = examples.map(|folder| folder.join(name)).filter(|program| program.exists());
     let program =
         program.unwrap_or_else(|| panic!("`cargo test` without `--test` builds the example `{name}`"));
-    let output =
-        Command::new(program).args(arguments).current_dir(root()).output().expect("the example starts");
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    command
+}
+
+/// What the example `name` prints. `cargo test` builds examples beside the tests' folder.
+fn output_of(name: &str, arguments: &[&str]) -> String {
+    let output = program(name).args(arguments).output().expect("the example starts");
     let text = |bytes| String::from_utf8(bytes).expect("it prints UTF-8");
     let (stdout, stderr) = (text(output.stdout), text(output.stderr));
     assert!(!stderr.contains("panicked"), "{stderr}");
@@ -71,4 +77,32 @@ fn the_readme_shows_the_files_as_they_are() {
     let code =
         program.find("use std").map(|start| &program[start..]).expect("the program begins with imports");
     assert!(readme.contains(code), "README's program is examples/embed.rs");
+}
+
+#[test]
+fn the_robot_is_stopped_over_a_socket() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+    let mut robot = program("robot");
+    let mut robot = robot.args(["60s", "127.0.0.1:0"]).stdout(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(robot.stdout.take().expect("it prints")).lines().map_while(Result::ok);
+    let first = lines.next().expect("it says where it listens");
+    let mut words = first.split("nc -u -w0 ").nth(1).expect("how to reach it").split_whitespace();
+    let port = words.nth(1).map(|port| port.trim_end_matches('`')).expect("a port").to_owned();
+    lines.find(|line| line == "drives on").expect("it drives");
+    let operator = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let say = |word: &str| operator.send_to(word.as_bytes(), format!("127.0.0.1:{port}")).expect("sent");
+    say("stop");
+    lines.find(|line| line.starts_with("stopped ")).expect("it stops");
+    say("go");
+    lines.find(|line| line == "drives on").expect("it drives on");
+    robot.kill().expect("it runs");
+    robot.wait().expect("it ends");
+}
+
+#[test]
+fn the_project_to_start_from_runs() {
+    let stdout = output_of("new", &["1"]);
+    assert!(stdout.lines().any(|line| line.contains("published") && line.contains("ago")), "{stdout}");
+    assert!(stdout.lines().any(|line| line.starts_with("filter: ")), "{stdout}");
 }
