@@ -16,6 +16,7 @@
 //! a release as well, with the arrival computed from the period; an instance whose end was lost counts
 //! as missed once its deadline has passed. The number of lost records stands in the report.
 
+mod chains;
 mod departed;
 mod distribution;
 mod figures;
@@ -26,11 +27,13 @@ mod samples;
 mod task;
 mod window;
 
+pub use chains::{ChainReport, ChainTimes};
 pub use distribution::Distribution;
 pub use figures::Figure;
 pub use report::{EndedEarly, HierarchyReport, LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
 
+use chains::Chains;
 use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
 use samples::{Kind, SampleClock};
@@ -49,6 +52,7 @@ pub struct Accounting {
     lanes: Vec<LaneState>,
     nodes: Vec<NodeState>,
     samples: SampleClock,
+    chains: Chains,
     start: Option<Instant>,
     last: Instant,
     /// Whether a node has ended, so that records must be checked for coming after that.
@@ -133,6 +137,7 @@ impl Accounting {
             lanes: lanes.collect(),
             nodes: metadata.nodes.iter().map(|_| NodeState::default()).collect(),
             samples: SampleClock::new(metadata.start, sample, Samples::Totals),
+            chains: Chains::new(metadata, precision),
             start: None,
             last: metadata.start,
             ended: false,
@@ -193,6 +198,7 @@ impl Accounting {
             operations: self.operation_reports(),
             nodes: self.node_reports(&lanes, start, duration_ns),
             lanes,
+            chains: self.chains.reports(end_ns),
             samples: self.samples.finish(end_ns),
             hierarchies: Vec::new(),
         }
@@ -446,6 +452,9 @@ impl Sink for Accounting {
     fn record(&mut self, record: Record) {
         // Other families have their own readers.
         if record.event.family() > builtin::JOB.number {
+            if record.event.family() == builtin::PORT.number && !self.chains.is_empty() {
+                self.chains.port_event(&record);
+            }
             return;
         }
         if self.ended && self.is_after_end(&record) {
@@ -466,7 +475,12 @@ impl Sink for Accounting {
             | Event::RESUME
             | Event::COMPLETE
             | Event::SKIP
-            | Event::ABORT => self.job_event(&record),
+            | Event::ABORT => {
+                self.job_event(&record);
+                if !self.chains.is_empty() {
+                    self.chains.job_event(&record);
+                }
+            }
             Event::RUN_START | Event::RUN_END => self.run_event(&record),
             Event::THREAD => {}
             _ => self.loss_event(&record),

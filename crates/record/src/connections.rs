@@ -1,7 +1,7 @@
 //! What connects the operations of a run, as records and the measurement of chains refer to it.
 
 use serde::{Deserialize, Serialize};
-use talea_model::{ChainSite, HopKind, System};
+use talea_model::{ChainSite, HopKind, OnValue, System};
 use talea_time::Duration;
 
 /// An output of an operation.
@@ -55,11 +55,35 @@ pub enum HopEntry {
         /// Index of the input.
         input: usize,
     },
-    /// The next is released by each so-many-th value, and takes none: its instance `k` comes from the value `every * (k + 1)`.
+    /// The next is released by each so-many-th value, and takes none: its instance `k` comes from the value `every * (k + 1)`
+    /// of those that count.
     Triggers {
+        /// Index of the output.
+        output: usize,
         /// Which values release an instance.
         every: u32,
+        /// Which values count.
+        #[serde(default, skip_serializing_if = "CountedValues::are_all")]
+        on: CountedValues,
     },
+}
+
+/// Which values of an output count towards releases.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CountedValues {
+    /// All.
+    #[default]
+    All,
+    /// Those that differ from the one before.
+    Changes,
+}
+
+impl CountedValues {
+    /// Whether all of them count.
+    pub fn are_all(&self) -> bool {
+        *self == CountedValues::All
+    }
 }
 
 /// What releases a task.
@@ -106,12 +130,18 @@ pub(crate) fn chains_of(system: &System) -> Vec<ChainEntry> {
             (_, HopKind::Successor) => HopEntry::Successor,
             (Some(input), _) => HopEntry::Reads { input: input.index() },
             (None, HopKind::Trigger(_) | HopKind::Data) => {
-                let task = system.operations()[site.operations[step + 1].index()].task;
-                let every = match system.tasks[task].trigger {
-                    Some(talea_model::Trigger::Output { every, .. }) => every,
+                let task = site.operations[step + 1].index();
+                let task = system.operations()[task].task;
+                match (&system.tasks[task].trigger, system.trigger_output(task)) {
+                    (Some(talea_model::Trigger::Output { every, on, .. }), Some(output)) => {
+                        let on = match on {
+                            OnValue::Value => CountedValues::All,
+                            OnValue::Change => CountedValues::Changes,
+                        };
+                        HopEntry::Triggers { output: output.index(), every: *every, on }
+                    }
                     _ => unreachable!("nothing else connects the two"),
-                };
-                HopEntry::Triggers { every }
+                }
             }
         };
         ChainEntry {

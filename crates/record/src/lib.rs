@@ -45,7 +45,7 @@ pub mod stream;
 mod suggestion;
 mod written;
 
-pub use connections::{ChainEntry, HopEntry, InputEntry, OutputEntry, ReleasedBy};
+pub use connections::{ChainEntry, CountedValues, HopEntry, InputEntry, OutputEntry, ReleasedBy};
 pub use contents::Contents;
 pub use damage::Damage;
 pub use definition::{Definition, EdgeNumbers};

@@ -1,6 +1,8 @@
 //! What the records of a run refer to by number, stored beside them so that a trace stands alone.
 
-use crate::connections::{ChainEntry, InputEntry, OutputEntry, ReleasedBy, chains_of, inputs_of, outputs_of};
+use crate::connections::{
+    ChainEntry, HopEntry, InputEntry, OutputEntry, ReleasedBy, chains_of, inputs_of, outputs_of,
+};
 use crate::record::JobId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -550,10 +552,43 @@ impl Metadata {
             }
             has_last[operation.task] |= operation.is_last;
         }
+        self.check_connections(within)?;
         match has_last.iter().position(|has| !has) {
             Some(task) => Err(MetadataError::NoLastOperation { task: self.tasks[task].name.clone() }),
             None => Ok(()),
         }
+    }
+
+    /// The same of outputs, inputs and chains.
+    fn check_connections(
+        &self,
+        within: impl Fn(&'static str, usize, usize, usize) -> Result<(), MetadataError>,
+    ) -> Result<(), MetadataError> {
+        for (entry, output) in self.outputs.iter().enumerate() {
+            within("outputs", entry, output.operation, self.operations.len())?;
+        }
+        for (entry, input) in self.inputs.iter().enumerate() {
+            within("inputs", entry, input.operation, self.operations.len())?;
+            within("inputs", entry, input.output, self.outputs.len())?;
+        }
+        for (entry, chain) in self.chains.iter().enumerate() {
+            if chain.operations.len() != chain.hops.len() + 1 {
+                return Err(MetadataError::BrokenChain { chain: chain.name.clone() });
+            }
+            for operation in &chain.operations {
+                within("chains", entry, *operation, self.operations.len())?;
+            }
+            for hop in &chain.hops {
+                match hop {
+                    HopEntry::Successor => {}
+                    HopEntry::Reads { input } => within("chains", entry, *input, self.inputs.len())?,
+                    HopEntry::Triggers { output, .. } => {
+                        within("chains", entry, *output, self.outputs.len())?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -581,6 +616,12 @@ pub enum MetadataError {
         length: usize,
         /// The greatest possible length.
         limit: usize,
+    },
+    /// A chain that does not say what connects each operation with the next.
+    #[error("chain \"{chain}\" does not connect each of its operations with the next")]
+    BrokenChain {
+        /// Its name.
+        chain: String,
     },
     /// A task that can never complete.
     #[error("task \"{task}\" has no last operation")]

@@ -5,6 +5,7 @@ use crate::posting::PostingRoom;
 use talea_insight::Samples;
 use talea_linux::stop::StopFlag;
 use talea_linux::timer::Tail;
+use talea_model::System;
 use talea_record::stream::Selection;
 use talea_time::{Duration, Instant};
 use thiserror::Error;
@@ -235,12 +236,14 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
-    /// What the collector wants of the threads' events.
-    pub(crate) fn collected(&self) -> Selection {
-        match self.keep_log {
-            Some(_) => Selection::all(),
-            None => "run,job,hierarchy".parse().expect("a selection"),
-        }
+    /// What the collector wants of the threads' events: of values that are handed on, where chains are measured by them.
+    pub(crate) fn collected(&self, system: &System) -> Selection {
+        let families = match (&self.keep_log, system.chains.is_empty()) {
+            (Some(_), _) => return Selection::all(),
+            (None, true) => "run,job,hierarchy",
+            (None, false) => "run,job,hierarchy,port.publish,port.take",
+        };
+        families.parse().expect("a selection")
     }
 
     /// How samples are taken.

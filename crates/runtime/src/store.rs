@@ -65,7 +65,7 @@ impl Store {
         match hosted {
             Hosted::Node { node, directory } => store.show(&rings_of(directory, *node), shape)?,
             Hosted::All => {
-                let consumer = store.rings().attach(COLLECTOR, &options.collected(), Start::Oldest)?;
+                let consumer = store.rings().attach(COLLECTOR, &options.collected(system), Start::Oldest)?;
                 store.consumer = Some(consumer);
             }
         }

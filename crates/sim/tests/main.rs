@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chains;
 mod dispatch;
 mod explain;
 mod guards;

@@ -1,6 +1,6 @@
 //! What the accounting of a run comes to: plain numbers, with names, for tables and JSON.
 
-use super::{Distribution, SampleReport};
+use super::{ChainReport, Distribution, SampleReport};
 use serde::{Deserialize, Serialize};
 use talea_policy::arrangement::Kept;
 use talea_record::{Activity, Origin, Switches};
@@ -34,6 +34,9 @@ pub struct Report {
     pub lanes: Vec<LaneReport>,
     /// Nodes, in the order of the system file.
     pub nodes: Vec<NodeReport>,
+    /// Cause-effect chains, in the order of the system file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chains: Vec<ChainReport>,
     /// Effectiveness and efficiency.
     pub samples: SampleReport,
     /// What came of the promises in the nodes' hierarchies of schedulers. Whoever ran them knows; a trace tells of broken
@@ -197,6 +200,11 @@ impl Report {
     /// Whether no instance of any task was missed or skipped.
     pub fn all_met(&self) -> bool {
         self.tasks.iter().all(|task| task.missed + task.skipped == 0)
+    }
+
+    /// Whether no time of a chain was beyond its limit.
+    pub fn chains_met(&self) -> bool {
+        self.chains.iter().all(|chain| chain.missed() == 0)
     }
 
     /// Promises of which nobody knows whether they were kept: node, and edge.

@@ -133,7 +133,7 @@ pub fn run_cluster(
     let leaving = leaving(&executed, &plans, options.slicing, is_lowered);
     let judging = (&lowerings[..], options.tolerance);
     let metadata = metadata(&executed, &plans, realtime, start, judging, &leaving)?;
-    let rings = members.rings(directory.path(), &options.collected())?;
+    let rings = members.rings(directory.path(), &options.collected(&executed))?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)
         .map_err(PrepareError::from)?;

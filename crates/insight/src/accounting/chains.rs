@@ -1,0 +1,486 @@
+//! How long values take along cause-effect chains: latency, reaction time and data age (Dürr et al. 2019, Günzel et al. 2021).
+//!
+//! A **sample** is a job of a chain's first operation, taken at its nominal release. Each job of a later operation carries the sample of
+//! the value that it used, so following a chain is handing a sample on from job to job:
+//!
+//! ```text
+//! first operation completes      its job is a sample
+//! successor completes            carries the sample of the same instance of the operation before
+//! job takes values of an input   carries the sample of the job that wrote the newest of them
+//! job is released by values      carries the sample of the job that published the releasing one
+//! job is aborted                 carries nothing on
+//! ```
+//!
+//! When a job of the last operation completes with a sample, three times are known:
+//! * **data age**: from the sample to this completion, whichever completion it is;
+//! * **latency**: the same, of the first completion that used this sample;
+//! * **reaction time**: from the newest sample that an *earlier* completion had used to the first completion that used a newer one. An event
+//!   just after that sample is not in it, nor in anything that came out before this completion, so this is the longest that any event
+//!   outside waited for it. Samples in between that were overwritten, or whose jobs were aborted, make it longer, as they should. A chain
+//!   whose first task is released from outside samples each event when it arrives, so its reaction time is its latency.
+//!
+//! Per operation of a chain the samples of the latest [`Slots::COUNT`] instances are kept, in memory that is there from the beginning.
+
+use super::distribution::{Distribution, Precision, Recorder};
+use serde::{Deserialize, Serialize};
+use talea_record::event::{Complete, Publish, Release, Take};
+use talea_record::{ChainEntry, CountedValues, Event, HopEntry, Metadata, Record, ReleasedBy};
+use talea_time::Duration;
+
+/// What came of a chain of operations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainReport {
+    /// Its name.
+    pub name: String,
+    /// From a sample to the completion that was the first to use it.
+    pub latency: ChainTimes,
+    /// From the newest sample that was used before to the first completion that used a newer one.
+    pub reaction: ChainTimes,
+    /// From the sample that a completion used to that completion.
+    pub age: ChainTimes,
+    /// Jobs of the first operation that completed.
+    pub samples: u64,
+    /// Samples that a completion of the last operation used.
+    pub used: u64,
+    /// Samples older than the newest used one that no completion used: overwritten, dropped, or carried by a job that was aborted.
+    pub unused: u64,
+    /// Completions of the last operation that used no sample: none was there yet, or what led to it is not in the records.
+    pub without_sample: u64,
+}
+
+/// One of the times of a chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainTimes {
+    /// The limit, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ns: Option<i64>,
+    /// How many were beyond the limit; a reaction counts as well that has not come by the end although its limit has passed.
+    pub missed: u64,
+    /// All of them.
+    pub time_ns: Option<Distribution>,
+}
+
+impl ChainReport {
+    /// How many times were beyond their limits.
+    pub fn missed(&self) -> u64 {
+        self.latency.missed + self.reaction.missed + self.age.missed
+    }
+}
+
+/// A job of a chain's first operation. Later ones are newer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Sample {
+    nominal_ns: i64,
+    /// Its instance.
+    number: u64,
+}
+
+/// How far a job that carries a sample is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It has the sample and has not completed.
+    Begun,
+    Completed,
+    /// It is a sample, and a completion of the last operation used it.
+    Used,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    /// [`Slots::EMPTY`] if there is none.
+    instance: u64,
+    sample: Sample,
+    stage: Stage,
+}
+
+/// The samples that the latest instances of an operation carry, by instance.
+#[derive(Debug)]
+struct Slots(Box<[Slot]>);
+
+impl Slots {
+    const COUNT: usize = 1024;
+    /// Instances have 44 bits.
+    const EMPTY: u64 = u64::MAX;
+
+    fn new() -> Self {
+        let sample = Sample { number: 0, nominal_ns: 0 };
+        Slots(vec![Slot { instance: Self::EMPTY, sample, stage: Stage::Begun }; Self::COUNT].into())
+    }
+
+    #[inline]
+    fn at(&mut self, instance: u64) -> &mut Slot {
+        &mut self.0[instance as usize % Self::COUNT]
+    }
+
+    #[inline]
+    fn put(&mut self, instance: u64, sample: Sample, stage: Stage) {
+        *self.at(instance) = Slot { instance, sample, stage };
+    }
+
+    #[inline]
+    fn get(&mut self, instance: u64) -> Option<&mut Slot> {
+        Some(self.at(instance)).filter(|slot| slot.instance == instance)
+    }
+
+    fn forget(&mut self, instance: u64) {
+        if let Some(slot) = self.get(instance) {
+            slot.instance = Self::EMPTY;
+        }
+    }
+}
+
+/// The latest values of an output that may have released jobs.
+#[derive(Debug)]
+struct Publications {
+    /// How many there were.
+    count: u64,
+    /// Instance of the job that published, and when.
+    latest: Box<[(u64, i64)]>,
+}
+
+impl Publications {
+    fn new() -> Self {
+        Publications { count: 0, latest: vec![(Slots::EMPTY, i64::MIN); Slots::COUNT].into() }
+    }
+
+    fn note(&mut self, instance: u64, time_ns: i64) {
+        self.latest[self.count as usize % Slots::COUNT] = (instance, time_ns);
+        self.count += 1;
+    }
+
+    /// The instance of the job whose value released the instance `number`, which arrived at `nominal_ns`.
+    fn releasing(&self, number: u64, nominal_ns: i64, rule: ReleaseRule) -> Option<u64> {
+        let kept = self.count.min(Slots::COUNT as u64);
+        let nth = |place: u64| self.latest[place as usize % Slots::COUNT];
+        match rule {
+            ReleaseRule::Numbered { every } => {
+                let place = u64::from(every).checked_mul(number.checked_add(1)?)? - 1;
+                let is_kept = place < self.count && self.count - place <= kept;
+                is_kept.then(|| nth(place).0)
+            }
+            ReleaseRule::Dated => {
+                let newest_first = (1..=kept).map(|back| nth(self.count - back));
+                newest_first.skip_while(|(_, time_ns)| *time_ns > nominal_ns).next().map(|(from, _)| from)
+            }
+        }
+    }
+}
+
+/// How it is known which value released a job.
+#[derive(Clone, Copy, Debug)]
+enum ReleaseRule {
+    /// It arrived when the value was published: the newest one then.
+    Dated,
+    /// The value went over a link: each so-many-th value released one.
+    Numbered { every: u32 },
+}
+
+impl ReleaseRule {
+    fn of(metadata: &Metadata, (from, to): (usize, usize), every: u32, on: CountedValues) -> Self {
+        let node = |operation: usize| metadata.lanes[metadata.operations[operation].lane].node;
+        match on {
+            // Which values are changes is not recorded: over a link the newest published is the best guess.
+            CountedValues::All if node(from) != node(to) => ReleaseRule::Numbered { every },
+            CountedValues::All | CountedValues::Changes => ReleaseRule::Dated,
+        }
+    }
+}
+
+/// How a job of an operation of a chain comes to its sample.
+#[derive(Debug)]
+enum Source {
+    /// It is one.
+    First,
+    Successor,
+    Reads,
+    Triggers {
+        rule: ReleaseRule,
+        publications: Publications,
+    },
+}
+
+#[derive(Debug)]
+struct Step {
+    source: Source,
+    slots: Slots,
+}
+
+#[derive(Debug)]
+struct Times {
+    limit_ns: Option<i64>,
+    missed: u64,
+    recorder: Recorder,
+}
+
+impl Times {
+    fn new(limit: Option<Duration>, precision: Precision) -> Self {
+        Times { limit_ns: limit.map(Duration::as_nanos), missed: 0, recorder: Recorder::new(precision) }
+    }
+
+    #[inline]
+    fn record(&mut self, ns: i64) {
+        self.recorder.record(ns);
+        self.missed += u64::from(self.is_beyond(ns));
+    }
+
+    fn is_beyond(&self, ns: i64) -> bool {
+        self.limit_ns.is_some_and(|limit_ns| ns > limit_ns)
+    }
+
+    fn report(&self) -> ChainTimes {
+        let Times { limit_ns, missed, recorder } = self;
+        ChainTimes { limit_ns: *limit_ns, missed: *missed, time_ns: recorder.distribution() }
+    }
+}
+
+/// What an event outside that the first operation samples is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sampling {
+    /// It happens at any time, and the next sample sees it.
+    Rated,
+    /// It releases the first operation.
+    ByEvents,
+}
+
+#[derive(Debug)]
+struct Chain {
+    name: String,
+    sampling: Sampling,
+    steps: Vec<Step>,
+    latency: Times,
+    reaction: Times,
+    age: Times,
+    samples: u64,
+    used: u64,
+    without_sample: u64,
+    /// The newest sample that a completion of the last operation has used.
+    newest_used: Option<Sample>,
+    /// Completed samples that are newer and have left their slots.
+    newer_gone: u64,
+}
+
+impl Chain {
+    fn new(entry: &ChainEntry, metadata: &Metadata, precision: Precision) -> Self {
+        let of_hop = |(place, hop): (usize, &HopEntry)| match *hop {
+            HopEntry::Successor => Source::Successor,
+            HopEntry::Reads { .. } => Source::Reads,
+            HopEntry::Triggers { every, on, .. } => {
+                let ends = (entry.operations[place], entry.operations[place + 1]);
+                let rule = ReleaseRule::of(metadata, ends, every, on);
+                Source::Triggers { rule, publications: Publications::new() }
+            }
+        };
+        let sources = std::iter::once(Source::First).chain(entry.hops.iter().enumerate().map(of_hop));
+        let first = &metadata.tasks[metadata.operations[entry.operations[0]].task];
+        Chain {
+            name: entry.name.clone(),
+            sampling: match first.released_by {
+                ReleasedBy::Outside => Sampling::ByEvents,
+                ReleasedBy::Period | ReleasedBy::Values => Sampling::Rated,
+            },
+            steps: sources.map(|source| Step { source, slots: Slots::new() }).collect(),
+            latency: Times::new(entry.latency, precision),
+            reaction: Times::new(entry.reaction, precision),
+            age: Times::new(entry.age, precision),
+            samples: 0,
+            used: 0,
+            without_sample: 0,
+            newest_used: None,
+            newer_gone: 0,
+        }
+    }
+
+    /// A job of the operation at `place` has the sample of a job of the one before, if that carries one.
+    fn hand_on(&mut self, place: usize, from: Option<u64>, to: u64) {
+        let sample = from.and_then(|from| self.steps[place - 1].slots.get(from)).map(|slot| slot.sample);
+        match sample {
+            Some(sample) => self.steps[place].slots.put(to, sample, Stage::Begun),
+            None => self.steps[place].slots.forget(to),
+        }
+    }
+
+    fn release(&mut self, place: usize, instance: u64, nominal_ns: i64) {
+        if let Source::Triggers { rule, publications } = &self.steps[place].source {
+            let from = publications.releasing(instance, nominal_ns, *rule);
+            self.hand_on(place, from, instance);
+        }
+    }
+
+    fn complete(&mut self, place: usize, instance: u64, nominal_ns: i64, time_ns: i64) {
+        match self.steps[place].source {
+            Source::First => self.sample(Sample { number: instance, nominal_ns }),
+            Source::Successor => {
+                let before = self.steps[place - 1].slots.get(instance);
+                let is_done = before.is_some_and(|slot| slot.stage != Stage::Begun);
+                self.hand_on(place, is_done.then_some(instance), instance);
+            }
+            Source::Reads | Source::Triggers { .. } => {}
+        }
+        let is_last = place + 1 == self.steps.len();
+        let slot = self.steps[place].slots.get(instance);
+        if let Some(slot) = slot {
+            slot.stage = Stage::Completed;
+            let sample = slot.sample;
+            if is_last {
+                self.finish(sample, time_ns);
+            }
+        } else {
+            self.without_sample += u64::from(is_last);
+        }
+    }
+
+    fn sample(&mut self, sample: Sample) {
+        let gone = *self.steps[0].slots.at(sample.number);
+        if gone.instance != Slots::EMPTY && self.is_newer(&gone) {
+            self.newer_gone += 1;
+        }
+        self.steps[0].slots.put(sample.number, sample, Stage::Completed);
+        self.samples += 1;
+    }
+
+    /// Whether it is a sample that is newer than all that the last operation has used.
+    fn is_newer(&self, slot: &Slot) -> bool {
+        slot.stage == Stage::Completed && self.newest_used.is_none_or(|newest| slot.sample > newest)
+    }
+
+    /// A job of the last operation that used the sample completes at `time_ns`.
+    fn finish(&mut self, sample: Sample, time_ns: i64) {
+        let since_sample_ns = time_ns.saturating_sub(sample.nominal_ns);
+        self.age.record(since_sample_ns);
+        let slot = self.steps[0].slots.get(sample.number);
+        let is_first_use = match slot {
+            Some(slot) => std::mem::replace(&mut slot.stage, Stage::Used) != Stage::Used,
+            // So old that nobody knows; what is newer than all that were used was certainly not.
+            None => self.newest_used.is_none_or(|newest| sample > newest),
+        };
+        if is_first_use {
+            self.used += 1;
+            self.latency.record(since_sample_ns);
+            if self.sampling == Sampling::ByEvents {
+                self.reaction.record(since_sample_ns);
+            }
+        }
+        match self.newest_used {
+            Some(newest) if sample <= newest => return,
+            Some(newest) if self.sampling == Sampling::Rated => {
+                self.reaction.record(time_ns.saturating_sub(newest.nominal_ns));
+            }
+            _ => {}
+        }
+        self.newest_used = Some(sample);
+        self.newer_gone = 0;
+    }
+
+    /// Completed samples that are newer than all that were used, of those that are kept.
+    fn newer(&self) -> impl Iterator<Item = Sample> {
+        let there = self.steps[0].slots.0.iter().filter(|slot| slot.instance != Slots::EMPTY);
+        there.filter(|slot| self.is_newer(slot)).map(|slot| slot.sample)
+    }
+
+    /// How long an event has been waiting at `end_ns` that no completion has seen, of those the chain has sampled for certain.
+    fn waiting_ns(&self, end_ns: i64) -> Option<i64> {
+        let since = match (self.sampling, self.newest_used) {
+            (Sampling::Rated, Some(newest)) => Some(newest),
+            _ => self.newer().min(),
+        };
+        since.map(|sample| end_ns.saturating_sub(sample.nominal_ns))
+    }
+
+    fn report(&self, end_ns: i64) -> ChainReport {
+        let mut reaction = self.reaction.report();
+        let is_overdue =
+            self.waiting_ns(end_ns).is_some_and(|waiting_ns| self.reaction.is_beyond(waiting_ns));
+        reaction.missed += u64::from(is_overdue);
+        ChainReport {
+            name: self.name.clone(),
+            latency: self.latency.report(),
+            reaction,
+            age: self.age.report(),
+            samples: self.samples,
+            used: self.used,
+            unused: self.samples.saturating_sub(self.used + self.newer_gone + self.newer().count() as u64),
+            without_sample: self.without_sample,
+        }
+    }
+}
+
+/// All chains of a system.
+#[derive(Debug, Default)]
+pub(super) struct Chains {
+    chains: Vec<Chain>,
+    /// By operation: chains, and the places of the operation in them.
+    of_operation: Vec<Vec<(usize, usize)>>,
+    /// By input: chains, and the places in them of the operation that takes by it.
+    of_input: Vec<Vec<(usize, usize)>>,
+    /// By output: chains, and the places in them of the operation that its values release.
+    of_output: Vec<Vec<(usize, usize)>>,
+}
+
+impl Chains {
+    pub fn new(metadata: &Metadata, precision: Precision) -> Self {
+        if metadata.chains.is_empty() {
+            return Chains::default();
+        }
+        let mut of_operation = vec![Vec::new(); metadata.operations.len()];
+        let mut of_input = vec![Vec::new(); metadata.inputs.len()];
+        let mut of_output = vec![Vec::new(); metadata.outputs.len()];
+        for (chain, entry) in metadata.chains.iter().enumerate() {
+            for (place, operation) in entry.operations.iter().enumerate() {
+                of_operation[*operation].push((chain, place));
+            }
+            for (place, hop) in entry.hops.iter().enumerate() {
+                match *hop {
+                    HopEntry::Successor => {}
+                    HopEntry::Reads { input } => of_input[input].push((chain, place + 1)),
+                    HopEntry::Triggers { output, .. } => of_output[output].push((chain, place + 1)),
+                }
+            }
+        }
+        let chains = metadata.chains.iter().map(|entry| Chain::new(entry, metadata, precision)).collect();
+        Chains { chains, of_operation, of_input, of_output }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.chains.is_empty()
+    }
+
+    /// A record of a job's life.
+    pub fn job_event(&mut self, record: &Record) {
+        if !matches!(record.event, Event::RELEASE | Event::COMPLETE | Event::ABORT) {
+            return;
+        }
+        let (operation, instance) = record.job_numbers();
+        let Some(places) = self.of_operation.get(operation) else { return };
+        let time_ns = record.time.as_nanos();
+        for (chain, place) in places {
+            let chain = &mut self.chains[*chain];
+            if let Some(Complete { nominal, .. }) = Complete::read(record) {
+                chain.complete(*place, instance, nominal.as_nanos(), time_ns);
+            } else if let Some(Release { nominal, .. }) = Release::read(record) {
+                chain.release(*place, instance, nominal.as_nanos());
+            } else {
+                chain.steps[*place].slots.forget(instance);
+            }
+        }
+    }
+
+    /// A record of values that are handed on.
+    pub fn port_event(&mut self, record: &Record) {
+        if let Some(Take { job, from, input, .. }) = Take::read(record) {
+            for (chain, place) in self.of_input.get(input as usize).into_iter().flatten() {
+                self.chains[*chain].hand_on(*place, from.map(|from| from.instance), job.instance);
+            }
+        } else if let Some(Publish { job, output, .. }) = Publish::read(record) {
+            for (chain, place) in self.of_output.get(output as usize).into_iter().flatten() {
+                if let Source::Triggers { publications, .. } = &mut self.chains[*chain].steps[*place].source {
+                    publications.note(job.instance, record.time.as_nanos());
+                }
+            }
+        }
+    }
+
+    pub fn reports(&self, end_ns: i64) -> Vec<ChainReport> {
+        self.chains.iter().map(|chain| chain.report(end_ns)).collect()
+    }
+}

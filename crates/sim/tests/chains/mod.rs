@@ -1,0 +1,64 @@
+//! Chains: what the accounting measures on the way is what their definitions give on all records of random systems.
+
+mod definition;
+pub mod systems;
+
+use crate::replay::{metadata, records};
+use definition::by_definition;
+use proptest::prelude::*;
+use systems::systems;
+use talea_insight::Accounting;
+use talea_record::Sink;
+use talea_time::{Duration, Instant};
+
+const UNTIL: i64 = 400;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn the_accounting_measures_what_is_defined(system in systems()) {
+        let metadata = metadata(&system);
+        let records = records(&system, &[], UNTIL);
+        let mut accounting = Accounting::new(&metadata, Duration::from_nanos(50));
+        records.iter().for_each(|record| accounting.record(*record));
+        let report = accounting.finish(Instant::from_nanos(UNTIL));
+        prop_assert_eq!(report.chains.len(), metadata.chains.len());
+        for (chain, found) in metadata.chains.iter().zip(&report.chains) {
+            let defined = by_definition(&metadata, chain, &records, UNTIL);
+            let times = [(&found.latency, &defined.latency), (&found.reaction, &defined.reaction), (&found.age, &defined.age)];
+            for (found, defined) in times {
+                // Times below 2048 ns are told apart exactly.
+                let middle = |times: &[i64], per_mille: usize| times.get((times.len() * per_mille).div_ceil(1000).max(1) - 1).copied();
+                let of = found.time_ns;
+                prop_assert_eq!(of.map_or(0, |times| times.count), defined.times.len() as u64, "{:#?} {:?}", chain, defined);
+                prop_assert_eq!(of.map(|times| times.min), defined.times.first().copied());
+                prop_assert_eq!(of.map(|times| times.p50), middle(&defined.times, 500));
+                prop_assert_eq!(of.map(|times| times.p99), middle(&defined.times, 990));
+                prop_assert_eq!(of.map(|times| times.max), defined.times.last().copied());
+                prop_assert_eq!(found.missed, defined.missed);
+            }
+            let counts = (found.samples, found.used, found.unused, found.without_sample);
+            prop_assert_eq!(counts, (defined.samples, defined.used, defined.unused, defined.without_sample));
+        }
+    }
+}
+
+/// What the random systems are for: most chains come to something, and values are overwritten and used twice.
+#[test]
+fn random_systems_have_chains_that_are_measured() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let (mut used, mut unused, mut repeated) = (0, 0, 0);
+    for _ in 0..64 {
+        let system = systems().new_tree(&mut runner).expect("a system").current();
+        let mut accounting = Accounting::new(&metadata(&system), Duration::from_nanos(50));
+        records(&system, &[], UNTIL).iter().for_each(|record| accounting.record(*record));
+        for chain in accounting.finish(Instant::from_nanos(UNTIL)).chains {
+            used += u32::from(chain.used > 3);
+            unused += u32::from(chain.unused > 0);
+            repeated += u32::from(chain.age.time_ns.map_or(0, |age| age.count) > chain.used);
+        }
+    }
+    assert!(used > 64 && unused > 32 && repeated > 32, "{used} {unused} {repeated}");
+}

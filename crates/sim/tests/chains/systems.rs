@@ -1,0 +1,147 @@
+//! Random systems whose operations hand values on: from a source of two subtasks or from outside, over a filter and an end that read at
+//! rates of their own, to a task that values release.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use talea_model::{
+    ChainBuilder, Communication, Excess, InputBuilder, LinkBuilder, OutputBuilder, Overrun,
+    Strategy as StrategyKind, SubtaskBuilder, Synchronisation, System, TaskBuilder, TriggerBuilder,
+};
+use talea_time::{Duration, Work};
+
+fn ns(value: i64) -> Duration {
+    Duration::from_nanos(value)
+}
+
+fn work(value: i64) -> Work {
+    Work::from_nanos(value)
+}
+
+/// How a task takes the values of another one.
+#[derive(Clone, Copy, Debug)]
+enum Taking {
+    Latest,
+    Each(u32),
+}
+
+fn taking() -> impl Strategy<Value = Taking> {
+    prop_oneof![Just(Taking::Latest), (1..5u32).prop_map(Taking::Each)]
+}
+
+fn input(from: &str, taking: Taking) -> InputBuilder {
+    let input = InputBuilder::new("in").from(from);
+    match taking {
+        Taking::Latest => input.latest(),
+        Taking::Each(capacity) => input.each().capacity(capacity),
+    }
+}
+
+/// Times of a task with a period, and what it does with values.
+#[derive(Clone, Copy, Debug)]
+struct Rated {
+    period: i64,
+    phase: i64,
+    jitter: i64,
+    wcet: i64,
+    communication: Communication,
+    overrun: Overrun,
+    taking: Taking,
+    node: &'static str,
+}
+
+fn rated() -> impl Strategy<Value = Rated> {
+    let communication = select(vec![Communication::Implicit, Communication::Implicit, Communication::Let]);
+    let node = select(vec!["one", "one", "other"]);
+    ((4..40i64, 0..10i64, 0..4i64, 1..6i64), communication, select(Overrun::ALL), taking(), node).prop_map(
+        |((period, phase, jitter, wcet), communication, overrun, taking, node)| Rated {
+            period,
+            phase,
+            jitter,
+            wcet,
+            communication,
+            overrun,
+            taking,
+            node,
+        },
+    )
+}
+
+impl Rated {
+    fn task(&self, name: &str) -> TaskBuilder {
+        let task = TaskBuilder::new(name, ns(self.period)).phase(ns(self.phase)).jitter(ns(self.jitter));
+        task.overrun(self.overrun).communication(self.communication)
+    }
+
+    fn single(&self, name: &str) -> TaskBuilder {
+        self.task(name).wcet(work(self.wcet)).on(self.node)
+    }
+}
+
+/// Where a chain begins.
+#[derive(Clone, Copy, Debug)]
+enum Beginning {
+    Rated(Rated, i64),
+    Outside(i64, u32, Excess),
+}
+
+fn beginning() -> impl Strategy<Value = Beginning> {
+    let excess = select(vec![Excess::Defer, Excess::Drop, Excess::Count]);
+    prop_oneof![
+        3 => (rated(), 1..4i64).prop_map(|(rated, wcet)| Beginning::Rated(rated, wcet)),
+        1 => (4..40i64, 1..4u32, excess).prop_map(|(separation, burst, excess)| Beginning::Outside(separation, burst, excess)),
+    ]
+}
+
+/// Any of them.
+pub fn systems() -> impl Strategy<Value = System> {
+    let log = (1..4u32, prop::option::of(1..30i64), any::<prop::sample::Selector>());
+    let limits = (1..60i64, 1..60i64, 1..60i64);
+    let strategy = select(vec![StrategyKind::Rms, StrategyKind::Edf, StrategyKind::Muf]);
+    ((beginning(), rated(), rated()), log, limits, strategy, any::<u64>(), 0..6i64).prop_map(
+        |((beginning, filter, end), (every, separation, reads), limits, strategy, seed, delay)| {
+            let reads = *reads.select(&[true, false]);
+            let (source, path) = source(beginning);
+            let after = path.last().copied().expect("it has operations");
+            let filter = filter.single("filter").input(input(&format!("{after}.out"), filter.taking));
+            let end_taking = end.taking;
+            // Nothing is triggered by values that are held until the end of a period.
+            let end = Rated { communication: Communication::Implicit, ..end };
+            let end = end.single("end").input(input("filter.out", end_taking));
+            let trigger = TriggerBuilder::output("end.out").every(every);
+            let mut log = TaskBuilder::triggered_by("log", trigger).deadline(ns(50)).wcet(work(2)).on("one");
+            if let Some(separation) = separation {
+                log = log.separation(ns(separation));
+            }
+            if reads {
+                log = log.input(input("end.out", Taking::Latest));
+            }
+            let (latency, reaction, age) = limits;
+            let whole = path.iter().copied().chain(["filter", "end"]);
+            let whole = ChainBuilder::new("whole", whole).latency(ns(latency)).reaction(ns(reaction));
+            let logged = ChainBuilder::new("logged", [after, "filter", "end", "log"]).age(ns(age));
+            let system = System::builder("data").strategy(strategy).seed(seed);
+            let system =
+                system.node("one", [0]).node("other", [1]).link(LinkBuilder::others().delay(ns(delay)));
+            let system = system.task(source);
+            let system = system.task(filter.output(OutputBuilder::new("out")));
+            let system = system.task(end.output(OutputBuilder::new("out"))).task(log);
+            system.chain(whole).chain(logged).sync(Synchronisation::Greedy).build().expect("a system")
+        },
+    )
+}
+
+fn source(beginning: Beginning) -> (TaskBuilder, Vec<&'static str>) {
+    let out = || OutputBuilder::new("out");
+    match beginning {
+        Beginning::Rated(rated, wcet) => {
+            let read = SubtaskBuilder::new("read").wcet(work(rated.wcet)).on("one").output(out());
+            let estimate = SubtaskBuilder::new("estimate").wcet(work(wcet)).on(rated.node).after(["read"]);
+            let estimate = estimate.input(InputBuilder::new("in").from("source.read.out")).output(out());
+            (rated.task("source").subtask(read).subtask(estimate), vec!["source.read", "source.estimate"])
+        }
+        Beginning::Outside(separation, burst, excess) => {
+            let task = TaskBuilder::external("source", ns(separation)).burst(burst).excess(excess);
+            (task.deadline(ns(30)).wcet(work(1)).on("one").output(out()), vec!["source"])
+        }
+    }
+}
