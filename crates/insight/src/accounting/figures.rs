@@ -31,6 +31,8 @@ pub enum Figure {
     Used,
     /// How often a job got a processor.
     Switches,
+    /// Times of chains.
+    Chains,
 }
 
 impl Figure {
@@ -55,12 +57,13 @@ impl Figure {
             Figure::Started => &[Event::START],
             Figure::Used => &[Event::START, Event::PREEMPT, Event::RESUME, Event::COMPLETE, Event::ABORT],
             Figure::Switches => &[Event::START, Event::RESUME],
+            Figure::Chains => &[Event::RELEASE, Event::COMPLETE, Event::ABORT, Event::PUBLISH, Event::TAKE],
         }
     }
 }
 
 /// The figures by the keys that they have in JSON.
-const KEYS: [(&str, &[Figure]); 20] = [
+const KEYS: [(&str, &[Figure]); 27] = [
     ("offered", &[Figure::Released, Figure::Skipped]),
     ("released", &[Figure::Released]),
     ("completed", &[Figure::Completed]),
@@ -81,6 +84,13 @@ const KEYS: [(&str, &[Figure]); 20] = [
     ("samples_with_critical_failure", &[Figure::Missed, Figure::Skipped]),
     ("mean_effectiveness", &[Figure::Missed, Figure::Skipped]),
     ("mean_efficiency", &[Figure::Missed, Figure::Skipped]),
+    ("latency", &[Figure::Chains]),
+    ("reaction", &[Figure::Chains]),
+    ("age", &[Figure::Chains]),
+    ("samples", &[Figure::Chains]),
+    ("used", &[Figure::Chains]),
+    ("unused", &[Figure::Chains]),
+    ("without_sample", &[Figure::Chains]),
 ];
 
 impl Report {
@@ -97,7 +107,7 @@ impl Report {
     pub fn to_json(&self, recorded: &RecordedEvents) -> Value {
         let mut report = serde_json::to_value(self).expect("names are texts, and numbers are finite");
         let is_told = |figure: Figure| figure.is_known(recorded);
-        for section in ["tasks", "operations", "lanes", "nodes"] {
+        for section in ["tasks", "operations", "lanes", "nodes", "chains"] {
             let entries = report[section].as_array_mut().into_iter().flatten();
             entries.filter_map(Value::as_object_mut).for_each(|entry| conceal(entry, is_told));
         }

@@ -138,9 +138,12 @@ fn usage_error(error: &clap::Error) -> ExitCode {
 /// The answer that a report gives.
 fn verdict(report: &talea_insight::Report, fail_on: options::FailOn) -> Verdict {
     let fine = match fail_on {
-        options::FailOn::Hard => report.critical_met() && report.promises_kept(),
+        options::FailOn::Hard => report.critical_met() && report.chains_met() && report.promises_kept(),
         options::FailOn::Any => {
-            report.all_met() && report.promises_kept() && report.unjudged().next().is_none()
+            report.all_met()
+                && report.chains_met()
+                && report.promises_kept()
+                && report.unjudged().next().is_none()
         }
         options::FailOn::Never => true,
     };

@@ -72,7 +72,7 @@ pub struct ResultOptions {
     /// Length of the samples in which soft deadlines count only if no hard one was missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
     pub sample: Duration,
-    /// Which missed deadlines make the exit status 1; with hard and any, broken guarantees do, too; with any, those that could not be judged
+    /// Which missed deadlines make the exit status 1; with hard and any, exceeded limits of chains and broken guarantees do, too; with any, those guarantees that could not be judged
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = FailOn::Hard)]
     pub fail_on: FailOn,
 }

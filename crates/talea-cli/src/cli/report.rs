@@ -5,7 +5,9 @@ mod hierarchy;
 pub use hierarchy::threads;
 
 use super::output::{Sheet, exact, wrap};
-use talea_insight::accounting::{Distribution, Figure, LaneReport, Report, TaskReport};
+use talea_insight::accounting::{
+    ChainReport, ChainTimes, Distribution, Figure, LaneReport, Report, TaskReport,
+};
 use talea_record::{Origin, RecordedEvents};
 use talea_time::Duration;
 
@@ -21,6 +23,9 @@ pub fn text_of(report: &Report, told: &RecordedEvents) -> String {
         parts.push(tasks(report, told));
         parts.push(format!("\noperations\n{}", operations(report, told)));
         parts.push(format!("\nlanes\n{}\n", lanes(report, told)));
+    }
+    if !report.chains.is_empty() {
+        parts.push(format!("chains\n{}\n", chains(report, told)));
     }
     if report.tasks.iter().any(|task| task.activity.is_thread()) {
         parts.push(format!("{}\n", hierarchy::threads(report, told)));
@@ -96,6 +101,49 @@ fn lanes(report: &Report, told: &RecordedEvents) -> String {
         let sum = members.map(|operation| operation.preemptions).sum();
         row.push(cell(told, Figure::Preemptions, preemptions(report, &lane.node, sum)));
         sheet.row(row);
+    }
+    sheet.render()
+}
+
+/// Cause-effect chains, each time with its limit.
+fn chains(report: &Report, told: &RecordedEvents) -> String {
+    let headings = [
+        "chain",
+        "latency\np50",
+        "\nmax",
+        "\nlimit",
+        "reaction\nmax",
+        "\nlimit",
+        "data age\np50",
+        "\nmax",
+        "\nlimit",
+        "\nmissed",
+        "samples\nunused",
+    ];
+    let mut sheet = Sheet::new(1, &headings);
+    let limit = |times: &ChainTimes| times.limit_ns.map_or("-".into(), exact);
+    for chain in &report.chains {
+        let ChainReport { latency, reaction, age, .. } = chain;
+        let of = |times: &ChainTimes| {
+            let [p50, _, max] = middle(times.time_ns.as_ref());
+            [p50, max].map(|text| cell(told, Figure::Chains, text))
+        };
+        let [latency_p50, latency_max] = of(latency);
+        let [_, reaction_max] = of(reaction);
+        let [age_p50, age_max] = of(age);
+        sheet.row(vec![
+            chain.name.clone(),
+            latency_p50,
+            latency_max,
+            limit(latency),
+            reaction_max,
+            limit(reaction),
+            age_p50,
+            age_max,
+            limit(age),
+            cell(told, Figure::Chains, count(chain.missed())),
+            cell(told, Figure::Chains, count(chain.unused)),
+        ]);
     }
     sheet.render()
 }
@@ -194,6 +242,10 @@ fn summary(report: &Report, told: &RecordedEvents) -> String {
             samples.samples,
         ));
     }
+    if Figure::Chains.is_known(told) && !report.chains_met() {
+        let missed: u64 = report.chains.iter().map(ChainReport::missed).sum();
+        lines.push(format!("limits of chains: exceeded {missed} times  <-- MISSED"));
+    }
     lines.extend(hierarchy::closing(report));
     lines.join("\n")
 }
@@ -244,6 +296,11 @@ fn warnings(report: &Report, told: &RecordedEvents) -> Vec<String> {
     let cut_off: Vec<String> = cut_off.map(|task| format!("{} of {}", task.cut_off, task.name)).collect();
     if !cut_off.is_empty() {
         warnings.push(format!("instances cut off because a node left: {}", cut_off.join(", ")));
+    }
+    if !report.chains.is_empty() && !Figure::Chains.is_known(told) {
+        warnings.push(
+            "? of chains is what nobody knows, for want of what was published and taken; to have it, record with --events run,job,port".into(),
+        );
     }
     if report.lost_records > 0 {
         warnings.push(format!(

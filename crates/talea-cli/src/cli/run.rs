@@ -30,6 +30,10 @@ pub(super) const TOO_MANY_IN_FLIGHT: &str = "jobs were aborted because too many 
 pub(super) const LATER_THAN_BOUNDS: &str =
     "signals came later than the response bounds had promised by which successors are released";
 
+/// Of arrivals from outside.
+pub(super) const EARLIER_THAN_DECLARED: &str =
+    "arrivals from outside came earlier than separation and burst declare of them";
+
 /// Run a system on real threads of this machine
 ///
 /// The strategy of the file sorts the operations of tasks into lanes: queues of jobs, each served by one thread with a SCHED_FIFO
@@ -381,7 +385,21 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             panic.operation, panic.instance, panic.message
         ));
     }
+    for lost in &mishaps.lost_values {
+        for (count, what) in [
+            (lost.dropped, "values were dropped, for there was no room for them"),
+            (lost.overtaken, "values came after the job of their instance had begun, or for none"),
+        ] {
+            if count > 0 {
+                remarks.push(format!("warning: input {}: {count} {what}", lost.input));
+            }
+        }
+    }
     for (count, what) in [
+        (mishaps.late_values, "values were published after the end of their period, for their job was late"),
+        (mishaps.values_unsent, "values did not fit into a message to another process, and were not sent"),
+        (mishaps.triggers_refused, "calls of triggers were refused, for too many instances were in flight"),
+        (mishaps.early_arrivals, EARLIER_THAN_DECLARED),
         (mishaps.overflows, TOO_MANY_IN_FLIGHT),
         (mishaps.bound_overruns, LATER_THAN_BOUNDS),
         (

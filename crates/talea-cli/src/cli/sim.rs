@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, lanes_of, planned, positive, who_decides};
-use super::run::{LATER_THAN_BOUNDS, TOO_MANY_IN_FLIGHT};
+use super::run::{EARLIER_THAN_DECLARED, LATER_THAN_BOUNDS, TOO_MANY_IN_FLIGHT};
 use super::{artefacts, progress};
 use crate::cli::output::tell;
 use clap::Args;
@@ -97,9 +97,13 @@ fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
     }
 }
 
-/// Warns of what synchronisation protocols did not do as planned, in the words of a run.
+/// Warns of what synchronisation protocols did not do as planned, and of what came too early from outside, in the words of a run.
 fn warn_of_signals(counts: SignalCounts) {
-    for (count, what) in [(counts.refused, TOO_MANY_IN_FLIGHT), (counts.bound_overruns, LATER_THAN_BOUNDS)] {
+    for (count, what) in [
+        (counts.refused, TOO_MANY_IN_FLIGHT),
+        (counts.bound_overruns, LATER_THAN_BOUNDS),
+        (counts.early_arrivals, EARLIER_THAN_DECLARED),
+    ] {
         if count > 0 {
             tell!("warning: {count} {what}");
         }
