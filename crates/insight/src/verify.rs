@@ -17,6 +17,8 @@
 //! | arrivals | every instance that had to arrive was released or skipped, and every successor of what was done released |
 //! | demand | in virtual time a job executes for as long as the description and the seed say |
 //! | dispatching | a lane's thread that has a processor begins a job that is ready within the allowed overhead |
+//! | triggers | what values or the outside release keeps its separation and burst unless what comes too early is only counted, and has a value that released it |
+//! | values | a job takes what is there for it: the newest, that of its instance, or each once |
 //!
 //! Real threads take time to wake up, so `lanes`, `idle` and `order` have a tolerance: a wrong state shorter than it, and a
 //! job released less than it before its lane chose, are no violations; nor is an instance that `overrun` ends or skips
@@ -53,6 +55,7 @@ mod report;
 mod same;
 mod service;
 mod suspicion;
+mod values;
 
 pub use coverage::{Coverage, Unjudgeable};
 pub use report::{Certainty, Judged, Rule, RuleReport, VerifyReport, Violation};

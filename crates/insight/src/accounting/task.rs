@@ -5,8 +5,8 @@ use super::operation::Verdict;
 use super::samples::{Kind, SampleClock};
 use super::window::{Instance, Stage, Window};
 use talea_policy::demand;
-use talea_record::TaskEntry;
 use talea_record::event::Dates;
+use talea_record::{ReleasedBy, TaskEntry};
 use talea_time::{Duration, Instant};
 
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub(super) struct TaskState {
     /// The first arrival and the period, for instances whose release was lost.
     pub arrival_ns: i64,
     pub period_ns: i64,
+    pub deadline: Duration,
+    pub released_by: ReleasedBy,
     pub jitter: Duration,
     pub jitter_stream: u64,
     /// Number of last operations.
@@ -41,6 +43,8 @@ impl TaskState {
             kind: Kind::of(entry.criticality),
             arrival_ns: start.saturating_add(entry.phase).as_nanos(),
             period_ns: entry.period.as_nanos(),
+            deadline: entry.deadline,
+            released_by: entry.released_by,
             jitter: entry.jitter,
             jitter_stream: entry.jitter_stream,
             lasts: 0,
@@ -72,6 +76,9 @@ impl TaskState {
         }
         let release_ns = if is_first {
             dates.nominal.as_nanos()
+        } else if !self.released_by.is_period() {
+            // Nothing but its deadline says when it arrived.
+            dates.deadline.saturating_add(-self.deadline).as_nanos()
         } else {
             let since_first = self.period_ns.saturating_mul(i64::try_from(number).expect("44 bits"));
             self.arrival_ns.saturating_add(since_first)

@@ -180,7 +180,10 @@ impl Lives {
             jitter_stream: entry.jitter_stream,
         };
         let nominal = told.filter(|_| is_first).map(|dates| dates.nominal);
-        let arrival = nominal.unwrap_or_else(|| arrivals.nominal(metadata.start, instance));
+        // Of what its period does not release only the deadline says when it arrived.
+        let by_deadline = told.filter(|_| !entry.released_by.is_period());
+        let by_deadline = by_deadline.map(|dates| dates.deadline.saturating_add(-entry.deadline));
+        let arrival = nominal.or(by_deadline).unwrap_or_else(|| arrivals.nominal(metadata.start, instance));
         let jitter = demand::release_jitter_from(entry.jitter, entry.jitter_stream, instance);
         let life = Life {
             arrival,

@@ -5,7 +5,7 @@
 //! Around losses, and before the first instance of a recording that joined, nobody knows: such instances are counted as unknown. On real
 //! threads so are those of the last [`END_SLACK`] of a run: its release thread may have been late, and then the run was over.
 //!
-//! Not expected are instances of posted work, of threads that always want a processor, of nodes of which nothing is recorded, and, once a
+//! Not expected are instances of tasks that values or the outside release, of posted work, of threads that always want a processor, of nodes of which nothing is recorded, and, once a
 //! hierarchy was changed, of its threads, which may have left.
 
 use super::instances::Progress;
@@ -49,6 +49,7 @@ impl Arrivals {
             let task = &trace.tasks[entry.task];
             let arrives = entry.predecessors.is_empty()
                 && !task.activity.is_posted()
+                && task.released_by.is_period()
                 && task.period > Duration::ZERO
                 && task.deadline < Duration::MAX;
             if arrives { Next::Instance(0) } else { Next::Nothing }

@@ -12,6 +12,7 @@ use super::order::{LaneOrder, Ready};
 use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
 use super::service::Services;
 use super::suspicion::Suspicion;
+use super::values::Values;
 use crate::occupancy::Occupancy;
 use std::collections::BTreeMap;
 use talea_model::{Scheduling, System};
@@ -84,6 +85,7 @@ pub(super) struct Judge<'a> {
     pub guards: Guards,
     pub arrivals: Arrivals,
     pub services: Services,
+    pub values: Values,
     /// How long a lane's thread may dispatch while a job is ready.
     pub overhead: Duration,
     pub unjudged: u64,
@@ -169,6 +171,7 @@ impl<'a> Judge<'a> {
             guards: Guards::new(system),
             arrivals: Arrivals::new(trace),
             services: Services::new(system),
+            values: Values::new(trace, system),
             overhead: super::default_overhead(trace.origin).max(tolerance),
             unjudged: 0,
             lost: 0,
@@ -214,9 +217,13 @@ impl<'a> Judge<'a> {
                     // The recording began when the run was under way.
                     self.known.fill(Known::Joining);
                     self.arrivals.join();
+                    self.values.forget();
                 }
                 self.job_event(record);
             }
+            Typed::Publish(publish) => self.publish(publish),
+            Typed::Take(take) => self.take_values(take),
+            Typed::Drop(drop) => self.drop_value(drop),
             Typed::Signal(signal) => self.signal(signal.job, record.time),
             Typed::RunStart(start) => {
                 self.beginning = Beginning::Passed;
@@ -412,6 +419,7 @@ impl<'a> Judge<'a> {
         }
         self.guards.forget_signals();
         self.arrivals.forget();
+        self.values.forget();
         self.services.forget();
     }
 }

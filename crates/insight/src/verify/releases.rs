@@ -37,17 +37,30 @@ impl Judge<'_> {
             self.instances[task].set(job, Progress::Released);
             return self.enter(told, lane, told.nominal);
         }
-        let arrival = self.arrival(task, job.instance);
+        let is_triggered = self.is_triggered(task);
+        let arrival = match is_triggered {
+            // When it arrives nobody knows beforehand; its deadline says when it did.
+            true => saturating(told.deadline, -self.trace.tasks[task].deadline),
+            false => self.arrival(task, job.instance),
+        };
         let deadline = saturating(arrival, self.trace.tasks[task].deadline);
         let is_guarded = self.is_guarded(job.operation);
         let ordered_by = if is_first {
             self.check_overrun(record);
-            self.check_first(record, arrival)
+            if is_triggered {
+                self.check_triggered(told);
+                // A guard may have held it: it stands behind what was released before it.
+                self.now
+            } else {
+                self.check_first(record, arrival)
+            }
         } else {
             self.check_precedence(record);
             if is_guarded { told.nominal } else { self.now }
         };
-        let nominal = if is_first {
+        let nominal = if is_first && is_triggered {
+            told.nominal
+        } else if is_first {
             arrival
         } else if is_guarded {
             self.guards.expect(OpenedGuard { job, at: record.time, nominal: told.nominal, arrival });
@@ -74,6 +87,7 @@ impl Judge<'_> {
         }
         let is_first = self.trace.operations[job.operation.index()].predecessors.is_empty();
         match record.typed() {
+            Typed::Release(told) if is_first && self.is_triggered(task) => self.check_triggered(told),
             Typed::Release(told) if is_first => {
                 self.findings.count_case(Rule::Release);
                 let arrival = self.arrival(task, job.instance);
@@ -99,6 +113,25 @@ impl Judge<'_> {
             self.find(Rule::Overrun, job, None, || "it was skipped, which is not the task's policy".into());
         }
         may
+    }
+
+    /// Whether something else than its period releases the task.
+    fn is_triggered(&self, task: usize) -> bool {
+        !self.trace.tasks[task].released_by.is_period()
+    }
+
+    /// A first job of a task with a trigger: its deadline counts from its arrival, which over a link is later than the value's.
+    fn check_triggered(&mut self, told: Release) {
+        let task = self.trace.operations[told.job.operation.index()].task;
+        let node = |operation: OperationId| self.system.subtask(operation).node;
+        let output =
+            self.system.trigger_output(task).map(|output| self.system.outputs()[output.index()].operation);
+        let is_local = output.is_none_or(|from| node(from) == node(told.job.operation));
+        let latest = saturating(told.nominal, self.trace.tasks[task].deadline);
+        if told.deadline > latest || is_local && told.deadline != latest {
+            self.find(Rule::Release, told.job, None, || "its deadline is not that of the description".into());
+        }
+        self.check_trigger(told);
     }
 
     /// When an instance arrives, by the judge's own reckoning.

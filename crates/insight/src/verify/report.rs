@@ -33,11 +33,15 @@ pub enum Rule {
     Demand,
     /// A lane's thread that has a processor begins a job that is ready soon enough.
     Dispatching,
+    /// What values or the outside release comes when it may.
+    Triggers,
+    /// A job takes what is there for it.
+    Values,
 }
 
 impl Rule {
     /// Every rule, in the order of the documentation.
-    pub const ALL: [Rule; 12] = [
+    pub const ALL: [Rule; 14] = [
         Rule::Plan,
         Rule::Life,
         Rule::Release,
@@ -50,6 +54,8 @@ impl Rule {
         Rule::Arrivals,
         Rule::Demand,
         Rule::Dispatching,
+        Rule::Triggers,
+        Rule::Values,
     ];
 
     /// Those that say who has a processor. They are not judged where schedulers decide that, or where it is not known.
@@ -70,6 +76,8 @@ impl Rule {
             Rule::Arrivals => "arrivals",
             Rule::Demand => "demand",
             Rule::Dispatching => "dispatching",
+            Rule::Triggers => "triggers",
+            Rule::Values => "values",
         }
     }
 }

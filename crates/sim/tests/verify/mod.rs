@@ -5,6 +5,7 @@ mod below;
 mod decisions;
 mod displaced;
 mod mutations;
+mod values;
 
 use crate::replay::{metadata, records_with};
 use crate::systems::{Scope, dispatch, systems};

@@ -1,0 +1,267 @@
+//! Values that are handed on: what a job takes is what was there for it, and what values or the outside release comes when it may.
+//!
+//! Every reader of an output is followed on its own: what was published and it has not passed. A `latest` input gives the newest value that
+//! was visible when the job began, an `instance` input that of the job's own instance, and from an `each` input every value is taken once or
+//! dropped by record. Under logical execution time what counts is what was visible when the instance arrived, but that of its own instance
+//! is there as soon as it is published.
+//!
+//! On real threads a value that was published less than the tolerance before may not have been seen, and over a link nobody knows when it
+//! arrived: of that is judged only that it was published before. Once records were lost, or where the recording joined the run, what was
+//! there is not known.
+
+use super::judge::Judge;
+use super::report::Rule;
+use std::collections::{BTreeSet, VecDeque};
+use talea_model::{Communication, Excess, OnValue, System, Take as Taking, Trigger};
+use talea_record::event::{Drop, Publish, Release, Take};
+use talea_record::{JobId, Metadata};
+use talea_time::{Duration, Instant};
+
+/// More values than any input has room for.
+const REMEMBERED: usize = 1 << 17;
+
+/// A value that a reader has not passed.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    instance: u64,
+    published: Instant,
+    visible: Instant,
+}
+
+/// Whether the value of an input goes over a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Local,
+    Link,
+}
+
+/// What is there for an input.
+#[derive(Debug)]
+struct Reader {
+    way: Way,
+    values: VecDeque<Value>,
+    /// Dropped before the record of their publication came.
+    dropped: Vec<u64>,
+}
+
+/// What may release an instance of a task.
+#[derive(Debug, Default)]
+struct Released {
+    /// Values that were published to release it.
+    values: u64,
+    /// When those that released were, from the instance `first` on.
+    times: VecDeque<Instant>,
+    first: u64,
+    /// From when on the next release keeps the separation, without any burst.
+    theoretical: Option<Instant>,
+}
+
+/// Whether it is known what was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Everything,
+    InPart,
+}
+
+/// All readers and all tasks that values release.
+#[derive(Debug)]
+pub(super) struct Values {
+    known: Known,
+    readers: Vec<Reader>,
+    released: Vec<Released>,
+}
+
+impl Values {
+    pub fn new(trace: &Metadata, system: &System) -> Self {
+        let all = ["port.publish", "port.take", "port.drop"];
+        let has_all = |recorded: &BTreeSet<String>| all.iter().all(|name| recorded.contains(*name));
+        let is_known = trace.recorded.as_ref().is_none_or(has_all);
+        let reader = |site: &talea_model::InputSite| {
+            let from = system.outputs()[site.output.index()].operation;
+            let is_local = system.subtask(from).node == system.subtask(site.operation).node;
+            let way = if is_local { Way::Local } else { Way::Link };
+            Reader { way, values: VecDeque::new(), dropped: Vec::new() }
+        };
+        Values {
+            known: if is_known { Known::Everything } else { Known::InPart },
+            readers: system.inputs().iter().map(reader).collect(),
+            released: system.tasks.iter().map(|_| Released::default()).collect(),
+        }
+    }
+
+    /// Records are missing.
+    pub fn forget(&mut self) {
+        self.known = Known::InPart;
+        self.readers.iter_mut().for_each(|reader| reader.values.clear());
+        self.released.iter_mut().for_each(|released| *released = Released::default());
+    }
+}
+
+impl Judge<'_> {
+    pub(super) fn publish(&mut self, told: Publish) {
+        let Publish { job, output, visible, .. } = told;
+        let Some(site) = self.system.outputs().get(output as usize) else { return };
+        let (values, published) = (&mut self.values, self.now);
+        if values.known == Known::InPart {
+            return;
+        }
+        for input in &site.readers {
+            let reader = &mut values.readers[input.index()];
+            if let Some(place) = reader.dropped.iter().position(|instance| *instance == job.instance) {
+                reader.dropped.swap_remove(place);
+                continue;
+            }
+            if reader.values.len() == REMEMBERED {
+                reader.values.pop_front();
+            }
+            reader.values.push_back(Value { instance: job.instance, published, visible });
+        }
+        for task in &site.triggers {
+            let Some(Trigger::Output { every, on: OnValue::Value, .. }) = self.system.tasks[*task].trigger
+            else {
+                continue;
+            };
+            let released = &mut values.released[*task];
+            released.values += 1;
+            if released.values % u64::from(every.max(1)) == 0 {
+                released.times.push_back(published);
+                if released.times.len() > REMEMBERED {
+                    released.times.pop_front();
+                    released.first += 1;
+                }
+            }
+        }
+    }
+
+    pub(super) fn drop_value(&mut self, told: Drop) {
+        let Some(reader) = self.values.readers.get_mut(told.input as usize) else { return };
+        match reader.values.iter().rposition(|value| value.instance == told.job.instance) {
+            Some(place) => _ = reader.values.remove(place),
+            None => reader.dropped.push(told.job.instance),
+        }
+    }
+
+    pub(super) fn take_values(&mut self, told: Take) {
+        let Take { job, from, input, values, .. } = told;
+        let Some(site) = self.system.inputs().get(input as usize) else { return };
+        if self.values.known == Known::InPart {
+            return self.findings.leave_unknown(Rule::Values, 1);
+        }
+        self.findings.count_case(Rule::Values);
+        let producer = self.system.outputs()[site.output.index()].operation;
+        if site.operation != job.operation || from.is_some_and(|from| from.operation != producer) {
+            return self
+                .find(Rule::Values, job, from, || "it took by an input that is another operation's".into());
+        }
+        let task = self.trace.operations[job.operation.index()].task;
+        let as_of = match self.system.tasks[task].communication {
+            Communication::Implicit => self.now,
+            Communication::Let => self.arrival(task, job.instance),
+        };
+        let tolerance = self.tolerance;
+        let sure = Instant::from_nanos(self.now.as_nanos().saturating_sub(tolerance.as_nanos()));
+        let reader = &mut self.values.readers[input as usize];
+        let place = from.map(|from| reader.values.iter().rposition(|value| value.instance == from.instance));
+        let is_instance = site.take == Taking::Instance;
+        let is_each = matches!(site.take, Taking::Each { .. });
+        let newest = reader.values.iter().rposition(|value| {
+            // What is visible before another one that is not lies behind it.
+            value.visible <= as_of && (tolerance == Duration::ZERO || value.published <= sure)
+        });
+        let problem = match place {
+            Some(None) => Some("nobody has published what it took, or it was taken or dropped before"),
+            Some(Some(place)) if !is_instance && reader.values[place].visible > as_of => {
+                Some("it took a value that was not visible yet")
+            }
+            Some(Some(_)) if is_instance && from.is_some_and(|from| from.instance != job.instance) => {
+                Some("it took the value of another instance")
+            }
+            _ if is_instance || reader.way == Way::Link => None,
+            Some(Some(place)) if newest.is_some_and(|newest| newest > place) => {
+                Some("it took a value although a newer one was visible")
+            }
+            None if newest.is_some() => Some("it took nothing although a value was visible"),
+            Some(Some(place)) if is_each && place + 1 != values as usize => {
+                Some("what it took is not each value since the one that was taken last")
+            }
+            _ => None,
+        };
+        if let Some(place) = place.flatten() {
+            match site.take {
+                // Jobs of earlier instances may begin later.
+                Taking::Instance => _ = reader.values.remove(place),
+                Taking::Latest => _ = reader.values.drain(..place),
+                Taking::Each { .. } => _ = reader.values.drain(..=place),
+            }
+        }
+        if let Some(problem) = problem {
+            self.find(Rule::Values, job, from, || problem.into());
+        }
+    }
+
+    /// A first job of a task with a trigger was released: keeps it what is declared, and did a value release it?
+    pub(super) fn check_trigger(&mut self, told: Release) {
+        let job = told.job;
+        let task = self.trace.operations[job.operation.index()].task;
+        let firsts = &self.trace.operations;
+        let is_leading = (0..job.operation.index())
+            .all(|before| firsts[before].task != task || !firsts[before].predecessors.is_empty());
+        if !is_leading {
+            return;
+        }
+        self.findings.count_case(Rule::Triggers);
+        if told.nominal > self.now {
+            self.find(Rule::Triggers, job, None, || "it was released before it arrived".into());
+        }
+        self.check_separation(job, task, told.nominal);
+        self.check_value(job, task, told.nominal);
+    }
+
+    fn check_separation(&mut self, job: JobId, task: usize, nominal: Instant) {
+        let Some(separation) = &self.system.tasks[task].separation else { return };
+        let (apart, burst) = (separation.separation, separation.burst);
+        let at = match separation.excess {
+            Excess::Count => return,
+            Excess::Defer => self.now,
+            Excess::Drop => nominal,
+        };
+        let ahead = apart.as_nanos().saturating_mul(i64::from(burst.max(1)) - 1);
+        let theoretical = self.values.released[task].theoretical;
+        let least = theoretical.map(|at| at.as_nanos().saturating_sub(ahead));
+        let next = theoretical.map_or(at, |theoretical| theoretical.max(at)).saturating_add(apart);
+        self.values.released[task].theoretical = Some(next);
+        if let Some(least) =
+            least.filter(|least| at.as_nanos().saturating_add(self.tolerance.as_nanos()) < *least)
+        {
+            let early = Duration::from_nanos(least - at.as_nanos());
+            self.find(Rule::Triggers, job, None, || {
+                format!("it was released {} earlier than separation and burst allow", early.rounded())
+            });
+        }
+    }
+
+    fn check_value(&mut self, job: JobId, task: usize, nominal: Instant) {
+        let Some(Trigger::Output { on: OnValue::Value, .. }) = self.system.tasks[task].trigger else {
+            return;
+        };
+        let Some(output) = self.system.trigger_output(task) else { return };
+        let from = self.system.outputs()[output.index()].operation;
+        let is_local = self.system.subtask(from).node == self.system.subtask(job.operation).node;
+        let released = &mut self.values.released[task];
+        if self.values.known == Known::InPart || released.values == 0 {
+            return self.findings.leave_unknown(Rule::Triggers, 1);
+        }
+        let Some(place) = job.instance.checked_sub(released.first) else { return };
+        let published = released.times.get(place as usize).copied();
+        let is_right = match published {
+            None => false,
+            Some(published) if is_local => nominal == published,
+            Some(published) => nominal >= published,
+        };
+        if !is_right {
+            self.find(Rule::Triggers, job, None, || {
+                "no value was published that releases it, or not when it arrived".into()
+            });
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Values and triggers: simulated traces are clean, and whatever is made wrong about them is found.
+
+use super::verify;
+use crate::chains::systems::systems;
+use crate::replay::{metadata, records_with};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use talea_insight::verify::{Rule, VerifyReport};
+use talea_model::System;
+use talea_record::event::{BuiltinEvent, Publish, Release, Take};
+use talea_record::{Event, JobId, Record};
+use talea_sim::DispatchRecords;
+use talea_time::Duration;
+
+const UNTIL: i64 = 300;
+
+fn judged(system: &System, records: &[Record]) -> VerifyReport {
+    verify(&metadata(system), records, system, Duration::ZERO)
+}
+
+/// One of those records that `choose` makes another one, made so.
+fn change(records: &mut [Record], which: Index, choose: impl Fn(&Record) -> Option<Record>) -> bool {
+    let changed: Vec<(usize, Record)> =
+        records.iter().enumerate().filter_map(|(place, record)| Some((place, choose(record)?))).collect();
+    let Some((place, record)) = (!changed.is_empty()).then(|| which.get(&changed)) else { return false };
+    records[*place] = *record;
+    true
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn every_simulated_trace_with_values_is_clean(system in systems(), kept in any::<bool>()) {
+        let dispatch = if kept { DispatchRecords::Kept } else { DispatchRecords::Dropped };
+        let report = judged(&system, &records_with(&system, &[], UNTIL, dispatch));
+        prop_assert_eq!(report.count(), 0, "{:#?}", report.violations);
+    }
+
+    /// `take-older`: no input gives what was taken or overwritten before.
+    #[test]
+    fn a_take_of_an_older_value_is_found(system in systems(), which in any::<Index>()) {
+        let mut records = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
+        let older = |record: &Record| {
+            let take = Take::read(record)?;
+            let from = take.from.filter(|from| from.instance > 0)?;
+            let from = Some(JobId { instance: from.instance - 1, ..from });
+            Some(Take { from, ..take }.at(record.time, record.cpu))
+        };
+        prop_assume!(change(&mut records, which, older));
+        prop_assert!(judged(&system, &records).of(Rule::Values) > 0 || has_link(&system));
+    }
+
+    /// `take-newer`: what is published later cannot be taken.
+    #[test]
+    fn a_take_of_a_later_value_is_found(system in systems(), which in any::<Index>()) {
+        let mut records = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
+        let later = |record: &Record| {
+            let take = Take::read(record)?;
+            let from = take.from?;
+            let from = Some(JobId { instance: from.instance + 1000, ..from });
+            Some(Take { from, ..take }.at(record.time, record.cpu))
+        };
+        prop_assume!(change(&mut records, which, later));
+        prop_assert!(judged(&system, &records).of(Rule::Values) > 0);
+    }
+
+    /// `publish-dropped`: what is taken or released by it comes from nowhere, unless nobody has it.
+    #[test]
+    fn a_value_that_was_not_published_is_missed(system in systems(), which in any::<Index>()) {
+        let records = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
+        let taken = records.iter().filter_map(Take::read).filter_map(|take| take.from);
+        let taken: Vec<JobId> = taken.collect();
+        prop_assume!(!taken.is_empty());
+        let victim = *which.get(&taken);
+        let is_it = |record: &Record| Publish::read(record).is_some_and(|publish| publish.job == victim);
+        let kept: Vec<Record> = records.iter().filter(|record| !is_it(record)).copied().collect();
+        prop_assert!(judged(&system, &kept).of(Rule::Values) > 0);
+    }
+
+    /// `trigger-early`: a task that the outside or values release keeps what is declared of it.
+    #[test]
+    fn a_release_at_another_time_is_found(system in systems(), which in any::<Index>()) {
+        let mut records = records_with(&system, &[], UNTIL, DispatchRecords::Dropped);
+        let log = system.operations().iter().find(|operation| operation.name == "log").expect("it is there").id;
+        let shifted = |record: &Record| {
+            let release = Release::read(record).filter(|release| release.job.operation == log)?;
+            let by = Duration::from_nanos(1);
+            let (nominal, deadline) = (release.nominal.saturating_add(-by), release.deadline.saturating_add(-by));
+            Some(Release { nominal, deadline, ..release }.at(record.time, record.cpu))
+        };
+        prop_assume!(change(&mut records, which, shifted));
+        prop_assert!(judged(&system, &records).of(Rule::Triggers) > 0 || has_link(&system));
+    }
+}
+
+/// Over a link nobody knows when a value arrives.
+fn has_link(system: &System) -> bool {
+    let nodes: std::collections::BTreeSet<usize> =
+        system.operations().iter().map(|operation| system.subtask(operation.id).node).collect();
+    nodes.len() > 1
+}
+
+/// Nobody keeps arrivals from outside apart that are only counted; what is deferred or dropped is kept apart.
+#[test]
+fn separation_is_held_where_it_is_declared() {
+    let text = |excess: &str| {
+        format!(
+            "[system]\nname = \"outside\"\n[[node]]\nname = \"one\"\ncpus = [0]\n[[task]]\nname = \"stop\"\ntrigger = \"external\"\n\
+             separation = \"10ns\"\nburst = 2\nexcess = \"{excess}\"\narrivals = {{ poisson = \"6ns\" }}\nwcet = \"1ns\"\ndeadline = \"20ns\"\n"
+        )
+    };
+    let system = |excess: &str| {
+        talea_model::parse("outside.toml", &text(excess), std::path::Path::new(".")).expect("a system").system
+    };
+    let (counts, defers) = (system("count"), system("defer"));
+    let records = records_with(&counts, &[], UNTIL, DispatchRecords::Kept);
+    assert_eq!(judged(&counts, &records).count(), 0);
+    assert!(records.iter().filter(|record| record.event == Event::RELEASE).count() > 20);
+    assert!(judged(&defers, &records).of(Rule::Triggers) > 0, "they came closer together than that");
+    for excess in ["defer", "drop"] {
+        let system = system(excess);
+        let records = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
+        let report = judged(&system, &records);
+        assert_eq!(report.count(), 0, "{excess}: {:#?}", report.violations);
+    }
+}
