@@ -159,8 +159,8 @@ impl Publications {
                 is_kept.then(|| nth(place).0)
             }
             ReleaseRule::Dated => {
-                let newest_first = (1..=kept).map(|back| nth(self.count - back));
-                newest_first.skip_while(|(_, time_ns)| *time_ns > nominal_ns).next().map(|(from, _)| from)
+                let mut newest_first = (1..=kept).map(|back| nth(self.count - back));
+                newest_first.find(|(_, time_ns)| *time_ns <= nominal_ns).map(|(from, _)| from)
             }
         }
     }

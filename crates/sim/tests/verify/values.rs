@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use talea_insight::verify::{Rule, VerifyReport};
 use talea_model::System;
-use talea_record::event::{BuiltinEvent, Publish, Release, Take};
+use talea_record::event::{Publish, Release, Take};
 use talea_record::{Event, JobId, Record};
 use talea_sim::DispatchRecords;
 use talea_time::Duration;
