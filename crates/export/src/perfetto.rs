@@ -25,7 +25,8 @@
 //! a curve. Lost records are instants on a track of their own.
 //!
 //! Arrows lead from a job's release to its start and to the program's events that carry its causal id, from a job to
-//! the releases of its successors, across nodes by way of the message, and from a wake-up to the thread's running.
+//! the releases of its successors, across nodes by way of the message, from where a value is published to where it is taken, which says how old it
+//! is then, and from a wake-up to the thread's running.
 //! Slices carry the number of the instance, the deadline (from [`Metadata::start`]), the response time and the lateness.
 //!
 //! Memory grows with jobs under way and threads alive, not with the trace.
@@ -36,6 +37,7 @@ mod kernel;
 mod messages;
 mod packets;
 mod program;
+mod values;
 
 use super::decode::Decoder;
 use dispatching::Dispatching;
@@ -46,6 +48,7 @@ use std::io::{self, Write};
 use talea_record::event::{Lost, builtin};
 use talea_record::{Metadata, NameSpace, Record, Sink, ThreadRole, Typed};
 use talea_time::Instant;
+use values::Values;
 
 /// Bytes of packets that are written at once.
 const WRITE_BYTES: usize = 1 << 16;
@@ -56,6 +59,7 @@ pub struct PerfettoExport<W: Write> {
     out: Packets,
     decoder: Decoder,
     jobs: Jobs,
+    values: Values,
     dispatching: Dispatching,
     kernel: Kernel,
     last: Instant,
@@ -72,6 +76,7 @@ impl<W: Write> PerfettoExport<W> {
         let mut out = Packets::default();
         PerfettoExport {
             jobs: Jobs::new(metadata, processes, &mut out),
+            values: Values::new(metadata),
             out,
             output,
             decoder: Decoder::new(metadata, names),
@@ -144,6 +149,7 @@ impl<W: Write> Sink for PerfettoExport<W> {
             family if family == builtin::DISPATCH.number => {
                 self.dispatching.record(metadata, &record, &mut self.out);
             }
+            family if family == builtin::PORT.number => self.values.record(metadata, &record, &mut self.out),
             _ => self.kernel.record(metadata, &record, &mut self.out),
         }
         if self.out.bytes().len() >= WRITE_BYTES {

@@ -85,6 +85,8 @@ pub(super) enum Flow {
     Message(u64),
     /// From a wake-up to the thread's running.
     Wakeup(u64),
+    /// From where a value is published to where an input takes or drops it: the input, and the instance of the job that published.
+    Value { input: usize, instance: u64 },
 }
 
 impl Flow {
@@ -95,6 +97,7 @@ impl Flow {
             Flow::Edge { from, to, instance } => (2, [(from as u64) << 32 | to as u64, instance]),
             Flow::Message(job) => (3, [job, 0]),
             Flow::Wakeup(number) => (4, [number, 0]),
+            Flow::Value { input, instance } => (5, [input as u64, instance]),
         };
         parts.into_iter().fold(mixed(kind), |id, part| mixed(id ^ part)).max(1)
     }

@@ -333,6 +333,25 @@ fn arrows_lead_from_release_to_start_and_from_job_to_successor() {
     assert_eq!(picture.arrows(), expected);
 }
 
+#[test]
+fn arrows_lead_from_a_value_to_who_takes_it() {
+    use talea_record::event::{BuiltinEvent, Publish, Take};
+    let mut metadata = metadata();
+    metadata.outputs = vec![OutputEntry { name: "nav.position".into(), operation: 0 }];
+    metadata.inputs = vec![InputEntry { name: "route.plan.position".into(), operation: 1, output: 0 }];
+    let id =
+        |operation, instance| JobId { operation: talea_model::OperationId::from_index(operation), instance };
+    let published = Publish { job: id(0, 3), output: 0, visible: at(ms(5)), lane: 0 };
+    let taken = Take { job: id(1, 0), from: Some(id(0, 3)), input: 0, values: 1, lane: 1 };
+    let records = [published.at(at(ms(5)), 0), taken.at(at(ms(7)), 0)];
+    let found = picture(&metadata, &NameSpace::default(), &records, ms(10));
+    let arrows = found.arrows();
+    let is_it = |arrow: &String| {
+        arrow.contains("publish: nav.position #3") && arrow.contains("take: route.plan.position #3")
+    };
+    assert!(arrows.iter().any(is_it), "{arrows:?}");
+}
+
 /// `plan` on node `mission` tells `draw` on node `display`.
 #[test]
 fn arrows_cross_nodes_with_the_message() {
