@@ -164,10 +164,11 @@ impl Judge<'_> {
         let place = from.map(|from| reader.values.iter().rposition(|value| value.instance == from.instance));
         let is_instance = site.take == Taking::Instance;
         let is_each = matches!(site.take, Taking::Each { .. });
-        let newest = reader.values.iter().rposition(|value| {
-            // What is visible before another one that is not lies behind it.
+        // A queue is drained in the order of publication: what is visible behind a value that is not waits with it.
+        let is_there = |value: &&Value| {
             value.visible <= as_of && (tolerance == Duration::ZERO || value.published <= sure)
-        });
+        };
+        let newest = reader.values.iter().take_while(is_there).count().checked_sub(1);
         let problem = match place {
             Some(None) => Some("nobody has published what it took, or it was taken or dropped before"),
             Some(Some(place)) if !is_instance && reader.values[place].visible > as_of => {
