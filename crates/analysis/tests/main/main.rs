@@ -7,6 +7,7 @@
 
 mod cause_effect;
 mod chain;
+mod chains_simulated;
 mod edf;
 mod fixed_priority;
 mod hierarchies;

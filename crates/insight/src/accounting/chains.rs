@@ -6,7 +6,8 @@
 //! ```text
 //! first operation completes      its job is a sample
 //! successor completes            carries the sample of the same instance of the operation before
-//! job takes values of an input   carries the sample of the job that wrote the newest of them
+//! job takes values of an input   carries the sample of the job that wrote the newest of them; if there are none, of the newest that a job of
+//!                                the operation took before
 //! job is released by values      carries the sample of the job that published the releasing one
 //! job is aborted                 carries nothing on
 //! ```
@@ -192,7 +193,10 @@ enum Source {
     /// It is one.
     First,
     Successor,
-    Reads,
+    Reads {
+        /// Who wrote the newest value that a job has taken so far.
+        last: Option<u64>,
+    },
     Triggers {
         rule: ReleaseRule,
         publications: Publications,
@@ -263,7 +267,7 @@ impl Chain {
     fn new(entry: &ChainEntry, metadata: &Metadata, precision: Precision) -> Self {
         let of_hop = |(place, hop): (usize, &HopEntry)| match *hop {
             HopEntry::Successor => Source::Successor,
-            HopEntry::Reads { .. } => Source::Reads,
+            HopEntry::Reads { .. } => Source::Reads { last: None },
             HopEntry::Triggers { every, on, .. } => {
                 let ends = (entry.operations[place], entry.operations[place + 1]);
                 let rule = ReleaseRule::of(metadata, ends, every, on);
@@ -299,6 +303,17 @@ impl Chain {
         }
     }
 
+    /// A job of the operation at `place` took values, the newest of which `from` wrote. One that took none goes on with what those before it
+    /// took, as code that keeps what it has seen does.
+    fn take(&mut self, place: usize, from: Option<u64>, by: u64) {
+        let Source::Reads { last } = &mut self.steps[place].source else {
+            unreachable!("values are taken over such hops alone")
+        };
+        *last = from.or(*last);
+        let from = *last;
+        self.hand_on(place, from, by);
+    }
+
     fn release(&mut self, place: usize, instance: u64, nominal_ns: i64) {
         if let Source::Triggers { rule, publications } = &self.steps[place].source {
             let from = publications.releasing(instance, nominal_ns, *rule);
@@ -314,7 +329,7 @@ impl Chain {
                 let is_done = before.is_some_and(|slot| slot.stage != Stage::Begun);
                 self.hand_on(place, is_done.then_some(instance), instance);
             }
-            Source::Reads | Source::Triggers { .. } => {}
+            Source::Reads { .. } | Source::Triggers { .. } => {}
         }
         let is_last = place + 1 == self.steps.len();
         let slot = self.steps[place].slots.get(instance);
@@ -469,7 +484,7 @@ impl Chains {
     pub fn port_event(&mut self, record: &Record) {
         if let Some(Take { job, from, input, .. }) = Take::read(record) {
             for (chain, place) in self.of_input.get(input as usize).into_iter().flatten() {
-                self.chains[*chain].hand_on(*place, from.map(|from| from.instance), job.instance);
+                self.chains[*chain].take(*place, from.map(|from| from.instance), job.instance);
             }
         } else if let Some(Publish { job, output, .. }) = Publish::read(record) {
             for (chain, place) in self.of_output.get(output as usize).into_iter().flatten() {

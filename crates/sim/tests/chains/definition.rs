@@ -37,12 +37,16 @@ impl Facts {
     fn of(records: &[Record]) -> Self {
         let mut facts =
             Facts { completions: BTreeMap::new(), taken: BTreeMap::new(), published: BTreeMap::new() };
+        let mut last: BTreeMap<u32, JobId> = BTreeMap::new();
         for (place, record) in records.iter().enumerate() {
             if let Some(Complete { job, nominal, .. }) = Complete::read(record) {
                 let times = (nominal.as_nanos(), record.time.as_nanos(), place);
                 facts.completions.insert((job.operation.index(), job.instance), times);
             } else if let Some(Take { job, from, input, .. }) = Take::read(record) {
-                facts.taken.insert((input as usize, job.instance), from);
+                // Who takes none goes on with what has been taken before.
+                let newest = from.or(last.get(&input).copied());
+                last.extend(newest.map(|from| (input, from)));
+                facts.taken.insert((input as usize, job.instance), newest);
             } else if let Some(Publish { job, output, .. }) = Publish::read(record) {
                 facts.published.entry(output as usize).or_default().push(job.instance);
             }
