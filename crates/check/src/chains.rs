@@ -1,7 +1,7 @@
 //! What is known of cause-effect chains, and whether it keeps to their limits.
 
 use super::names::{Names, obstacle};
-use super::report::Verdict;
+use super::verdict::Verdict;
 use serde::Serialize;
 use talea_analysis::system::{ChainBounds, ChainObstacle, ChainStep, ChainStepKind, SystemBounds};
 use talea_model::{OperationId, System};

@@ -21,13 +21,15 @@ mod report;
 pub mod score;
 pub mod sensitivity;
 mod triggers;
+mod verdict;
 mod why;
 mod witness;
 
 pub use chains::{ChainCheck, ChainStepCheck, ChainTimeCheck};
 pub use part::{PartCheck, PartKind};
 pub use planned::{PlannedError, planned};
-pub use report::{CheckReport, LaneCheck, NodeCheck, SubtaskCheck, TaskCheck, ThreadCheck, Verdict};
+pub use report::{CheckReport, LaneCheck, NodeCheck, SubtaskCheck, TaskCheck, ThreadCheck};
+pub use verdict::Verdict;
 pub use witness::{Fate, Miss};
 
 use hierarchy::{Composition, HierarchyCheck, hierarchies};

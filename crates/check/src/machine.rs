@@ -7,7 +7,8 @@
 //!   receives what they need, and are derived from the rest; or else every processor gives what the profile says, and they are derived from that.
 //! * **Stalls** of a host are no rule, and no bound counts with them.
 
-use super::report::{CheckReport, Verdict};
+use super::report::CheckReport;
+use super::verdict::Verdict;
 use super::{CheckError, EFFORT, check_lanes_on};
 use serde::Serialize;
 use talea_analysis::Effort;

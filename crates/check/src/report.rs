@@ -5,6 +5,7 @@ use super::names::{Names, causes};
 use super::part::{PartCheck, worst_case_load};
 use super::protocols;
 use super::triggers;
+use super::verdict::Verdict;
 use super::why;
 use super::witness::Miss;
 use serde::Serialize;
@@ -15,18 +16,6 @@ use talea_analysis::{Effort, Task};
 use talea_model::{Synchronisation, System, ThreadWork};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
-
-/// What is known of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Every instance meets its deadline, whatever the phases.
-    Holds,
-    /// An instance can miss its deadline: a run with the declared execution times does.
-    Misses,
-    /// Neither is proved.
-    Open,
-}
 
 /// The verdicts about the tasks of a system.
 #[derive(Clone, Debug, Serialize)]
@@ -162,17 +151,6 @@ pub struct LaneCheck {
     pub with_those_above: f64,
     /// Names of its operations.
     pub operations: Vec<String>,
-}
-
-impl Verdict {
-    /// The verdict about several things together.
-    pub(super) fn together(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
-        verdicts.fold(Verdict::Holds, |all, next| match (all, next) {
-            (Verdict::Misses, _) | (_, Verdict::Misses) => Verdict::Misses,
-            (Verdict::Open, _) | (_, Verdict::Open) => Verdict::Open,
-            _ => Verdict::Holds,
-        })
-    }
 }
 
 pub(super) fn report(
