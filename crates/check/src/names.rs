@@ -3,7 +3,7 @@
 use super::part::{PartCheck, PartKind, worst_case_load};
 use std::collections::HashMap;
 use talea_analysis::system::{Cause, Obstacle, OperationBound, Part, SystemBounds};
-use talea_model::{OperationId, System};
+use talea_model::{OperationId, Overhead, System};
 use talea_policy::strategy::{Lane, Plan};
 use talea_time::Duration;
 
@@ -118,9 +118,17 @@ fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) ->
     };
     let share = bounds.supply(bound.operation).map_or(1.0, |supply| supply.share());
     let received = if share < 1.0 { format!(", and receive {:.1} %", share * 100.0) } else { String::new() };
-    let costs =
-        if needed <= share { ", and the costs of switches, queues and timers come on top" } else { "" };
-    format!("{whose} need {:.1} % of a processor in the worst case{received}{costs}", needed * 100.0)
+    let more = if needed <= share { more_than_needed(names.system) } else { "" };
+    format!("{whose} need {:.1} % of a processor in the worst case{received}{more}", needed * 100.0)
+}
+
+/// Why a part of the processor that is no smaller than what is needed of it is too small all the same.
+pub(super) fn more_than_needed(system: &System) -> &'static str {
+    if system.overhead == Overhead::default() {
+        "; that is no more than is needed, and a bound takes a little more, since all times are whole nanoseconds"
+    } else {
+        "; with the costs of switches, queues and timers more is needed than that"
+    }
 }
 
 /// What fills the window of an operation, with one part for each cause: a task can be in a lane with several segments.

@@ -1,7 +1,7 @@
 //! Verdicts as data, for the command and for machines.
 
 use super::chains::{ChainCheck, chain_checks};
-use super::names::{Names, causes};
+use super::names::{Names, causes, more_than_needed};
 use super::part::{PartCheck, worst_case_load};
 use super::protocols;
 use super::triggers;
@@ -189,10 +189,9 @@ fn thread_check(system: &System, bounds: &SystemBounds, index: usize) -> Option<
             let share = bounds.supply(bounds.tasks[system.tasks.len() + index].last);
             let needed = burst.max().as_nanos() as f64 / period.as_nanos() as f64;
             let received = share.map_or(1.0, |supply| supply.share());
-            let costs =
-                if needed <= received { "; what switches, queues and timers cost comes on top" } else { "" };
+            let more = if needed <= received { more_than_needed(system) } else { "" };
             Some(format!(
-                "it needs {:.1} % of a processor and receives {:.1} %{costs}",
+                "it needs {:.1} % of a processor and receives {:.1} %{more}",
                 needed * 100.0,
                 received * 100.0
             ))

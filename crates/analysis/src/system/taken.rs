@@ -3,8 +3,12 @@
 //! In a window of length W a task is executed whose instance was released before its end and not done before its beginning. With a response
 //! bound R these are at most ceil((W + R) / T) instances. On one processor the first of them takes most if all its C lie in the window, at its
 //! very end, and the others come as early as they can: with N = floor((W + R - C) / T), N C + min(C, W + R - C - N T) (Bertogna, Cirinei and
-//! Lipari 2009, who count the work of a task in a window so). Below a maximum of x in y nobody takes more than x for each y that the
-//! window touches.
+//! Lipari 2009, who count the work of a task in a window so).
+//!
+//! Below a maximum of x in y nobody takes more than x for each y that the window touches. Nor more than x at its beginning, where a period
+//! ends, x at its end, where one begins, and x / y of the time between: periods that begin anew on waking, as those of reservations do, are
+//! shorter, but no more than x / y of their length has been taken in them then. On one processor these two amounts take 2 x of the window.
+//! And nobody takes more than there is: the node's processors for the length of the window.
 //!
 //! A thread without a response bound of its own may have one all the same: if every scheduler on some way down to it keeps the processor as long
 //! as a child wants it, then the processor is never idle while the thread waits. So it waits for no longer than all the work of the node can last:
@@ -34,7 +38,8 @@ impl SystemBounds {
         let window = window.as_nanos().unsigned_abs();
         let backlog = self.longest_backlog(system, node);
         let taking = Taking { bounds: self, system, window, backlog };
-        let most = taking.all(node, &mut endless).and_then(|all| i64::try_from(all).ok());
+        let there_is = u128::from(window) * system.nodes[node].cpus.len() as u128;
+        let most = taking.all(node, &mut endless).and_then(|all| i64::try_from(all.min(there_is)).ok());
         // Where some never end, it is they.
         let never_end = endless.iter().any(|(ends, _)| !ends);
         let named = endless.into_iter().filter(|(ends, _)| !(never_end && *ends)).map(|(_, name)| name);
@@ -82,8 +87,8 @@ impl Taking<'_> {
 
     /// What is taken by way of an edge.
     fn edge(&self, edge: &Edge, endless: &mut BTreeSet<(bool, String)>) -> Option<u128> {
-        let ceiling =
-            edge.ceiling.map(|(amount, period)| (u128::from(self.window / period) + 2) * u128::from(amount));
+        let processors = self.system.nodes[edge.node].cpus.len();
+        let ceiling = edge.ceiling.map(|(amount, period)| at_most(amount, period, self.window, processors));
         let mut below = BTreeSet::new();
         let wanted = match &edge.below {
             Below::Place(place) => self.place(&self.bounds.model.nodes[*place], &mut below),
@@ -154,4 +159,12 @@ impl Taking<'_> {
         });
         place.map_or(Some(0), |place| self.interrupts(place, InterruptKind::Timer))
     }
+}
+
+/// What is taken at most in a window below a maximum of `amount` in `period`.
+fn at_most(amount: u64, period: u64, window: u64, processors: usize) -> u128 {
+    let (amount, period, window) = (u128::from(amount), u128::from(period), u128::from(window));
+    let between = if processors == 1 { window.saturating_sub(2 * amount) } else { window };
+    let in_whole_periods = (window / period + 2) * amount;
+    in_whole_periods.min(2 * amount + (between * amount).div_ceil(period))
 }

@@ -124,6 +124,49 @@ fn a_program_below_a_maximum_leaves_the_kernel_its_part() {
     assert_eq!(both(&capped(10)).1.beyond().count(), 1);
 }
 
+/// One processor gives no more than a second in a second, and a maximum of 94 % takes less than the 95 % that the kernel leaves: 47 ms at
+/// each end of it, and 94 % of the rest.
+#[test]
+fn a_node_takes_no_more_than_its_processors_give() {
+    let capped = |amount: &str| {
+        format!(
+            "[system]\nname = \"capped\"\n[[scheduler]]\nname = \"RES\"\nkind = \"reservation\"\n\
+             [[thread]]\nname = \"hog\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"RES\", guarantee = \"RESBH {amount}\" }}]\n"
+        )
+    };
+    /// The end of the budget.
+    const TIMER_NS: i64 = 30_000;
+    let takes = |amount: &str| both(&capped(amount)).1.load[0].takes_ns;
+    assert_eq!(takes("47ms 50ms"), Some(945_640_000 + TIMER_NS));
+    assert_eq!(takes("50ms 50ms"), Some(1_000_000_000));
+    // In two windows of a period each, as before: the time between is long.
+    assert_eq!(takes("300ms 700ms"), Some(771_428_572 + TIMER_NS));
+    assert_eq!(takes("600ms 10s"), Some(1_000_000_000));
+}
+
+/// What is received is exactly what is needed, which no bound can be of: the reason is not what mechanisms cost, where they cost nothing.
+#[test]
+fn costs_are_a_reason_only_where_there_are_any() {
+    let shares = |head: &str| {
+        format!(
+            "[system]\nname = \"shares\"\n{head}[[scheduler]]\nname = \"S\"\nkind = \"proportional-share\"\nquantum = \"1ms\"\n\
+             [[thread]]\nname = \"words\"\nwork = {{ burst = \"10ms\", period = \"100ms\" }}\nunder = [{{ scheduler = \"S\", share = 1 }}]\n\
+             [[thread]]\nname = \"voice\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"S\", share = 9 }}]\n"
+        )
+    };
+    let why = |head: &str| {
+        let found = check(&system(&shares(head))).expect("small numbers");
+        found.report.threads[0].why.clone().expect("a reason")
+    };
+    let ideal = why("");
+    assert!(ideal.contains("10.0 % of a processor and receives 10.0 %; that is no more than"), "{ideal}");
+    assert!(!ideal.contains("switches"), "{ideal}");
+    assert!(
+        why("[overhead]\nswitch = \"10us\"\n")
+            .ends_with("the costs of switches, queues and timers more is needed than that")
+    );
+}
+
 /// Every file answers, whatever is odd about it.
 #[test]
 fn a_long_chain_is_checked_in_a_moment() {
