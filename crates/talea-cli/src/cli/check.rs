@@ -38,7 +38,7 @@ use talea_time::Duration;
 /// The file is validated first; all its problems are shown at once.
 #[derive(Args)]
 #[command(after_help = "\
-Exit status: 0 all deadlines and limits of chains hold; 1 one does not, or is open (--fail-on says for which tasks); 2 bad input.
+Exit status: 0 all deadlines and limits of chains hold; 1 one does not, or is open (--fail-on says of which tasks and threads); 2 bad input.
 
 Examples:
   talea check examples/ofp.toml --strategy muf
@@ -70,7 +70,7 @@ pub struct Options {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     /// For which tasks a verdict other than "holds" makes the exit status 1; with hard and any, threads that receive less than they
-    /// require do, too
+    /// require do, too; with any, bursts of threads that are not sure to be in time
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = FailOn::Hard)]
     fail_on: FailOn,
     /// Print the result as JSON instead
@@ -111,7 +111,10 @@ pub fn main(options: &Options) -> super::Outcome {
     }
     let asked = |report: &CheckReport| match options.fail_on {
         FailOn::Hard => report.critical == check::Verdict::Holds,
-        FailOn::Any => report.all == check::Verdict::Holds,
+        FailOn::Any => {
+            let in_time = report.threads.iter().all(|thread| thread.verdict == check::Verdict::Holds);
+            report.all == check::Verdict::Holds && in_time
+        }
         FailOn::Never => true,
     };
     let composes = answer.check.composes() || options.fail_on == FailOn::Never;
@@ -210,7 +213,10 @@ fn show(
         lines.line(&threads(&answer.check.report))?;
     }
     if !answer.check.hierarchies.is_empty() {
-        lines.prose(&format!("\n{}", hierarchy::conclusion(&answer.check.hierarchies)))?;
+        let hierarchies = hierarchy::conclusion(&answer.check.hierarchies, &system.overhead);
+        let parts: Vec<String> =
+            [Some(hierarchies), bursts(&answer.check.report)].into_iter().flatten().collect();
+        lines.prose(&format!("\n{}", parts.join("; ")))?;
         let absent = |check| hierarchy::absentees((&options.system.system, member_lines), system, check);
         let absent = answer.check.hierarchies.iter().flat_map(absent);
         absent.for_each(|warning| tell!("warning: {warning}"));
@@ -455,6 +461,22 @@ fn word(verdict: check::Verdict) -> &'static str {
         check::Verdict::Holds => "holds",
         check::Verdict::Misses => "misses",
         check::Verdict::Open => "open",
+    }
+}
+
+/// Whether the bursts of threads are sure to be in time; nothing where there are none.
+fn bursts(report: &CheckReport) -> Option<String> {
+    let late = report.threads.iter().filter(|thread| thread.verdict != check::Verdict::Holds);
+    let late: Vec<String> = late.map(|thread| thread.name.clone()).collect();
+    match (report.threads.len(), late.len()) {
+        (0, _) => None,
+        (all, 0) => Some(format!("the bursts of {} are in time", counted(all, "thread"))),
+        (all, _) => Some(format!(
+            "the bursts of {} of {} are not sure to be in time: {}",
+            late.len(),
+            counted(all, "thread"),
+            shortened(&late)
+        )),
     }
 }
 

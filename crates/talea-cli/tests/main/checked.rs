@@ -184,3 +184,40 @@ fn numbers_without_measure_get_an_answer() {
         refused.stderr
     );
 }
+
+/// A profile of a machine with high costs, whose kernel withholds 50 ms of each second.
+const MACHINE: &str = "[machine]\nkernel = \"6.1\"\nreal_time = true\nlongest_stall = \"2ms\"\n\
+    [[costs]]\nload = \"busy\"\nswitch = \"2us\"\nqueue = \"10us\"\ntimer = \"30us\"\nmessage = \"1us\"\n\
+    [[withheld]]\nby = \"throttling\"\namount = \"50ms\"\nperiod = \"1s\"\n";
+
+/// Though no task is critical, and so the exit status says nothing of them.
+#[test]
+fn what_misses_on_a_machine_is_not_said_to_hold_there() {
+    let place = folder();
+    let machine = within(&place, "machine.toml");
+    fs::write(&machine, MACHINE).expect("the folder is there");
+    let tasks = [
+        "name = \"a\"\nperiod = \"50us\"\nwcet = \"5us\"",
+        "name = \"b\"\nperiod = \"100us\"\nwcet = \"10us\"",
+    ];
+    let done = run(&["check", &system(&place, "rms", &tasks), "--machine", &machine]).exits(0);
+    let words = done.words();
+    assert!(words.contains("ideal machine: every task holds: 0 of 0 critical and 2 of 2"), "{words}");
+    assert!(
+        words.contains("this machine: no task is critical, and not every task is sure to hold"),
+        "{words}"
+    );
+    assert!(words.contains("with the costs of switches, queues and timers more is needed"), "{words}");
+
+    // A hierarchy without bursts has no rows to be shown.
+    let capped = within(&place, "capped.toml");
+    let text = "[system]\nname = \"capped\"\n[[scheduler]]\nname = \"R\"\nkind = \"reservation\"\n\
+                [[thread]]\nname = \"hog\"\nwork = \"cpu-bound\"\nunder = [{ scheduler = \"R\", guarantee = \"RESBH 47ms 50ms\" }]\n";
+    fs::write(&capped, text).expect("the folder is there");
+    let done = run(&["check", &capped, "--machine", &machine]).exits(0);
+    assert!(
+        done.words()
+            .ends_with("ideal machine: every hierarchy composes this machine: every hierarchy composes")
+    );
+    assert!(!done.stdout.contains("this machine   "), "{}", done.stdout);
+}

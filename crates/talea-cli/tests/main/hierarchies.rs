@@ -526,3 +526,33 @@ fn lanes_and_guards_beside_a_node_with_a_hierarchy_are_verified() {
     let text = run(&["trace", "verify", &other, &trace]).exits(1).fits().stdout;
     assert!(text.contains("non-preemption") && text.contains("guarantees"), "{text}");
 }
+
+/// The derivation knows no costs, and of bursts it says nothing.
+#[test]
+fn the_closing_line_promises_no_more_than_was_shown() {
+    let place = folder();
+    let half = "under = [{ scheduler = \"R\", guarantee = \"RESBH 5ms 10ms\" }]\n";
+    let text = |head: &str, burst: &str| {
+        format!(
+            "[system]\nname = \"switches\"\n{head}[[scheduler]]\nname = \"R\"\nkind = \"reservation\"\n\
+             [[thread]]\nname = \"a\"\nwork = {{ burst = \"{burst}\", period = \"20ms\" }}\n{half}\
+             [[thread]]\nname = \"b\"\nwork = \"cpu-bound\"\n{half}"
+        )
+    };
+    let fine = write(&place, "fine.toml", &text("", "4ms"));
+    let done = run(&["check", &fine, "--fail-on", "any"]).exits(0);
+    let closing = "every scheduler and all 2 threads receive what they are promised, whatever the threads do; \
+                   the bursts of 1 thread are in time";
+    assert!(done.words().ends_with(closing), "{}", done.stdout);
+
+    let costly = write(&place, "costly.toml", &text("[overhead]\nswitch = \"900us\"\n", "4ms"));
+    let done = run(&["check", &costly]).exits(0);
+    assert!(done.words().contains("as far as the costs in [overhead] leave it to them"), "{}", done.stdout);
+    assert!(!done.stdout.contains("whatever the threads do"), "{}", done.stdout);
+
+    let late = write(&place, "late.toml", &text("", "11ms"));
+    let done = run(&["check", &late]).exits(0);
+    let closing = "the bursts of 1 of 1 thread are not sure to be in time: a";
+    assert!(done.words().ends_with(closing), "{}", done.stdout);
+    run(&["check", &late, "--fail-on", "any"]).exits(1);
+}

@@ -6,7 +6,7 @@ use crate::cli::options;
 use crate::cli::output::{Sheet, wrap};
 use std::path::Path;
 use talea_check::hierarchy::{Child, Composition, HierarchyCheck, Row, Sibling, State, rows};
-use talea_model::{MemberLines, System};
+use talea_model::{MemberLines, Overhead, System};
 use talea_runtime::lowering::hierarchy::{Lowering, lower_hierarchy};
 use talea_runtime::lowering::machine::Machine;
 
@@ -182,8 +182,8 @@ fn shortfall(check: &HierarchyCheck, thread: &str) -> String {
     }
 }
 
-/// One line for all of them.
-pub fn conclusion(checks: &[HierarchyCheck]) -> String {
+/// One line for all of them. What is derived is about mechanisms that cost nothing.
+pub fn conclusion(checks: &[HierarchyCheck], costs: &Overhead) -> String {
     // Lanes require nothing, and what becomes of their tasks is said with these.
     let is_thread = |check: &HierarchyCheck, name: &str| check.lanes.as_deref() != Some(name);
     let threads_of = |check: &HierarchyCheck| {
@@ -196,8 +196,12 @@ pub fn conclusion(checks: &[HierarchyCheck]) -> String {
         checks.iter().filter(|check| check.verdict != Composition::Composes).collect();
     let [only] = not[..] else {
         return match not.len() {
+            0 if *costs == Overhead::default() => format!(
+                "every scheduler and all {threads} threads receive what they are promised, whatever the threads do"
+            ),
             0 => format!(
-                "every scheduler and all {threads} threads receive what they need, whatever the threads do"
+                "every scheduler and all {threads} threads receive what they are promised as far as the costs in [overhead] leave it \
+                 to them: these come out of it, and are not in the derivation (`talea sim` judges with them)"
             ),
             some => format!(
                 "{some} hierarchies do not compose: {sure} of {threads} threads are sure to receive what they need"

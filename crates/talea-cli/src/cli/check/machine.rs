@@ -4,7 +4,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::{Sheet, wrap};
 use std::path::Path;
 use talea_check::machine::{CountedCosts, MachineCheck, check_on};
-use talea_check::{Check, Verdict};
+use talea_check::{Check, CheckReport, Verdict};
 use talea_model::{Machine, SLICE, System};
 use talea_policy::strategy::Plan;
 use talea_runtime::doctor::{Thoroughness, measure};
@@ -80,7 +80,9 @@ pub fn show(ideal: &Check, machine: &MachineCheck) -> String {
             let verdicts = (ideal.verdict, here.verdict);
             (&ideal.name, (ideal.bound_ns, here.bound_ns), verdicts)
         }));
+    let mut has_rows = false;
     for (name, (ideal_bound, bound_here), (ideal, here)) in rows {
+        has_rows = true;
         sheet.row(vec![
             name.clone(),
             bound(ideal_bound),
@@ -89,25 +91,36 @@ pub fn show(ideal: &Check, machine: &MachineCheck) -> String {
             super::word(here).into(),
         ]);
     }
-    parts.push(sheet.render());
+    if has_rows {
+        parts.push(sheet.render());
+    }
     parts.push(wrap(&conclusion(ideal, machine)));
     parts.join("\n")
 }
 
+/// What holds on each of the two machines, of everything that has a row, and why that which holds on the ideal one only does not on
+/// the other.
 fn conclusion(ideal: &Check, machine: &MachineCheck) -> String {
-    let said = |holds: bool| if holds { "holds" } else { "does not hold, or is not sure to," };
-    let verdict = format!(
-        "\nit {} on an ideal machine and {} on this one",
-        said(ideal.holds()),
-        said(machine.holds() && ideal.composes())
-    );
-    let why: Vec<String> = machine
-        .report
-        .tasks
-        .iter()
-        .zip(&ideal.report.tasks)
-        .filter(|(here, ideal)| here.verdict != Verdict::Holds && ideal.verdict == Verdict::Holds)
-        .map(|(here, _)| format!("{}: {}", here.name, here.why.as_deref().unwrap_or_default()))
-        .collect();
-    if why.is_empty() { verdict } else { format!("{verdict}; {}", why.join("; ")) }
+    let composes = ideal.composes();
+    let on_ideal = standing(&ideal.report, (!ideal.hierarchies.is_empty()).then_some(composes));
+    let here = composes && machine.findings.is_empty();
+    let on_machine = standing(&machine.report, (!ideal.hierarchies.is_empty()).then_some(here));
+    let tasks = machine.report.tasks.iter().zip(&ideal.report.tasks);
+    let tasks = tasks.map(|(here, ideal)| (&here.name, &here.why, [here.verdict, ideal.verdict]));
+    let threads = machine.report.threads.iter().zip(&ideal.report.threads);
+    let threads = threads.map(|(here, ideal)| (&here.name, &here.why, [here.verdict, ideal.verdict]));
+    let lost = tasks.chain(threads).filter(|(_, _, [here, ideal])| here != ideal && *ideal == Verdict::Holds);
+    let why = lost.filter_map(|(name, why, _)| why.as_ref().map(|why| format!("\n  {name}: {why}")));
+    format!("\nideal machine: {on_ideal}\nthis machine: {on_machine}{}", why.collect::<String>())
+}
+
+/// What is sure of the tasks, of the hierarchies if there are any, and of the bursts of threads.
+fn standing(report: &CheckReport, composes: Option<bool>) -> String {
+    let tasks = (!report.tasks.is_empty()).then(|| super::conclusion(report));
+    let guarantees = composes.map(|composes| match composes {
+        true => "every hierarchy composes".to_string(),
+        false => "not every hierarchy composes".to_string(),
+    });
+    let parts: Vec<String> = [tasks, guarantees, super::bursts(report)].into_iter().flatten().collect();
+    parts.join("; ")
 }
