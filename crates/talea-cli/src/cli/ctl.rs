@@ -46,7 +46,8 @@ pub struct Options {
     /// Print the answer as JSON instead
     #[arg(long, global = true)]
     json: bool,
-    /// Make the change even if threads then receive less than they require; what a scheduler has no room for is refused all the same
+    /// Make the change even if threads then receive less than they require, or if it takes in process 1, a thread of the kernel, the
+    /// leader of the run's session or a process that has started the run; what a scheduler has no room for is refused all the same
     #[arg(long, global = true)]
     force: bool,
 }

@@ -14,8 +14,8 @@ use talea_record::{TraceFile, TraceKind};
 
 /// Read counters, histograms and objects of a program
 ///
-/// A program updates them only while they are switched on (`talea trace enable`) or followed; else they keep their values. Each
-/// count is exact, and the fields of an object are all of one update. The counts of a histogram are read one after the other, so
+/// Counters and histograms count from when the program's stream is published, whether or not anybody asks; an object is updated only
+/// while it is switched on (`talea trace enable`) or followed, and else keeps its values. Each count is exact, and the fields of an object are all of one update. The counts of a histogram are read one after the other, so
 /// they may differ by what is counted meanwhile.
 #[derive(Args)]
 #[command(after_help = "\
