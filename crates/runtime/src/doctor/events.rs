@@ -38,7 +38,11 @@ fn accounts(opened: &Result<(), BpfError>) -> Finding {
 const fn meaning(event: KernelEvent) -> (&'static str, &'static str) {
     match event {
         KernelEvent::Switches => ("kernel: context switches", "who had a processor when a job did not"),
-        KernelEvent::Wakeups => ("kernel: wake-ups", "who made a thread ready, and when"),
+        KernelEvent::Wakeups => (
+            "kernel: wake-ups",
+            "who made a thread ready, and when; a run looks for wake-ups of programs every 10 ms instead, and maxima of programs that start \
+             many processes may not hold",
+        ),
         KernelEvent::Interrupts => ("kernel: interrupts", "what interrupted a job"),
         KernelEvent::SystemCalls => ("kernel: system calls", "what a job asked of the kernel"),
         KernelEvent::Names => ("kernel: thread names", "what other programs' threads are called"),

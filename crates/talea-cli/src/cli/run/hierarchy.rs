@@ -174,7 +174,11 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     remarks.extend(receipts(hierarchy));
     for member in &hierarchy.members {
         if let Some(exit) = &member.exit {
-            remarks.push(format!("note: {}: its program ended before the run did ({exit})", member.thread));
+            remarks.push(format!(
+                "note: {}: the process that was started for it ended before the run did ({exit}); processes that this had started, such as \
+                 daemons, stayed members until the run ended",
+                member.thread
+            ));
         }
         if !member.calls.is_empty() {
             let calls: Vec<String> =
@@ -220,7 +224,8 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
     }
     if let Some(reason) = &hierarchy.untraced {
         remarks.push(format!(
-            "note: node {node}: wake-ups of programs are looked for every 10ms, for the kernel does not tell them: {reason}"
+            "note: node {node}: wake-ups of programs are looked for every 10ms, for the kernel does not tell them: {reason}; a program that starts \
+             many processes may receive more than a maximum until they are found"
         ));
     }
     remarks
