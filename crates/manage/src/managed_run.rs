@@ -102,6 +102,8 @@ pub struct RunRecorder {
     cpus: Vec<u16>,
     /// Which marks of the run it has.
     marks: Marks,
+    /// Is given every record, and the ring that it goes to.
+    count: fn(&RingWriter, &Record),
     /// Whether somebody judges what was received, for whom decisions are written whatever others want.
     is_audited: bool,
 }
@@ -109,11 +111,18 @@ pub struct RunRecorder {
 impl RunRecorder {
     /// Records go to this ring.
     pub fn new(writer: RingWriter, node: usize, cpus: Vec<u16>, marks: Marks) -> Self {
-        RunRecorder { writer, node, cpus, marks, is_audited: false }
+        RunRecorder { writer, node, cpus, marks, count: |_, _| (), is_audited: false }
+    }
+
+    /// The same, of which every record is given to `count` as well, before it is known whether anybody wants it.
+    #[must_use]
+    pub fn counted(self, count: fn(&RingWriter, &Record)) -> Self {
+        RunRecorder { count, ..self }
     }
 
     #[inline]
     fn write(&mut self, record: Record) {
+        (self.count)(&self.writer, &record);
         let is_audited = self.is_audited && is_for_audit(record.event);
         if is_audited || self.writer.is_wanted(builtin_switch(record.event)) {
             self.writer.record(record);

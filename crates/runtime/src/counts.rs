@@ -1,10 +1,12 @@
 //! What a run counts of itself: `talea trace read NAME` shows it in every run, whether or not anybody records.
 //!
 //! Jobs are counted where their records are written, by the thread that releases or completes them: subtasks each for itself, by the
-//! deadline of their instance.
+//! deadline of their instance. The jobs of a hierarchy's threads are recorded by its dispatcher, in whichever thread that is at work, and so
+//! are counted in the stream of its ring.
 
 use talea_record::event::BuiltinEvent;
-use talea_record::{Event, Record};
+use talea_record::stream::passive::Counter;
+use talea_record::{Event, Record, RingWriter};
 
 talea_record::family! {
     /// What a run counts of its jobs, from its beginning.
@@ -22,23 +24,66 @@ talea_record::family! {
     }
 }
 
+/// What the record of an event tells of a job, to be counted.
+enum Told {
+    Nothing,
+    Release,
+    Abort,
+    /// With the nanoseconds since its nominal release, and since its deadline if it has one.
+    Completion {
+        response: i64,
+        lateness: Option<i64>,
+    },
+}
+
+impl Told {
+    #[inline]
+    fn of(event: Event, record: &Record) -> Self {
+        match event {
+            Event::RELEASE => Told::Release,
+            Event::ABORT => Told::Abort,
+            Event::COMPLETE => record.dates().map_or(Told::Nothing, |dates| Told::Completion {
+                response: (record.time - dates.nominal).as_nanos(),
+                lateness: record.deadline().map(|deadline| (record.time - deadline).as_nanos()),
+            }),
+            _ => Told::Nothing,
+        }
+    }
+
+    /// The counter that goes up by one.
+    #[inline]
+    fn counter(&self) -> Option<&'static Counter> {
+        match self {
+            Told::Nothing => None,
+            Told::Release => Some(&results::released),
+            Told::Abort | Told::Completion { lateness: Some(1..), .. } => Some(&results::missed),
+            Told::Completion { .. } => Some(&results::met),
+        }
+    }
+}
+
 /// Counts what the record of an event tells of a job. The calling thread writes to the run's stream.
 #[inline]
 pub(crate) fn count<E: BuiltinEvent>(record: &Record) {
-    match E::EVENT {
-        Event::RELEASE => results::released.add(1),
-        Event::ABORT => results::missed.add(1),
-        Event::COMPLETE => {
-            let Some(dates) = record.dates() else { return };
-            results::response.add((record.time - dates.nominal).as_nanos());
-            match record.deadline().map(|deadline| (record.time - deadline).as_nanos()) {
-                Some(late) if late > 0 => results::missed.add(1),
-                _ => results::met.add(1),
-            }
-            if let Some(deadline) = record.deadline() {
-                results::lateness.add((record.time - deadline).as_nanos());
-            }
-        }
-        _ => {}
+    let told = Told::of(E::EVENT, record);
+    if let Some(counter) = told.counter() {
+        counter.add(1);
+    }
+    if let Told::Completion { response, lateness } = told {
+        results::response.add(response);
+        lateness.into_iter().for_each(|lateness| results::lateness.add(lateness));
+    }
+}
+
+/// The same of a record that goes to `writer`, whichever thread writes it: those of a hierarchy's members.
+#[inline]
+pub(crate) fn count_in(writer: &RingWriter, record: &Record) {
+    let told = Told::of(record.event, record);
+    if let Some(counter) = told.counter() {
+        counter.add_in(writer, 1);
+    }
+    if let Told::Completion { response, lateness } = told {
+        results::response.add_in(writer, response);
+        lateness.into_iter().for_each(|lateness| results::lateness.add_in(writer, lateness));
     }
 }

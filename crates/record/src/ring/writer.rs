@@ -4,6 +4,7 @@ use super::RingReader;
 use crate::definition::Definition;
 use crate::live::slots::PinnedSlots;
 use crate::live::{Claimed, LiveFile, NoRoom, registry};
+use crate::passive::PASSIVE_WORDS;
 use crate::{Record, Sink};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -113,6 +114,13 @@ impl RingWriter {
 
     pub(crate) fn live(&self) -> &Arc<LiveFile> {
         self.slots.live()
+    }
+
+    /// So many words of the passive area of the ring's stream from `place` on; `None` if it has no such words.
+    pub(crate) fn passive(&self, place: usize, length: usize) -> Option<&[AtomicU64]> {
+        let end = place.checked_add(length).filter(|end| *end <= PASSIVE_WORDS)?;
+        let first = (self.live().regions().passive.start / 8) as usize;
+        self.live().mapping.words().get(first + place..first + end)
     }
 
     /// Writes a record, at its instant or at that of the record before, whichever is later: so time does not go back

@@ -4,6 +4,7 @@ use super::accounts::{NamedMember, early_end, members};
 use super::control::{self, Control};
 use super::error::HierarchyError;
 use super::lanes::{self, LaneMember};
+use crate::counts;
 use crate::options::JudgeBy;
 use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
@@ -142,7 +143,7 @@ impl HierarchyParts<'_> {
         let cpus = self.system.nodes[self.node].cpus.clone();
         let most = arrangement.leaves.len() + lanes.len() + MORE_MEMBERS;
         let marks = if lanes.is_empty() { Marks::Both } else { Marks::End };
-        let recorder = RunRecorder::new(own, self.node, cpus.clone(), marks);
+        let recorder = RunRecorder::new(own, self.node, cpus.clone(), marks).counted(counts::count_in);
         let mut watch = Watch::new(self.tolerance);
         watch.tell();
         let sight = match self.judge {

@@ -267,3 +267,17 @@ fn nothing_to_control_is_said_so() {
     let twice = run(&["ctl", "x", "change", "y", "--share", "1", "--priority", "2"]).exits(2);
     assert!(twice.stderr.contains("cannot be used with"), "{}", twice.stderr);
 }
+
+/// Bursts of threads are jobs, which the dispatcher records: whoever that is, the run counts them.
+#[test]
+fn the_jobs_of_a_hierarchy_are_counted_while_it_runs() {
+    let _alone = alone();
+    let Some((running, name)) = start("figure-1.toml", "multimedia", "counted") else { return };
+    eventually("jobs are counted", || {
+        let read =
+            run(&["trace", "read", &name, "results.released", "results.met", "--json"]).exits(0).json();
+        let count = |index: usize| read[index]["value"].as_u64().expect("a counter");
+        count(0) > 0 && count(1) > 0
+    });
+    drop(running);
+}

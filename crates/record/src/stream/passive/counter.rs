@@ -1,6 +1,7 @@
 //! Counters.
 
 use super::{Entity, PassiveKind};
+use crate::ring::RingWriter;
 use crate::stream::declare::DeclaredFamily;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -27,6 +28,14 @@ impl Counter {
     #[inline(always)]
     pub fn add(&self, amount: u64) {
         self.0.count(1, |words| {
+            words[0].fetch_add(amount, Ordering::Relaxed);
+        });
+    }
+
+    /// Adds `amount` in the stream of `writer`, for threads that write to one without having it as theirs. Its family is registered before.
+    #[inline]
+    pub fn add_in(&self, writer: &RingWriter, amount: u64) {
+        self.0.count_in(writer, 1, |words| {
             words[0].fetch_add(amount, Ordering::Relaxed);
         });
     }

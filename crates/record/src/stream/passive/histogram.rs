@@ -2,6 +2,7 @@
 
 use super::Entity;
 use crate::passive::{HistogramReading, OUTSIDE, PassiveKind, histogram};
+use crate::ring::RingWriter;
 use crate::stream::declare::DeclaredFamily;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,6 +34,14 @@ impl<const LOWER: i64, const WIDTH: u64, const BUCKETS: u32> Histogram<LOWER, WI
     #[inline(always)]
     pub fn add(&self, value: i64) {
         self.0.count(Self::WORDS, |words| {
+            words[Self::word(value)].fetch_add(1, Relaxed);
+        });
+    }
+
+    /// Counts `value` in the stream of `writer`, as [`Counter::add_in`](super::Counter::add_in) does.
+    #[inline]
+    pub fn add_in(&self, writer: &RingWriter, value: i64) {
+        self.0.count_in(writer, Self::WORDS, |words| {
             words[Self::word(value)].fetch_add(1, Relaxed);
         });
     }

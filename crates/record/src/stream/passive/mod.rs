@@ -23,6 +23,7 @@ pub use object::{Object, Structure};
 use super::declare::DeclaredFamily;
 use super::local;
 use super::thread::{ASKED, switch, with_passive};
+use crate::ring::RingWriter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// A passive entity as its declaration makes it: the way to its words.
@@ -48,6 +49,15 @@ impl Entity {
             let _ = local::is_wanted(self.family, self.number);
         }
         self.look(length, count);
+    }
+
+    /// Gives its words in the stream of `writer`, `length` of them, to `count`, whichever stream the thread has; nothing if its family is not
+    /// registered.
+    #[inline]
+    fn count_in(&self, writer: &RingWriter, length: usize, count: impl FnOnce(&[AtomicU64])) {
+        if let Some(words) = writer.passive(self.place.load(Ordering::Relaxed) as usize, length) {
+            count(words);
+        }
     }
 
     /// Gives its words, `length` of them, to `update` if anybody wants it.
