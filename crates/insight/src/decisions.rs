@@ -498,7 +498,7 @@ impl Sink for Decisions<'_> {
                 let bound = match broken.side.known() {
                     Some(ViolationSide::Least) => Bound::Least,
                     Some(ViolationSide::Most) => Bound::Most,
-                    Some(ViolationSide::Withheld) | None => return,
+                    Some(ViolationSide::Withheld | ViolationSide::Exceeded) | None => return,
                 };
                 self.found_broken((broken.edge.into(), broken.from, broken.to, bound), -1);
             }

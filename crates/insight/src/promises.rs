@@ -134,7 +134,7 @@ impl Sink for Promises {
             side: match violation.side.known() {
                 Some(ViolationSide::Least) => Side::TooLittle,
                 Some(ViolationSide::Withheld) => Side::Withheld,
-                Some(ViolationSide::Most) | None => Side::TooMuch,
+                Some(ViolationSide::Most | ViolationSide::Exceeded) | None => Side::TooMuch,
             },
         };
         match breach.side {
@@ -172,18 +172,20 @@ mod tests {
             metadata.edges.push(EdgeEntry { node: 0, parent, child, guarantee });
         }
         let mut promises = Promises::new(&metadata);
-        let sides = [ViolationSide::Least, ViolationSide::Most, ViolationSide::Withheld];
-        for ((from, amount), side) in [(1_100, 5), (1_200, 9), (1_300, 7)].into_iter().zip(sides) {
+        let sides =
+            [ViolationSide::Least, ViolationSide::Most, ViolationSide::Withheld, ViolationSide::Exceeded];
+        for ((from, amount), side) in [(1_100, 5), (1_200, 9), (1_300, 7), (1_400, 3)].into_iter().zip(sides)
+        {
             let [from, to] = [from, from + 50].map(Instant::from_nanos);
             let (amount, side) = (Duration::from_nanos(amount), side.into());
             promises.record(Violation { amount, edge: 1, from, to, side }.at(to, Record::NO_CPU));
         }
         let report = promises.finish();
-        assert_eq!((report.broken(), report.withheld(), report.edges[0].broken), (3, 1, 0));
-        assert_eq!((report.edges[1].broken, report.edges[1].withheld), (2, 1));
+        assert_eq!((report.broken(), report.withheld(), report.edges[0].broken), (4, 1, 0));
+        assert_eq!((report.edges[1].broken, report.edges[1].withheld), (3, 1));
         let worst = Breach { edge: 1, from_ns: 200, to_ns: 250, amount_ns: 9, side: Side::TooMuch };
-        assert_eq!((report.edges[1].worst, report.breaches.len()), (Some(worst), 3));
+        assert_eq!((report.edges[1].worst, report.breaches.len()), (Some(worst), 4));
         let sides: Vec<Side> = report.breaches.iter().map(|breach| breach.side).collect();
-        assert_eq!(sides, [Side::TooLittle, Side::TooMuch, Side::Withheld]);
+        assert_eq!(sides, [Side::TooLittle, Side::TooMuch, Side::Withheld, Side::TooMuch]);
     }
 }

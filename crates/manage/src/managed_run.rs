@@ -427,6 +427,19 @@ impl ManagedRun {
         }
     }
 
+    /// A maximum was not kept, as the kernel's account says when the run is over.
+    pub(crate) fn exceeded(
+        &mut self,
+        edge: usize,
+        amount: Duration,
+        window: (Instant, Instant),
+        now: Instant,
+    ) {
+        if let Some(number) = self.edges.number(edge) {
+            self.recorder.write(event::Violation::exceeded(number, amount, window).at(now, Record::NO_CPU));
+        }
+    }
+
     /// The edge above a member that has gone is judged no more.
     pub(crate) fn let_go(&mut self, vp: VpId, now: Instant) {
         self.watch.let_go(vp, now);

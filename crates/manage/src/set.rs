@@ -36,7 +36,7 @@ use talea_policy::arrangement::{Promise, Receipts};
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId};
 use talea_record::{EdgeNumbers, MemberRole, RingWriter};
 use talea_recording::kernel::WakeWatch;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 /// What a set's own threads panic with is told, not passed on: others may depend on the restoration.
 const PANICKED: &str = "a thread of the infrastructure panicked";
@@ -402,6 +402,16 @@ impl ManagedSet {
             state.close(now);
             state.run.as_mut()?.ended_run.take()
         })
+    }
+
+    /// Records that on the edge of this number by the kernel's account so much more was received in the run that ended than a maximum allows.
+    pub fn tell_exceeded(&self, edge: usize, amount: Duration, ended_run: &EndedRun) {
+        let window = (ended_run.start, ended_run.end);
+        self.shared.tell(|state, now| {
+            if let Some(run) = &mut state.run {
+                run.exceeded(edge, amount, window, now);
+            }
+        });
     }
 
     /// Ends the set: every thread is an ordinary one again, blocked own threads return from their block, and own threads are

@@ -163,4 +163,9 @@ impl Violation {
     pub fn withheld(edge: usize, violation: &monitor::Violation) -> Self {
         Violation { side: ViolationSide::Withheld.into(), ..Violation::of(edge, violation) }
     }
+
+    /// A maximum to the edge of this number was granted, and by the kernel's account more received between these instants.
+    pub fn exceeded(edge: u16, amount: Duration, (from, to): (Instant, Instant)) -> Self {
+        Violation { amount, edge, from, to, side: ViolationSide::Exceeded.into() }
+    }
 }

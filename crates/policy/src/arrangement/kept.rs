@@ -37,6 +37,10 @@ pub struct Kept {
     /// work: of schedulers, and of threads whose jobs are not the run's.
     #[serde(default)]
     pub sums: Option<Sums>,
+    /// By how much more than was granted a thread that is held to a maximum received by the kernel's account. None where that kept to what
+    /// was granted, or nobody asked it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exceeded_ns: Option<i64>,
 }
 
 /// What became of a promise on a machine that did not always do what the hierarchy decided, or not for nothing.
@@ -68,6 +72,8 @@ pub enum Verdict {
     NotGranted,
     /// It was granted, and some of it was withheld: by the machine's kernel or, in virtual time, by what mechanisms cost.
     Withheld,
+    /// It is a maximum, of which no more was granted, and more received: the thread ran where or when nobody let it.
+    Exceeded,
 }
 
 /// Why a guarantee is expected.
@@ -138,6 +144,7 @@ impl Kept {
             worst: None,
             receipts: None,
             sums: None,
+            exceeded_ns: None,
         }
     }
 
@@ -169,6 +176,7 @@ impl Kept {
         let is_due = self.sums.is_some_and(|sums| sums.wanted_ns > 0);
         let misses = self.misses_by_sums();
         match (self.judged, self.violations) {
+            (_, 0) if self.exceeded_ns.is_some() => Verdict::Exceeded,
             (Some(_), 0) if misses && self.receipts.is_none_or(|receipts| receipts.withheld_ns == 0) => {
                 Verdict::NotGranted
             }
@@ -197,9 +205,10 @@ impl Kept {
     }
 
     /// In how many windows it was found broken, and the worst of them: by what was granted, or where this was enough by what was
-    /// received.
+    /// received. A maximum that was exceeded by the kernel's account was in one window, the whole run.
     pub fn broken(&self) -> (u64, Option<&Breach>) {
         match &self.receipts {
+            _ if self.verdict() == Verdict::Exceeded => (1, None),
             Some(receipts) if self.violations == 0 => (receipts.violations, receipts.worst.as_ref()),
             _ => (self.violations, self.worst.as_ref()),
         }
@@ -207,7 +216,7 @@ impl Kept {
 
     /// Whether it was found broken, by whomever.
     pub fn is_broken(&self) -> bool {
-        matches!(self.verdict(), Verdict::NotGranted | Verdict::Withheld)
+        matches!(self.verdict(), Verdict::NotGranted | Verdict::Withheld | Verdict::Exceeded)
     }
 }
 
@@ -254,6 +263,9 @@ mod tests {
         assert_eq!(broken.broken(), (2, Some(&breach)));
         let worst = broken.clone().since(Instant::from_nanos(30)).broken().1.copied().expect("the worst");
         assert_eq!((worst.from_ns, worst.to_ns), (0, 10));
+        let exceeded = Kept { exceeded_ns: Some(1_840_000_000), ..kept.clone() };
+        assert_eq!((exceeded.verdict(), exceeded.is_broken()), (Verdict::Exceeded, true));
+        assert_eq!(exceeded.broken(), (1, None));
         let ungranted = Kept { violations: 1, ..broken };
         assert_eq!((ungranted.verdict(), ungranted.broken()), (Verdict::NotGranted, (1, None)));
         assert_eq!(Kept { wanted_ns: None, judged: None, ..kept }.verdict(), Verdict::NotJudged);

@@ -313,6 +313,7 @@ impl Watched {
             worst: tally.worst.map(Breach::from),
             receipts: None,
             sums: self.by_work.as_ref().map(ByWork::sums),
+            exceeded_ns: None,
         }
     }
 }

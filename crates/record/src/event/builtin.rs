@@ -302,7 +302,7 @@ events! {
 
     /// Hierarchies of schedulers: guarantees that were not kept.
     HIERARCHY = 0x04 "hierarchy" {
-        /// A guarantee was broken in a window; side is 1 if less was received than promised, 2 if more.
+        /// A guarantee was broken in a window; side says how.
         VIOLATION = 1 "violation" Violation {
             /// By how much.
             amount: Duration = Causal,

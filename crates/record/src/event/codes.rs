@@ -106,6 +106,8 @@ codes! {
         Most = 2 "most",
         /// As much was granted and less received, for the kernel withheld it.
         Withheld = 3 "withheld",
+        /// No more was granted than promised and more received, for the thread ran where or when nobody let it.
+        Exceeded = 4 "exceeded",
     }
     /// What set off a decision of a hierarchy of schedulers.
     #[derive(Hash, PartialOrd, Ord)]

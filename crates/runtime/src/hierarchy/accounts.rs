@@ -20,13 +20,24 @@ fn allowance(granted: Work) -> i64 {
     granted.as_nanos() / 20 + TICKS_NS
 }
 
+impl NamedMember {
+    /// What it received beyond what was granted, if it is held to a maximum and this is more than the way to the processor explains.
+    pub fn excess_ns(&self, (granted, work): (Work, Work)) -> Option<i64> {
+        let excess = (work - granted).as_nanos();
+        (self.parking == ParkingOutcome::Held && excess > allowance(granted)).then_some(excess)
+    }
+}
+
+/// The account of a member at the end of the run; one that left before has left its account among those of `others`.
+fn account<'a>(name: &str, ended_run: &'a EndedRun, others: &'a [Received]) -> Option<&'a Received> {
+    let is_of = |received: &&Received| received.name == name;
+    ended_run.received.iter().find(is_of).or_else(|| others.iter().find(is_of))
+}
+
 /// The members' accounts at the end of the run.
 pub(super) fn members(named: &[NamedMember], ended_run: &EndedRun, summary: &Summary) -> Vec<MemberOutcome> {
-    let is_of = |received: &&Received, name: &str| received.name == name;
     let outcome = |member: &NamedMember| {
-        let at_end = ended_run.received.iter().find(|received| is_of(received, &member.name));
-        // One that left before the end has left its account.
-        let account = at_end.or_else(|| summary.received.iter().find(|left| is_of(left, &member.name)));
+        let account = account(&member.name, ended_run, &summary.received);
         let exit = summary.exits.iter().find(|(name, _)| *name == member.name);
         let (granted, work) =
             account.map_or((Work::ZERO, Work::ZERO), |account| (account.granted, account.work));
@@ -38,8 +49,7 @@ pub(super) fn members(named: &[NamedMember], ended_run: &EndedRun, summary: &Sum
             policy: None,
             exit: exit.map(|(_, status)| status.to_string()),
             calls: member.calls.clone(),
-            excess_ns: Some((work - granted).as_nanos())
-                .filter(|excess| member.parking == ParkingOutcome::Held && *excess > allowance(granted)),
+            excess_ns: member.excess_ns((granted, work)),
         }
     };
     named.iter().map(outcome).collect()
@@ -51,4 +61,35 @@ pub(crate) fn early_end(
     (start, end, planned): (Instant, Instant, Instant),
 ) -> Option<EndedEarly> {
     cause.filter(|_| end < planned).map(|cause| EndedEarly { at_ns: (end - start).as_nanos(), cause })
+}
+
+/// The edges of maxima that the kernel's account contradicts, which were not kept whatever was granted, and by how much.
+pub(super) fn exceeded(
+    named: &[NamedMember],
+    ended_run: &EndedRun,
+    departed: &[Received],
+) -> Vec<(usize, i64)> {
+    let of = |member: &NamedMember| {
+        let account = account(&member.name, ended_run, departed)?;
+        let excess_ns = member.excess_ns((account.granted, account.work))?;
+        // The last of them is of what was promised at the end.
+        let edge = ended_run.kept.iter().rposition(|edge| edge.child == member.name)?;
+        Some((edge, excess_ns))
+    };
+    named.iter().filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_member_exceeds_its_maximum_by_more_than_the_way_to_the_processor() {
+        let named = |parking| NamedMember { name: "script".into(), parking, calls: Vec::new() };
+        let excess =
+            |parking, work| named(parking).excess_ns((Work::from_millis(750), Work::from_millis(work)));
+        assert_eq!(excess(ParkingOutcome::Held, 2_590), Some(1_840_000_000));
+        assert_eq!(excess(ParkingOutcome::Held, 790), None, "5 % and 8 ms");
+        assert_eq!(excess(ParkingOutcome::WorkConserving, 2_590), None);
+    }
 }

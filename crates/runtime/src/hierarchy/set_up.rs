@@ -1,12 +1,12 @@
 //! Setting a node's hierarchy up: its threads become members of a managed set, with their jobs in the run.
 
-use super::accounts::{NamedMember, early_end, members};
+use super::accounts::{NamedMember, early_end, exceeded, members};
 use super::control::{self, Control};
 use super::error::HierarchyError;
 use super::lanes::{self, LaneMember};
 use crate::counts;
 use crate::options::JudgeBy;
-use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
+use crate::outcome::{HierarchyOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
 use talea_analysis::system::Leaving;
@@ -407,6 +407,7 @@ impl Hierarchy {
         let ended_run = set.close_run().expect("a run ends once");
         let audit = set.close_audit(&ended_run);
         let untraced = set.untraced().filter(|_| self.blocks_unseen).map(str::to_owned);
+        let mut kept = ended_run.kept.clone();
         let mut named: Vec<NamedMember> =
             self.named.into_iter().chain(control::newcomers(&self.governor)).collect();
         for member in &mut named {
@@ -418,12 +419,15 @@ impl Hierarchy {
         uncontained.extend(set.leavers().into_iter().map(|(name, process)| {
             format!("{name}: process {process} has left the cgroup that it was started in, with the privileges of root")
         }));
+        for (edge, excess_ns) in exceeded(&named, &ended_run, &set.departed()) {
+            kept[edge].exceeded_ns = Some(excess_ns);
+            set.tell_exceeded(edge, Duration::from_nanos(excess_ns), &ended_run);
+        }
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended_early =
             early_end(summary.cause.clone(), (ended_run.start, ended_run.end, ended_run.planned_end));
         let members = members(&named, &ended_run, &summary);
-        let mut edges = judged(ended_run.kept, audit.receipts, ended_run.start);
-        members.iter().for_each(|member| judge_by_account(&mut edges, member));
+        let edges = judged(kept, audit.receipts, ended_run.start);
         HierarchyOutcome {
             node: self.node,
             scheduled_by: ScheduledBy::Infrastructure,
@@ -447,18 +451,6 @@ impl Hierarchy {
             shortcomings: self.shortcomings,
             unrestored: summary.unrestored,
         }
-    }
-}
-
-/// A maximum that the kernel's account contradicts was not kept, whatever was granted.
-fn judge_by_account(edges: &mut [Kept], member: &MemberOutcome) {
-    if member.excess_ns.is_none() {
-        return;
-    }
-    // The last of them is of what was promised at the end.
-    if let Some(edge) = edges.iter_mut().rev().find(|edge| edge.child == member.thread) {
-        edge.receipts.get_or_insert_default().violations += 1;
-        edge.judged = Some(edge.judged.unwrap_or(0) + 1);
     }
 }
 

@@ -116,6 +116,7 @@ fn verdict(edge: &Kept, ended: Option<&EndedEarly>) -> String {
         Verdict::Untested => "untested",
         Verdict::NotGranted => "NO",
         Verdict::Withheld => "NO (withheld)",
+        Verdict::Exceeded => "NO (exceeded)",
     };
     verdict.into()
 }
