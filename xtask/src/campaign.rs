@@ -32,7 +32,8 @@ of each against what else is known of it:
   there was and what was received; threads received by the books of the hierarchy what their jobs executed by the records of
   jobs; the parts of each explained response add up to it; the same system gives the same records, however it is advanced;
   and the file that is written of a system is read as the same system.
-- *files*: a system file with mistakes is refused with problems, or is a system that can be checked and simulated.
+- *files*: a system file with mistakes is refused with problems, or is a system that can be checked and simulated; files of rt-app, SimSo and
+  CSV tables with mistakes are refused with problems, or are systems. Rings of damaged live streams are not drawn.
 - *traces*: a trace with altered bytes is read, or an error says why not.
 - *threads*: `talea run` of small systems on real threads, a third of them killed at any moment: what was recorded obeys the rules, and a second
   after the end nothing of it is left. Promises that were kept by what was granted, and broken by what the kernel withheld as its own records say,

@@ -6,7 +6,7 @@
 //! | Trial | What is drawn | What must hold |
 //! |---|---|---|
 //! | [`Kind::Simulated`] | nodes with lanes or hierarchies, tasks, threads, protocols, links, costs, processors | the bounds of the check, the rules, the promises by two judges, exact explanations, the same records again |
-//! | [`Kind::Files`] | system files with mistakes | a verdict or problems with lines, never a panic |
+//! | [`Kind::Files`] | system files, and files of rt-app, SimSo and CSV tables, with mistakes | a verdict or problems with lines, never a panic |
 //! | [`Kind::Traces`] | traces with altered bytes | an answer or an error, never a panic |
 //! | [`Kind::Threads`] | small systems on real threads, some killed at any moment | the rules in what was recorded, and nothing left running |
 //! | [`Kind::Bounds`] | small systems on real threads | no response is longer than the check says of this machine, but for what nobody had |

@@ -8,6 +8,7 @@ use std::path::Path;
 use talea_check::Check;
 use talea_insight::accounting::Accounting;
 use talea_insight::explain::{Question, Which, explain};
+use talea_interchange::{Format, export, import};
 use talea_model::{System, parse};
 use talea_policy::strategy::plan_lanes_of;
 use talea_record::log::LogWriter;
@@ -43,6 +44,27 @@ pub fn files(seed: u64, counts: &mut Counts) -> Result<(), Fault> {
                 return Err(Fault::new(format!("a problem without words: {problem:?}"), text));
             }
         }
+    }
+    for format in [Format::RtApp, Format::SimSo, Format::Csv] {
+        imported(format, &system, rng, counts)?;
+    }
+    Ok(())
+}
+
+/// A file of another program with mistakes is refused with problems, or is a system.
+fn imported(format: Format, system: &System, rng: &mut impl Rng, counts: &mut Counts) -> Result<(), Fault> {
+    let mut text = export(format, system).value;
+    for _ in 0..rng.random_range(0..=MISTAKES) {
+        text = mistaken(&text, rng);
+    }
+    match import(format, "drawn", &text) {
+        Ok(translated) => match System::new(translated.value) {
+            Ok(_) => counts.hold("sound imports", 1),
+            Err(faults) => {
+                return Err(Fault::new(format!("what was imported is no system: {faults:?}"), text));
+            }
+        },
+        Err(problems) => counts.hold("problems of imports", problems.list().len() as u64),
     }
     Ok(())
 }
