@@ -3,7 +3,7 @@
 use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name, since};
 use crate::threads::Writers;
 use serde::{Serialize, Serializer};
-use talea_record::event::Lost;
+use talea_record::event::{Lost, Take};
 use talea_record::{LossCause, Metadata, NameSpace, Record, RunOutcome, SkipReason, Typed};
 use talea_time::{Duration, Instant};
 
@@ -214,7 +214,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
                 many => format!("{many} values"),
             };
             let from = take.from.map(|from| format!(", from {}", metadata.job_name(from)));
-            format!("{values} of {}{}", input_name(metadata, take.input), from.unwrap_or_default())
+            format!("{values} of {}{}", own_name(metadata, take), from.unwrap_or_default())
         }
         Typed::Drop(drop) => format!("never taken by {}", input_name(metadata, drop.input)),
         _ => return None,
@@ -228,6 +228,14 @@ fn output_name(metadata: &Metadata, output: u32) -> String {
 
 fn input_name(metadata: &Metadata, input: u32) -> String {
     metadata.inputs.get(input as usize).map_or_else(|| input.to_string(), |input| input.name.clone())
+}
+
+/// The name of the input beside that of its operation.
+fn own_name(metadata: &Metadata, take: Take) -> String {
+    let name = input_name(metadata, take.input);
+    let operation = metadata.operations.get(take.job.operation.index());
+    let own = operation.and_then(|operation| name.strip_prefix(&operation.name)?.strip_prefix('.'));
+    own.map_or_else(|| name.clone(), str::to_owned)
 }
 
 fn losses(Lost { records, ring, cause, .. }: Lost) -> String {

@@ -164,6 +164,7 @@ fn enumeration(text: &mut String, name: &str, bits: u8, values: Vec<(u64, String
 /// Every value with its name, and one that says "none" so that no list is empty.
 fn values(metadata: &Metadata, meaning: Meaning, bits: u8) -> Vec<(u64, String)> {
     let numbered = |names: Vec<String>| (0..).zip(names).collect::<Vec<_>>();
+    let with_none = |names| [numbered(names), vec![(u32::MAX.into(), "none".into())]].concat();
     let of_node = |node: usize| metadata.nodes.get(node).map_or("", |node| &node.name);
     match meaning {
         Meaning::Code(codes) => {
@@ -199,8 +200,8 @@ fn values(metadata: &Metadata, meaning: Meaning, bits: u8) -> Vec<(u64, String)>
             values.push((nobody, "none".into()));
             values
         }
-        Meaning::Output => numbered(metadata.outputs.iter().map(|output| output.name.clone()).collect()),
-        Meaning::Input => numbered(metadata.inputs.iter().map(|input| input.name.clone()).collect()),
+        Meaning::Output => with_none(metadata.outputs.iter().map(|output| output.name.clone()).collect()),
+        Meaning::Input => with_none(metadata.inputs.iter().map(|input| input.name.clone()).collect()),
         Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     }
 }

@@ -205,9 +205,11 @@ fn a_second_interrupt_does_not_wait_for_a_frozen_node() {
     running.signal(Signal::INT);
     eventually("the first interrupt ends the other node", || is_gone(control));
     running.signal(Signal::INT);
-    assert_eq!(running.finish().status, 130);
+    let coordinator = running.id();
+    eventually("the second interrupt ends the coordinator", || is_gone(coordinator));
     // Linux thaws a process group that has lost its last parent, so it may have ended already.
     let _ = kill_process(pid_of(vision), Signal::CONT);
+    assert_eq!(running.finish().status, 130);
     eventually("a thawed node ends without its coordinator", || is_gone(vision));
     assert!(!directory.exists(), "the last node to end removes {}", directory.display());
 }
