@@ -208,13 +208,14 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         Typed::Abort(abort) => format!("while waiting, after {}", length(after(abort.nominal))),
         Typed::Publish(publish) => output_name(metadata, publish.output),
         Typed::Take(take) => {
+            let name = own_name(metadata, take);
             let values = match take.values {
-                0 => "nothing".into(),
-                1 => "a value".into(),
-                many => format!("{many} values"),
+                0 => format!("no {name}"),
+                1 => name,
+                many => format!("{many} of {name}"),
             };
             let from = take.from.map(|from| format!(", from {}", metadata.job_name(from)));
-            format!("{values} of {}{}", own_name(metadata, take), from.unwrap_or_default())
+            values + &from.unwrap_or_default()
         }
         Typed::Drop(drop) => format!("never taken by {}", input_name(metadata, drop.input)),
         _ => return None,

@@ -1,8 +1,9 @@
 //! Operations with both their code and their connections.
 
+use crate::ends::Ends;
 use crate::error::{OperationError, OperationErrors, nearest};
 use crate::kind::OutputKind;
-use crate::operation::{Body, Ends, Operation};
+use crate::operation::{Body, Operation};
 use crate::operations::{Code, Operations};
 use crate::ports::{BothEnds, OpenedOutput, Ports, ValueType, connect};
 use crate::synthetic::{Fields, SyntheticValue};

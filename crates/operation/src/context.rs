@@ -1,6 +1,6 @@
 //! A job as its operation's code sees it.
 
-use crate::operation::Ends;
+use crate::ends::Ends;
 use crate::ports::{Input, Output};
 use crate::posting::{NotPosted, Posted, PostedOperation};
 use std::any::Any;

@@ -13,6 +13,7 @@
 
 mod assembly;
 mod context;
+mod ends;
 mod error;
 mod kind;
 mod operation;

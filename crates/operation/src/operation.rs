@@ -1,6 +1,7 @@
 //! An operation with what it runs: its code, and the ends of its connections.
 
 use crate::context::{JobContext, JobServices};
+use crate::ends::Ends;
 use crate::operations::Code;
 use crate::synthetic::Fields;
 use std::cell::RefCell;
@@ -15,16 +16,6 @@ pub enum Body {
     Synthetic,
     /// They call the program's code.
     User(Code),
-}
-
-/// The ends of an operation's connections, in the order of the description.
-pub(crate) struct Ends {
-    pub operation: OperationId,
-    pub inputs: Box<[Box<dyn Input>]>,
-    /// Their numbers among all inputs of the system.
-    pub input_ids: Box<[usize]>,
-    /// Written while inputs are read, one job at a time.
-    pub outputs: Box<[RefCell<Box<dyn Output>>]>,
 }
 
 /// A value that a job has taken: of which input of its operation, and the newest there.
