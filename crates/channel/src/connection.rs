@@ -12,14 +12,14 @@ pub enum WhenFull {
     DropOldest,
     /// It is dropped itself.
     DropNewest,
-    /// Whoever publishes waits up to this long for room; then it is dropped itself.
+    /// The producer waits up to this long for room; then it is dropped itself.
     Wait(Duration),
 }
 
 /// What a connection shares between its two ends.
 pub struct Connection {
     pub(crate) queue: Queue,
-    /// Rung when an entry has been taken, if whoever publishes may wait for that.
+    /// Rung when an entry has been taken, if the producer may wait for that.
     pub(crate) room: Option<Bell>,
     dropped: AtomicU64,
     overtaken: AtomicU64,
@@ -61,7 +61,7 @@ impl Connection {
     /// # Panics
     /// If nobody may wait for room here.
     pub fn wait_for_room(&self, until: std::time::Duration) {
-        let bell = self.room.as_ref().expect("whoever publishes may wait");
+        let bell = self.room.as_ref().expect("the producer may wait");
         while self.queue.len() == self.queue.capacity() {
             let waited = bell.wait_until(until, || self.queue.len() < self.queue.capacity());
             if waited == Waited::Due {

@@ -27,7 +27,7 @@ mod tests;
 
 pub use connection::{Connection, WhenFull};
 pub use input::{Input, InputPort, Moment, Take, Taken};
-pub use output::{Codec, Dropped, Handling, Output, OutputPort, Published, Reader, Visible};
+pub use output::{Codec, Dropped, Encoded, Handling, Output, OutputPort, Published, Reader, Visible};
 
 use talea_time::Instant;
 

@@ -154,6 +154,17 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
     }
 }
 
+/// What came of writing a value as bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoded {
+    /// The job wrote none, or values of this output are never bytes.
+    Nothing,
+    /// So many.
+    Bytes(usize),
+    /// They do not fit.
+    NoRoom,
+}
+
 /// What is done with an output whatever it carries; it is an [`OutputPort`].
 pub trait Output: Any + Send {
     /// The job of this instance has completed: its value, if it wrote one, goes to each reader. Says of each value that is dropped whose it was.
@@ -162,10 +173,10 @@ pub trait Output: Any + Send {
     -> Published;
     /// The job did not complete: what it wrote is forgotten.
     fn discard(&mut self);
-    /// Calls `wait` with each connection that has no room for what the job wrote, and for which whoever publishes is to wait, so long at most.
+    /// Calls `wait` with each connection that has no room for what the job wrote, and for which the producer is to wait, so long at most.
     fn wait_for_room(&self, wait: &mut dyn FnMut(&Connection, Duration));
-    /// What the job wrote, as bytes: how many they are. None if it wrote nothing, if its values are never bytes, or if they do not fit.
-    fn encode(&self, to: &mut [u8]) -> Option<usize>;
+    /// What the job wrote, as bytes.
+    fn encode(&self, to: &mut [u8]) -> Encoded;
     /// Writes the value that these bytes are, as a job would. False if they are none.
     fn decode(&mut self, from: &[u8]) -> bool;
     /// The ends of its connections, in the order of the readers.
@@ -233,9 +244,11 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
         }
     }
 
-    fn encode(&self, to: &mut [u8]) -> Option<usize> {
-        let (claim, codec) = self.writing.as_ref().zip(self.handling.codec.as_ref())?;
-        (codec.encode)(self.slots.written(claim), to)
+    fn encode(&self, to: &mut [u8]) -> Encoded {
+        let Some((claim, codec)) = self.writing.as_ref().zip(self.handling.codec.as_ref()) else {
+            return Encoded::Nothing;
+        };
+        (codec.encode)(self.slots.written(claim), to).map_or(Encoded::NoRoom, Encoded::Bytes)
     }
 
     fn decode(&mut self, from: &[u8]) -> bool {

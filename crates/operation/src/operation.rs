@@ -5,7 +5,7 @@ use crate::ends::Ends;
 use crate::operations::Code;
 use crate::synthetic::Fields;
 use std::cell::RefCell;
-use talea_channel::{Connection, Dropped, Input, Moment, Output, Published, Stamp, Taken, Visible};
+use talea_channel::{Connection, Dropped, Encoded, Input, Moment, Output, Published, Stamp, Taken, Visible};
 use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_time::{Duration, Instant};
@@ -94,25 +94,42 @@ impl Operation {
     }
 
     /// What the job wrote, for [`Self::receive`] in another process: behind what is in `to`, as far as that has room. Returns whether all of it
-    /// had.
+    /// had; values that are never bytes do not count, and nobody elsewhere reads them.
     pub fn encode(&mut self, to: &mut Vec<u8>) -> bool {
         let (mut fits, full) = (true, to.capacity());
         for (output, port) in self.ends.outputs.iter_mut().enumerate() {
             let begin = to.len();
             to.resize(full, 0);
-            let encoded = to[begin..].split_at_mut_checked(HEADER).and_then(|(header, room)| {
-                let length = port.get_mut().encode(room)?;
-                header.copy_from_slice(&(((output as u32) << 16) | length as u32).to_le_bytes());
-                Some(HEADER + length)
-            });
-            fits &= encoded.is_some();
-            to.truncate(begin + encoded.unwrap_or(0));
+            let (header, room) = to[begin..].split_at_mut(HEADER.min(full - begin));
+            let end = match port.get_mut().encode(room) {
+                Encoded::Bytes(length) if header.len() == HEADER => {
+                    header.copy_from_slice(&(((output as u32) << 16) | length as u32).to_le_bytes());
+                    begin + HEADER + length
+                }
+                Encoded::Nothing => begin,
+                Encoded::Bytes(_) | Encoded::NoRoom => {
+                    fits = false;
+                    begin
+                }
+            };
+            to.truncate(end);
         }
         fits
     }
 
-    /// A job of the operation has completed in another process, which sent these bytes: publishes its values here. False if they are none.
-    pub fn receive(&mut self, mut from: &[u8], stamp: Stamp) -> bool {
+    /// A job of the operation has completed in another process, which sent these bytes: publishes its values here. False if they are none; then
+    /// nothing is published.
+    pub fn receive(&mut self, from: &[u8], stamp: Stamp) -> bool {
+        let are_values = self.decode(from);
+        if are_values {
+            self.publish(stamp, |_, _| (), |_, _| ());
+        } else {
+            self.discard();
+        }
+        are_values
+    }
+
+    fn decode(&mut self, mut from: &[u8]) -> bool {
         while let Some((header, rest)) = from.split_first_chunk::<HEADER>() {
             let header = u32::from_le_bytes(*header);
             let (output, length) = ((header >> 16) as usize, (header & 0xffff) as usize);
@@ -123,9 +140,6 @@ impl Operation {
                 return false;
             }
             from = &rest[length..];
-        }
-        for port in &mut self.ends.outputs {
-            _ = port.get_mut().publish(stamp.instance, Visible::To(stamp.visible_at), &mut |_| ());
         }
         from.is_empty()
     }
@@ -194,5 +208,78 @@ impl Operation {
     /// Its inputs, in the order of the description.
     pub fn inputs(&self) -> impl Iterator<Item = &dyn Input> {
         self.ends.inputs.iter().map(|port| port.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_channel::{Codec, Handling, OutputPort, Reader, Take, WhenFull};
+
+    const ROOM: usize = 64;
+
+    /// An operation with two outputs of bytes, each with a reader, and what these read.
+    fn of_two_outputs() -> (Operation, Vec<Box<dyn Input>>) {
+        let reader = Reader { take: Take::Latest, capacity: 1, when_full: WhenFull::DropOldest };
+        let codec = || Codec::<[u8; 2]> {
+            encode: |value, to| {
+                to.get_mut(..2)?.copy_from_slice(value);
+                Some(2)
+            },
+            decode: |value, from| from.try_into().map(|from| *value = from).is_ok(),
+        };
+        let (mut outputs, mut readers) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            let handling = Handling { same: None, codec: Some(codec()) };
+            let (output, inputs) = OutputPort::new(&[reader], handling, || [0; 2]);
+            outputs.push(RefCell::new(Box::new(output) as Box<dyn Output>));
+            readers.extend(inputs.into_iter().map(|input| Box::new(input) as Box<dyn Input>));
+        }
+        let mut operation = Operation::without_ports(OperationId::from_index(0), Box::new(|_| ()));
+        operation.ends.outputs = outputs.into();
+        (operation, readers)
+    }
+
+    fn write(operation: &Operation, output: usize, bytes: [u8; 2]) {
+        assert!(operation.ends.outputs[output].borrow_mut().decode(&bytes));
+    }
+
+    fn taken(readers: &mut [Box<dyn Input>]) -> Vec<usize> {
+        let moment = Moment { instance: 9, as_of: Instant::MAX };
+        readers.iter_mut().map(|reader| reader.take(moment).values).collect()
+    }
+
+    #[test]
+    fn what_a_job_did_not_write_is_no_value_without_room() {
+        let (mut sender, _) = of_two_outputs();
+        let mut message = Vec::with_capacity(ROOM);
+        assert!(sender.encode(&mut message) && message.is_empty());
+        write(&sender, 1, [3, 4]);
+        assert!(sender.encode(&mut message));
+        let (mut receiver, mut readers) = of_two_outputs();
+        assert!(receiver.receive(&message, Stamp { instance: 9, visible_at: Instant::ZERO }));
+        assert_eq!(taken(&mut readers), [0, 1]);
+        for room in 0..message.len() {
+            let mut short = Vec::with_capacity(room);
+            assert!(!sender.encode(&mut short) && short.is_empty(), "{room} bytes are too few");
+        }
+    }
+
+    #[test]
+    fn of_a_damaged_message_nothing_is_published() {
+        let (mut sender, _) = of_two_outputs();
+        (0..2).for_each(|output| write(&sender, output, [1, 2]));
+        let mut message = Vec::with_capacity(ROOM);
+        assert!(sender.encode(&mut message));
+        let (mut receiver, mut readers) = of_two_outputs();
+        let stamp = Stamp { instance: 9, visible_at: Instant::ZERO };
+        // Whole up to the first value's end it is a message of its own.
+        for length in (1..message.len()).filter(|length| *length != message.len() / 2) {
+            assert!(!receiver.receive(&message[..length], stamp), "{length} bytes");
+            assert!(receiver.receive(&[], stamp));
+            assert_eq!(taken(&mut readers), [0, 0], "{length} bytes");
+        }
+        assert!(receiver.receive(&message, stamp));
+        assert_eq!(taken(&mut readers), [1, 1]);
     }
 }

@@ -148,7 +148,7 @@ impl Queue {
         }
     }
 
-    /// How many entries there are, for whoever looks while neither end works.
+    /// How many entries there are; exact while neither end works.
     pub fn len(&self) -> usize {
         let head = self.head.0.load(Ordering::Acquire);
         (self.tail.0.load(Ordering::Acquire) - head) as usize
