@@ -24,7 +24,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
 use talea_manage::Waker;
 use talea_model::OperationId;
-use talea_operation::{NotPosted, Posted, PostedOperation};
+use talea_operation::{NotPosted, Posted, PostedOperation, Published};
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::guard::NO_TIMER;
@@ -372,6 +372,7 @@ pub(crate) struct JobFlowSetUp {
     to_ring: Vec<(usize, Tag)>,
     signalled: Vec<usize>,
     values: Vec<u8>,
+    came_of: Vec<Published>,
 }
 
 impl JobFlowSetUp {
@@ -380,13 +381,15 @@ impl JobFlowSetUp {
         let (to_ring, signalled) = (Vec::with_capacity(lanes), Vec::with_capacity(nodes));
         let values =
             Vec::with_capacity(if shared.link.is_some() { talea_transport::PAYLOAD_BYTES } else { 0 });
-        JobFlowSetUp { recording, to_ring, signalled, values }
+        let outputs = shared.layout.operations.iter().map(|site| site.outputs.len()).max();
+        let came_of = Vec::with_capacity(outputs.unwrap_or(0));
+        JobFlowSetUp { recording, to_ring, signalled, values, came_of }
     }
 
     /// Of the calling thread, which is at work from now on, for a lane if it has a role in one.
     pub fn begin(self, role: ThreadRole, lane: Option<usize>) -> JobFlow {
-        let JobFlowSetUp { recording, to_ring, signalled, values } = self;
-        JobFlow { recorder: recording.begin(role, lane), to_ring, signalled, values }
+        let JobFlowSetUp { recording, to_ring, signalled, values, came_of } = self;
+        JobFlow { recorder: recording.begin(role, lane), to_ring, signalled, values, came_of }
     }
 }
 
@@ -399,6 +402,8 @@ pub(crate) struct JobFlow {
     signalled: Vec<usize>,
     /// What the job that has just completed publishes, as bytes for other processes; preallocated.
     pub values: Vec<u8>,
+    /// What came of each output of that job; preallocated.
+    pub came_of: Vec<Published>,
 }
 
 impl JobFlow {

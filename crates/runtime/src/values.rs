@@ -80,14 +80,12 @@ impl JobFlow {
         }
         let lane = subject.lane as u16;
         let recorder = std::cell::RefCell::new(&mut self.recorder);
-        // Bits of the outputs that have another value now, or one at all.
-        let (mut published, mut changed) = (0u64, 0u64);
+        let mut came_of = std::mem::take(&mut self.came_of);
+        came_of.clear();
         operation.publish(
             stamp,
             |output, came| {
-                let bit = 1 << output;
-                published |= if came == Published::Nothing { 0 } else { bit };
-                changed |= if came == Published::New { bit } else { 0 };
+                came_of.push(came);
                 if came != Published::Nothing {
                     let output = site.outputs[output].id;
                     let publish = Publish { job: subject.job, output, visible: visible_at, lane };
@@ -100,16 +98,17 @@ impl JobFlow {
                 recorder.borrow_mut().put_if_wanted(end, drop);
             },
         );
-        for (place, output) in site.outputs.iter().enumerate() {
+        for (output, came) in site.outputs.iter().zip(&came_of) {
             for trigger in &output.triggers {
                 let counts = match trigger.on {
-                    OnValue::Value => published,
-                    OnValue::Change => changed,
+                    OnValue::Value => *came != Published::Nothing,
+                    OnValue::Change => *came == Published::New,
                 };
-                if counts & 1 << place != 0 {
+                if counts {
                     self.count_value(shared, trigger, end);
                 }
             }
         }
+        self.came_of = came_of;
     }
 }

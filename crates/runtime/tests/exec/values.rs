@@ -169,6 +169,35 @@ fn under_logical_execution_time_values_change_at_the_ends_of_periods() {
     }
 }
 
+/// However many outputs an operation has, each releases what it triggers and nothing else.
+#[test]
+fn each_of_seventy_outputs_releases_its_own_tasks() {
+    let outputs = (0..70).map(|output| OutputBuilder::new(format!("o{output}")));
+    let source = outputs.fold(task("source", 10, 1).wcet(Work::from_nanos(50_000)), TaskBuilder::output);
+    let reader = |output: usize| {
+        TaskBuilder::triggered_by(format!("r{output}"), TriggerBuilder::output(format!("source.o{output}")))
+            .deadline(ms(20))
+            .wcet(Work::from_nanos(20_000))
+    };
+    // As remainders of 64, three of them are equal in pairs.
+    let tasks = [3, 5, 67, 69].map(reader);
+    let system = tasks.into_iter().fold(system(Strategy::Rms).task(source), SystemBuilder::task);
+    let system = system.build().expect("a system");
+    let operations = Operations::synthetic().with_ports("source", |ports| {
+        let outputs: Vec<_> = (0..70).map(|output| ports.output::<u64>(&format!("o{output}"))).collect();
+        move |job: &JobContext<'_>| {
+            let written = if job.instance() % 2 == 0 { 3 } else { 69 };
+            job.set(outputs[written], job.instance());
+        }
+    });
+    let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("source", 6));
+    assert_eq!(ran.outcome.mishaps.panics, []);
+    let released = |name: &str| ran.count(Event::RELEASE, name);
+    let completed = ran.count(Event::COMPLETE, "source");
+    assert_eq!((released("r3"), released("r69")), (completed.div_ceil(2), completed / 2));
+    assert_eq!((released("r5"), released("r67")), (0, 0));
+}
+
 #[test]
 fn values_release_tasks_all_of_them_some_or_those_that_are_new() {
     let log = |name: &str, trigger: TriggerBuilder| {
