@@ -4,6 +4,7 @@
 
 mod bench;
 mod campaign;
+mod holders;
 mod machine;
 mod programs;
 mod skipped;

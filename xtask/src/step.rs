@@ -1,9 +1,14 @@
 //! Steps of a developer command: programs, run one after the other or in two lines at once.
 
-use std::io::Read as _;
+use crate::holders::Holders;
+use std::io::{PipeReader, Read as _};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
+
+/// A step whose output is kept and that takes longer than this hangs: the longest takes a minute and a half.
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// One program to run, from the root of the repository unless it says otherwise.
 #[derive(Clone, Debug)]
@@ -15,6 +20,8 @@ pub struct Step {
     /// Run `program` only if this fails.
     unless: Option<Vec<String>>,
     need: Need,
+    /// It is stopped after this time, if its output is kept.
+    limit: Duration,
 }
 
 /// What it means that a step fails.
@@ -48,6 +55,7 @@ impl Step {
             folder: root().into(),
             unless: None,
             need: Need::Required,
+            limit: LIMIT,
         }
     }
 
@@ -126,27 +134,31 @@ impl Step {
         }
     }
 
-    /// Runs it and keeps what it prints.
+    /// Runs it and keeps what it prints. If the pipe that it prints to is still open after its limit, because it hangs or
+    /// has left a process behind, it has failed; who had it open stands at the end of the output, and is killed.
     pub fn capture(&self) -> Ended {
         let start = Instant::now();
-        let (output, failure) = match self.run_into_pipe() {
-            Ok((output, status)) if status.success() => (output, None),
-            Ok((output, status)) => (output, Some(self.failed(status))),
-            Err(error) => (String::new(), Some(self.unstarted(&error))),
-        };
+        let (output, failure) = self.run_into_pipe().unwrap_or_else(|error| {
+            let failure = Some(self.unstarted(&error));
+            (String::new(), failure)
+        });
         Ended { output, took: start.elapsed(), failure }
     }
 
-    fn run_into_pipe(&self) -> std::io::Result<(String, ExitStatus)> {
-        let (mut reader, writer) = std::io::pipe()?;
+    fn run_into_pipe(&self) -> std::io::Result<(String, Option<String>)> {
+        let (reader, writer) = std::io::pipe()?;
         let mut command = self.command();
         command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
         let mut child = command.spawn()?;
         // It holds ends of the pipe, which is read until the last one is closed.
         drop(command);
-        let mut output = Vec::new();
-        reader.read_to_end(&mut output)?;
-        Ok((String::from_utf8_lossy(&output).into_owned(), child.wait()?))
+        let (output, stopped) = read_until(self.limit, reader)?;
+        let status = child.wait()?;
+        let failure = match stopped.is_empty() {
+            true => (!status.success()).then(|| self.failed(status)),
+            false => Some(format!("{} did not end within {:?}", self.name, self.limit)),
+        };
+        Ok((String::from_utf8_lossy(&output).into_owned() + &stopped, failure))
     }
 
     /// The program as a command, for whoever reads its output in another way.
@@ -171,6 +183,24 @@ impl Step {
     fn failed(&self, status: ExitStatus) -> String {
         format!("{} failed: {status}", self.name)
     }
+}
+
+/// All that is written to the pipe, and who had it open at its end after the limit and were stopped.
+fn read_until(limit: Duration, mut reader: PipeReader) -> std::io::Result<(Vec<u8>, String)> {
+    let holders = Holders::of(&reader)?;
+    let (reads, has_read) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(move || {
+            let _until_then = reads;
+            let mut output = Vec::new();
+            reader.read_to_end(&mut output).map(|_| output)
+        });
+        let mut stopped = String::new();
+        while has_read.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            stopped += &holders.stop();
+        }
+        reading.join().expect("reading does not panic").map(|output| (output, stopped))
+    })
 }
 
 /// Runs the steps in order and stops at the first that fails.
@@ -201,6 +231,18 @@ mod tests {
     fn what_is_there_is_not_installed() {
         let there = Step { unless: Some(vec!["true".into()]), ..Step::new("test", "false", &[]) };
         assert!(there.run().is_ok());
+    }
+
+    #[test]
+    fn what_hangs_or_is_left_behind_is_stopped_and_named() {
+        for script in ["echo begun; exec sleep 1000", "echo begun; sleep 1000 & exit 0"] {
+            let step = Step { limit: Duration::from_millis(200), ..Step::new("test", "sh", &["-c", script]) };
+            let ended = step.capture();
+            assert_eq!(ended.failure.as_deref(), Some("test did not end within 200ms"));
+            let (begun, still_there) = ended.output.split_once('\n').unwrap();
+            assert_eq!(begun, "begun");
+            assert!(still_there.contains("sleep 1000\n    thread sleep "), "{still_there}");
+        }
     }
 
     #[test]
