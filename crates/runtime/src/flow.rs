@@ -163,6 +163,8 @@ pub(crate) struct Tally {
     pub early_arrivals: AtomicU64,
     /// Values that were too long for a message to another process.
     pub values_unsent: AtomicU64,
+    /// Messages from other processes whose bytes were no values of their outputs.
+    pub values_unread: AtomicU64,
     /// Elected jobs of preemptive lanes that had to wait for a thread.
     pub slot_shortages: AtomicU64,
     /// Only locked by a job that has just panicked, and after the run.

@@ -136,6 +136,9 @@ pub struct Mishaps {
     /// Values that did not fit into a message to another process, and were not sent with it.
     #[serde(default)]
     pub values_unsent: u64,
+    /// Messages from other processes none of whose values was published, for what they carry could not be decoded.
+    #[serde(default)]
+    pub values_unread: u64,
     /// Values that were published after the end of their period, as their job was late.
     #[serde(default)]
     pub late_values: u64,

@@ -3,6 +3,7 @@
 use crate::flow::{JobFlow, Shared, Signal};
 use crate::link::Link;
 use crate::operation::Behaviour;
+use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
 use talea_operation::Stamp;
 use talea_record::LossReason;
@@ -56,7 +57,9 @@ fn take_message(shared: &Shared, link: &Link, message: &Message<'_>, flow: &mut 
     {
         let stamp = Stamp { instance: message.identity.job.instance, visible_at: now };
         // Of an operation of another process no job runs here, and this thread alone publishes what it sends.
-        let _ = operation.take().receive(message.payload, stamp);
+        if !operation.take().receive(message.payload, stamp) {
+            shared.tally.values_unread.fetch_add(1, Ordering::Relaxed);
+        }
     }
     flow.arrive(shared, signal, now);
 }

@@ -217,6 +217,7 @@ impl Prepared {
         let counts = link.map(|link| link.transport.counts()).unwrap_or_default();
         let mishaps = Mishaps {
             values_unsent: tally.values_unsent.load(Ordering::Relaxed),
+            values_unread: tally.values_unread.load(Ordering::Relaxed),
             late_values: tally.late_values.load(Ordering::Relaxed),
             triggers_refused: tally.triggers_refused.load(Ordering::Relaxed),
             early_arrivals: tally.early_arrivals.load(Ordering::Relaxed),

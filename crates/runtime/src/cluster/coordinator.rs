@@ -420,6 +420,7 @@ impl Members {
                 ended.mishaps.lost_on_links += mishaps.lost_on_links;
                 ended.mishaps.unheld += mishaps.unheld;
                 ended.mishaps.values_unsent += mishaps.values_unsent;
+                ended.mishaps.values_unread += mishaps.values_unread;
                 ended.mishaps.late_values += mishaps.late_values;
                 ended.mishaps.triggers_refused += mishaps.triggers_refused;
                 ended.mishaps.early_arrivals += mishaps.early_arrivals;

@@ -14,7 +14,9 @@ use talea_policy::demand::{MessageWay, Passage};
 use talea_record::LossReason;
 use talea_record::event::{MessageLost, NodeLeft, Receive, Send};
 use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
-use talea_runtime::{JobContext, Links, LostNodes, Mishaps, OutputKind, Ports, StopHandle, Stopped};
+use talea_runtime::{
+    JobContext, Links, LostNodes, Mishaps, OutputKind, Ports, StopHandle, Stopped, SyntheticValue,
+};
 
 /// Tells a member what to do besides its jobs.
 const CASE: &str = "TALEA_TEST_CASE";
@@ -47,7 +49,7 @@ fn system_of(case: &str) -> System {
     match case {
         "promised" => rally_with_promises(),
         "imposed" => rally_over_lossy_links(),
-        "values" => rally_with_values(),
+        "values" | "unread" => rally_with_values(),
         _ => ping_pong(),
     }
 }
@@ -115,7 +117,7 @@ fn member_command(case: &str) -> Command {
 fn duration_of(case: &str) -> i64 {
     match case {
         "planned" | "promised" => 100,
-        "imposed" | "values" => 500,
+        "imposed" | "values" | "unread" => 500,
         _ => 60_000,
     }
 }
@@ -147,6 +149,7 @@ fn as_member() {
     };
     let operations = match case.as_str() {
         "values" => passing_values_on(),
+        "unread" => refusing_values(),
         _ => Operations::synthetic().with(operation, extra),
     };
     if case == "mute" && node == "two" {
@@ -200,6 +203,16 @@ fn passing_values_on() -> Operations {
                 }
             }
         })
+}
+
+/// What `serve` sends cannot be decoded; the others are synthetic.
+fn refusing_values() -> Operations {
+    let encode = |_: &SyntheticValue, to: &mut [u8]| (!to.is_empty()).then_some(1);
+    let refused = OutputKind::<SyntheticValue>::any().encoded(encode, |_, _| false);
+    Operations::synthetic().with_ports("rally.serve", |ports| {
+        let served = ports.output_of("served", refused, SyntheticValue::default);
+        move |job: &JobContext<'_>| drop(job.write(served))
+    })
 }
 
 /// Says that this process has got so far.
@@ -362,9 +375,21 @@ fn values_go_from_process_to_process_over_links_that_hold_them() {
     let _alone = alone();
     let Clustered { outcome, records } = run_case("values", &StopHandle::new());
     let ran = Ran { outcome: outcome.expect("it runs"), records, system: rally_with_values() };
-    let Mishaps { panics, values_unsent, .. } = &ran.outcome.mishaps;
-    assert_eq!((&panics[..], *values_unsent), (&[][..], 0));
+    let Mishaps { panics, values_unsent, values_unread, .. } = &ran.outcome.mishaps;
+    assert_eq!((&panics[..], *values_unsent, *values_unread), (&[][..], 0, 0));
     assert!(ran.count(Event::COMPLETE, "rally.catch") > 0, "some have come back");
+}
+
+#[test]
+fn values_that_cannot_be_decoded_are_counted_and_the_message_is_not_lost() {
+    let _alone = alone();
+    let Clustered { outcome, records } = run_case("unread", &StopHandle::new());
+    let ran = Ran { outcome: outcome.expect("it runs"), records, system: rally_with_values() };
+    let Mishaps { panics, values_unsent, values_unread, .. } = &ran.outcome.mishaps;
+    assert_eq!((&panics[..], *values_unsent), (&[][..], 0));
+    let completed = |operation: &str| ran.count(Event::COMPLETE, operation) as u64;
+    assert!((1..=2 * completed("rally.serve")).contains(values_unread), "{values_unread}");
+    assert!(completed("rally.catch") > 0, "they are released all the same");
 }
 
 #[test]

@@ -186,7 +186,7 @@ fn each_of_seventy_outputs_releases_its_own_tasks() {
     let operations = Operations::synthetic().with_ports("source", |ports| {
         let outputs: Vec<_> = (0..70).map(|output| ports.output::<u64>(&format!("o{output}"))).collect();
         move |job: &JobContext<'_>| {
-            let written = if job.instance() % 2 == 0 { 3 } else { 69 };
+            let written = if job.instance().is_multiple_of(2) { 3 } else { 69 };
             job.set(outputs[written], job.instance());
         }
     });
