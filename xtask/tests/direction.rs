@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 31] = [
+const ORDER: [&str; 32] = [
     "talea-time",
     "talea-text",
     "talea-measure",
@@ -23,6 +23,7 @@ const ORDER: [&str; 31] = [
     "talea-transport",
     "talea-samples",
     "talea-insight",
+    "talea-replay",
     "talea-recording",
     "talea-export",
     "talea-c",

@@ -142,6 +142,18 @@ impl<T> InputPort<T> {
         }
     }
 
+    /// Whether the value of this instance is the newest that the job has, with those before it up to so many.
+    fn take_up_to(&mut self, newest: u64, values: usize) -> bool {
+        while self.held.last().is_none_or(|held| held.stamp.instance != newest) {
+            let Some(next) = self.pop(Instant::MAX) else { return false };
+            if self.held.len() == values.max(1) {
+                self.slots.give_up(self.held.remove(0).hold);
+            }
+            self.held.push(next);
+        }
+        self.held.len() == values
+    }
+
     fn keep(&mut self, held: Held) {
         if self.waiting.len() == self.waiting.capacity() {
             let oldest = (0..self.waiting.len()).min_by_key(|place| self.waiting[*place].stamp.instance);
@@ -157,8 +169,13 @@ impl<T> InputPort<T> {
 pub trait Input: Any + Send {
     /// A job begins and takes what there is for it. Neither allocates nor waits.
     fn take(&mut self, moment: Moment) -> Taken;
+    /// A job takes again what it once took: so many values, the newest of this instance. False if they are not there. For connections with room for
+    /// more than could be there then, so that nothing is dropped that was not.
+    fn take_again(&mut self, newest: u64, values: usize) -> bool;
     /// The job is over: what it took is free for others, but for the latest value, which the next job has as well.
     fn leave(&mut self);
+    /// Another job goes before the one that took values, which takes again when it goes on: what only that job can have is there for it then.
+    fn put_back(&mut self);
     /// Whether a value that no job takes is lost: not where only the latest counts.
     fn wants_each(&self) -> bool;
     /// The connection.
@@ -176,10 +193,32 @@ impl<T: Send + Sync + 'static> Input for InputPort<T> {
         Taken { values: self.held.len(), newest: self.held.last().map(|held| held.stamp) }
     }
 
+    fn take_again(&mut self, newest: u64, values: usize) -> bool {
+        match self.take {
+            Take::Instance => {
+                self.take_instance(newest);
+                self.held.len() == values
+            }
+            Take::Latest | Take::Each => self.take_up_to(newest, values),
+        }
+    }
+
     #[inline]
     fn leave(&mut self) {
         if self.take != Take::Latest {
             self.give_up_all();
+        }
+    }
+
+    fn put_back(&mut self) {
+        match self.take {
+            Take::Latest => {}
+            Take::Each => self.give_up_all(),
+            Take::Instance => {
+                if let Some(held) = self.held.pop() {
+                    self.keep(held);
+                }
+            }
         }
     }
 

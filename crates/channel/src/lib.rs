@@ -20,6 +20,7 @@
 
 mod connection;
 mod input;
+mod kept;
 mod output;
 mod slots;
 #[cfg(test)]
@@ -27,6 +28,7 @@ mod tests;
 
 pub use connection::{Connection, WhenFull};
 pub use input::{Input, InputPort, Moment, Take, Taken};
+pub use kept::{Keeper, Keeping};
 pub use output::{Codec, Dropped, Encoded, Handling, Output, OutputPort, Published, Reader, Visible};
 
 use talea_time::Instant;

@@ -1,7 +1,8 @@
 //! The writing end.
 
 use crate::connection::{Connection, WhenFull};
-use crate::input::Take;
+use crate::input::{InputPort, Take};
+use crate::kept::{Keeper, KeeperPort};
 use crate::slots::{Claim, Hold, Slots};
 use std::any::Any;
 use std::sync::Arc;
@@ -26,7 +27,9 @@ impl Reader {
             + match self.take {
                 // The one before it is given up when the next has been taken.
                 Take::Latest => 2,
-                Take::Each | Take::Instance => self.capacity,
+                Take::Each => self.capacity,
+                // Those that other jobs are to have, and that of the current one.
+                Take::Instance => self.capacity + 1,
             }
     }
 }
@@ -77,12 +80,21 @@ pub struct Handling<T> {
 }
 
 /// How values become bytes, and bytes values.
+#[derive(Debug)]
 pub struct Codec<T> {
     /// Writes the value, and returns how many bytes it has; `None` if it does not fit.
     pub encode: fn(&T, &mut [u8]) -> Option<usize>,
     /// Reads the value; false if it is none, and then it may be half read.
     pub decode: fn(&mut T, &[u8]) -> bool,
 }
+
+impl<T> Clone for Codec<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Codec<T> {}
 
 impl<T> Handling<T> {
     /// Nothing.
@@ -121,17 +133,34 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
         readers: &[Reader],
         handling: Handling<T>,
         value: impl FnMut() -> T,
-    ) -> (Self, Vec<crate::InputPort<T>>) {
+    ) -> (Self, Vec<InputPort<T>>) {
         let held: usize = readers.iter().map(Reader::holds).sum();
         let slots = Arc::new(Slots::new(held + 1 + usize::from(handling.same.is_some()), value));
         let connect = |reader: &Reader| Arc::new(Connection::new(reader.capacity, reader.when_full));
         let connections: Vec<_> = readers.iter().map(connect).collect();
         let inputs = readers.iter().zip(&connections).map(|(reader, connection)| {
-            crate::InputPort::new(Arc::clone(&slots), Arc::clone(connection), reader.take)
+            InputPort::new(Arc::clone(&slots), Arc::clone(connection), reader.take)
         });
         let inputs = inputs.collect();
         let readers = connections.into_iter().zip(readers.iter().map(|reader| reader.when_full)).collect();
         (OutputPort { slots, readers, writing: None, next: 0, handling, before: None }, inputs)
+    }
+
+    /// The same with a last reader beside them who keeps all values, if they can be bytes; `room` of them at once.
+    pub fn kept(
+        readers: &[Reader],
+        handling: Handling<T>,
+        room: usize,
+        value: impl FnMut() -> T,
+    ) -> (Self, Vec<InputPort<T>>, Option<Box<dyn Keeper>>) {
+        let Some(codec) = handling.codec else {
+            let (output, inputs) = OutputPort::new(readers, handling, value);
+            return (output, inputs, None);
+        };
+        let keeper = Reader { take: Take::Each, capacity: room, when_full: WhenFull::DropNewest };
+        let (output, mut inputs) = OutputPort::new(&[readers, &[keeper]].concat(), handling, value);
+        let input = inputs.pop().expect("the keeper is the last reader");
+        (output, inputs, Some(Box::new(KeeperPort { input, codec })))
     }
 
     /// The value that the current job publishes when it completes. It is what some earlier job left there, until it is written.
@@ -175,6 +204,8 @@ pub trait Output: Any + Send {
     fn discard(&mut self);
     /// Calls `wait` with each connection that has no room for what the job wrote, and for which the producer is to wait, so long at most.
     fn wait_for_room(&self, wait: &mut dyn FnMut(&Connection, Duration));
+    /// Whether its values can be bytes.
+    fn has_bytes(&self) -> bool;
     /// What the job wrote, as bytes.
     fn encode(&self, to: &mut [u8]) -> Encoded;
     /// Writes the value that these bytes are, as a job would. False if they are none.
@@ -242,6 +273,10 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
                 wait(connection, *limit);
             }
         }
+    }
+
+    fn has_bytes(&self) -> bool {
+        self.handling.codec.is_some()
     }
 
     fn encode(&self, to: &mut [u8]) -> Encoded {

@@ -306,3 +306,44 @@ fn threads_read_whole_values_and_every_value_is_taken_or_counted_once() {
     });
     assert_eq!(counts, [VALUES; 4], "each value was there for a job, or is counted as lost");
 }
+
+/// Whoever keeps values has each of them, in order, beside readers that take what they like; more than it has room for are dropped and counted.
+#[test]
+fn values_are_kept_beside_what_readers_do() {
+    let codec = Codec::<u64> {
+        encode: |value, to| {
+            to.get_mut(..8)?.copy_from_slice(&value.to_le_bytes());
+            Some(8)
+        },
+        decode: |_, _| false,
+    };
+    let handling = Handling { same: None, codec: Some(codec) };
+    let (mut output, mut inputs, keeper) =
+        OutputPort::kept(&[reader(Take::Latest, 1)], handling, CAPACITY, || u64::MAX);
+    let mut keeper = keeper.expect("its values can be bytes");
+    let mut kept = |room: usize| {
+        let (mut buffer, mut kept) = ([0; 8], Vec::new());
+        keeper.keep(&mut buffer[..room], &mut |stamp, value| {
+            kept.push((
+                stamp.instance,
+                match value {
+                    Keeping::Bytes(bytes) => Some(u64::from_le_bytes(bytes.try_into().expect("eight"))),
+                    Keeping::TooLong => None,
+                },
+            ));
+        });
+        kept
+    };
+    assert_eq!(kept(8), []);
+    let dropped: Vec<_> = (0..2).flat_map(|instance| publish(&mut output, stamp(instance, 1))).collect();
+    assert_eq!(dropped, [Dropped { reader: 0, instance: 0 }]);
+    assert_eq!(take(&mut inputs[0], 9, at(1)), [1]);
+    assert_eq!(kept(8), [(0, Some(100)), (1, Some(101))]);
+    let dropped: Vec<_> = (2..7).flat_map(|instance| publish(&mut output, stamp(instance, 1))).collect();
+    let of_keeper = |dropped: &Dropped| (dropped.reader == 1).then_some(dropped.instance);
+    assert_eq!(dropped.iter().filter_map(of_keeper).collect::<Vec<_>>(), [5, 6]);
+    assert_eq!(kept(7), [(2, None), (3, None), (4, None)]);
+
+    let (_, _, keeper) = OutputPort::kept(&[], Handling::<u64>::NONE, CAPACITY, || 0);
+    assert!(keeper.is_none(), "its values are never bytes");
+}

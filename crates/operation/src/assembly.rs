@@ -5,10 +5,10 @@ use crate::error::{OperationError, OperationErrors, nearest};
 use crate::kind::OutputKind;
 use crate::operation::{Body, Operation};
 use crate::operations::{Code, Operations};
-use crate::ports::{BothEnds, OpenedOutput, Ports, ValueType, connect};
+use crate::ports::{AllEnds, OpenedOutput, Ports, ValueType, connect};
 use crate::synthetic::{Fields, SyntheticValue};
 use std::cell::RefCell;
-use talea_channel::{Input, Output, Reader, Take, WhenFull};
+use talea_channel::{Input, Keeper, Output, Reader, Take, WhenFull};
 use talea_model::{
     Communication, Full, InputId, InputSite, OnValue, OperationId, OutputId, OutputSite, System, Trigger,
 };
@@ -21,19 +21,66 @@ const MOST_BEHIND: i64 = 64;
 /// The longest value in a message to another process: what a pipe takes as a whole, less what else is in the message.
 const MESSAGE_BYTES: usize = 4_000;
 
-/// The operations of a system that have code or ports, by number; others are synthetic work alone.
-pub struct Assembled(pub Vec<Option<Operation>>);
+/// The operations of a system with what connects them.
+pub struct Assembled {
+    /// Those that have code or ports, by number; others are synthetic work alone.
+    pub operations: Vec<Option<Operation>>,
+    /// The outputs whose values are kept.
+    pub keepers: Vec<OutputKeeper>,
+}
+
+/// An output whose values are kept.
+pub struct OutputKeeper {
+    /// Which.
+    pub output: OutputId,
+    /// Bytes of a value in its slot.
+    pub bytes: usize,
+    /// The end that does it; none where values are never bytes.
+    pub keeper: Option<Box<dyn Keeper>>,
+}
+
+impl std::fmt::Debug for OutputKeeper {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OutputKeeper")
+            .field("output", &self.output)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
+    }
+}
 
 impl std::fmt::Debug for Assembled {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().flatten()).finish()
+        f.debug_list().entries(self.operations.iter().flatten()).finish()
     }
+}
+
+/// What of a system is assembled, and for what.
+pub struct Wiring<'a> {
+    /// Whether the process has the node of this index. Operations of others have their outputs, for what is [received](Operation::receive)
+    /// of them.
+    pub hosts: &'a dyn Fn(usize) -> bool,
+    /// Room for values of the output, of so many bytes each, that are to be kept, if they are.
+    pub kept: &'a dyn Fn(OutputId, usize) -> Option<usize>,
+    /// Whether jobs [take again](Operation::take_again) what they once took. Then nobody waits for room, and there is more than there was.
+    pub is_replay: bool,
+}
+
+impl std::fmt::Debug for Wiring<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wiring").field("is_replay", &self.is_replay).finish_non_exhaustive()
+    }
+}
+
+impl Wiring<'static> {
+    /// All nodes, and nothing is kept.
+    pub const WHOLE: Wiring<'static> = Wiring { hosts: &|_| true, kept: &|_, _| None, is_replay: false };
 }
 
 /// What one operation's registration has said.
 struct Registered {
     code: Code,
     inputs: Vec<Option<ValueType>>,
+    is_outside: bool,
 }
 
 impl Operations {
@@ -42,19 +89,14 @@ impl Operations {
     /// # Errors
     /// Everything that is wrong. All registrations have been called.
     pub fn assemble(self, system: &System) -> Result<Assembled, OperationErrors> {
-        self.assemble_for(system, |_| true)
+        self.assemble_as(system, &Wiring::WHOLE)
     }
 
-    /// The same for a process that has the nodes for which `hosts` is true. Operations of others have their outputs, for what is
-    /// [received](Operation::receive) of them.
+    /// The same for a process that has some of the nodes, and with outputs whose values are kept.
     ///
     /// # Errors
     /// As for [`Self::assemble`].
-    pub fn assemble_for(
-        mut self,
-        system: &System,
-        hosts: impl Fn(usize) -> bool,
-    ) -> Result<Assembled, OperationErrors> {
+    pub fn assemble_as(mut self, system: &System, wiring: &Wiring<'_>) -> Result<Assembled, OperationErrors> {
         let mut errors = Vec::new();
         let mut outputs: Vec<Option<OpenedOutput>> = system.outputs().iter().map(|_| None).collect();
         let mut registered: Vec<Option<Registered>> = Vec::with_capacity(system.operations().len());
@@ -71,26 +113,27 @@ impl Operations {
                 outputs: subtask.outputs.iter().map(|output| output.name.as_str()).collect(),
                 opened_inputs: vec![None; subtask.inputs.len()],
                 opened_outputs: subtask.outputs.iter().map(|_| None).collect(),
+                is_outside: false,
                 errors: &mut errors,
             };
             let code = registration(&mut ports);
-            let Ports { opened_inputs: inputs, opened_outputs, .. } = ports;
+            let Ports { opened_inputs: inputs, opened_outputs, is_outside, .. } = ports;
             for (site, opened) in system.outputs_of(operation.id).iter().zip(opened_outputs) {
                 outputs[site.id.index()] = opened;
             }
-            registered.push(Some(Registered { code, inputs }));
+            registered.push(Some(Registered { code, inputs, is_outside }));
         }
         for name in self.by_name.into_keys() {
             let nearest = nearest(&name, system.operations().iter().map(|operation| operation.name.as_str()));
             errors.push(OperationError::UnknownOperation { name, nearest });
         }
         check(system, &registered, &outputs, &mut errors);
-        let is_here = |operation: OperationId| hosts(system.subtask(operation).node);
+        let is_here = |operation: OperationId| (wiring.hosts)(system.subtask(operation).node);
         check_apart(system, &outputs, is_here, &mut errors);
         if !errors.is_empty() {
             return Err(OperationErrors(errors));
         }
-        Ok(connect_all(system, registered, outputs, is_here))
+        Ok(connect_all(system, registered, outputs, (is_here, wiring)))
     }
 }
 
@@ -174,10 +217,7 @@ fn check_apart(
                 continue;
             }
             Some(opened) => opened.bytes,
-            None => {
-                let described = system.output(site.output);
-                described.bytes as usize + described.fields.len() * size_of::<i64>()
-            }
+            None => described_bytes(system, site.output),
         };
         if bytes > MESSAGE_BYTES {
             let output = output.name.clone();
@@ -190,8 +230,9 @@ fn connect_all(
     system: &System,
     registered: Vec<Option<Registered>>,
     opened: Vec<Option<OpenedOutput>>,
-    is_here: impl Fn(OperationId) -> bool,
+    (is_here, wiring): (impl Fn(OperationId) -> bool, &Wiring<'_>),
 ) -> Assembled {
+    let mut keepers = Vec::new();
     let mut inputs: Vec<Option<Box<dyn Input>>> = system.inputs().iter().map(|_| None).collect();
     let mut outputs: Vec<Option<(Box<dyn Output>, Fields)>> = Vec::with_capacity(opened.len());
     for (index, opened) in opened.into_iter().enumerate() {
@@ -200,13 +241,22 @@ fn connect_all(
         let readers: Vec<InputId> =
             system.outputs()[index].readers.iter().filter(is_read_here).copied().collect();
         let fields = fields(system, id);
-        let (output, ends): BothEnds = {
-            let readers: Vec<Reader> = readers.iter().map(|input| reader(system, *input)).collect();
+        let bytes = opened.as_ref().map_or_else(|| described_bytes(system, id), |opened| opened.bytes);
+        let room = (wiring.kept)(id, bytes).filter(|_| is_here(system.outputs()[index].operation));
+        let AllEnds { output, inputs: ends, keeper } = {
+            let of = |input: &InputId| match wiring.is_replay {
+                true => with_spare_room(reader(system, *input)),
+                false => reader(system, *input),
+            };
+            let readers: Vec<Reader> = readers.iter().map(of).collect();
             match opened {
-                Some(opened) => (opened.connect)(&readers),
-                None => connect(&readers, synthetic_kind(), || fields.empty_value()),
+                Some(opened) => (opened.connect)(&readers, room),
+                None => connect((&readers, room), synthetic_kind(), || fields.empty_value()),
             }
         };
+        if room.is_some() {
+            keepers.push(OutputKeeper { output: id, bytes, keeper });
+        }
         outputs.push(Some((output, fields)));
         for (input, end) in readers.iter().zip(ends) {
             inputs[input.index()] = Some(end);
@@ -220,17 +270,29 @@ fn connect_all(
         let taken =
             |site: &OutputSite| outputs[site.id.index()].take().expect("an output is one operation's");
         let (outputs, fields): (Vec<_>, Vec<_>) = system.outputs_of(operation).iter().map(taken).unzip();
-        let is_synthetic = registered.is_none();
+        let (is_synthetic, is_outside) =
+            (registered.is_none(), registered.as_ref().is_some_and(|registered| registered.is_outside));
         if is_synthetic && inputs.is_empty() && outputs.is_empty() {
             return None;
         }
         let outputs = outputs.into_iter().map(RefCell::new).collect();
         let body = registered.map_or(Body::Synthetic, |registered| Body::User(registered.code));
         let fields = if is_synthetic { fields.into() } else { Box::default() };
-        Some(Operation { body, ends: Ends { operation, inputs, input_ids, outputs }, fields })
+        Some(Operation { body, ends: Ends { operation, inputs, input_ids, outputs }, fields, is_outside })
     };
     let operations = system.operations().iter().map(|operation| operation.id);
-    Assembled(operations.zip(registered).map(&mut assemble).collect())
+    Assembled { operations: operations.zip(registered).map(&mut assemble).collect(), keepers }
+}
+
+/// The reader when values come in an order in which they nearly came once: it has had no more at once than it had room for then.
+fn with_spare_room(reader: Reader) -> Reader {
+    Reader { capacity: 2 * reader.capacity + MOST_BEHIND as usize, when_full: WhenFull::DropOldest, ..reader }
+}
+
+/// Bytes of a synthetic value.
+fn described_bytes(system: &System, output: OutputId) -> usize {
+    let described = system.output(output);
+    described.bytes as usize + described.fields.len() * size_of::<i64>()
 }
 
 fn synthetic_kind() -> OutputKind<SyntheticValue> {

@@ -14,6 +14,23 @@ pub enum OperationError {
         /// The operation of the system that is written most alike.
         nearest: Option<String>,
     },
+    /// Values of an output are to be kept that the system does not have.
+    #[error("the system has no output \"{name}\" whose values could be kept{}", hint(nearest))]
+    UnknownOutput {
+        /// What was asked for.
+        name: String,
+        /// The output of the system that is written most alike.
+        nearest: Option<String>,
+    },
+    /// Values of an output are to be kept that are never bytes.
+    #[error(
+        "the values of output \"{output}\" cannot be kept, for they are never bytes; register it with `OutputKind::any().plain()` or \
+         `.encoded(…)`"
+    )]
+    NeverBytes {
+        /// The output's name.
+        output: String,
+    },
     /// Code opens a port that its operation does not have.
     #[error(
         "operation \"{operation}\" has no {direction} \"{name}\"{}; describe it, or open another",

@@ -36,6 +36,8 @@ pub struct Operation {
     pub(crate) ends: Ends,
     /// By output, what synthetic values are made of; empty with code.
     pub(crate) fields: Box<[Fields]>,
+    /// Whether its code has to do with something outside.
+    pub(crate) is_outside: bool,
 }
 
 impl std::fmt::Debug for Operation {
@@ -49,12 +51,17 @@ impl Operation {
     pub fn without_ports(operation: OperationId, code: Code) -> Self {
         let ends =
             Ends { operation, inputs: Box::default(), input_ids: Box::default(), outputs: Box::default() };
-        Operation { body: Body::User(code), ends, fields: Box::default() }
+        Operation { body: Body::User(code), ends, fields: Box::default(), is_outside: false }
     }
 
     /// Whether its jobs call the program's code.
     pub fn has_code(&self) -> bool {
         matches!(self.body, Body::User(_))
+    }
+
+    /// Whether its code has said that it has to do with something [outside](crate::Ports::outside).
+    pub fn is_outside(&self) -> bool {
+        self.is_outside
     }
 
     /// Whether it reads or writes values.
@@ -68,6 +75,11 @@ impl Operation {
         for (input, port) in self.ends.inputs.iter_mut().enumerate() {
             taken(TakenValue { input, taken: port.take(moment) });
         }
+    }
+
+    /// A job takes of the input at this place what it once took: so many values, the newest of this instance. False if they are not there.
+    pub fn take_again(&mut self, input: usize, newest: u64, values: usize) -> bool {
+        self.ends.inputs[input].take_again(newest, values)
     }
 
     /// Runs the code of a job that has taken its values, or writes the values of a synthetic one.
@@ -91,6 +103,12 @@ impl Operation {
     #[inline]
     pub fn leave(&mut self) {
         self.ends.inputs.iter_mut().for_each(|port| port.leave());
+    }
+
+    /// Another job goes before the one that has taken values, which [takes](Self::take) again when it goes on. It has the value of its instance then,
+    /// and of those that each job has only once none.
+    pub fn put_back(&mut self) {
+        self.ends.inputs.iter_mut().for_each(|port| port.put_back());
     }
 
     /// What the job wrote, for [`Self::receive`] in another process: behind what is in `to`, as far as that has room. Returns whether all of it

@@ -58,11 +58,17 @@ impl ValueType {
     }
 }
 
-/// Both ends of an output's connections.
-pub(crate) type BothEnds = (Box<dyn channel::Output>, Vec<Box<dyn channel::Input>>);
+/// All ends of an output's connections.
+pub(crate) struct AllEnds {
+    pub output: Box<dyn channel::Output>,
+    /// In the order of the readers.
+    pub inputs: Vec<Box<dyn channel::Input>>,
+    /// If its values are to be kept, and can be bytes.
+    pub keeper: Option<Box<dyn channel::Keeper>>,
+}
 
-/// Makes both ends for these readers.
-pub(crate) type Connect = Box<dyn FnOnce(&[Reader]) -> BothEnds>;
+/// Makes all ends for these readers, and for a keeper with so much room, if there is to be one.
+pub(crate) type Connect = Box<dyn FnOnce(&[Reader], Option<usize>) -> AllEnds>;
 
 /// An output that code has opened.
 pub(crate) struct OpenedOutput {
@@ -74,15 +80,21 @@ pub(crate) struct OpenedOutput {
     pub connect: Connect,
 }
 
-/// Both ends of the connections of an output of this kind, whose slots `value` fills.
+/// All ends of the connections of an output of this kind, whose slots `value` fills.
 pub(crate) fn connect<T: Send + Sync + 'static>(
-    readers: &[Reader],
+    (readers, keeper): (&[Reader], Option<usize>),
     kind: OutputKind<T>,
     value: impl FnMut() -> T,
-) -> BothEnds {
-    let (output, inputs) = OutputPort::new(readers, kind.0, value);
+) -> AllEnds {
+    let (output, inputs, keeper) = match keeper {
+        Some(room) => OutputPort::kept(readers, kind.0, room, value),
+        None => {
+            let (output, inputs) = OutputPort::new(readers, kind.0, value);
+            (output, inputs, None)
+        }
+    };
     let inputs = inputs.into_iter().map(|input| Box::new(input) as Box<dyn channel::Input>);
-    (Box::new(output), inputs.collect())
+    AllEnds { output: Box::new(output), inputs: inputs.collect(), keeper }
 }
 
 /// The ports of an operation, while its code is registered.
@@ -95,6 +107,7 @@ pub struct Ports<'a> {
     /// What has been opened, in the same order.
     pub(crate) opened_inputs: Vec<Option<ValueType>>,
     pub(crate) opened_outputs: Vec<Option<OpenedOutput>>,
+    pub(crate) is_outside: bool,
     pub(crate) errors: &'a mut Vec<OperationError>,
 }
 
@@ -111,6 +124,12 @@ impl fmt::Debug for Ports<'_> {
 const NOWHERE: usize = usize::MAX;
 
 impl<'a> Ports<'a> {
+    /// The operation reads something from outside, or does something there: a sensor, a socket, an actuator. When a run is replayed it is not
+    /// called, and what it published is taken from the record.
+    pub fn outside(&mut self) {
+        self.is_outside = true;
+    }
+
     /// Opens the input of this name for values of type `T`. That there is none, or that its producer's are of another type, is said when
     /// everything is known, with all else that is wrong.
     pub fn input<T: Value>(&mut self, name: &str) -> Input<T> {
@@ -141,7 +160,7 @@ impl<'a> Ports<'a> {
         let place = match place {
             Some(place) if self.opened_outputs[place].is_none() => {
                 let (compares, is_plain) = (kind.0.same.is_some(), kind.0.codec.is_some());
-                let connect = Box::new(|readers: &[Reader]| connect(readers, kind, value));
+                let connect = Box::new(|readers: &[Reader], keeper| connect((readers, keeper), kind, value));
                 let value = ValueType::of::<T>();
                 self.opened_outputs[place] =
                     Some(OpenedOutput { value, compares, is_plain, bytes: size_of::<T>(), connect });

@@ -18,6 +18,9 @@ pub enum NotPosted {
     /// The job is simulated.
     #[error("simulations have no room for posted work")]
     Simulated,
+    /// The job is replayed.
+    #[error("what is posted is not replayed")]
+    Replayed,
     /// The operation was declared for another run.
     #[error("the operation was declared for another run; declare it with this run's dispatcher, too")]
     OtherRun,

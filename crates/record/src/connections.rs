@@ -11,6 +11,9 @@ pub struct OutputEntry {
     pub name: String,
     /// Index of its operation.
     pub operation: usize,
+    /// Whether its values are kept: [`crate::event::Value`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_kept: bool,
 }
 
 /// An input of an operation.
@@ -110,6 +113,7 @@ pub(crate) fn outputs_of(system: &System) -> Vec<OutputEntry> {
     let entry = |site: &talea_model::OutputSite| OutputEntry {
         name: site.name.clone(),
         operation: site.operation.index(),
+        is_kept: false,
     };
     system.outputs().iter().map(entry).collect()
 }

@@ -15,6 +15,7 @@
 //! | [`read`] | opens either kind of file |
 //! | [`damage`] | what in it cannot be, and is left out |
 //! | [`contents`] | what a trace holds at all |
+//! | [`values`] | bytes of values in records, and back |
 //! | [`recorded_events`] | what it can tell, and what was not recorded |
 
 #![deny(unsafe_code)]
@@ -43,6 +44,7 @@ pub mod ring;
 mod selection;
 pub mod stream;
 mod suggestion;
+pub mod values;
 mod written;
 
 pub use connections::{ChainEntry, CountedValues, HopEntry, InputEntry, OutputEntry, ReleasedBy};
@@ -50,8 +52,8 @@ pub use contents::Contents;
 pub use damage::Damage;
 pub use definition::{Definition, EdgeNumbers};
 pub use event::{
-    ChangeKind, CostKind, InterruptKind, LossCause, LossReason, MemberRole, RunOutcome, SkipReason,
-    ThreadRole, Trigger, Typed, ViolationSide, WakeContext,
+    ChangeKind, CostKind, InterruptKind, LossCause, LossReason, MemberRole, Question, RunOutcome, SkipReason,
+    ThreadRole, Trigger, Typed, ValueLoss, ViolationSide, WakeContext,
 };
 pub use layout::TraceError;
 pub use log::{LogError, LogWriter};

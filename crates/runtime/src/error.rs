@@ -127,7 +127,9 @@ pub enum PrepareError {
         source: std::io::Error,
     },
     /// The collector's thread could not be created.
-    #[error("cannot create the collector's thread: {0}; look at `ulimit -u` and the cgroup's pids.max")]
+    #[error(
+        "cannot create the thread of the collector or of kept values: {0}; look at `ulimit -u` and the cgroup's pids.max"
+    )]
     Collector(#[source] std::io::Error),
     /// Links are to be imposed, and all nodes are in one process, where no messages go between them.
     #[error(

@@ -204,6 +204,8 @@ pub(crate) struct Shared {
     /// By node; `None` where the run's end is the node's.
     pub ends: Vec<Option<OnceLock<NodeEnd>>>,
     pub tally: Tally,
+    /// Whether what jobs are answered is recorded, so that they can be replayed.
+    pub keeps_answers: bool,
 }
 
 /// How the run of a node ended whose hierarchy is lowered.

@@ -49,6 +49,7 @@ mod hierarchy;
 mod hierarchy_node;
 mod job_table;
 mod join;
+mod keeping;
 mod lane;
 mod layout;
 mod limits;

@@ -6,6 +6,7 @@ use talea_insight::Samples;
 use talea_linux::stop::StopFlag;
 use talea_linux::timer::Tail;
 use talea_model::System;
+use talea_operation::KeptOutputs;
 use talea_record::stream::Selection;
 use talea_time::{Duration, Instant};
 use thiserror::Error;
@@ -199,6 +200,9 @@ pub struct RunOptions {
     /// Where the trace of the run is kept, if it is. Then everything is recorded that threads of the run can tell, what
     /// lies between the jobs as well; otherwise only what the report needs.
     pub keep_log: Option<std::path::PathBuf>,
+    /// The outputs whose values are recorded, so that the run can be replayed. They are in the trace if one is kept,
+    /// and for whoever follows the stream.
+    pub keep_values: KeptOutputs,
     /// What the links of the system mean to a run of several processes.
     pub links: Links,
     /// What becomes of a run of several processes when one of them ends early.
@@ -228,6 +232,7 @@ impl Default for RunOptions {
             posting: PostingRoom::default(),
             stepped: false,
             keep_log: None,
+            keep_values: KeptOutputs::None,
             links: Links::Judge,
             lost_nodes: LostNodes::EndRun,
             stop: StopHandle::new(),

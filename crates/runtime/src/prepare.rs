@@ -9,6 +9,7 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
+use crate::keeping::{self, ValueKeepers};
 use crate::lane::SteppedLanesSetUp;
 use crate::layout::{Hosted, LaneSite, Layout};
 use crate::link::Link;
@@ -35,8 +36,8 @@ use talea_linux::ready::ReadySet;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
-use talea_model::{Scheduling, System, Trigger};
-use talea_operation::Operations;
+use talea_model::{OutputId, Scheduling, System, Trigger};
+use talea_operation::{Assembled, Operations, Wiring};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
@@ -75,8 +76,15 @@ pub(crate) fn prepare(
     let plans = plans(system)?;
     let room = room_of(&options, &plans, &hosted)?;
     let mut nodes = lower_nodes(system, &plans, &options, &hosted)?;
-    let assembled = operations.assemble_for(system, |node| hosted.hosts(node))?;
-    let behaviours: Vec<Behaviour> = assembled.0.into_iter().map(Behaviour::of).collect();
+    let is_kept = options.keep_values.among(system)?;
+    let outputs = is_kept.iter().filter(|is_kept| **is_kept).count();
+    let room_of_output = |output: OutputId, bytes| {
+        is_kept[output.index()].then(|| keeping::room(system, output, outputs, bytes))
+    };
+    let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
+    let Assembled { operations, keepers } = operations.assemble_as(system, &wiring)?;
+    let (value_keepers, without_bytes) = ValueKeepers::new(system, keepers, &options.keep_values)?;
+    let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
     check_cpus(system, &hosted)?;
     let Privileges { realtime, mut missing } = Privileges::obtain(options.rt, options.band.top)?;
@@ -102,6 +110,9 @@ pub(crate) fn prepare(
     let judging = (&lowerings[..], options.tolerance);
     let mut metadata = metadata(system, &plans, realtime, Instant::ZERO, judging, &leaving)?;
     metadata.reserve_posted(room.operations);
+    for kept in &value_keepers.all {
+        metadata.outputs[kept.output.index()].is_kept = true;
+    }
     let bounds = ResponseBounds::of(system)?;
     let guards: Vec<Guards> =
         (0..system.nodes.len()).map(|node| Guards::of_node(system, node, &bounds)).collect();
@@ -143,6 +154,7 @@ pub(crate) fn prepare(
         ends: (0..system.nodes.len()).map(|node| is_lowered(node).then(OnceLock::new)).collect(),
         tally: Tally::default(),
         layout,
+        keeps_answers: !value_keepers.all.is_empty(),
     });
     let plan =
         ThreadPlan { system, options: &options, shared: &shared, nodes: &nodes, realtime, windows: &windows };
@@ -156,7 +168,13 @@ pub(crate) fn prepare(
     names.extend(hierarchies.iter().flat_map(|node| rings_of(*node)));
     let first_poster = names.len();
     names.extend((0..room.posters).map(|poster| format!("post:{poster}")));
-    let rings = (&names[..], ring_records(&options, system, &shared));
+    let value_ring = (!value_keepers.all.is_empty()).then(|| {
+        names.push(keeping::THREAD.into());
+        names.len() - 1
+    });
+    let of_values =
+        keeping::ring_records(system, value_keepers.all.iter().map(|kept| (kept.output, kept.bytes)));
+    let rings = (&names[..], ring_records(&options, system, &shared).max(of_values));
     let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
     let CreatedThreads { threads, mut lane_members, stepped } =
         plan.create(&roles, store.rings(), inboxes, keepers)?;
@@ -190,8 +208,14 @@ pub(crate) fn prepare(
     let set_up = |bell| SteppedLanesSetUp { lanes: stepped, bell, shared: Arc::clone(&shared) };
     let stepped = stepper.map(set_up).filter(|stepped| !stepped.lanes.is_empty());
     missing.extend(store.unpublished.clone());
+    missing.extend(without_bytes.into_iter().map(|name| {
+        format!("the values of output {name} are not kept, for they are never bytes: register it with `OutputKind::any().plain()` or `.encoded(…)`")
+    }));
+    let node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
+    let keeping = value_ring.map(|ring| value_keepers.start(store.rings().writer(ring), node)).transpose();
+    let keeping = keeping.map_err(PrepareError::Collector)?;
     Ok(Prepared::new(
-        Participants { threads, hierarchies: hierarchy_nodes },
+        Participants { threads, hierarchies: hierarchy_nodes, keeping },
         (dispatcher, stepped),
         store,
         options,

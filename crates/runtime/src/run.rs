@@ -4,6 +4,7 @@ use crate::collector::{Collected, Collector, OnFinished};
 use crate::dispatcher::Dispatcher;
 use crate::error::PrepareError;
 use crate::hierarchy_node::HierarchyNode;
+use crate::keeping::KeepingThread;
 use crate::lane::SteppedLanesSetUp;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
@@ -26,6 +27,8 @@ pub(crate) struct Participants {
     pub threads: RunThreads,
     /// The nodes that have hierarchies.
     pub hierarchies: Vec<HierarchyNode>,
+    /// The thread that keeps values, if any are kept; it ends behind all that publish.
+    pub keeping: Option<KeepingThread>,
 }
 
 /// A run with all its threads waiting at the start. Dropping it ends them.
@@ -207,6 +210,7 @@ impl Prepared {
             managed.into_iter().map(|(place, node)| (place, node.end(&[]))).collect();
         let EndedThreads { spin, own } = self.participants.threads.end();
         hierarchies.extend(lowered.into_iter().map(|(place, node)| (place, node.end(&own))));
+        let values_unkept = self.participants.keeping.take().map_or(0, KeepingThread::finish);
         let tally = &self.participants.threads.shared.tally;
         let link = self.participants.threads.shared.link.as_ref();
         if let Some(link) = link.filter(|_| stopped != Stopped::Failed) {
@@ -218,6 +222,7 @@ impl Prepared {
         let mishaps = Mishaps {
             values_unsent: tally.values_unsent.load(Ordering::Relaxed),
             values_unread: tally.values_unread.load(Ordering::Relaxed),
+            values_unkept,
             late_values: tally.late_values.load(Ordering::Relaxed),
             triggers_refused: tally.triggers_refused.load(Ordering::Relaxed),
             early_arrivals: tally.early_arrivals.load(Ordering::Relaxed),

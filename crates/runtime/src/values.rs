@@ -8,8 +8,8 @@ use talea_linux::clock::MonotonicClock;
 use talea_model::{OnValue, OperationId};
 use talea_operation::{Dropped, Moment, Operation, Published, Stamp};
 use talea_policy::job::Job;
-use talea_record::event::{Drop, Publish, Take};
-use talea_record::{Event, JobId};
+use talea_record::event::{Drop, Publish, Take, ValueLost};
+use talea_record::{Event, JobId, ValueLoss};
 use talea_time::{Clock, Instant};
 
 impl JobFlow {
@@ -93,9 +93,16 @@ impl JobFlow {
                 }
             },
             |output, Dropped { reader, instance }| {
-                let job = JobId { operation: site.id, instance };
-                let drop = Drop { job, input: site.outputs[output].readers[reader], lane };
-                recorder.borrow_mut().put_if_wanted(end, drop);
+                let (job, output) = (JobId { operation: site.id, instance }, &site.outputs[output]);
+                match output.readers.get(reader) {
+                    Some(&input) => recorder.borrow_mut().put_if_wanted(end, Drop { job, input, lane }),
+                    // Behind the readers comes who keeps values.
+                    None => {
+                        let (cause, node) = (ValueLoss::NoRoom.into(), site.node as u16);
+                        let lost = ValueLost { job, output: output.id, node, cause };
+                        recorder.borrow_mut().put_if_wanted(end, lost);
+                    }
+                }
             },
         );
         for (output, came) in site.outputs.iter().zip(&came_of) {

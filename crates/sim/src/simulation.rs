@@ -11,7 +11,7 @@ use crate::values::Values;
 use guarding::Guarding;
 pub use guarding::SignalCounts;
 use talea_model::{Execution, Full, Operation, OperationId, Overrun, Synchronisation, System, Take};
-use talea_operation::{OperationErrors, Operations};
+use talea_operation::{KeptOutputs, OperationError, OperationErrors, Operations};
 use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, MessageWay, Passage, Purpose};
 use talea_policy::hierarchy::VpId;
@@ -227,6 +227,25 @@ impl Simulation {
             }
         }
         self
+    }
+
+    /// The same simulation, which has yet to begin, with the values of these outputs in its records, so that it can be replayed.
+    ///
+    /// # Errors
+    /// [`SimulationError::Operations`]: there is no such output, or its values are never bytes.
+    pub fn with_kept_values(mut self, system: &System, kept: &KeptOutputs) -> Result<Self, SimulationError> {
+        let wanted = kept.among(system)?;
+        let Some(values) = self.values.as_mut().filter(|_| wanted.contains(&true)) else { return Ok(self) };
+        values.record();
+        let is_kept = values.keep(&wanted);
+        for ((output, wanted), is_kept) in self.metadata.outputs.iter_mut().zip(wanted).zip(is_kept) {
+            output.is_kept = is_kept;
+            if let (KeptOutputs::Named(_), true, false) = (kept, wanted, is_kept) {
+                let output = output.name.clone();
+                return Err(OperationErrors(vec![OperationError::NeverBytes { output }]).into());
+            }
+        }
+        Ok(self)
     }
 
     /// What the records refer to by number.

@@ -7,11 +7,14 @@
 
 use std::collections::VecDeque;
 use talea_model::{Communication, InputId, OnValue, OperationId, System, Trigger};
-use talea_operation::{Assembled, JobServices, Moment, NotPosted, Operation, Posted, Published, Stamp};
+use talea_operation::{
+    Assembled, Encoded, JobServices, Moment, NotPosted, Operation, Posted, Published, Stamp,
+};
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::job::Job;
-use talea_record::event::{Drop, Publish, Take};
-use talea_record::{JobId, Record, Sink};
+use talea_record::event::{Drop, Publish, Take, ValueLost};
+use talea_record::values::{self, MOST_BYTES};
+use talea_record::{JobId, Record, Sink, ValueLoss};
 use talea_time::{Duration, Instant};
 
 /// A job of an operation with code or ports that has begun.
@@ -39,6 +42,8 @@ struct OutputState {
     id: u32,
     readers: Vec<ReaderState>,
     triggers: Vec<ValueTrigger>,
+    /// Whether its values are in the records.
+    is_kept: bool,
 }
 
 /// A reader of an output.
@@ -59,6 +64,7 @@ struct OperationState {
     outputs: Vec<OutputState>,
     /// Whether what is published and taken is recorded.
     is_recorded: bool,
+    node: u16,
 }
 
 /// All of them.
@@ -69,6 +75,8 @@ pub(crate) struct Values {
     pub late: u64,
     /// Scratch: tasks that the values of a job release.
     triggered: Vec<usize>,
+    /// Scratch: a value as bytes.
+    bytes: Vec<u8>,
 }
 
 /// What a job can ask of a simulation.
@@ -102,12 +110,12 @@ pub(crate) struct Completed {
 impl Values {
     /// Those of `system`; none if nothing has code or ports.
     pub fn new(system: &System, assembled: Assembled) -> Option<Self> {
-        let mut operations: Vec<Option<OperationState>> = Vec::with_capacity(assembled.0.len());
-        for (operation, described) in assembled.0.into_iter().zip(system.operations()) {
+        let mut operations: Vec<Option<OperationState>> = Vec::with_capacity(assembled.operations.len());
+        for (operation, described) in assembled.operations.into_iter().zip(system.operations()) {
             operations.push(operation.map(|operation| state(system, described.id, operation)));
         }
         let is_needed = operations.iter().any(Option::is_some);
-        let mut values = Values { operations, late: 0, triggered: Vec::new() };
+        let mut values = Values { operations, late: 0, triggered: Vec::new(), bytes: Vec::new() };
         if !system.chains.is_empty() {
             values.record();
         }
@@ -117,6 +125,19 @@ impl Values {
     /// From now on, records what is published and taken.
     pub fn record(&mut self) {
         self.operations.iter_mut().flatten().for_each(|state| state.is_recorded = true);
+    }
+
+    /// From now on, records the values of those outputs, by their numbers, that are wanted and have bytes. Returns which these are.
+    pub fn keep(&mut self, wanted: &[bool]) -> Vec<bool> {
+        self.bytes.resize(MOST_BYTES, 0);
+        let mut kept = vec![false; wanted.len()];
+        for state in self.operations.iter_mut().flatten() {
+            for (port, output) in state.operation.outputs().zip(&mut state.outputs) {
+                output.is_kept = wanted[output.id as usize] && port.has_bytes();
+                kept[output.id as usize] = output.is_kept;
+            }
+        }
+        kept
     }
 
     /// A job has begun at `now`.
@@ -151,7 +172,7 @@ impl Values {
             // Another one has the ports, and does not run: it has begun before this one.
             if let Some(holder) = state.begun.iter_mut().find(|begun| begun.has_taken) {
                 holder.has_taken = false;
-                state.operation.leave();
+                state.operation.put_back();
             }
             state.take(id, job.deadline, lane, now, sink);
         }
@@ -166,6 +187,7 @@ impl Values {
                 planned.max(now)
             }
         };
+        state.keep(id, &mut self.bytes, now, sink);
         let (is_recorded, outputs) = (state.is_recorded, &mut state.outputs);
         let stamp = Stamp { instance: id.instance, visible_at };
         let records = std::cell::RefCell::new(sink);
@@ -217,6 +239,24 @@ impl Values {
 }
 
 impl OperationState {
+    /// Records what the job wrote, of outputs whose values are kept.
+    fn keep(&mut self, job: JobId, bytes: &mut [u8], now: Instant, mut sink: &mut dyn Sink) {
+        let node = self.node;
+        for (port, state) in self.operation.outputs().zip(&self.outputs).filter(|(_, state)| state.is_kept) {
+            let output = state.id;
+            match port.encode(bytes) {
+                Encoded::Nothing => {}
+                Encoded::Bytes(length) => {
+                    values::write(&mut sink, (job, output), &bytes[..length], node, now);
+                }
+                Encoded::NoRoom => {
+                    let lost = ValueLost { job, output, node, cause: ValueLoss::TooLong.into() };
+                    sink.record(lost.at(now, Record::NO_CPU));
+                }
+            }
+        }
+    }
+
     fn take(&mut self, job: JobId, deadline: Instant, lane: u16, now: Instant, sink: &mut dyn Sink) {
         let begun = self.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
         begun.has_taken = true;
@@ -252,6 +292,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         id: site.id.index() as u32,
         readers: site.readers.iter().map(reader).collect(),
         triggers: site.triggers.iter().map(trigger).collect(),
+        is_kept: false,
     };
     let input = |site: &talea_model::InputSite| {
         (site.id.index() as u32, system.outputs()[site.output.index()].operation)
@@ -262,6 +303,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         begun: VecDeque::with_capacity(4),
         planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
         is_recorded: false,
+        node: node(id) as u16,
         inputs: system.inputs_of(id).iter().map(input).collect(),
         outputs: system.outputs_of(id).iter().map(output).collect(),
     }

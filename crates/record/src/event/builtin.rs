@@ -2,8 +2,8 @@
 
 use super::BuiltinEvent;
 use super::codes::{
-    ChangeKind, CostKind, InterruptKind, LossCause, LossReason, MemberRole, RunOutcome, SkipReason,
-    ThreadRole, Trigger, ViolationSide, WakeContext,
+    ChangeKind, CostKind, InterruptKind, LossCause, LossReason, MemberRole, Question, RunOutcome, SkipReason,
+    ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
 };
 use super::declare::events;
 use super::field::{Code, FieldType, Flag, Meaning};
@@ -425,6 +425,56 @@ events! {
             input: u32 = First means Input,
             /// The lane of who wrote it.
             lane: u16 = Source means Lane,
+        }
+        /// A published value is kept; its first bytes stand here, and the others in the value-part records that follow on the same node.
+        VALUE = 4 "value" Value {
+            /// The job that published it.
+            job: JobId = Causal,
+            /// The output.
+            output: u32 = First means Output,
+            /// How many bytes it has.
+            bytes: u32 = First << 32,
+            /// The first eight of them, and zeros behind them if there are fewer.
+            head: [u8; 8] = Second,
+            /// The node.
+            node: u16 = Source means Node,
+        }
+        /// The next 24 bytes of the value before it, and zeros behind the last one.
+        VALUE_PART = 5 "value-part" ValuePart {
+            /// The first eight of them.
+            first: [u8; 8] = Causal,
+            /// The next eight.
+            second: [u8; 8] = First,
+            /// The last eight.
+            third: [u8; 8] = Second,
+            /// The node.
+            node: u16 = Source means Node,
+            /// Which part of the value it is, from 1.
+            number: u16 = Arg,
+        }
+        /// A published value was to be kept, and is not: it came faster than values are kept, or is too long, or is never bytes.
+        VALUE_LOST = 6 "value-lost" ValueLost {
+            /// The job that published it.
+            job: JobId = Causal,
+            /// The output.
+            output: u32 = First means Output,
+            /// The node.
+            node: u16 = Source means Node,
+            /// Why.
+            cause: Code<ValueLoss> = Arg,
+        }
+        /// What a job was answered that asked for something it was not handed: the time, or whether to stop.
+        ANSWER = 7 "answer" Answer {
+            /// The job.
+            job: JobId = Causal,
+            /// The answer: an instant, or 1 for yes.
+            answer: u64 = First,
+            /// Which question of its kind it was, from 0.
+            question: u64 = Second,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+            /// What it asked.
+            what: Code<Question> = Arg,
         }
     }
 }

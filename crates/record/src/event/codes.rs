@@ -52,6 +52,26 @@ codes! {
         /// The log was damaged.
         Damaged = 3 "damaged",
     }
+    /// Why a value that was to be kept is not.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    ValueLoss "value_loss" {
+        /// There was no room for it: values came faster than they are kept.
+        NoRoom = 1 "no-room",
+        /// It is longer than values that are kept may be.
+        TooLong = 2 "too-long",
+        /// Values of its output are never bytes.
+        NoBytes = 3 "no-bytes",
+    }
+    /// What a job asks that it is not handed.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    Question "question" {
+        /// What time it is.
+        Time = 1 "time",
+        /// Whether it is to stop; only the first yes is recorded.
+        Stop = 2 "stop",
+    }
     /// What dispatching costs time for.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]

@@ -86,7 +86,7 @@ struct Pair {
 impl Pair {
     fn new(system: &System, operations: Operations) -> Self {
         let assembled = operations.assemble(system).expect("all fits");
-        let mut both = assembled.0.into_iter().map(|operation| operation.expect("it has code"));
+        let mut both = assembled.operations.into_iter().map(|operation| operation.expect("it has code"));
         let (first, second) = (both.next().expect("the first"), both.next().expect("the second"));
         Pair { first, second, instance: 0 }
     }

@@ -421,6 +421,7 @@ impl Members {
                 ended.mishaps.unheld += mishaps.unheld;
                 ended.mishaps.values_unsent += mishaps.values_unsent;
                 ended.mishaps.values_unread += mishaps.values_unread;
+                ended.mishaps.values_unkept += mishaps.values_unkept;
                 ended.mishaps.late_values += mishaps.late_values;
                 ended.mishaps.triggers_refused += mishaps.triggers_refused;
                 ended.mishaps.early_arrivals += mishaps.early_arrivals;

@@ -15,9 +15,12 @@ use talea_linux::clock::MonotonicClock;
 use talea_operation::{JobServices, NotPosted, Operation, Posted};
 use talea_policy::demand;
 use talea_policy::job::Job;
-use talea_record::event::{Dates, Flag};
-use talea_record::{CostKind, JobId};
+use talea_record::event::{Answer, Dates, Flag};
+use talea_record::{CostKind, JobId, Question};
 use talea_time::{Clock, Instant};
+
+/// As many answers to a job that asks the time are recorded: some ask again and again until it has come.
+const TIMES_KEPT: u64 = 16;
 
 /// How the code of a job came back.
 enum Return {
@@ -111,18 +114,45 @@ struct Services<'a, H> {
     host: &'a H,
     flow: RefCell<&'a mut JobFlow>,
     told_the_end: Cell<bool>,
+    /// How often the time was asked, and whether to stop.
+    asked: [Cell<u64>; 2],
+    was_told_to_stop: Cell<bool>,
+}
+
+impl<H: JobHost> Services<'_, H> {
+    /// Records what the job is answered, if it is to be replayed.
+    fn note(&self, what: Question, question: u64, answer: u64) {
+        let job = JobId { operation: self.site.id, instance: self.job.number };
+        let lane = self.site.lane as u16;
+        let answer = Answer { job, answer, question, lane, what: what.into() };
+        self.flow.borrow_mut().recorder.put_if_wanted(MonotonicClock.now(), answer);
+    }
 }
 
 impl<H: JobHost> JobServices for Services<'_, H> {
     fn now(&self) -> Instant {
-        MonotonicClock.now()
+        let now = MonotonicClock.now();
+        if self.shared.keeps_answers {
+            let question = self.asked[0].replace(self.asked[0].get() + 1);
+            if question < TIMES_KEPT {
+                self.note(Question::Time, question, now.as_nanos().max(0).unsigned_abs());
+            }
+        }
+        now
     }
 
     fn is_to_stop(&self) -> bool {
         self.host.checkpoint();
         let over = self.shared.is_over(self.site.node);
         self.told_the_end.set(self.told_the_end.get() || over);
-        over || self.shared.jobs.is_stopping(self.job.tag, self.job.number)
+        let stop = over || self.shared.jobs.is_stopping(self.job.tag, self.job.number);
+        if self.shared.keeps_answers {
+            let question = self.asked[1].replace(self.asked[1].get() + 1);
+            if stop && !self.was_told_to_stop.replace(true) {
+                self.note(Question::Stop, question, 1);
+            }
+        }
+        stop
     }
 
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
@@ -138,7 +168,8 @@ fn call(
     (host, flow): (&impl JobHost, &mut JobFlow),
 ) -> Return {
     let (flow, told_the_end) = (RefCell::new(flow), Cell::new(false));
-    let services = Services { shared, site, job, host, flow, told_the_end };
+    let (asked, was_told_to_stop) = (Default::default(), Cell::new(false));
+    let services = Services { shared, site, job, host, flow, told_the_end, asked, was_told_to_stop };
     if !operation.as_ref().is_some_and(|operation| operation.has_code()) {
         let demand = demand::execution_from(&site.exec, site.stream, job.number);
         shared.burner.burn(demand, || services.is_to_stop());

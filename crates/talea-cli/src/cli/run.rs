@@ -399,6 +399,10 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         (mishaps.late_values, "values were published after the end of their period, for their job was late"),
         (mishaps.values_unsent, "values did not fit into a message to another process, and were not sent"),
         (mishaps.values_unread, "messages brought values that could not be decoded, and were not published"),
+        (
+            mishaps.values_unkept,
+            "values were not kept, for they came faster than they could be written or have more than 64 KiB",
+        ),
         (mishaps.triggers_refused, "calls of triggers were refused, for too many instances were in flight"),
         (mishaps.early_arrivals, EARLIER_THAN_DECLARED),
         (mishaps.overflows, TOO_MANY_IN_FLIGHT),

@@ -1,0 +1,23 @@
+//! Replays: the operations of a recorded run called again, in the order in which their jobs ended then, with the values that they took, the
+//! instants at which they began and the answers that they were given; what they publish is compared with what they published.
+//!
+//! ```text
+//!   records ──► steps, in order: begin, take, end ──► operation: take again ─ call ─ compare ─ publish what was recorded
+//!      │                             ▲
+//!      └──► values, some time after the end of their job
+//! ```
+//!
+//! An operation that uses only what it is handed does the same again, bit for bit. Each is judged by itself: what others take of it is what was
+//! recorded, also where it publishes something else now. One that has to do with something [outside](talea_operation::Ports::outside) is not
+//! called.
+
+#![forbid(unsafe_code)]
+
+mod answers;
+mod compare;
+mod replay;
+mod report;
+mod steps;
+
+pub use replay::{Replay, ReplayError};
+pub use report::{Difference, OutputReport, ReplayReport, What};

@@ -1,0 +1,381 @@
+//! Doing the steps of a recorded run again.
+
+use crate::answers::{Answering, Answers};
+use crate::compare::compare;
+use crate::report::{Difference, OutputReport, ReplayReport, What};
+use crate::steps::{End, Ending, Published, Step, Steps, Taken};
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use talea_model::{OperationId, System};
+use talea_operation::{Encoded, Operation, OperationErrors, Operations, Stamp, Wiring};
+use talea_policy::demand;
+use talea_policy::job::Job;
+use talea_record::event::Typed;
+use talea_record::values::{KeptValue, MOST_BYTES, ValueReader};
+use talea_record::{JobId, Metadata, Origin, Record, Sink};
+use talea_time::Instant;
+use thiserror::Error;
+
+/// Why a run cannot be replayed.
+#[derive(Debug, Error)]
+pub enum ReplayError {
+    /// The trace is of another system.
+    #[error(
+        "the trace is of another system: it has {trace}, and the description has {description}; replay it with what was run then"
+    )]
+    OtherSystem {
+        /// What the trace has, and the description does not.
+        trace: String,
+        /// What the description has in its place.
+        description: String,
+    },
+    /// The trace has no values of outputs.
+    #[error("the trace keeps no values; record them with `--keep-values`, or `Run::keep_values`")]
+    NoValues,
+    /// The code does not fit the system: all that is wrong.
+    #[error(transparent)]
+    Operations(#[from] OperationErrors),
+}
+
+/// A job that has begun.
+#[derive(Debug)]
+struct Begun {
+    started: Instant,
+    /// Whether it has what it had then.
+    is_intact: bool,
+}
+
+/// What is replayed of an operation.
+struct Replayed {
+    operation: Operation,
+    /// The job that has taken values last and has not ended.
+    holder: Option<JobId>,
+    /// Whether all its jobs have been done again as they were, so that it has kept what it kept then.
+    is_on_track: bool,
+}
+
+/// Runs operations again as the records of a run tell; a [`Sink`] of these.
+pub struct Replay {
+    system: System,
+    start: Instant,
+    is_simulated: bool,
+    /// By operation; those with code or ports.
+    operations: Vec<Option<Replayed>>,
+    /// By output.
+    kept: Vec<bool>,
+    values: ValueReader,
+    steps: Steps,
+    begun: HashMap<JobId, Begun>,
+    answers: HashMap<JobId, Answers>,
+    /// Values that were dropped, by the inputs that never had them.
+    dropped: HashSet<(JobId, u32)>,
+    report: ReplayReport,
+    buffer: Vec<u8>,
+}
+
+impl std::fmt::Debug for Replay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replay").field("report", &self.report).finish_non_exhaustive()
+    }
+}
+
+impl Replay {
+    /// A replay of a run of `system` with these operations, of which a trace has this metadata.
+    ///
+    /// # Errors
+    /// [`ReplayError`]; no code has been called but that which registers operations.
+    pub fn new(system: &System, metadata: &Metadata, operations: Operations) -> Result<Self, ReplayError> {
+        let system = system.with_threads_as_tasks();
+        check(&system, metadata)?;
+        let kept: Vec<bool> = metadata.outputs.iter().map(|output| output.is_kept).collect();
+        if !kept.contains(&true) {
+            return Err(ReplayError::NoValues);
+        }
+        let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
+        let replayed = |operation| Replayed { operation, holder: None, is_on_track: true };
+        let operations: Vec<_> =
+            assembled.operations.into_iter().map(|operation| operation.map(replayed)).collect();
+        let is_outside = |operation: OperationId| {
+            let replayed = operations[operation.index()].as_ref();
+            replayed.is_some_and(|replayed| replayed.operation.is_outside())
+        };
+        let output = |(site, is_kept): (&talea_model::OutputSite, &bool)| OutputReport {
+            output: site.name.clone(),
+            is_kept: *is_kept,
+            is_outside: is_outside(site.operation),
+            compared: 0,
+            differing: 0,
+            unknown: 0,
+            unrecorded: 0,
+            first: None,
+        };
+        let outputs = system.outputs().iter().zip(&kept).map(output).collect();
+        Ok(Replay {
+            start: metadata.start,
+            is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
+            operations,
+            kept,
+            values: ValueReader::default(),
+            steps: Steps::default(),
+            begun: HashMap::new(),
+            answers: HashMap::new(),
+            dropped: HashSet::new(),
+            report: ReplayReport { outputs, ..ReplayReport::default() },
+            buffer: vec![0; MOST_BYTES],
+            system,
+        })
+    }
+
+    /// All records have come. What is still awaited does not come.
+    pub fn finish(mut self) -> ReplayReport {
+        self.go_on(true);
+        self.report.lost_records += self.values.damaged();
+        self.report
+    }
+
+    fn go_on(&mut self, is_over: bool) {
+        while let Some(step) = self.steps.next(is_over) {
+            match step {
+                Step::Begin { job, at } => {
+                    self.begun.insert(job, Begun { started: at, is_intact: true });
+                }
+                Step::Take { job, taken } => self.take(job, taken),
+                Step::End(end) => self.end(end),
+                Step::Gap => {
+                    self.operations.iter_mut().flatten().for_each(|replayed| replayed.is_on_track = false);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, job: JobId, Taken { input, newest, values }: Taken) {
+        let Some(replayed) = &mut self.operations[job.operation.index()] else { return };
+        if replayed.holder.is_some_and(|holder| holder != job) {
+            replayed.operation.put_back();
+        }
+        replayed.holder = Some(job);
+        let Some(newest) = newest else { return };
+        let is_there = replayed.operation.take_again(input, newest, values);
+        if let Some(begun) = self.begun.get_mut(&job) {
+            begun.is_intact &= is_there;
+        }
+    }
+
+    fn end(&mut self, end: End) {
+        end.taken.iter().for_each(|taken| self.take(end.job, *taken));
+        let (begun, answers) =
+            (self.begun.remove(&end.job), self.answers.remove(&end.job).unwrap_or_default());
+        let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
+        // That of a job whose beginning was lost, too: it is as if nothing was known of what it took.
+        let Begun { started, is_intact } = begun.unwrap_or(Begun { started: end.at, is_intact: false });
+        let operation = &mut replayed.operation;
+        let is_done = match end.how {
+            Ending::Completed => true,
+            // Simulations call code when its job completes.
+            Ending::Aborted => !self.is_simulated,
+            Ending::Unbegun => false,
+        };
+        let is_called = is_done && !operation.is_outside();
+        let answering = Answering::new(&answers, end.at);
+        let panicked = if is_called {
+            self.report.called += 1;
+            let job = job_of(&self.system, &end);
+            let name = self.system.operations()[end.job.operation.index()].name.as_str();
+            // What the code keeps is its own business, as in a run.
+            let code = AssertUnwindSafe(|| operation.call(&answering, name, &job, started, 0));
+            catch_unwind(code).err().map(text_of)
+        } else {
+            self.report.outside += u64::from(is_done && operation.is_outside());
+            None
+        };
+        if replayed.holder == Some(end.job) {
+            operation.leave();
+            replayed.holder = None;
+        }
+        replayed.is_on_track &= !is_called || is_intact && !answering.has_run_out();
+        if end.how != Ending::Completed {
+            operation.discard();
+            return;
+        }
+        self.settle_outputs(&end, is_called, panicked);
+        self.publish(&end);
+    }
+
+    /// Compares what the job wrote with what was recorded, and puts that in its place.
+    fn settle_outputs(&mut self, end: &End, is_called: bool, panicked: Option<String>) {
+        let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
+        let is_on_track = replayed.is_on_track;
+        let sites = self.system.outputs_of(end.job.operation);
+        for (port, site) in replayed.operation.outputs().zip(sites) {
+            let place = site.id.index();
+            let recorded = end.published.get(&(place as u32));
+            let row = &mut self.report.outputs[place];
+            if !self.kept[place] {
+                continue;
+            }
+            let now = port.encode(&mut self.buffer);
+            let what = match (recorded, now) {
+                (Some(Published::Bytes(recorded)), Encoded::Bytes(length)) => {
+                    Some(compare(recorded, &self.buffer[..length]))
+                }
+                // More than is kept: it has another length than what was recorded.
+                (Some(Published::Bytes(recorded)), Encoded::NoRoom) => Some(compare(recorded, &self.buffer)),
+                (Some(Published::Bytes(_)), Encoded::Nothing) => Some(Some(match &panicked {
+                    Some(message) => What::Panicked { message: message.clone() },
+                    None => What::NothingNow,
+                })),
+                (None, Encoded::Nothing) => Some(None),
+                (None, Encoded::Bytes(_) | Encoded::NoRoom) => Some(Some(What::NothingThen)),
+                (Some(Published::Awaited | Published::Unrecorded), _) => {
+                    row.unrecorded += 1;
+                    None
+                }
+            };
+            match recorded {
+                Some(Published::Bytes(bytes)) => {
+                    if what != Some(None) && !port.decode(bytes) {
+                        port.discard();
+                    }
+                }
+                Some(Published::Awaited | Published::Unrecorded) => {}
+                None => port.discard(),
+            }
+            let Some(what) = what.filter(|_| is_called) else { continue };
+            if what.is_some() && !is_on_track {
+                row.unknown += 1;
+                continue;
+            }
+            row.compared += 1;
+            let Some(what) = what else { continue };
+            row.differing += 1;
+            let (output, instance) = (row.output.clone(), end.job.instance);
+            let difference = Difference { output, instance, at_ns: (end.at - self.start).as_nanos(), what };
+            row.first.get_or_insert_with(|| difference.clone());
+            self.report.first.get_or_insert(difference);
+        }
+    }
+
+    fn publish(&mut self, end: &End) {
+        let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
+        let sites = self.system.outputs_of(end.job.operation);
+        let stamp = Stamp { instance: end.job.instance, visible_at: end.at };
+        let dropped = &self.dropped;
+        let visible_at = |output: usize, reader: usize| {
+            let input = sites[output].readers[reader].index() as u32;
+            (!dropped.contains(&(end.job, input))).then_some(end.at)
+        };
+        replayed.operation.publish_to(stamp, visible_at, |_, _| (), |_, _| ());
+        for input in sites.iter().flat_map(|site| &site.readers) {
+            self.dropped.remove(&(end.job, input.index() as u32));
+        }
+    }
+
+    fn ended(&mut self, record: Record, job: JobId, how: Ending) {
+        if let Some(dates) = record.dates().filter(|_| self.is_known(job)) {
+            let (at, taken, published) = (record.time, Vec::new(), BTreeMap::new());
+            self.steps.push(Step::End(End { job, at, dates, how, taken, published }));
+        }
+    }
+
+    fn is_known(&self, job: JobId) -> bool {
+        self.operations.get(job.operation.index()).is_some_and(Option::is_some)
+    }
+}
+
+impl Sink for Replay {
+    fn record(&mut self, record: Record) {
+        if let Some(KeptValue { job, output, bytes }) = self.values.take(&record) {
+            self.steps.settle(job, output, Published::Bytes(bytes));
+        }
+        match record.typed() {
+            Typed::Start(start) if self.is_known(start.job) => {
+                self.steps.push(Step::Begin { job: start.job, at: record.time });
+            }
+            Typed::Take(take) if self.is_known(take.job) => {
+                let site = self.system.inputs().get(take.input as usize);
+                if let Some(site) = site.filter(|site| site.operation == take.job.operation) {
+                    let (newest, values) = (take.from.map(|from| from.instance), take.values as usize);
+                    self.steps.take(take.job, Taken { input: site.index, newest, values });
+                }
+            }
+            Typed::Complete(complete) => self.ended(record, complete.job, Ending::Completed),
+            Typed::Abort(abort) => {
+                let how = if abort.running.0 { Ending::Aborted } else { Ending::Unbegun };
+                self.ended(record, abort.job, how);
+            }
+            Typed::Publish(publish) => {
+                let is_kept = self.kept.get(publish.output as usize).copied().unwrap_or(false);
+                self.steps.publish(publish.job, publish.output, is_kept);
+            }
+            Typed::ValueLost(lost) => self.steps.settle(lost.job, lost.output, Published::Unrecorded),
+            Typed::Drop(drop) => {
+                self.dropped.insert((drop.job, drop.input));
+            }
+            Typed::Answer(answer) => self.answers.entry(answer.job).or_default().take(answer),
+            Typed::Lost(lost) if !lost.is_of_kernel() => {
+                self.report.lost_records = self.report.lost_records.saturating_add(lost.records);
+                self.steps.push(Step::Gap);
+            }
+            _ => {}
+        }
+        self.steps.reach(record.time);
+        self.go_on(false);
+    }
+}
+
+/// The job as its code saw it, as far as records tell: all but how long a guard held its release.
+fn job_of(system: &System, end: &End) -> Job {
+    let JobId { operation, instance } = end.job;
+    let described = &system.operations()[operation.index()];
+    let jitter = match described.predecessors.is_empty() {
+        true => demand::release_jitter(system, described.task, instance),
+        false => talea_time::Duration::ZERO,
+    };
+    let (release, deadline) = (end.dates.nominal.saturating_add(jitter), end.dates.deadline);
+    Job { release, deadline, wcet: system.subtask(operation).wcet, rank: 0, number: instance, tag: 0 }
+}
+
+/// Holds the names in the trace against those of the description.
+fn check(system: &System, metadata: &Metadata) -> Result<(), ReplayError> {
+    let operations = system.operations().iter().map(|operation| operation.name.as_str());
+    let recorded = metadata.operations.iter().map(|operation| operation.name.as_str());
+    // Behind them, there may be places for operations that programs declare.
+    same("operation", recorded.take(system.operations().len()), operations)?;
+    let outputs = system.outputs().iter().map(|site| site.name.as_str());
+    same("output", metadata.outputs.iter().map(|output| output.name.as_str()), outputs)?;
+    let connection = |input: &str, output: &str| format!("{input} from {output}");
+    let inputs = system.inputs().iter();
+    let inputs = inputs.map(|site| connection(&site.name, &system.outputs()[site.output.index()].name));
+    let known = |output: usize| metadata.outputs.get(output).map_or("?", |output| output.name.as_str());
+    let recorded = metadata.inputs.iter().map(|input| connection(&input.name, known(input.output)));
+    same("input", recorded, inputs)
+}
+
+fn same<T: AsRef<str>, D: AsRef<str>>(
+    what: &str,
+    mut recorded: impl Iterator<Item = T>,
+    mut described: impl Iterator<Item = D>,
+) -> Result<(), ReplayError> {
+    loop {
+        let (trace, description) = (recorded.next(), described.next());
+        let (trace, description) = (trace.as_ref().map(T::as_ref), description.as_ref().map(D::as_ref));
+        if trace == description {
+            match trace {
+                Some(_) => continue,
+                None => return Ok(()),
+            }
+        }
+        let shown = |name: Option<&str>| match name {
+            Some(name) => format!("{what} \"{name}\""),
+            None => format!("no other {what}"),
+        };
+        return Err(ReplayError::OtherSystem { trace: shown(trace), description: shown(description) });
+    }
+}
+
+fn text_of(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a text".to_owned())
+}

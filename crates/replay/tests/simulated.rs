@@ -1,0 +1,299 @@
+//! Simulated runs of drawn systems, replayed: the same operations publish the same, and one that was changed is found.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use talea_model::{
+    Communication, Full, InputBuilder, LaneDispatch, LinkBuilder, LossRate, OutputBuilder, Overrun,
+    Strategy as By, SubtaskBuilder, System, TaskBuilder,
+};
+use talea_operation::{JobContext, KeptOutputs, Operations, OutputKind, Ports};
+use talea_policy::strategy::plan_lanes_of;
+use talea_record::event::Lost;
+use talea_record::{LossCause, Metadata, Record, Sink};
+use talea_replay::{Replay, ReplayError, ReplayReport, What};
+use talea_sim::Simulation;
+use talea_time::{Duration, Instant, Work};
+
+/// A task of up to three steps, one after the other, each with an output; the first reads outputs of other tasks.
+#[derive(Clone, Debug)]
+struct Drawn {
+    period: i64,
+    wcet: i64,
+    phase: i64,
+    communication: Communication,
+    overrun: Overrun,
+    /// The nodes of the steps.
+    steps: Vec<usize>,
+    /// The tasks whose last outputs are read, and how.
+    reads: Vec<(usize, Read)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Read {
+    Latest,
+    Each { capacity: u32, full: Full },
+}
+
+fn drawn(tasks: usize) -> impl Strategy<Value = Vec<Drawn>> {
+    let each = |full| (1u32..4).prop_map(move |capacity| Read::Each { capacity, full });
+    let read = prop_oneof![Just(Read::Latest), each(Full::Oldest), each(Full::Newest)];
+    let task = (
+        (2i64..12, 1i64..4, 0i64..5),
+        select(&[Communication::Implicit, Communication::Implicit, Communication::Let][..]),
+        select(&[Overrun::Queue, Overrun::SkipNext, Overrun::Abort][..]),
+        prop::collection::vec(0usize..2, 1..4),
+        prop::collection::vec((0..tasks, read), 0..3),
+    )
+        .prop_map(|((period, wcet, phase), communication, overrun, steps, reads)| Drawn {
+            period,
+            wcet,
+            phase,
+            communication,
+            overrun,
+            steps,
+            reads,
+        });
+    prop::collection::vec(task, tasks).prop_map(|mut tasks| {
+        for (own, task) in tasks.iter_mut().enumerate() {
+            task.reads.retain(|(other, _)| *other != own);
+            task.reads.sort_by_key(|(other, _)| *other);
+            task.reads.dedup_by_key(|(other, _)| *other);
+        }
+        tasks
+    })
+}
+
+fn name(task: usize, step: usize, steps: usize) -> String {
+    if steps == 1 { format!("t{task}") } else { format!("t{task}.s{step}") }
+}
+
+fn inputs(tasks: &[Drawn], task: usize, step: usize) -> Vec<(String, InputBuilder)> {
+    if step > 0 {
+        let from = format!("{}.v", name(task, step - 1, tasks[task].steps.len()));
+        return vec![("before".into(), InputBuilder::new("before").from(from))];
+    }
+    let read = |(place, (other, read)): (usize, &(usize, Read))| {
+        let steps = tasks[*other].steps.len();
+        let input =
+            InputBuilder::new(format!("i{place}")).from(format!("{}.v", name(*other, steps - 1, steps)));
+        let input = match read {
+            Read::Latest => input,
+            Read::Each { capacity, full } => input.each().capacity(*capacity).full(*full),
+        };
+        (format!("i{place}"), input)
+    };
+    tasks[task].reads.iter().enumerate().map(read).collect()
+}
+
+fn system(tasks: &[Drawn], strategy: By, dispatch: LaneDispatch, loss: f64) -> System {
+    let link = LinkBuilder::others()
+        .delay(Duration::from_nanos(1))
+        .jitter(Duration::from_nanos(2))
+        .loss(LossRate::from_share(loss).expect("a share"));
+    let mut builder = System::builder("drawn").strategy(strategy).lane_dispatch(dispatch);
+    builder = builder.node("n0", 0..1).node("n1", 1..2).link(link);
+    for (index, task) in tasks.iter().enumerate() {
+        let steps = task.steps.len();
+        let mut built = TaskBuilder::new(format!("t{index}"), Duration::from_nanos(task.period))
+            .phase(Duration::from_nanos(task.phase))
+            .deadline(Duration::from_nanos(2 * task.period))
+            .overrun(task.overrun)
+            .communication(task.communication);
+        if steps == 1 {
+            built = built
+                .wcet(Work::from_nanos(task.wcet))
+                .on(format!("n{}", task.steps[0]))
+                .output(OutputBuilder::new("v"));
+            built = inputs(tasks, index, 0).into_iter().fold(built, |built, (_, input)| built.input(input));
+        } else {
+            for (step, node) in task.steps.iter().enumerate() {
+                let subtask = SubtaskBuilder::new(format!("s{step}"))
+                    .wcet(Work::from_nanos(task.wcet))
+                    .on(format!("n{node}"))
+                    .output(OutputBuilder::new("v"));
+                let subtask = inputs(tasks, index, step)
+                    .into_iter()
+                    .fold(subtask, |subtask, (_, input)| subtask.input(input));
+                built = built.subtask(subtask);
+            }
+        }
+        builder = builder.task(built);
+    }
+    builder.build().expect("sound")
+}
+
+/// What one operation does otherwise, from this instance on.
+type Change = Option<(String, u64)>;
+
+/// Each operation publishes a digest of all that it was ever handed, and now and then nothing.
+fn operations(tasks: &[Drawn], change: &Change) -> Operations {
+    let mut operations = Operations::synthetic();
+    for (index, task) in tasks.iter().enumerate() {
+        for step in 0..task.steps.len() {
+            let name = name(index, step, task.steps.len());
+            let names: Vec<String> = inputs(tasks, index, step).into_iter().map(|(name, _)| name).collect();
+            let change = change.as_ref().filter(|(changed, _)| *changed == name).map(|(_, from)| *from);
+            operations = operations.with_ports(&name, move |ports| digesting(ports, &names, change));
+        }
+    }
+    operations
+}
+
+fn digesting(
+    ports: &mut Ports<'_>,
+    inputs: &[String],
+    change: Option<u64>,
+) -> impl FnMut(&JobContext<'_>) + Send + use<> {
+    let inputs: Vec<_> = inputs.iter().map(|name| ports.input::<[u64; 3]>(name)).collect();
+    let output = ports.output_of::<[u64; 3]>("v", OutputKind::any().plain(), Default::default);
+    let mut state = 0u64;
+    move |job: &JobContext<'_>| {
+        let mut hasher = DefaultHasher::new();
+        (state, job.instance(), job.started(), job.now(), job.deadline(), job.release()).hash(&mut hasher);
+        for input in &inputs {
+            job.all(*input).for_each(|value| value.hash(&mut hasher));
+            job.stamp(*input).map(|stamp| stamp.instance).hash(&mut hasher);
+        }
+        state = hasher.finish();
+        let changed = u64::from(change.is_some_and(|from| job.instance() >= from));
+        if !state.is_multiple_of(7) {
+            job.set(output, [job.instance(), state, changed]);
+        }
+    }
+}
+
+/// The records of a simulation, kept as `kept` says.
+fn recorded(
+    system: &System,
+    operations: Operations,
+    until: i64,
+    kept: &KeptOutputs,
+) -> (Metadata, Vec<Record>) {
+    let plans = plan_lanes_of(system).expect("sorted");
+    let simulation = Simulation::with_operations(system, &plans, operations).expect("simulated");
+    let mut simulation = simulation.with_kept_values(system, kept).expect("there are such outputs");
+    let mut records = Vec::new();
+    simulation.advance(Instant::from_nanos(until), &mut records);
+    let metadata = simulation.metadata().clone();
+    simulation.finish(&mut records);
+    (metadata, records)
+}
+
+fn replayed(
+    system: &System,
+    (metadata, records): &(Metadata, Vec<Record>),
+    operations: Operations,
+) -> ReplayReport {
+    let mut replay = Replay::new(system, metadata, operations).expect("it can be replayed");
+    records.iter().for_each(|record| replay.record(*record));
+    replay.finish()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+    #[test]
+    fn the_same_operations_publish_the_same_and_one_that_was_changed_is_found(
+        tasks in (2usize..5).prop_flat_map(drawn),
+        strategy in select(&[By::Edf, By::Rms, By::Mlf][..]),
+        dispatch in select(&[LaneDispatch::NonPreemptive, LaneDispatch::Preemptive][..]),
+        loss in select(&[0.0, 0.2][..]),
+        changed in any::<prop::sample::Index>(),
+        from in 0u64..6,
+    ) {
+        let system = system(&tasks, strategy, dispatch, loss);
+        let run = recorded(&system, operations(&tasks, &None), 200, &KeptOutputs::All);
+        let same = replayed(&system, &run, operations(&tasks, &None));
+        prop_assert_eq!(&same.first, &None);
+        prop_assert_eq!((same.unknown(), same.lost_records), (0, 0));
+        let completed = run.1.iter().filter(|record| record.event == talea_record::Event::COMPLETE).count() as u64;
+        prop_assert_eq!((same.called, same.compared()), (completed, completed));
+
+        let name = changed.get(system.operations()).name.clone();
+        let other = replayed(&system, &run, operations(&tasks, &Some((name.clone(), from))));
+        let output = format!("{name}.v");
+        for row in &other.outputs {
+            if row.output == output {
+                let published = |record: &&Record| {
+                    talea_record::event::Publish::read(record).is_some_and(|publish| {
+                        system.outputs()[publish.output as usize].name == output && publish.job.instance >= from
+                    })
+                };
+                let expected: Vec<u64> = run.1.iter().filter(published).map(|record| record.job().instance).collect();
+                prop_assert_eq!(row.differing as usize, expected.len());
+                prop_assert_eq!(row.first.as_ref().map(|first| first.instance), expected.first().copied());
+                let is_last_word = |first: &talea_replay::Difference| matches!(&first.what, What::Bytes { at: 16, .. });
+                prop_assert!(row.first.as_ref().is_none_or(is_last_word));
+            } else {
+                prop_assert_eq!(row.differing, 0, "{} is as it was, of {:?}", &row.output, &other.first);
+            }
+        }
+    }
+}
+
+fn pair() -> (Vec<Drawn>, System) {
+    let task = |reads: Vec<(usize, Read)>| Drawn {
+        period: 10,
+        wcet: 1,
+        phase: 0,
+        communication: Communication::Implicit,
+        overrun: Overrun::Queue,
+        steps: vec![0],
+        reads,
+    };
+    let tasks = vec![task(vec![]), task(vec![(0, Read::Latest)])];
+    let system = system(&tasks, By::Edf, LaneDispatch::NonPreemptive, 0.0);
+    (tasks, system)
+}
+
+#[test]
+fn traces_without_values_and_of_other_systems_are_refused() {
+    let (tasks, system) = pair();
+    let (metadata, _) = recorded(&system, operations(&tasks, &None), 100, &KeptOutputs::None);
+    let refused = Replay::new(&system, &metadata, operations(&tasks, &None)).map(drop);
+    assert!(matches!(refused, Err(ReplayError::NoValues)));
+
+    let (metadata, _) = recorded(&system, operations(&tasks, &None), 100, &KeptOutputs::All);
+    let task = TaskBuilder::new("t0", Duration::from_millis(1)).wcet(Work::from_nanos(5));
+    let other = System::builder("other").task(task).build().expect("sound");
+    let refused = Replay::new(&other, &metadata, Operations::synthetic()).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("it has output \"t0.v\", and the description has no other output"), "{refused}");
+}
+
+/// What an operation outside publishes is what was recorded, and it is not called; a panic is told as such.
+#[test]
+fn operations_outside_are_not_called_and_panics_are_named() {
+    let (tasks, system) = pair();
+    let run = recorded(&system, operations(&tasks, &None), 100, &KeptOutputs::All);
+    let outside = operations(&tasks, &None).with_ports("t0", |ports| {
+        ports.outside();
+        let _output = ports.output_of::<[u64; 3]>("v", OutputKind::any().plain(), Default::default);
+        |_: &JobContext<'_>| unreachable!("it is not called")
+    });
+    let report = replayed(&system, &run, outside);
+    assert_eq!((&report.first, report.called, report.outside, report.unknown()), (&None, 10, 10, 0));
+    assert!(report.outputs[0].is_outside && !report.outputs[1].is_outside);
+    assert_eq!((report.outputs[0].compared, report.outputs[1].compared), (0, 10));
+
+    let panics = operations(&tasks, &None).with_ports("t0", |ports| {
+        let _output = ports.output_of::<[u64; 3]>("v", OutputKind::any().plain(), Default::default);
+        |job: &JobContext<'_>| assert!(job.instance() < 4, "no more")
+    });
+    let first = replayed(&system, &run, panics).first.expect("it differs");
+    assert_eq!((first.output.as_str(), first.what), ("t0.v", What::NothingNow));
+}
+
+/// Records that are lost leave operations with something else than they kept, which is no difference of theirs.
+#[test]
+fn no_difference_is_told_of_what_the_trace_has_lost() {
+    let (tasks, system) = pair();
+    let (metadata, records) = recorded(&system, operations(&tasks, &None), 1_000, &KeptOutputs::All);
+    for missing in 0..records.len() {
+        let mut records = records.clone();
+        let (time, cause) = (records[missing].time, LossCause::Overwritten.into());
+        records[missing] = Lost { records: 1, since: None, ring: 0, cause }.at(time, Record::NO_CPU);
+        let report = replayed(&system, &(metadata.clone(), records), operations(&tasks, &None));
+        assert_eq!(report.first, None, "without record {missing}");
+        assert!(report.compared() + report.unknown() >= 197, "without record {missing}: {report:?}");
+    }
+}
