@@ -3,51 +3,49 @@
 //!
 //! `cargo run --release --example robot [-- TIME [ADDRESS [TRACE]]]`, such as `10s 127.0.0.1:7777 robot.trace`; five seconds, that address and no
 //! trace unless given. Meanwhile
-//! `echo stop | nc -u -w0 127.0.0.1 7777` stops the robot, and `echo go | …` lets it drive on.
+//! `echo stop | nc -u -w0 127.0.0.1 7777` stops the robot, and `echo go | …` lets it drive on. What was recorded in the trace is replayed by
+//! `talea replay robot.trace -- target/release/examples/robot`.
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::mpsc;
-use talea::run::Operations;
+use talea::run::{KeptOutputs, Operations, Output, OutputKind, Ports};
 use talea::{Duration, Instant, JobContext, Run};
 
 /// What the scanner sees: distances in metres, one a degree.
-struct Scan([f32; 360]);
-
-impl Default for Scan {
-    fn default() -> Self {
-        Scan([0.0; 360])
-    }
-}
+#[derive(Default, Serialize, Deserialize)]
+struct Scan(Vec<f32>);
 
 /// Where something stands in the way: angle in degrees, distance in metres.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Obstacles(Vec<(u16, f32)>);
 
 /// Where the robot is, in metres and radians.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Pose {
     x: f32,
     heading: f32,
 }
 
 /// What the inertial unit measures: acceleration ahead in m/s², turning in rad/s.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Inertia {
     ahead: f32,
     turning: f32,
 }
 
 /// How the robot moves: speed in m/s, turning in rad/s.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct State {
     speed: f32,
     turning: f32,
 }
 
 /// What the operator said last.
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 enum Word {
     #[default]
     Go,
@@ -56,7 +54,7 @@ enum Word {
 }
 
 /// What the drive is to do.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 enum Command {
     /// Nothing, since the operator said so.
     Halt(Word),
@@ -80,10 +78,19 @@ enum Said {
     Pose { x: f32, heading: f32 },
 }
 
+/// Opens an output whose values can be recorded, so that a drive can be replayed.
+fn kept<T>(ports: &mut Ports<'_>, name: &str, value: impl FnMut() -> T + 'static) -> Output<T>
+where
+    T: Serialize + DeserializeOwned + Send + Sync + 'static,
+{
+    ports.output_of(name, OutputKind::any().serialized(), value)
+}
+
 fn sensors(operations: Operations) -> Operations {
     operations
         .with_ports("lidar.scan", |ports| {
-            let points = ports.output::<Scan>("points");
+            // Each slot's vector keeps its room, so that nothing allocates.
+            let points = kept(ports, "points", || Scan(vec![0.0; 360]));
             move |job: &JobContext<'_>| {
                 // Written where it stays: nothing is copied on its way to who reads it.
                 let mut scan = job.write(points);
@@ -94,9 +101,7 @@ fn sensors(operations: Operations) -> Operations {
         })
         .with_ports("lidar.filter", |ports| {
             let points = ports.input::<Scan>("points");
-            // Each slot's vector keeps its room, so that the filter does not allocate.
-            let obstacles = ports
-                .output_of("obstacles", talea::run::OutputKind::any(), || Obstacles(Vec::with_capacity(360)));
+            let obstacles = kept(ports, "obstacles", || Obstacles(Vec::with_capacity(360)));
             move |job: &JobContext<'_>| {
                 let Some(scan) = job.get(points) else { return };
                 let mut found = job.write(obstacles);
@@ -107,7 +112,7 @@ fn sensors(operations: Operations) -> Operations {
         })
         .with_ports("lidar.localise", |ports| {
             let obstacles = ports.input::<Obstacles>("obstacles");
-            let pose = ports.output::<Pose>("pose");
+            let pose = kept(ports, "pose", Pose::default);
             let mut x = 0.0;
             move |job: &JobContext<'_>| {
                 let Some(seen) = job.get(obstacles) else { return };
@@ -119,14 +124,14 @@ fn sensors(operations: Operations) -> Operations {
             }
         })
         .with_ports("imu.read", |ports| {
-            let sample = ports.output::<Inertia>("sample");
+            let sample = kept(ports, "sample", Inertia::default);
             move |job: &JobContext<'_>| {
                 let phase = job.instance() as f32 / 40.0;
                 job.set(sample, Inertia { ahead: phase.sin(), turning: 0.1 * phase.cos() });
             }
         })
         .with_ports("imu.estimate", |ports| {
-            let (sample, state) = (ports.input::<Inertia>("sample"), ports.output::<State>("state"));
+            let (sample, state) = (ports.input::<Inertia>("sample"), kept(ports, "state", State::default));
             let mut speed = 0.0;
             move |job: &JobContext<'_>| {
                 let Some(sample) = job.get(sample) else { return };
@@ -140,7 +145,9 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
     let log = tell.clone();
     operations
         .with_ports("stop", move |ports| {
-            let pressed = ports.output::<Word>("pressed");
+            // What it reads from the socket, no replay can give it.
+            ports.outside();
+            let pressed = kept(ports, "pressed", Word::default);
             let mut text = [0; 64];
             move |job: &JobContext<'_>| {
                 // It is ready, or the task would not have been released; without the operator arrivals are drawn, and nothing is there.
@@ -151,7 +158,7 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
         })
         .with_ports("control.step", |ports| {
             let (state, pose) = (ports.input::<State>("state"), ports.input::<Pose>("pose"));
-            let (stop, command) = (ports.input::<Word>("stop"), ports.output::<Command>("command"));
+            let (stop, command) = (ports.input::<Word>("stop"), kept(ports, "command", Command::default));
             move |job: &JobContext<'_>| {
                 let word = job.get(stop).copied().unwrap_or_default();
                 let (State { speed, turning }, Pose { x, heading }) =
@@ -162,6 +169,7 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
             }
         })
         .with_ports("control.drive", move |ports| {
+            ports.outside();
             let command = ports.input::<Command>("command");
             let mut before = Command::default();
             move |job: &JobContext<'_>| {
@@ -200,7 +208,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (tell, told) = mpsc::channel();
     let operations = control(sensors(Operations::synthetic()), operator.try_clone()?, tell);
     let run = Run::new(&system).operations(operations).duration(time);
-    let run = trace.iter().fold(run, |run, path| run.keep_trace(path));
+    let run = trace.iter().fold(run, |run, path| run.keep_trace(path).keep_values(KeptOutputs::All));
     let prepared = run.prepare()?;
     prepared.missing().iter().for_each(|missing| eprintln!("note: {missing}"));
     // Whenever a word has come, the task is released; it is not looked at again before the job that reads it has ended.

@@ -24,8 +24,8 @@ pub enum OperationError {
     },
     /// Values of an output are to be kept that are never bytes.
     #[error(
-        "the values of output \"{output}\" cannot be kept, for they are never bytes; register it with `OutputKind::any().plain()` or \
-         `.encoded(…)`"
+        "the values of output \"{output}\" cannot be kept, for they are never bytes; register it with \
+         `OutputKind::any().serialized()` or `.plain()`"
     )]
     NeverBytes {
         /// The output's name.
@@ -131,10 +131,10 @@ pub enum OperationError {
         /// What there is room for.
         most: usize,
     },
-    /// Values are to go to another process, or to be kept, and are no plain bytes.
+    /// Values are to go to another process, and are never bytes.
     #[error(
-        "the values of output \"{output}\" go to another process, and are not known to be plain bytes: open it with \
-         OutputKind::any().plain()"
+        "the values of output \"{output}\" go to another process, and are never bytes: open it with `OutputKind::any().plain()` or \
+         `.serialized()`"
     )]
     NotPlain {
         /// `operation.output`.

@@ -56,12 +56,15 @@ impl KeptOutputs {
 mod tests {
     use super::*;
     use talea_model::{OutputBuilder, TaskBuilder};
-    use talea_time::Duration;
+    use talea_time::{Duration, Work};
 
     #[test]
     fn outputs_are_chosen_by_name() {
-        let task =
-            |name: &str| TaskBuilder::new(name, Duration::from_millis(1)).output(OutputBuilder::new("out"));
+        let task = |name: &str| {
+            TaskBuilder::new(name, Duration::from_millis(1))
+                .wcet(Work::from_nanos(1))
+                .output(OutputBuilder::new("out"))
+        };
         let system = System::builder("test").task(task("fast")).task(task("slow")).build().expect("a system");
         let among = |text: &str| text.parse::<KeptOutputs>().unwrap().among(&system);
         assert_eq!(KeptOutputs::None.among(&system).unwrap(), [false, false]);

@@ -11,9 +11,10 @@
 
 use crate::declaration::FIRST_FREE;
 use crate::event::{Coded, Dates, RunEnd};
+use crate::values::MOST_BYTES;
 use crate::{
-    ChangeKind, CostKind, Event, LossReason, MemberRole, Metadata, NameSpace, Record, RunOutcome, SkipReason,
-    ThreadRole, Trigger, ViolationSide,
+    ChangeKind, CostKind, Event, LossReason, MemberRole, Metadata, NameSpace, Question, Record, RunOutcome,
+    SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide,
 };
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -326,6 +327,23 @@ impl Rules {
                 within(self.lanes)
                     .or_else(|| self.check_operation(record.job_numbers().0))
                     .or_else(|| known(is_input))
+            }
+            Event::VALUE | Event::VALUE_LOST => {
+                let is_output = !has_system || (record.words[0] as u32 as usize) < self.outputs;
+                let fits = match record.event {
+                    Event::VALUE => (record.words[0] >> 32) as usize <= MOST_BYTES,
+                    _ => ValueLoss::from_code(record.arg).is_some(),
+                };
+                within(self.nodes)
+                    .or_else(|| self.check_operation(record.job_numbers().0))
+                    .or_else(|| known(is_output && fits))
+            }
+            Event::VALUE_PART => within(self.nodes),
+            Event::ANSWER => {
+                let is_known = Question::from_code(record.arg).is_some();
+                within(self.lanes)
+                    .or_else(|| self.check_operation(record.job_numbers().0))
+                    .or_else(|| known(is_known))
             }
             Event::MESSAGE_LOST => {
                 let is_known = LossReason::from_code(record.arg).is_some();

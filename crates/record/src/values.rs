@@ -148,7 +148,7 @@ mod tests {
             records.extend(written(&next, 0));
             let mut reader = ValueReader::default();
             let read: Vec<_> = records.iter().filter_map(|record| reader.take(record)).collect();
-            assert_eq!(read, [next.clone()]);
+            assert_eq!(read, std::slice::from_ref(&next));
             // Without its first record it is not known to be one.
             assert_eq!(reader.damaged(), u64::from(missing > 0));
         }

@@ -17,7 +17,9 @@ mod answers;
 mod compare;
 mod replay;
 mod report;
+mod request;
 mod steps;
 
 pub use replay::{Replay, ReplayError};
 pub use report::{Difference, OutputReport, ReplayReport, What};
+pub use request::{REPORT, ReplayFileError, Request, TRACE, replay_file};

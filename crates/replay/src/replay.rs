@@ -88,14 +88,16 @@ impl Replay {
     pub fn new(system: &System, metadata: &Metadata, operations: Operations) -> Result<Self, ReplayError> {
         let system = system.with_threads_as_tasks();
         check(&system, metadata)?;
-        let kept: Vec<bool> = metadata.outputs.iter().map(|output| output.is_kept).collect();
-        if !kept.contains(&true) {
+        if !metadata.outputs.iter().any(|output| output.is_kept) {
             return Err(ReplayError::NoValues);
         }
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
         let replayed = |operation| Replayed { operation, holder: None, is_on_track: true };
-        let operations: Vec<_> =
+        let mut operations: Vec<_> =
             assembled.operations.into_iter().map(|operation| operation.map(replayed)).collect();
+        let kept = has_bytes(&system, &mut operations);
+        let kept: Vec<bool> =
+            kept.into_iter().zip(&metadata.outputs).map(|(has, output)| has && output.is_kept).collect();
         let is_outside = |operation: OperationId| {
             let replayed = operations[operation.index()].as_ref();
             replayed.is_some_and(|replayed| replayed.operation.is_outside())
@@ -322,6 +324,18 @@ impl Sink for Replay {
         self.steps.reach(record.time);
         self.go_on(false);
     }
+}
+
+/// By output, whether its values can be bytes.
+fn has_bytes(system: &System, operations: &mut [Option<Replayed>]) -> Vec<bool> {
+    let mut has_bytes = vec![false; system.outputs().len()];
+    for (operation, replayed) in system.operations().iter().zip(operations) {
+        let Some(replayed) = replayed else { continue };
+        for (port, site) in replayed.operation.outputs().zip(system.outputs_of(operation.id)) {
+            has_bytes[site.id.index()] = port.has_bytes();
+        }
+    }
+    has_bytes
 }
 
 /// The job as its code saw it, as far as records tell: all but how long a guard held its release.

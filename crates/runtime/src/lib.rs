@@ -98,7 +98,7 @@ pub use run::Prepared;
 pub use talea_analysis::system::Leaving;
 pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum, ToldBy};
 pub use talea_operation::{
-    Input, JobContext, NotPosted, OperationError, OperationErrors, Operations, Output, OutputKind, Ports,
-    PostedOperation, Stamp, SyntheticValue, Value,
+    Input, JobContext, KeptOutputs, NotPosted, OperationError, OperationErrors, Operations, Output,
+    OutputKind, Ports, PostedOperation, Stamp, SyntheticValue, Value,
 };
 pub use triggering::{ExternalTrigger, NotTriggered, TriggerError};

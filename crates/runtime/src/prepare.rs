@@ -209,7 +209,7 @@ pub(crate) fn prepare(
     let stepped = stepper.map(set_up).filter(|stepped| !stepped.lanes.is_empty());
     missing.extend(store.unpublished.clone());
     missing.extend(without_bytes.into_iter().map(|name| {
-        format!("the values of output {name} are not kept, for they are never bytes: register it with `OutputKind::any().plain()` or `.encoded(…)`")
+        format!("the values of output {name} are not kept, for they are never bytes: register it with `OutputKind::any().serialized()` or `.plain()`")
     }));
     let node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
     let keeping = value_ring.map(|ring| value_keepers.start(store.rings().writer(ring), node)).transpose();

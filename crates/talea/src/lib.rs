@@ -23,6 +23,7 @@
 //! | [`guarantee`] | what schedulers promise each other, and how the promises of a hierarchy are derived |
 //! | [`simulation`] | the system in virtual time |
 //! | [`run`](mod@run) | the system on real threads, with operations of your own |
+//! | [`replay`](mod@replay) | a recorded run once more, with the same operations or others |
 //! | [`hierarchy`] | schedulers over threads of your own, changed by calls while they run |
 //! | [`trace`] | events of your own, reading traces, and explaining what is in them |
 //! | `figure` | pictures of all that as SVG, with the feature of that name |
@@ -40,6 +41,7 @@
 pub mod check;
 pub mod guarantee;
 pub mod hierarchy;
+pub mod replay;
 pub mod run;
 pub mod schedulers;
 pub mod simulation;
@@ -53,6 +55,7 @@ fn planned(system: &System) -> System {
 }
 
 pub use check::check;
+pub use replay::replay;
 pub use run::{JobContext, Outcome, PrepareError, RtMode, Run};
 pub use simulation::simulate;
 pub use system::{

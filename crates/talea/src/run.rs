@@ -31,10 +31,10 @@ pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
     Declaration, DeclareError, Dispatcher, Ending, ExternalTrigger, FinishedJob, HierarchyOutcome, Input,
-    JobContext, JudgeBy, LaneStep, Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted, NotTriggered,
-    OperationError, OperationErrors, Operations, Outcome, Output, OutputKind, Ports, PostedOperation, Poster,
-    PostingRoom, PrepareError, Prepared, RtMode, RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp,
-    StopHandle, Stopped, SyntheticValue, TriggerError, Value,
+    JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted,
+    NotTriggered, OperationError, OperationErrors, Operations, Outcome, Output, OutputKind, Ports,
+    PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode, RunOptions, Stamp, SteppedLanes,
+    SteppedLanesSetUp, StopHandle, Stopped, SyntheticValue, TriggerError, Value,
 };
 
 /// A run of a system on real threads of this process, to be set up and then run.
@@ -151,12 +151,23 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Records the values of these outputs in the trace, so that the run can be [replayed](mod@crate::replay). Jobs do not wait for that.
+    pub fn keep_values(mut self, outputs: KeptOutputs) -> Self {
+        self.options.keep_values = outputs;
+        self
+    }
+
     /// Makes everything ready and leaves the threads waiting at the start: for a program that wants a
     /// [`StopHandle`] or to look at the threads before it starts them.
+    ///
+    /// Where `talea replay` has started the program, it replays a trace instead, and the process ends.
     ///
     /// # Errors
     /// See [`PrepareError`]; no thread is left over.
     pub fn prepare(self) -> Result<Prepared, PrepareError> {
+        if let Some(request) = talea_replay::Request::from_environment() {
+            request.fulfil(self.system, self.operations);
+        }
         let prepared = Executive::prepare(&super::planned(self.system), self.operations, self.options)?;
         Ok(match self.on_finished {
             Some(callback) => prepared.on_finished(callback),

@@ -132,7 +132,11 @@ pub fn run_cluster(
         |node: usize| lowerings[node].as_ref().is_some_and(|lowering| lowering.settings.is_some());
     let leaving = leaving(&executed, &plans, options.slicing, is_lowered);
     let judging = (&lowerings[..], options.tolerance);
-    let metadata = metadata(&executed, &plans, realtime, start, judging, &leaving)?;
+    let mut metadata = metadata(&executed, &plans, realtime, start, judging, &leaving)?;
+    let is_kept = options.keep_values.among(&executed).map_err(PrepareError::from)?;
+    for (entry, is_kept) in metadata.outputs.iter_mut().zip(is_kept) {
+        entry.is_kept = is_kept;
+    }
     let rings = members.rings(directory.path(), &options.collected(&executed))?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)

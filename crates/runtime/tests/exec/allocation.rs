@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_model::{
     InputBuilder, LaneDispatch, OutputBuilder, SubtaskBuilder, Synchronisation, TriggerBuilder,
 };
-use talea_runtime::{JobContext, Ports};
+use talea_runtime::{JobContext, KeptOutputs, OutputKind, Ports, RunOptions};
 
 /// Counts allocations of the runtime's threads while [`COUNTING`] is set.
 struct Counting;
@@ -77,7 +77,11 @@ talea_record::family! {
 fn releasing_dispatching_and_tracing_do_not_allocate() {
     allocations_are_counted();
     counted::FAMILY.register().expect("the only family of its number");
-    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+    let kept = [KeptOutputs::None, KeptOutputs::All];
+    let both = [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive];
+    for (dispatch, kept) in
+        both.into_iter().flat_map(|dispatch| kept.iter().map(move |kept| (dispatch, kept)))
+    {
         // The highest lane switches the counting on and off while all kinds of releases go on.
         let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(50_000));
         let overloaded = task("overloaded", 2, 5).overrun(talea_model::Overrun::Abort);
@@ -109,8 +113,9 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             .build()
             .expect("a system");
         let switch = |ports: &mut Ports<'_>| {
-            let count = ports.output::<u64>("count");
+            let count = ports.output_of::<u64>("count", OutputKind::any().plain(), || 0);
             move |context: &JobContext<'_>| {
+                let (_, _) = (context.laxity(), context.aborted());
                 match context.instance() {
                     5 => COUNTING.store(true, Ordering::Relaxed),
                     60.. => COUNTING.store(false, Ordering::Relaxed),
@@ -126,9 +131,11 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
         };
         let operations = Operations::synthetic().with_ports("chain.a", switch).with_ports("chain.b", read);
         // A log is kept, so everything between the jobs is recorded as well.
-        let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("chain.a", 61));
+        let options = RunOptions { keep_values: kept.clone(), ..options(RtMode::Warn, 0) };
+        let ran = run_until(&system, operations, options, ended("chain.a", 61));
         assert!(ran.position(Event::COMPLETE, "chain.a", 5).is_some(), "the counting was on");
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0, "{dispatch}");
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0, "{dispatch}, {kept:?}");
+        assert_eq!(ran.count(Event::VALUE, "chain.a") > 0, *kept == KeptOutputs::All);
         assert_eq!(ran.outcome.mishaps.panics, []);
     }
 }

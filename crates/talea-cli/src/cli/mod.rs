@@ -22,6 +22,7 @@ mod output;
 mod progress;
 #[cfg(test)]
 mod reference;
+mod replay;
 mod report;
 mod run;
 mod sim;
@@ -74,6 +75,7 @@ enum Command {
     Vectors(vectors::Options),
     Lab(lab::Options),
     Trace(trace::Options),
+    Replay(replay::Options),
     Ctl(Box<ctl::Options>),
     Doctor(doctor::Options),
     /// Print the JSON Schema of system files
@@ -105,6 +107,7 @@ pub fn main() -> ExitCode {
         Command::Vectors(options) => vectors::main(&options),
         Command::Lab(options) => lab::main(&options),
         Command::Trace(options) => trace::main(&options),
+        Command::Replay(options) => replay::main(&options),
         Command::Ctl(options) => ctl::main(&options),
         Command::Doctor(options) => doctor::main(&options),
         Command::Schema => output::json(&talea_model::json_schema()).map(|()| Verdict::Fine),

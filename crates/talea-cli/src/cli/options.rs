@@ -3,9 +3,11 @@
 use super::draft::linked;
 use super::failure::{Failure, path_shown};
 use clap::Args;
+use std::convert::Infallible;
 use std::path::{Component, Path, PathBuf};
 use talea_model::{MemberLines, Parsed, Strategy, System};
 use talea_policy::strategy::{Anomaly, NodeAnomaly, Plan, plan_lanes_of, plan_system};
+use talea_runtime::KeptOutputs;
 use talea_text::links::resolved_folder;
 use talea_text::printable;
 use talea_time::Duration;
@@ -69,6 +71,9 @@ pub struct ResultOptions {
     /// Write who ran when to this file: start_ns,end_ns,node,cpu,task,subtask,job
     #[arg(long, value_name = "FILE.csv")]
     pub schedule: Option<PathBuf>,
+    /// Record the values of these outputs in the trace, so that the run can be replayed: all, or names such as imu.read.sample,control.command
+    #[arg(long, value_name = "all|OUTPUT,...", requires = "out", value_parser = kept_outputs)]
+    pub keep_values: Option<KeptOutputs>,
     /// Length of the samples in which soft deadlines count only if no hard one was missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
     pub sample: Duration,
@@ -86,6 +91,24 @@ pub enum FailOn {
     Any,
     /// None
     Never,
+}
+
+fn kept_outputs(text: &str) -> Result<KeptOutputs, Infallible> {
+    text.parse()
+}
+
+impl ResultOptions {
+    /// The outputs whose values are recorded, which the system has.
+    pub fn kept(&self, system: &System) -> Result<KeptOutputs, Failure> {
+        let kept = self.keep_values.clone().unwrap_or_default();
+        kept.among(system)
+            .map_err(|error| Failure::new(error, "name an output as task.output or task.subtask.output"))?;
+        if kept != KeptOutputs::None && system.outputs().is_empty() {
+            let help = "give subtasks outputs, or leave --keep-values out";
+            return Err(Failure::new("the system has no outputs whose values could be kept", help));
+        }
+        Ok(kept)
+    }
 }
 
 /// A duration greater than zero.

@@ -135,6 +135,7 @@ pub fn main(options: Options) -> super::Outcome {
     if let Some(membership) = Membership::from_environment() {
         return take_part(membership, &system, &options);
     }
+    options.results.kept(&system)?;
     let absent =
         (0..system.nodes.len()).flat_map(|node| absentees(&options.system.system, &system, &lines, node));
     let absent: Vec<String> = absent.collect();
@@ -224,6 +225,7 @@ fn run_options(options: &Options) -> RunOptions {
         sample: options.results.sample,
         tolerance: options.tolerance,
         links: if options.impose_links { Links::Impose } else { Links::Judge },
+        keep_values: options.results.keep_values.clone().unwrap_or_default(),
         lost_nodes: if options.keep_going { LostNodes::GoOn } else { LostNodes::EndRun },
         ..RunOptions::default()
     }

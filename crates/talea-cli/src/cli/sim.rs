@@ -40,7 +40,9 @@ pub fn main(options: &Options) -> super::Outcome {
     let dispatch =
         if options.results.out.is_some() { DispatchRecords::Kept } else { DispatchRecords::Dropped };
     let simulation = Simulation::with_plans(&system, &plans).map_err(|error| Failure::new(error, ""))?;
-    let mut simulation = simulation.with_dispatch(dispatch);
+    let kept = options.results.kept(&system)?;
+    let simulation = simulation.with_dispatch(dispatch).with_kept_values(&system, &kept);
+    let mut simulation = simulation.map_err(|error| Failure::new(error, ""))?;
     warn_of_shortcomings(&simulation, &system);
     let system_file = &options.system.system;
     let mut files = artefacts::Files::create(&options.results, system_file, simulation.metadata())?;

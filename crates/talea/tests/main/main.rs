@@ -1,3 +1,4 @@
 //! The library as programs meet it: the examples, and what the README shows of them.
 
 mod examples;
+mod replay;

@@ -1,0 +1,96 @@
+//! Replaying a trace file, and programs that are asked for it from outside.
+
+use crate::replay::{Replay, ReplayError};
+use crate::report::ReplayReport;
+use std::path::{Path, PathBuf};
+use talea_model::System;
+use talea_operation::Operations;
+use talea_record::{TraceError, TraceFile};
+use thiserror::Error;
+
+/// The environment variable that asks a program to replay the trace it names, in place of running its system.
+pub const TRACE: &str = "TALEA_REPLAY";
+/// The environment variable with the file to which it writes what it found, as JSON.
+pub const REPORT: &str = "TALEA_REPLAY_REPORT";
+
+/// Why a trace file cannot be replayed.
+#[derive(Debug, Error)]
+pub enum ReplayFileError {
+    /// It cannot be read.
+    #[error("{path}: {source}")]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: TraceError,
+    },
+    /// It can be read, and not replayed.
+    #[error("{path}: {source}")]
+    Replay {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: ReplayError,
+    },
+}
+
+/// Calls the operations of `system` again as the trace in this file tells, and compares what they publish with what they published then.
+///
+/// # Errors
+/// [`ReplayFileError`].
+pub fn replay_file(
+    system: &System,
+    operations: Operations,
+    path: &Path,
+) -> Result<ReplayReport, ReplayFileError> {
+    let trace_error = |source| ReplayFileError::Trace { path: path.into(), source };
+    let trace = TraceFile::open(path).map_err(trace_error)?;
+    let mut replay = Replay::new(system, trace.metadata(), operations)
+        .map_err(|source| ReplayFileError::Replay { path: path.into(), source })?;
+    trace.replay(&mut replay).map_err(trace_error)?;
+    Ok(replay.finish())
+}
+
+/// What the program was asked for from outside.
+#[derive(Clone, Debug)]
+pub struct Request {
+    trace: PathBuf,
+    report: Option<PathBuf>,
+}
+
+impl Request {
+    /// The request in the environment, if there is one.
+    pub fn from_environment() -> Option<Self> {
+        let trace = std::env::var_os(TRACE)?.into();
+        Some(Request { trace, report: std::env::var_os(REPORT).map(Into::into) })
+    }
+
+    /// Replays and tells who asked. Ends the process: what would follow a run does not follow a replay. The status is 0 if everything is equal, 1 if
+    /// something differs, and 2 if the trace cannot be replayed.
+    pub fn fulfil(&self, system: &System, operations: Operations) -> ! {
+        let answer = replay_file(system, operations, &self.trace);
+        let said = match &answer {
+            Ok(report) => serde_json::json!({ "report": report }),
+            Err(error) => serde_json::json!({ "error": error.to_string() }),
+        };
+        let written = match &self.report {
+            Some(path) => std::fs::write(path, said.to_string()),
+            None => {
+                println!("{said:#}");
+                Ok(())
+            }
+        };
+        let status = match (&answer, written) {
+            (Ok(report), Ok(())) => i32::from(report.differing() > 0),
+            (Err(error), Ok(())) => {
+                eprintln!("replay: {error}");
+                2
+            }
+            (_, Err(error)) => {
+                eprintln!("replay: what was found cannot be written: {error}");
+                2
+            }
+        };
+        std::process::exit(status)
+    }
+}

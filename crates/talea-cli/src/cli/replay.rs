@@ -1,0 +1,158 @@
+//! `talea replay`.
+
+use super::failure::{Failure, Verdict, path_shown, read_system};
+use super::output::{self, Lines, Sheet};
+use clap::Args;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use talea_replay::{OutputReport, REPORT, ReplayReport, TRACE, replay_file};
+use talea_runtime::Operations;
+
+/// Call the operations of a recorded run again, and compare what they publish
+///
+/// The trace has to have been recorded with --keep-values (in a program, Run::keep_values). Each operation is called in the order of the
+/// recorded run, with the values that it took then, the instant at which it began and the answers that it was given; what it publishes is
+/// compared, byte for byte, with what it published then. An operation that uses only what it is handed publishes the same again; so a
+/// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by itself: the others are
+/// handed what was recorded.
+///
+/// PROGRAM is a program that runs its system with the library (talea::Run). It needs no change for this. Operations that read sensors or sockets
+/// say so when they are registered (ports.outside()); they are not called, and what they published is taken from the trace. Without a program,
+/// the synthetic operations of a system file are replayed.
+#[derive(Args)]
+#[command(after_help = "\
+Exit status: 0 everything that was compared is equal; 1 something differs; 2 bad input, or nothing could be compared.
+
+Examples:
+  talea replay out/trace.talea --system examples/robot.toml      # of: talea run examples/robot.toml --out out --keep-values all
+  talea replay robot.trace -- target/release/examples/robot 5s   # of a program's own operations")]
+pub struct Options {
+    /// The trace of the run
+    trace: PathBuf,
+    /// The system file, to replay synthetic operations
+    #[arg(long, value_name = "FILE", conflicts_with = "program")]
+    system: Option<PathBuf>,
+    /// Print the results as JSON instead
+    #[arg(long)]
+    json: bool,
+    /// The program with the operations, and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+pub fn main(options: &Options) -> super::Outcome {
+    let report = match &options.system {
+        Some(system) => {
+            let system = read_system(system)?.system;
+            replay_file(&system, Operations::synthetic(), &options.trace)
+                .map_err(|error| Failure::new(error, ""))?
+        }
+        None if options.program.is_empty() => {
+            let help = "give the program that ran the system behind --, or with --system the system file that `talea run` or `talea sim` had";
+            return Err(Failure::new("nothing is given whose operations could be called", help));
+        }
+        None => replayed_by(&options.program, &options.trace)?,
+    };
+    if options.json {
+        output::json(&report)?;
+    } else {
+        show(&report)?;
+    }
+    if report.compared() == 0 {
+        return Err(Failure::new(
+            "nothing was compared: no operation that was called published a value that was recorded",
+            "keep the values of operations that are not outside",
+        ));
+    }
+    Ok(if report.differing() > 0 { Verdict::Negative } else { Verdict::Fine })
+}
+
+/// What a program finds that is asked to replay the trace.
+fn replayed_by(program: &[OsString], trace: &Path) -> Result<ReplayReport, Failure> {
+    let shown = path_shown(&program[0]);
+    // Before a program is started for nothing.
+    std::fs::metadata(trace).map_err(|cause| Failure::file("read", trace, cause))?;
+    let trace = std::path::absolute(trace).map_err(|cause| Failure::file("find", trace, cause))?;
+    let folder = tempfile::tempdir()
+        .map_err(|cause| Failure::new(format!("there is no temporary folder: {cause}"), ""))?;
+    let answer = folder.path().join("report.json");
+    let mut command = Command::new(&program[0]);
+    // What the program prints is not the result.
+    command.args(&program[1..]).env(TRACE, &trace).env(REPORT, &answer).stdout(std::io::stderr());
+    let ended = command.status().map_err(|cause| {
+        Failure::new(
+            format!("cannot start {shown}: {cause}"),
+            "give the program that ran the system, behind --",
+        )
+    })?;
+    let Ok(answer) = std::fs::read_to_string(&answer) else {
+        return Err(Failure::new(
+            format!("{shown} ended ({ended}) and has not replayed the trace"),
+            "it has to run its system by talea::Run, and to get there with these arguments",
+        ));
+    };
+    let answer: Value = serde_json::from_str(&answer)
+        .map_err(|cause| Failure::new(format!("what {shown} answered is no report: {cause}"), ""))?;
+    if let Some(error) = answer["error"].as_str() {
+        return Err(Failure::new(error, ""));
+    }
+    serde_json::from_value(answer["report"].clone()).map_err(|cause| {
+        let help = "build it with the same Talea as this command";
+        Failure::new(format!("what {shown} answered is no report: {cause}"), help)
+    })
+}
+
+fn show(report: &ReplayReport) -> Result<(), Failure> {
+    let mut sheet =
+        Sheet::new(1, &["output", "compared", "equal", "differing", "unknown", "note"]).with_text_last();
+    for row in &report.outputs {
+        let number =
+            |number: u64| if row.compared + row.unknown == 0 { "-".into() } else { number.to_string() };
+        sheet.row(vec![
+            row.output.clone(),
+            number(row.compared),
+            number(row.compared - row.differing),
+            number(row.differing),
+            number(row.unknown),
+            note(row),
+        ]);
+    }
+    let mut lines = Lines::new();
+    lines.line(&sheet.render())?;
+    lines.line("")?;
+    if report.lost_records > 0 || report.unknown() > 0 {
+        lines.prose(&format!(
+            "warning: {} records are lost; from then on an operation may keep something else than it kept then, and what differs of it is unknown",
+            report.lost_records
+        ))?;
+    }
+    let called = format!("{} jobs called again, {} values compared", report.called, report.compared());
+    match &report.first {
+        None => lines.prose(&format!("{called}: all equal"))?,
+        Some(first) => {
+            lines.prose(&format!("{called}: {} differ", report.differing()))?;
+            lines.prose(&format!("the first: {first}"))?;
+        }
+    }
+    lines.finish()
+}
+
+/// What else there is to say of an output.
+fn note(row: &OutputReport) -> String {
+    let mut notes = Vec::new();
+    if row.is_outside {
+        notes.push("outside: taken from the trace".to_owned());
+    }
+    if !row.is_kept {
+        notes.push("not recorded".to_owned());
+    }
+    if row.unrecorded > 0 {
+        notes.push(format!("{} not recorded for want of room", row.unrecorded));
+    }
+    if let Some(first) = &row.first {
+        notes.push(format!("from job {} on", first.instance));
+    }
+    notes.join("; ")
+}

@@ -1,0 +1,138 @@
+//! Runs on real threads, replayed.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use talea::replay::What;
+use talea::run::{KeptOutputs, Operations, OutputKind, Ports};
+use talea::{
+    Duration, InputBuilder, JobContext, LaneDispatch, OutputBuilder, Overrun, RtMode, Run, Strategy,
+    SubtaskBuilder, System, TaskBuilder, Work,
+};
+
+/// Tasks of several rates over two lanes, one of which is aborted again and again.
+fn system(dispatch: LaneDispatch) -> System {
+    let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_micros(100));
+    let input = |name: &str, from: &str| InputBuilder::new(name).from(from);
+    let sense = TaskBuilder::new("sense", Duration::from_millis(2))
+        .subtask(step("read").output(OutputBuilder::new("raw")))
+        .subtask(step("filter").input(input("raw", "sense.read.raw")).output(OutputBuilder::new("out")));
+    let act = TaskBuilder::new("act", Duration::from_millis(5))
+        .wcet(Work::from_micros(100))
+        .input(input("latest", "sense.filter.out"))
+        .input(input("slow", "slow.out"))
+        .output(OutputBuilder::new("out"));
+    let log = TaskBuilder::new("log", Duration::from_millis(20))
+        .wcet(Work::from_micros(100))
+        .input(input("each", "sense.filter.out").each().capacity(4))
+        .output(OutputBuilder::new("out"));
+    let slow = TaskBuilder::new("slow", Duration::from_millis(10))
+        .deadline(Duration::from_millis(5))
+        .overrun(Overrun::Abort)
+        .wcet(Work::from_millis(1))
+        .output(OutputBuilder::new("out"));
+    let builder = System::builder("replayed").strategy(Strategy::Rms).lane_dispatch(dispatch).node("n", [0]);
+    builder.task(sense).task(act).task(log).task(slow).build().expect("sound")
+}
+
+type Digest = [u64; 2];
+
+/// An operation that publishes a digest of everything that it was ever handed, with `twist` in it.
+fn digest(
+    ports: &mut Ports<'_>,
+    inputs: &[&str],
+    output: &str,
+    twist: u64,
+) -> impl FnMut(&JobContext<'_>) + Send + use<> {
+    let inputs: Vec<_> = inputs.iter().map(|name| ports.input::<Digest>(name)).collect();
+    let output = ports.output_of::<Digest>(output, OutputKind::any().serialized(), Digest::default);
+    let mut state = 0u64;
+    move |job: &JobContext<'_>| {
+        let mut hasher = DefaultHasher::new();
+        (twist, state, job.instance(), job.started(), job.now(), job.laxity()).hash(&mut hasher);
+        (job.release(), job.deadline()).hash(&mut hasher);
+        for input in &inputs {
+            job.all(*input).for_each(|value| value.hash(&mut hasher));
+        }
+        state = hasher.finish();
+        job.set(output, [job.instance(), state]);
+    }
+}
+
+/// `twist` goes into what `act` publishes.
+fn operations(twist: u64) -> Operations {
+    Operations::synthetic()
+        .with_ports("sense.read", |ports| digest(ports, &[], "raw", 0))
+        .with_ports("sense.filter", |ports| digest(ports, &["raw"], "out", 0))
+        .with_ports("act", move |ports| digest(ports, &["latest", "slow"], "out", twist))
+        .with_ports("log", |ports| digest(ports, &["each"], "out", 0))
+        .with_ports("slow", |ports| {
+            let out = ports.output_of::<Digest>("out", OutputKind::any().plain(), Digest::default);
+            let mut asked = 0u64;
+            move |job: &JobContext<'_>| {
+                // Every other job works until it is aborted; how often it has asked is what it keeps.
+                while !job.instance().is_multiple_of(2) && !job.aborted() {
+                    asked += 1;
+                }
+                job.set(out, [job.instance(), asked]);
+            }
+        })
+}
+
+fn run(system: &System, kept: KeptOutputs, trace: &Path) {
+    let outcome = Run::new(system)
+        .operations(operations(0))
+        .keep_values(kept)
+        .keep_trace(trace)
+        .realtime(RtMode::Warn)
+        .duration(Duration::from_millis(400))
+        .run()
+        .expect("it runs");
+    assert!(outcome.mishaps.panics.is_empty());
+}
+
+#[test]
+fn what_ran_on_threads_is_the_same_when_it_is_replayed_and_what_was_changed_is_found() {
+    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+        let (system, folder) = (system(dispatch), tempfile::tempdir().expect("a folder"));
+        let trace = folder.path().join("trace.talea");
+        run(&system, KeptOutputs::All, &trace);
+        let same = talea::replay(&system, operations(0), &trace).expect("it can be replayed");
+        assert_eq!(same.first, None, "{dispatch}: {same:?}");
+        // Where the machine stood still for long, records may be lost, and values; nothing may differ for that.
+        if same.lost_records == 0 {
+            assert_eq!(same.unknown(), 0, "{same:?}");
+            assert!(same.compared() >= 400, "{same:?}");
+        }
+
+        let other = talea::replay(&system, operations(1), &trace).expect("it can be replayed");
+        for row in &other.outputs {
+            assert_eq!(row.differing > 0, row.output == "act.out" && row.compared > 0, "{row:?}");
+        }
+        let first = other.first.expect("it differs");
+        assert!(first.output == "act.out" && matches!(first.what, What::Bytes { .. }), "{first:?}");
+    }
+}
+
+#[test]
+fn values_of_the_outputs_that_are_named_are_recorded_and_no_others() {
+    let (system, folder) = (system(LaneDispatch::NonPreemptive), tempfile::tempdir().expect("a folder"));
+    let trace = folder.path().join("trace.talea");
+    run(&system, KeptOutputs::Named(vec!["sense.filter.out".into()]), &trace);
+    let report = talea::replay(&system, operations(1), &trace).expect("it can be replayed");
+    let kept: Vec<&str> =
+        report.outputs.iter().filter(|row| row.is_kept).map(|row| row.output.as_str()).collect();
+    assert_eq!((kept, report.first), (vec!["sense.filter.out"], None));
+
+    let unknown = Run::new(&system).keep_values(KeptOutputs::Named(vec!["sense.filter.ou".into()])).prepare();
+    let error = unknown.err().expect("there is no such output").to_string();
+    assert!(error.contains("did you mean \"sense.filter.out\"?"), "{error}");
+    let never = Run::new(&system)
+        .operation_with_ports("slow", |ports| {
+            let out = ports.output::<Digest>("out");
+            move |job| job.set(out, [job.instance(), 0])
+        })
+        .keep_values("slow.out".parse().expect("a name"))
+        .prepare();
+    let error = never.err().expect("it has no bytes").to_string();
+    assert!(error.contains("\"slow.out\" cannot be kept, for they are never bytes"), "{error}");
+}
