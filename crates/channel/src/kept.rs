@@ -1,7 +1,7 @@
 //! Values that are kept: an end of an output that nobody's jobs read, but whoever records what was published.
 
+use crate::codec::Codec;
 use crate::input::{Input, InputPort, Moment};
-use crate::output::Codec;
 use crate::{Connection, Stamp};
 use std::sync::Arc;
 use talea_time::Instant;
@@ -17,9 +17,9 @@ pub enum Keeping<'a> {
 
 /// The end of an output by which its values are kept.
 pub trait Keeper: Send {
-    /// Calls `keep` with each value since the last call, as bytes, with the help of `buffer`, which has room for as many as are kept. Waits for
-    /// nothing, and nobody waits for it.
-    fn keep(&mut self, buffer: &mut [u8], keep: &mut dyn FnMut(Stamp, Keeping<'_>));
+    /// Calls `keep` with each value since the last call that is visible as of this instant, as bytes, with the help of `buffer`, which has room for
+    /// as many as are kept. Waits for nothing, and nobody waits for it.
+    fn keep(&mut self, as_of: Instant, buffer: &mut [u8], keep: &mut dyn FnMut(Stamp, Keeping<'_>));
     /// The connection.
     fn connection(&self) -> &Arc<Connection>;
 }
@@ -31,8 +31,8 @@ pub(crate) struct KeeperPort<T> {
 }
 
 impl<T: Send + Sync + 'static> Keeper for KeeperPort<T> {
-    fn keep(&mut self, buffer: &mut [u8], keep: &mut dyn FnMut(Stamp, Keeping<'_>)) {
-        while self.input.take(Moment { instance: 0, as_of: Instant::MAX }).values > 0 {
+    fn keep(&mut self, as_of: Instant, buffer: &mut [u8], keep: &mut dyn FnMut(Stamp, Keeping<'_>)) {
+        while self.input.take(Moment { instance: 0, as_of }).values > 0 {
             for (value, stamp) in self.input.values() {
                 match (self.codec.encode)(value, buffer) {
                     Some(bytes) => keep(stamp, Keeping::Bytes(&buffer[..bytes])),

@@ -18,6 +18,7 @@
 //! All room is made beforehand, for everything that connections can hold at once, so an output always finds a slot
 //! ([`OutputPort::new`] says how many there are).
 
+mod codec;
 mod connection;
 mod input;
 mod kept;
@@ -26,10 +27,11 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+pub use codec::Codec;
 pub use connection::{Connection, WhenFull};
 pub use input::{Input, InputPort, Moment, Take, Taken};
 pub use kept::{Keeper, Keeping};
-pub use output::{Codec, Dropped, Encoded, Handling, Output, OutputPort, Published, Reader, Visible};
+pub use output::{Dropped, Encoded, Handling, Output, OutputPort, Published, Reader, Visible};
 
 use talea_time::Instant;
 

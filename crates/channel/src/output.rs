@@ -1,5 +1,6 @@
 //! The writing end.
 
+use crate::codec::Codec;
 use crate::connection::{Connection, WhenFull};
 use crate::input::{InputPort, Take};
 use crate::kept::{Keeper, KeeperPort};
@@ -79,23 +80,6 @@ pub struct Handling<T> {
     pub codec: Option<Codec<T>>,
 }
 
-/// How values become bytes, and bytes values.
-#[derive(Debug)]
-pub struct Codec<T> {
-    /// Writes the value, and returns how many bytes it has; `None` if it does not fit.
-    pub encode: fn(&T, &mut [u8]) -> Option<usize>,
-    /// Reads the value; false if it is none, and then it may be half read.
-    pub decode: fn(&mut T, &[u8]) -> bool,
-}
-
-impl<T> Clone for Codec<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Codec<T> {}
-
 impl<T> Handling<T> {
     /// Nothing.
     pub const NONE: Handling<T> = Handling { same: None, codec: None };
@@ -108,6 +92,11 @@ impl<T> std::fmt::Debug for Handling<T> {
     }
 }
 
+/// Slots that are used at first.
+const FIRST_IN_USE: usize = 8;
+/// Slots that are looked at in turn before more are used.
+const TRIES: usize = 4;
+
 /// An output: where jobs of one operation, one at a time, write their values.
 pub struct OutputPort<T> {
     slots: Arc<Slots<T>>,
@@ -115,6 +104,8 @@ pub struct OutputPort<T> {
     writing: Option<Claim>,
     /// Where to look for a free slot first: behind the one that was claimed last.
     next: usize,
+    /// The slots below this are used in turn, and no others as long as these are enough: what was used lately is near the processor.
+    in_use: usize,
     handling: Handling<T>,
     /// The value before, if values are compared.
     before: Option<Hold>,
@@ -143,7 +134,8 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
         });
         let inputs = inputs.collect();
         let readers = connections.into_iter().zip(readers.iter().map(|reader| reader.when_full)).collect();
-        (OutputPort { slots, readers, writing: None, next: 0, handling, before: None }, inputs)
+        let in_use = slots.len().min(FIRST_IN_USE);
+        (OutputPort { slots, readers, writing: None, next: 0, in_use, handling, before: None }, inputs)
     }
 
     /// The same with a last reader beside them who keeps all values, if they can be bytes; `room` of them at once.
@@ -166,13 +158,8 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
     /// The value that the current job publishes when it completes. It is what some earlier job left there, until it is written.
     #[inline]
     pub fn value(&mut self) -> &mut T {
-        let (slots, next) = (&self.slots, &mut self.next);
-        let claim = self.writing.get_or_insert_with(|| {
-            let claim = slots.claim(*next).expect("there are slots for all that readers can hold");
-            *next = slots.behind(&claim);
-            claim
-        });
-        slots.value_mut(claim)
+        let (slots, next, in_use) = (&self.slots, &mut self.next, &mut self.in_use);
+        slots.value_mut(self.writing.get_or_insert_with(|| next_claim(slots, next, in_use)))
     }
 
     fn differs(&self, claim: &Claim) -> bool {
@@ -181,6 +168,22 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
             (Some(_), None) | (None, _) => true,
         }
     }
+}
+
+/// The slot in turn, or one of the next few; if they are all held, more slots are used from now on.
+#[inline]
+fn next_claim<T>(slots: &Slots<T>, next: &mut usize, in_use: &mut usize) -> Claim {
+    for _ in 0..TRIES {
+        let slot = *next;
+        *next = if slot + 1 == *in_use { 0 } else { slot + 1 };
+        if let Some(claim) = slots.claim_only(slot) {
+            return claim;
+        }
+    }
+    let claim = slots.claim(*in_use % slots.len()).expect("there are slots for all that readers can hold");
+    *in_use = slots.len().min(2 * *in_use).max(claim.slot() + 1);
+    *next = (claim.slot() + 1) % *in_use;
+    claim
 }
 
 /// What came of writing a value as bytes.

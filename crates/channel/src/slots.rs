@@ -7,6 +7,13 @@ use talea_ring::holders::Holders;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Hold(u32);
 
+impl Claim {
+    /// The slot.
+    pub fn slot(&self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A claimed slot, which is the right to write what is in it.
 #[derive(Debug)]
 pub(crate) struct Claim(u32);
@@ -50,6 +57,12 @@ impl<T> Slots<T> {
         self.holders.claim(from).map(|slot| Claim(slot as u32))
     }
 
+    /// This slot, if nobody holds it. For the output.
+    #[inline]
+    pub fn claim_only(&self, slot: usize) -> Option<Claim> {
+        self.holders.claim_only(slot).then_some(Claim(slot as u32))
+    }
+
     /// What is in a claimed slot, to be written.
     #[inline]
     pub fn value_mut<'a>(&'a self, claim: &'a mut Claim) -> &'a mut T {
@@ -81,12 +94,5 @@ impl<T> Slots<T> {
     #[inline]
     pub fn give_up(&self, hold: Hold) {
         self.holders.give_up(hold.0 as usize);
-    }
-
-    /// Where to look next for a free one.
-    #[inline]
-    pub fn behind(&self, claim: &Claim) -> usize {
-        let next = claim.0 as usize + 1;
-        if next == self.values.len() { 0 } else { next }
     }
 }

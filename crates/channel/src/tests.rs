@@ -321,9 +321,9 @@ fn values_are_kept_beside_what_readers_do() {
     let (mut output, mut inputs, keeper) =
         OutputPort::kept(&[reader(Take::Latest, 1)], handling, CAPACITY, || u64::MAX);
     let mut keeper = keeper.expect("its values can be bytes");
-    let mut kept = |room: usize| {
+    let mut kept = |room: usize, as_of: i64| {
         let (mut buffer, mut kept) = ([0; 8], Vec::new());
-        keeper.keep(&mut buffer[..room], &mut |stamp, value| {
+        keeper.keep(at(as_of), &mut buffer[..room], &mut |stamp, value| {
             kept.push((
                 stamp.instance,
                 match value {
@@ -334,15 +334,17 @@ fn values_are_kept_beside_what_readers_do() {
         });
         kept
     };
-    assert_eq!(kept(8), []);
+    assert_eq!(kept(8, 9), []);
     let dropped: Vec<_> = (0..2).flat_map(|instance| publish(&mut output, stamp(instance, 1))).collect();
     assert_eq!(dropped, [Dropped { reader: 0, instance: 0 }]);
     assert_eq!(take(&mut inputs[0], 9, at(1)), [1]);
-    assert_eq!(kept(8), [(0, Some(100)), (1, Some(101))]);
-    let dropped: Vec<_> = (2..7).flat_map(|instance| publish(&mut output, stamp(instance, 1))).collect();
+    assert_eq!(kept(8, 1), [(0, Some(100)), (1, Some(101))]);
+    assert_eq!(publish(&mut output, stamp(2, 2)), []);
+    assert_eq!(kept(8, 1), [], "it is not visible yet");
+    let dropped: Vec<_> = (3..7).flat_map(|instance| publish(&mut output, stamp(instance, 1))).collect();
     let of_keeper = |dropped: &Dropped| (dropped.reader == 1).then_some(dropped.instance);
     assert_eq!(dropped.iter().filter_map(of_keeper).collect::<Vec<_>>(), [5, 6]);
-    assert_eq!(kept(7), [(2, None), (3, None), (4, None)]);
+    assert_eq!(kept(7, 2), [(2, None), (3, None), (4, None)]);
 
     let (_, _, keeper) = OutputPort::kept(&[], Handling::<u64>::NONE, CAPACITY, || 0);
     assert!(keeper.is_none(), "its values are never bytes");

@@ -4,7 +4,9 @@ use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name, since}
 use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::{Lost, Take};
-use talea_record::{LossCause, Metadata, NameSpace, Record, RunOutcome, SkipReason, Typed};
+use talea_record::{
+    LossCause, Metadata, NameSpace, Question, Record, RunOutcome, SkipReason, Typed, ValueLoss,
+};
 use talea_time::{Duration, Instant};
 
 /// Shows records by the declarations of a name space.
@@ -217,6 +219,33 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             let from = take.from.map(|from| format!(", from {}", metadata.job_name(from)));
             values + &from.unwrap_or_default()
         }
+        Typed::Value(value) => {
+            let shown = &value.head[..value.head.len().min(value.bytes as usize)];
+            let more = if shown.len() < value.bytes as usize { " …" } else { "" };
+            let name = output_name(metadata, value.output);
+            format!("{name}, {} bytes: {}{more}", value.bytes, hex(shown))
+        }
+        Typed::ValuePart(part) => {
+            let bytes: Vec<String> =
+                [part.first, part.second, part.third].iter().map(|word| hex(word)).collect();
+            format!("… {}", bytes.join(" "))
+        }
+        Typed::ValueLost(lost) => {
+            let why = match lost.cause.known() {
+                Some(ValueLoss::NoRoom) => "there was no room".into(),
+                Some(ValueLoss::TooLong) => "it is too long".into(),
+                Some(ValueLoss::NoBytes) => "it is never bytes".into(),
+                None => format!("reason {}", lost.cause.number()),
+            };
+            format!("{}: {why}", output_name(metadata, lost.output))
+        }
+        Typed::Answer(answer) => match answer.what.known() {
+            Some(Question::Time) => {
+                format!("it is {}", length(since(Instant::from_nanos(answer.answer as i64), metadata.start)))
+            }
+            Some(Question::Stop) => "it is to stop".into(),
+            None => format!("question {}", answer.what.number()),
+        },
         Typed::Drop(drop) => format!("never taken by {}", input_name(metadata, drop.input)),
         _ => return None,
     };
@@ -225,6 +254,10 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
 
 fn output_name(metadata: &Metadata, output: u32) -> String {
     metadata.outputs.get(output as usize).map_or_else(|| output.to_string(), |output| output.name.clone())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn input_name(metadata: &Metadata, input: u32) -> String {

@@ -291,8 +291,7 @@ fn with_spare_room(reader: Reader) -> Reader {
 
 /// Bytes of a synthetic value.
 fn described_bytes(system: &System, output: OutputId) -> usize {
-    let described = system.output(output);
-    described.bytes as usize + described.fields.len() * size_of::<i64>()
+    system.output(output).bytes as usize
 }
 
 fn synthetic_kind() -> OutputKind<SyntheticValue> {
@@ -307,7 +306,8 @@ fn fields(system: &System, output: OutputId) -> Fields {
     let stream = |place: usize| demand::stream(system.seed, Purpose::Value, output.index() * FIELDS + place);
     let draw = |(place, field): (usize, &talea_model::SyntheticField)| (field.values.clone(), stream(place));
     let draws = described.fields.iter().enumerate().map(draw).collect();
-    Fields { draws, bytes: described.bytes as usize }
+    let rest = (described.bytes as usize).saturating_sub(described.fields.len() * size_of::<i64>());
+    Fields { draws, rest }
 }
 
 /// What an input has room for.

@@ -10,7 +10,7 @@ use talea_policy::demand;
 pub struct SyntheticValue {
     /// Its fields, in the order of the description.
     pub fields: Box<[i64]>,
-    /// Bytes as many as are declared, so that making and reading the value has its price.
+    /// The rest of the bytes that are declared, so that making and reading the value has its price.
     pub bytes: Box<[u8]>,
 }
 
@@ -45,12 +45,13 @@ impl SyntheticValue {
 /// What the values of a synthetic output are made of.
 pub(crate) struct Fields {
     pub draws: Box<[(FieldValues, u64)]>,
-    pub bytes: usize,
+    /// Bytes behind the fields.
+    pub rest: usize,
 }
 
 impl Fields {
     pub fn empty_value(&self) -> SyntheticValue {
-        SyntheticValue { fields: vec![0; self.draws.len()].into(), bytes: vec![0; self.bytes].into() }
+        SyntheticValue { fields: vec![0; self.draws.len()].into(), bytes: vec![0; self.rest].into() }
     }
 
     /// Writes the value of this instance.

@@ -38,7 +38,9 @@ pub struct LogWriter {
     directory: LogDirectory,
     defined: Vec<Definition>,
     written: u64,
-    /// Of the records since the last seal.
+    /// Records that have been taken and not been handed on to `file`: of one stretch between seals.
+    block: Vec<u8>,
+    /// Of the records since the last seal that have been handed on.
     sum: Hasher,
     since_seal: u64,
     /// The first failure, after which nothing more is written.
@@ -147,7 +149,8 @@ impl LogWriter {
         let file = BufWriter::with_capacity(BUFFER_BYTES, file);
         let path = path.into();
         let (defined, sum) = (Vec::new(), Hasher::new());
-        Ok(LogWriter { file, path, directory, defined, written: 0, sum, since_seal: 0, failure: None })
+        let block = Vec::with_capacity(SEALED as usize * Record::BYTES);
+        Ok(LogWriter { file, path, directory, defined, written: 0, block, sum, since_seal: 0, failure: None })
     }
 
     /// Enters the families of `directory` that the log does not have yet. Passive entities stay where they are.
@@ -204,6 +207,7 @@ impl LogWriter {
 
     /// Writes what is buffered, so that readers and a crash find it.
     pub fn flush(&mut self) {
+        self.hand_on();
         if self.failure.is_none() {
             self.failure = self.file.flush().err();
         }
@@ -230,14 +234,24 @@ impl LogWriter {
 }
 
 impl LogWriter {
-    fn write(&mut self, bytes: &[u8; Record::BYTES]) {
+    fn write(&mut self, bytes: &[u8]) {
         if self.failure.is_none() {
             self.failure = self.file.write_all(bytes).err();
         }
     }
 
+    /// Hands on the records that have been taken: many at once, for a checksum of a few bytes costs nearly as much as one of many.
+    fn hand_on(&mut self) {
+        let mut block = std::mem::take(&mut self.block);
+        self.sum.update(&block);
+        self.write(&block);
+        block.clear();
+        self.block = block;
+    }
+
     /// Seals what came since the last seal.
     fn seal(&mut self, closing: Closing) {
+        self.hand_on();
         let sum = std::mem::take(&mut self.sum).finalize();
         let records = std::mem::take(&mut self.since_seal);
         let (directory, tables) = (self.directory.used, self.directory.sum.clone().finalize());
@@ -247,13 +261,11 @@ impl LogWriter {
 
 impl Sink for LogWriter {
     fn record(&mut self, record: Record) {
-        let bytes = to_bytes(record);
-        self.write(&bytes);
         if self.failure.is_some() {
             return;
         }
+        self.block.extend_from_slice(&to_bytes(record));
         self.written += 1;
-        self.sum.update(&bytes);
         self.since_seal += 1;
         if self.since_seal == SEALED {
             self.seal(Closing::More);

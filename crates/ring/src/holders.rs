@@ -47,6 +47,17 @@ impl Holders {
         Some(free)
     }
 
+    /// Claims this thing, if nobody holds it. For the one that claims.
+    #[inline]
+    pub fn claim_only(&self, thing: usize) -> bool {
+        let count = &self.counts[thing];
+        let is_free = count.load(Ordering::Acquire) == 0;
+        if is_free {
+            count.store(1, Ordering::Relaxed);
+        }
+        is_free
+    }
+
     /// So many hold a claimed thing from now on; with none it is free. For the one that has claimed it, before it hands it on.
     #[inline]
     pub fn share(&self, thing: usize, holders: u32) {

@@ -4,6 +4,7 @@
 //! Real-time threads only ever write into their rings. Whatever may block, allocate or take long happens
 //! here.
 
+use crate::keeping::ValueKeepers;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use talea_insight::{Accounting, Report, Samples};
@@ -117,6 +118,8 @@ pub(crate) struct Collector {
     known_definitions: Vec<usize>,
     /// Whether operations can be defined while the run lasts.
     has_posted: bool,
+    /// What writes values of this process into the log.
+    values: Option<ValueKeepers>,
     /// Why the log does not name all families.
     unnamed: Option<String>,
 }
@@ -128,16 +131,18 @@ pub(crate) struct Collected {
     pub late: u64,
     pub log: Option<PathBuf>,
     pub log_failure: Option<String>,
+    /// Values of this process that were to be kept and are not.
+    pub values_unkept: u64,
 }
 
 impl Collector {
-    /// A collector of these streams, with samples of this length, which keeps a log if a path is given.
+    /// A collector of these streams, and of values of this process, with samples of this length, which keeps a log if a path is given.
     ///
     /// # Errors
     /// If the log cannot be created.
     pub fn new(
         mut metadata: Metadata,
-        consumers: Vec<Consumer>,
+        (consumers, values): (Vec<Consumer>, Option<ValueKeepers>),
         sample: (Duration, Samples),
         log: Option<&Path>,
         on_finished: Option<OnFinished>,
@@ -166,6 +171,7 @@ impl Collector {
             slots,
             sinks,
             has_posted,
+            values: values.filter(|values| !values.all.is_empty()),
             unnamed: None,
         })
     }
@@ -179,7 +185,7 @@ impl Collector {
         let told = done.clone();
         let mut thread = std::thread::Builder::new().name("collector".into());
         // With memory locked, all of a stack takes memory. Users' code has what Rust gives every thread.
-        if self.sinks.on_finished.is_none() {
+        if self.sinks.on_finished.is_none() && self.values.is_none() {
             thread = thread.stack_size(STACK);
         }
         let thread = thread.spawn(move || self.collect(&told, log))?;
@@ -194,6 +200,7 @@ impl Collector {
             // What records are about is known, and in the log, before they are: all of it that could be written about by the horizon.
             self.enter_definitions();
             self.merge.poll(horizon, &mut self.sinks);
+            self.keep_values(horizon, horizon);
             looks = looks.wrapping_add(1);
             if let Some(log) = &mut self.sinks.log
                 && looks.is_multiple_of(FLUSH_EVERY)
@@ -203,6 +210,7 @@ impl Collector {
         }
         self.enter_definitions();
         self.merge.drain(&mut self.sinks);
+        self.keep_values(Instant::MAX, MonotonicClock.now());
         self.enter_definitions();
         let log_failure = self.sinks.log.take().and_then(|log| log.finish().err());
         let last = self.sinks.accounting.last();
@@ -210,7 +218,15 @@ impl Collector {
             report: self.sinks.accounting.finish(last),
             late: self.merge.late(),
             log,
+            values_unkept: self.values.map_or(0, |values| values.not_kept()),
             log_failure: log_failure.map(|failure| failure.to_string()).or(self.unnamed),
+        }
+    }
+
+    /// Writes values that are visible as of this instant into the log, behind the records up to `now`: so each comes behind word of its job.
+    fn keep_values(&mut self, as_of: Instant, now: Instant) {
+        if let (Some(values), Some(log)) = (&mut self.values, &mut self.sinks.log) {
+            values.keep(as_of, log, now);
         }
     }
 

@@ -59,6 +59,9 @@ pub enum PrepareError {
     /// The code that was given does not fit the system: all that is wrong.
     #[error(transparent)]
     Operations(#[from] OperationErrors),
+    /// Values are to be in the trace, and none is kept.
+    #[error("RunOptions::keep_values asks for values in the trace, and no trace is kept: set keep_log, too")]
+    ValuesWithoutTrace,
     /// There is no room for the descriptors by which something outside releases tasks.
     #[error("cannot open descriptors to wait for what releases tasks from outside: {0}; look at `ulimit -n`")]
     Descriptors(#[source] Errno),

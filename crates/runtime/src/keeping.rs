@@ -1,18 +1,18 @@
-//! Keeping the values that operations publish: an ordinary thread takes them as one more reader and writes them into a ring of its own.
+//! Keeping the values that operations publish: an ordinary thread takes them as one more reader and writes them down.
 //!
 //! A job does not wait for that, nor write any bytes: it hands on a value to one reader more. If the thread does not run in time, values are
-//! dropped, and counted and recorded as such.
+//! dropped, and counted and recorded as such. Where the collector is in the process, it is that thread and writes into the log; in a process
+//! that another one collects from, there is a thread with a ring of its own.
 
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
-use talea_manage::STACK;
 use talea_model::{OperationId, OutputId, System};
 use talea_operation::{Keeper, Keeping, KeptOutputs, OperationError, OperationErrors, OutputKeeper};
 use talea_record::event::ValueLost;
 use talea_record::values::{self, MOST_BYTES, records_of};
 use talea_record::{JobId, Record, RingWriter, Sink, ValueLoss};
-use talea_time::{Clock, Duration};
+use talea_time::{Clock, Duration, Instant};
 
 /// How long the thread may be kept from running, and no value be lost: as long as the collector.
 const STALL: Duration = Duration::from_secs(2);
@@ -43,6 +43,10 @@ pub(crate) fn ring_records(system: &System, outputs: impl Iterator<Item = (Outpu
 /// The outputs of a process whose values are kept.
 pub(crate) struct ValueKeepers {
     pub all: Vec<KeptOutput>,
+    /// The first node of the process, by which records of several processes are told apart.
+    node: u16,
+    buffer: Vec<u8>,
+    too_long: u64,
 }
 
 /// An output whose values are kept.
@@ -55,9 +59,9 @@ pub(crate) struct KeptOutput {
 }
 
 impl ValueKeepers {
-    /// What can be kept of what is to be; says which outputs never have bytes.
+    /// What can be kept of what is to be, in the process whose first node this is; says which outputs never have bytes.
     pub fn new(
-        system: &System,
+        (system, node): (&System, usize),
         keepers: Vec<OutputKeeper>,
         wanted: &KeptOutputs,
     ) -> Result<(Self, Vec<String>), OperationErrors> {
@@ -74,25 +78,50 @@ impl ValueKeepers {
                 let never = |output| OperationError::NeverBytes { output };
                 Err(OperationErrors(without.into_iter().map(never).collect()))
             }
-            _ => Ok((ValueKeepers { all }, without)),
+            _ => {
+                let buffer = if all.is_empty() { Vec::new() } else { vec![0; MOST_BYTES] };
+                Ok((ValueKeepers { all, node: node as u16, buffer, too_long: 0 }, without))
+            }
         }
     }
 
-    /// Keeps values on a thread of its own until it is told to finish. All that `writer` writes is of this process's first node, `node`.
+    /// Writes the values since the last call that are visible as of this instant, behind all that `sink` has up to `now`.
+    pub fn keep(&mut self, as_of: Instant, sink: &mut impl Sink, now: Instant) {
+        let ValueKeepers { all, node, buffer, too_long } = self;
+        for KeptOutput { output, operation, keeper, .. } in all {
+            let output = output.index() as u32;
+            keeper.keep(as_of, buffer, &mut |stamp, value| {
+                let job = JobId { operation: *operation, instance: stamp.instance };
+                match value {
+                    Keeping::Bytes(bytes) => values::write(sink, (job, output), bytes, *node, now),
+                    Keeping::TooLong => {
+                        *too_long += 1;
+                        let lost = ValueLost { job, output, node: *node, cause: ValueLoss::TooLong.into() };
+                        sink.record(lost.at(now, Record::NO_CPU));
+                    }
+                }
+            });
+        }
+    }
+
+    /// Values that were published and are not kept.
+    pub fn not_kept(&self) -> u64 {
+        self.all.iter().map(|kept| kept.keeper.connection().dropped()).sum::<u64>() + self.too_long
+    }
+
+    /// Keeps values on a thread of its own until it is told to finish, in a ring from which another process takes them.
     ///
     /// # Errors
     /// If the thread cannot be created.
-    pub fn start(self, writer: RingWriter, node: usize) -> std::io::Result<KeepingThread> {
+    pub fn start(mut self, mut writer: RingWriter) -> std::io::Result<KeepingThread> {
         let done = StopFlag::new();
-        let buffer = vec![0; MOST_BYTES];
-        let mut work = Work { keepers: self.all, writer, node: node as u16, buffer, too_long: 0 };
         let told = done.clone();
-        let thread = std::thread::Builder::new().name(THREAD.into()).stack_size(STACK).spawn(move || {
+        let thread = std::thread::Builder::new().name(THREAD.into()).spawn(move || {
             while told.sleep_until(MonotonicClock.now() + INTERVAL) == Slept::Due {
-                work.keep();
+                self.keep(Instant::MAX, &mut writer, MonotonicClock.now());
             }
-            work.keep();
-            work.not_kept()
+            self.keep(Instant::MAX, &mut writer, MonotonicClock.now());
+            self.not_kept()
         })?;
         Ok(KeepingThread { done, thread: Some(thread) })
     }
@@ -101,39 +130,11 @@ impl ValueKeepers {
 /// The name of the thread and of its ring.
 pub(crate) const THREAD: &str = "values";
 
-struct Work {
-    keepers: Vec<KeptOutput>,
-    writer: RingWriter,
-    node: u16,
-    buffer: Vec<u8>,
-    too_long: u64,
-}
-
-impl Work {
-    /// Values that were published and are not kept.
-    fn not_kept(&self) -> u64 {
-        self.keepers.iter().map(|kept| kept.keeper.connection().dropped()).sum::<u64>() + self.too_long
-    }
-
-    fn keep(&mut self) {
-        let Work { keepers, writer, node, buffer, too_long } = self;
-        for KeptOutput { output, operation, keeper, .. } in keepers {
-            let output = output.index() as u32;
-            keeper.keep(buffer, &mut |stamp, value| {
-                let job = JobId { operation: *operation, instance: stamp.instance };
-                // The time at which they are written, so that records in this ring are in order.
-                let now = MonotonicClock.now();
-                match value {
-                    Keeping::Bytes(bytes) => values::write(writer, (job, output), bytes, *node, now),
-                    Keeping::TooLong => {
-                        *too_long += 1;
-                        let lost = ValueLost { job, output, node: *node, cause: ValueLoss::TooLong.into() };
-                        writer.record(lost.at(now, Record::NO_CPU));
-                    }
-                }
-            });
-        }
-    }
+/// Who keeps the values of a process.
+pub(crate) enum ValueKeeping {
+    /// The collector, which takes this when it begins.
+    Collector(ValueKeepers),
+    OwnThread(KeepingThread),
 }
 
 /// The thread at work. Dropping it ends it.

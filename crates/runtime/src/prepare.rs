@@ -9,7 +9,7 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
-use crate::keeping::{self, ValueKeepers};
+use crate::keeping::{self, ValueKeepers, ValueKeeping};
 use crate::lane::SteppedLanesSetUp;
 use crate::layout::{Hosted, LaneSite, Layout};
 use crate::link::Link;
@@ -77,13 +77,18 @@ pub(crate) fn prepare(
     let room = room_of(&options, &plans, &hosted)?;
     let mut nodes = lower_nodes(system, &plans, &options, &hosted)?;
     let is_kept = options.keep_values.among(system)?;
+    if hosted == Hosted::All && options.keep_log.is_none() && is_kept.contains(&true) {
+        return Err(PrepareError::ValuesWithoutTrace);
+    }
     let outputs = is_kept.iter().filter(|is_kept| **is_kept).count();
     let room_of_output = |output: OutputId, bytes| {
         is_kept[output.index()].then(|| keeping::room(system, output, outputs, bytes))
     };
     let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
     let Assembled { operations, keepers } = operations.assemble_as(system, &wiring)?;
-    let (value_keepers, without_bytes) = ValueKeepers::new(system, keepers, &options.keep_values)?;
+    let first_node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
+    let (value_keepers, without_bytes) =
+        ValueKeepers::new((system, first_node), keepers, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
     check_cpus(system, &hosted)?;
@@ -168,12 +173,13 @@ pub(crate) fn prepare(
     names.extend(hierarchies.iter().flat_map(|node| rings_of(*node)));
     let first_poster = names.len();
     names.extend((0..room.posters).map(|poster| format!("post:{poster}")));
-    let value_ring = (!value_keepers.all.is_empty()).then(|| {
+    let value_ring = (!value_keepers.all.is_empty() && hosted != Hosted::All).then(|| {
         names.push(keeping::THREAD.into());
         names.len() - 1
     });
-    let of_values =
-        keeping::ring_records(system, value_keepers.all.iter().map(|kept| (kept.output, kept.bytes)));
+    let of_values = value_ring.map_or(0, |_| {
+        keeping::ring_records(system, value_keepers.all.iter().map(|kept| (kept.output, kept.bytes)))
+    });
     let rings = (&names[..], ring_records(&options, system, &shared).max(of_values));
     let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
     let CreatedThreads { threads, mut lane_members, stepped } =
@@ -211,12 +217,16 @@ pub(crate) fn prepare(
     missing.extend(without_bytes.into_iter().map(|name| {
         format!("the values of output {name} are not kept, for they are never bytes: register it with `OutputKind::any().serialized()` or `.plain()`")
     }));
-    let node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
-    let keeping = value_ring.map(|ring| value_keepers.start(store.rings().writer(ring), node)).transpose();
-    let keeping = keeping.map_err(PrepareError::Collector)?;
+    let keeping = match value_ring {
+        Some(ring) => {
+            let thread = value_keepers.start(store.rings().writer(ring)).map_err(PrepareError::Collector)?;
+            ValueKeeping::OwnThread(thread)
+        }
+        None => ValueKeeping::Collector(value_keepers),
+    };
     Ok(Prepared::new(
-        Participants { threads, hierarchies: hierarchy_nodes, keeping },
-        (dispatcher, stepped),
+        Participants { threads, hierarchies: hierarchy_nodes },
+        (dispatcher, stepped, keeping),
         store,
         options,
         realtime,

@@ -4,7 +4,7 @@ use crate::collector::{Collected, Collector, OnFinished};
 use crate::dispatcher::Dispatcher;
 use crate::error::PrepareError;
 use crate::hierarchy_node::HierarchyNode;
-use crate::keeping::KeepingThread;
+use crate::keeping::ValueKeeping;
 use crate::lane::SteppedLanesSetUp;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
@@ -27,8 +27,6 @@ pub(crate) struct Participants {
     pub threads: RunThreads,
     /// The nodes that have hierarchies.
     pub hierarchies: Vec<HierarchyNode>,
-    /// The thread that keeps values, if any are kept; it ends behind all that publish.
-    pub keeping: Option<KeepingThread>,
 }
 
 /// A run with all its threads waiting at the start. Dropping it ends them.
@@ -36,6 +34,7 @@ pub struct Prepared {
     participants: Participants,
     dispatcher: Dispatcher,
     stepped: Option<SteppedLanesSetUp>,
+    keeping: Option<ValueKeeping>,
     store: Store,
     options: RunOptions,
     realtime: bool,
@@ -90,13 +89,24 @@ const LOOK: Duration = Duration::from_millis(50);
 impl Prepared {
     pub(crate) fn new(
         participants: Participants,
-        (dispatcher, stepped): (Dispatcher, Option<SteppedLanesSetUp>),
+        (dispatcher, stepped, keeping): (Dispatcher, Option<SteppedLanesSetUp>, ValueKeeping),
         store: Store,
         options: RunOptions,
         realtime: bool,
         missing: Vec<String>,
     ) -> Self {
-        Prepared { participants, dispatcher, stepped, store, options, realtime, missing, on_finished: None }
+        let keeping = Some(keeping);
+        Prepared {
+            participants,
+            dispatcher,
+            stepped,
+            keeping,
+            store,
+            options,
+            realtime,
+            missing,
+            on_finished: None,
+        }
     }
 
     /// Hands every finished job to `callback` during the run, some tens of milliseconds after its end, on
@@ -180,16 +190,24 @@ impl Prepared {
         metadata.start = start;
         let log = self.options.keep_log.clone();
         let consumer = self.store.consumer.take().expect("nodes of one process are collected there");
+        let values = match self.keeping.take() {
+            Some(ValueKeeping::Collector(values)) => Some(values),
+            other => {
+                self.keeping = other;
+                None
+            }
+        };
         let collector = Collector::new(
             metadata,
-            vec![consumer],
+            (vec![consumer], values),
             self.options.samples(),
             log.as_deref(),
             self.on_finished.take(),
         )?;
         let collecting = collector.start(log).map_err(PrepareError::Collector)?;
-        let ended = self.run_threads(start);
+        let mut ended = self.run_threads(start);
         let collected = collecting.finish();
+        ended.mishaps.values_unkept += collected.values_unkept;
         Ok(outcome(ended, collected, self.realtime, self.missing))
     }
 
@@ -210,7 +228,11 @@ impl Prepared {
             managed.into_iter().map(|(place, node)| (place, node.end(&[]))).collect();
         let EndedThreads { spin, own } = self.participants.threads.end();
         hierarchies.extend(lowered.into_iter().map(|(place, node)| (place, node.end(&own))));
-        let values_unkept = self.participants.keeping.take().map_or(0, KeepingThread::finish);
+        // All that publish have ended.
+        let values_unkept = match self.keeping.take() {
+            Some(ValueKeeping::OwnThread(thread)) => thread.finish(),
+            Some(ValueKeeping::Collector(_)) | None => 0,
+        };
         let tally = &self.participants.threads.shared.tally;
         let link = self.participants.threads.shared.link.as_ref();
         if let Some(link) = link.filter(|_| stopped != Stopped::Failed) {

@@ -42,6 +42,8 @@ struct Reader {
     values: VecDeque<Value>,
     /// Dropped before the record of their publication came.
     dropped: Vec<u64>,
+    /// The instance whose value was taken last.
+    last: Option<u64>,
 }
 
 /// What may release an instance of a task.
@@ -80,7 +82,7 @@ impl Values {
             let from = system.outputs()[site.output.index()].operation;
             let is_local = system.subtask(from).node == system.subtask(site.operation).node;
             let way = if is_local { Way::Local } else { Way::Link };
-            Reader { way, values: VecDeque::new(), dropped: Vec::new() }
+            Reader { way, values: VecDeque::new(), dropped: Vec::new(), last: None }
         };
         Values {
             known: if is_known { Known::Everything } else { Known::InPart },
@@ -169,9 +171,11 @@ impl Judge<'_> {
             value.visible <= as_of && (tolerance == Duration::ZERO || value.published <= sure)
         };
         let newest = reader.values.iter().take_while(is_there).count().checked_sub(1);
+        // What a later job of the operation had that went before stays the latest, also for one that arrived before it was visible.
+        let is_kept = site.take == Taking::Latest && from.map(|from| from.instance) == reader.last;
         let problem = match place {
             Some(None) => Some("nobody has published what it took, or it was taken or dropped before"),
-            Some(Some(place)) if !is_instance && reader.values[place].visible > as_of => {
+            Some(Some(place)) if !is_instance && !is_kept && reader.values[place].visible > as_of => {
                 Some("it took a value that was not visible yet")
             }
             Some(Some(_)) if is_instance && from.is_some_and(|from| from.instance != job.instance) => {
@@ -187,6 +191,7 @@ impl Judge<'_> {
             }
             _ => None,
         };
+        reader.last = from.map(|from| from.instance).or(reader.last);
         if let Some(place) = place.flatten() {
             match site.take {
                 // Jobs of earlier instances may begin later.

@@ -139,7 +139,7 @@ pub fn run_cluster(
     }
     let rings = members.rings(directory.path(), &options.collected(&executed))?;
     let log = options.keep_log.clone();
-    let collector = Collector::new(metadata, rings, options.samples(), log.as_deref(), None)
+    let collector = Collector::new(metadata, (rings, None), options.samples(), log.as_deref(), None)
         .map_err(PrepareError::from)?;
     let collecting = collector.start(log).map_err(PrepareError::Collector)?;
     let planned_end = options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));

@@ -26,8 +26,9 @@ use talea_runtime::Operations;
 Exit status: 0 everything that was compared is equal; 1 something differs; 2 bad input, or nothing could be compared.
 
 Examples:
-  talea replay out/trace.talea --system examples/robot.toml      # of: talea run examples/robot.toml --out out --keep-values all
-  talea replay robot.trace -- target/release/examples/robot 5s   # of a program's own operations")]
+  talea run examples/robot.toml --for 5s --out out --keep-values all
+  talea replay out/trace.talea --system examples/robot.toml
+  talea replay robot.trace -- target/release/examples/robot")]
 pub struct Options {
     /// The trace of the run
     trace: PathBuf,
@@ -43,6 +44,8 @@ pub struct Options {
 }
 
 pub fn main(options: &Options) -> super::Outcome {
+    // What is wrong with the file is told as by every command that reads traces.
+    super::trace::open(&options.trace)?;
     let report = match &options.system {
         Some(system) => {
             let system = read_system(system)?.system;
@@ -72,8 +75,6 @@ pub fn main(options: &Options) -> super::Outcome {
 /// What a program finds that is asked to replay the trace.
 fn replayed_by(program: &[OsString], trace: &Path) -> Result<ReplayReport, Failure> {
     let shown = path_shown(&program[0]);
-    // Before a program is started for nothing.
-    std::fs::metadata(trace).map_err(|cause| Failure::file("read", trace, cause))?;
     let trace = std::path::absolute(trace).map_err(|cause| Failure::file("find", trace, cause))?;
     let folder = tempfile::tempdir()
         .map_err(|cause| Failure::new(format!("there is no temporary folder: {cause}"), ""))?;

@@ -26,6 +26,7 @@ mod new;
 mod partial;
 mod real;
 mod recording;
+mod replayed;
 mod room;
 mod ruled;
 mod shared;

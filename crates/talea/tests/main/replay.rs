@@ -124,15 +124,18 @@ fn values_of_the_outputs_that_are_named_are_recorded_and_no_others() {
     assert_eq!((kept, report.first), (vec!["sense.filter.out"], None));
 
     let unknown = Run::new(&system).keep_values(KeptOutputs::Named(vec!["sense.filter.ou".into()])).prepare();
-    let error = unknown.err().expect("there is no such output").to_string();
+    let error = unknown.expect_err("there is no such output").to_string();
     assert!(error.contains("did you mean \"sense.filter.out\"?"), "{error}");
+    let nowhere = Run::new(&system).keep_values(KeptOutputs::All).prepare();
+    assert!(nowhere.expect_err("there is no trace").to_string().contains("no trace is kept"));
     let never = Run::new(&system)
         .operation_with_ports("slow", |ports| {
             let out = ports.output::<Digest>("out");
             move |job| job.set(out, [job.instance(), 0])
         })
         .keep_values("slow.out".parse().expect("a name"))
+        .keep_trace(&trace)
         .prepare();
-    let error = never.err().expect("it has no bytes").to_string();
+    let error = never.expect_err("it has no bytes").to_string();
     assert!(error.contains("\"slow.out\" cannot be kept, for they are never bytes"), "{error}");
 }

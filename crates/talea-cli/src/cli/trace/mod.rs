@@ -97,7 +97,7 @@ pub fn main(options: &Options) -> super::Outcome {
     }
 }
 
-fn open(path: &Path) -> Result<TraceFile, Failure> {
+pub(super) fn open(path: &Path) -> Result<TraceFile, Failure> {
     let trace = TraceFile::open(path).map_err(|error| unreadable(path, &error))?;
     if trace.kind() == TraceKind::Rings {
         tell!("note: {} holds rings, the latest records of each thread", path_shown(path));

@@ -1,0 +1,98 @@
+//! `talea replay`: runs of `talea run` and `talea sim`, and programs that are asked.
+
+use super::support::{example, folder, run, traced, within, write};
+
+fn recorded(command: &str, kept: &str) -> (tempfile::TempDir, String) {
+    let time = if command == "sim" { "2s" } else { "500ms" };
+    traced(&[command, &example("robot.toml"), "--for", time, "--keep-values", kept])
+}
+
+#[test]
+fn what_synthetic_operations_publish_is_the_same_again() {
+    for command in ["sim", "run"] {
+        let (_place, trace) = recorded(command, "all");
+        let done = run(&["replay", &trace, "--system", &example("robot.toml")]).exits(0).fits();
+        let words = done.words();
+        assert!(
+            words.contains("values compared: all equal") && words.contains("control.step.command"),
+            "{words}"
+        );
+        let json = run(&["replay", &trace, "--system", &example("robot.toml"), "--json"]).exits(0).json();
+        assert!(json["called"].as_u64() > Some(50), "{json}");
+        assert_eq!(
+            (&json["first"], json["outputs"].as_array().map(Vec::len)),
+            (&serde_json::Value::Null, Some(7))
+        );
+    }
+}
+
+/// With another seed synthetic values are other ones, where they have fields.
+#[test]
+fn the_first_difference_is_named() {
+    let place = folder();
+    let text = |seed: u32| {
+        format!(
+            "[system]\nname = \"s\"\nseed = {seed}\n[[task]]\nname = \"t\"\nperiod = \"10ms\"\nwcet = \"1ms\"\n\
+             outputs = [{{ name = \"v\", bytes = 10, fields = {{ x = {{ uniform = [1, 1000000] }} }} }}]\n"
+        )
+    };
+    let (one, two) = (write(&place, "one.toml", &text(1)), write(&place, "two.toml", &text(2)));
+    let out = within(&place, "out");
+    run(&["sim", &one, "--for", "100ms", "--out", &out, "--keep-values", "t.v"]).exits(0);
+    let trace = format!("{out}/trace.talea");
+    run(&["replay", &trace, "--system", &one]).exits(0);
+    let done = run(&["replay", &trace, "--system", &two]).exits(1).fits();
+    let words = done.words();
+    assert!(
+        words.contains("the first: t.v of job 0, 1ms after the start: from byte 0 on, recorded "),
+        "{words}"
+    );
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_with_a_remedy() {
+    let (_place, trace) = recorded("sim", "imu.read.sample");
+    let robot = example("robot.toml");
+    let refused = |arguments: &[&str], parts: &[&str]| {
+        let said = run(arguments).exits(2).stderr;
+        for part in parts {
+            assert!(said.contains(part), "{part} is missing in: {said}");
+        }
+    };
+    let other = example("ofp.toml");
+    refused(
+        &["replay", &trace, "--system", &other],
+        &["the trace is of another system", "lidar.scan", "sensors"],
+    );
+    refused(&["replay", &trace], &["nothing is given whose operations could be called", "behind --"]);
+    refused(&["replay", &robot, "--system", &robot], &["this is not a Talea trace"]);
+    refused(&["replay", "nowhere", "--system", &robot], &["cannot read the trace nowhere"]);
+    refused(
+        &["replay", &trace, "--", "/nowhere"],
+        &["cannot start /nowhere", "the program that ran the system"],
+    );
+    refused(&["replay", &trace, "--", "true"], &["true ended (exit status: 0) and has not replayed"]);
+    let wrong = ["replay", &trace, "--", "sh", "-c", "echo '{\"report\": 7}' > $TALEA_REPLAY_REPORT"];
+    refused(&wrong, &["what sh answered is no report", "build it with the same Talea"]);
+    let error =
+        ["replay", &trace, "--", "sh", "-c", "echo '{\"error\": \"no such port\"}' > $TALEA_REPLAY_REPORT"];
+    refused(&error, &["no such port"]);
+    let (_place, bare) = traced(&["sim", &robot, "--for", "100ms"]);
+    refused(&["replay", &bare, "--system", &robot], &["the trace keeps no values", "--keep-values"]);
+    refused(&["sim", &robot, "--keep-values", "all"], &["--out"]);
+    let out = tempfile::tempdir().expect("a folder").path().join("x").display().to_string();
+    let unknown = ["sim", &robot, "--out", &out, "--keep-values", "imu.read.sampel"];
+    refused(&unknown, &["did you mean \"imu.read.sample\"?"]);
+    refused(&["run", &example("hello.toml"), "--out", &out, "--keep-values", "all"], &["has no outputs"]);
+}
+
+/// A trace that is cut short has the values of its beginning.
+#[test]
+fn a_trace_that_is_cut_is_replayed_as_far_as_it_goes() {
+    let (place, trace) = recorded("sim", "all");
+    let bytes = std::fs::read(&trace).expect("readable");
+    let cut = within(&place, "cut.talea");
+    std::fs::write(&cut, &bytes[..bytes.len() * 3 / 4]).expect("writable");
+    let json = run(&["replay", &cut, "--system", &example("robot.toml"), "--json"]).exits(0).json();
+    assert!(json["called"].as_u64() > Some(50) && json["first"].is_null(), "{json}");
+}
