@@ -337,7 +337,7 @@ fn arrows_lead_from_release_to_start_and_from_job_to_successor() {
 fn arrows_lead_from_a_value_to_who_takes_it() {
     use talea_record::event::{Publish, Take};
     let mut metadata = metadata();
-    metadata.outputs = vec![OutputEntry { name: "nav.position".into(), operation: 0 }];
+    metadata.outputs = vec![OutputEntry { name: "nav.position".into(), operation: 0, is_kept: false }];
     metadata.inputs = vec![InputEntry { name: "route.plan.position".into(), operation: 1, output: 0 }];
     let id =
         |operation, instance| JobId { operation: talea_model::OperationId::from_index(operation), instance };
