@@ -36,6 +36,7 @@ fn group(kind: Kind) -> usize {
         Kind::Lower => 3,
         Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => 4,
         Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Handover | Kind::Guard => 5,
+        Kind::NextSample | Kind::PeriodEnd | Kind::UntilRead => 6,
         Kind::Message | Kind::Lost | Kind::Left => 5,
         Kind::WakeUp | Kind::Idle | Kind::Blocked => 6,
         Kind::Companion | Kind::Program | Kind::Interrupt | Kind::Withheld => 7,

@@ -27,13 +27,13 @@ mod samples;
 mod task;
 mod window;
 
-pub use chains::{ChainReport, ChainTimes};
+pub use chains::{ChainReport, ChainTimes, Measure};
+pub(crate) use chains::{Chains, Way};
 pub use distribution::Distribution;
 pub use figures::Figure;
 pub use report::{EndedEarly, HierarchyReport, LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
 
-use chains::Chains;
 use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
 use samples::{Kind, SampleClock};

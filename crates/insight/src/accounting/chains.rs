@@ -92,6 +92,8 @@ struct Slot {
     instance: u64,
     sample: Sample,
     stage: Stage,
+    /// The instance of the operation before that handed the sample on; [`Slots::EMPTY`] for a sample itself.
+    from: u64,
 }
 
 /// The samples that the latest instances of an operation carry, by instance.
@@ -105,7 +107,10 @@ impl Slots {
 
     fn new() -> Self {
         let sample = Sample { number: 0, nominal_ns: 0 };
-        Slots(vec![Slot { instance: Self::EMPTY, sample, stage: Stage::Begun }; Self::COUNT].into())
+        Slots(
+            vec![Slot { instance: Self::EMPTY, sample, stage: Stage::Begun, from: Self::EMPTY }; Self::COUNT]
+                .into(),
+        )
     }
 
     #[inline]
@@ -114,8 +119,8 @@ impl Slots {
     }
 
     #[inline]
-    fn put(&mut self, instance: u64, sample: Sample, stage: Stage) {
-        *self.at(instance) = Slot { instance, sample, stage };
+    fn put(&mut self, instance: u64, sample: Sample, stage: Stage, from: u64) {
+        *self.at(instance) = Slot { instance, sample, stage, from };
     }
 
     #[inline]
@@ -261,6 +266,91 @@ struct Chain {
     newest_used: Option<Sample>,
     /// Completed samples that are newer and have left their slots.
     newer_gone: u64,
+    /// The longest times, if they are asked for.
+    worst: Option<WorstWays>,
+}
+
+/// The jobs that handed a sample on to the job `instance` of the last operation, by their instances, as far as they are known.
+fn way(steps: &mut [Step], instance: u64) -> Option<Vec<u64>> {
+    let mut way = vec![instance];
+    for step in steps[1..].iter_mut().rev() {
+        let from = step.slots.get(*way.last().expect("it has one"))?.from;
+        way.push(from);
+    }
+    way.reverse();
+    Some(way)
+}
+
+/// One of the three times of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// From a sample to the first completion that used it.
+    Latency,
+    /// From the newest sample that was used before to the first completion that used a newer one.
+    Reaction,
+    /// From a sample to a completion that used it.
+    Age,
+}
+
+impl Measure {
+    /// All of them.
+    pub const ALL: [Measure; 3] = [Measure::Latency, Measure::Reaction, Measure::Age];
+
+    /// What it is called.
+    pub fn words(self) -> &'static str {
+        match self {
+            Measure::Latency => "latency",
+            Measure::Reaction => "reaction time",
+            Measure::Age => "data age",
+        }
+    }
+
+    /// The limit that a chain sets on it.
+    pub fn limit(self, chain: &ChainEntry) -> Option<Duration> {
+        match self {
+            Measure::Latency => chain.latency,
+            Measure::Reaction => chain.reaction,
+            Measure::Age => chain.age,
+        }
+    }
+}
+
+/// The way of a sample along a chain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// From when on the time counts.
+    pub from_ns: i64,
+    /// When the sample was taken.
+    pub sample_ns: i64,
+    /// When the job that used it completed.
+    pub end_ns: i64,
+    /// The instances of the chain's operations, in their order.
+    pub instances: Vec<u64>,
+}
+
+/// The ways of a chain that took longest.
+#[derive(Debug, Default)]
+struct WorstWays([Option<Way>; 3]);
+
+impl WorstWays {
+    /// A time ended; `way` finds the jobs.
+    fn note(
+        &mut self,
+        measure: Measure,
+        (from_ns, sample_ns, end_ns): (i64, i64, i64),
+        way: impl FnOnce() -> Option<Vec<u64>>,
+    ) {
+        let worst = &mut self.0[measure as usize];
+        let length_ns = |from_ns: i64, end_ns: i64| end_ns.saturating_sub(from_ns);
+        if worst
+            .as_ref()
+            .is_none_or(|worst| length_ns(from_ns, end_ns) > length_ns(worst.from_ns, worst.end_ns))
+            && let Some(instances) = way()
+        {
+            *worst = Some(Way { from_ns, sample_ns, end_ns, instances });
+        }
+    }
 }
 
 impl Chain {
@@ -291,14 +381,17 @@ impl Chain {
             without_sample: 0,
             newest_used: None,
             newer_gone: 0,
+            worst: None,
         }
     }
 
     /// A job of the operation at `place` has the sample of a job of the one before, if that carries one.
     fn hand_on(&mut self, place: usize, from: Option<u64>, to: u64) {
-        let sample = from.and_then(|from| self.steps[place - 1].slots.get(from)).map(|slot| slot.sample);
-        match sample {
-            Some(sample) => self.steps[place].slots.put(to, sample, Stage::Begun),
+        let slot = from.and_then(|from| self.steps[place - 1].slots.get(from)).map(|slot| *slot);
+        match slot {
+            Some(Slot { sample, instance: from, .. }) => {
+                self.steps[place].slots.put(to, sample, Stage::Begun, from);
+            }
             None => self.steps[place].slots.forget(to),
         }
     }
@@ -337,7 +430,7 @@ impl Chain {
             slot.stage = Stage::Completed;
             let sample = slot.sample;
             if is_last {
-                self.finish(sample, time_ns);
+                self.finish(sample, instance, time_ns);
             }
         } else {
             self.without_sample += u64::from(is_last);
@@ -349,7 +442,7 @@ impl Chain {
         if gone.instance != Slots::EMPTY && self.is_newer(&gone) {
             self.newer_gone += 1;
         }
-        self.steps[0].slots.put(sample.number, sample, Stage::Completed);
+        self.steps[0].slots.put(sample.number, sample, Stage::Completed, Slots::EMPTY);
         self.samples += 1;
     }
 
@@ -358,10 +451,12 @@ impl Chain {
         slot.stage == Stage::Completed && self.newest_used.is_none_or(|newest| slot.sample > newest)
     }
 
-    /// A job of the last operation that used the sample completes at `time_ns`.
-    fn finish(&mut self, sample: Sample, time_ns: i64) {
+    /// The job `instance` of the last operation, which used the sample, completes at `time_ns`.
+    fn finish(&mut self, sample: Sample, instance: u64, time_ns: i64) {
         let since_sample_ns = time_ns.saturating_sub(sample.nominal_ns);
         self.age.record(since_sample_ns);
+        let used = (sample, instance, time_ns);
+        self.note_worst(Measure::Age, sample, used);
         let slot = self.steps[0].slots.get(sample.number);
         let is_first_use = match slot {
             Some(slot) => std::mem::replace(&mut slot.stage, Stage::Used) != Stage::Used,
@@ -371,19 +466,35 @@ impl Chain {
         if is_first_use {
             self.used += 1;
             self.latency.record(since_sample_ns);
+            self.note_worst(Measure::Latency, sample, used);
             if self.sampling == Sampling::ByEvents {
                 self.reaction.record(since_sample_ns);
+                self.note_worst(Measure::Reaction, sample, used);
             }
         }
         match self.newest_used {
             Some(newest) if sample <= newest => return,
             Some(newest) if self.sampling == Sampling::Rated => {
                 self.reaction.record(time_ns.saturating_sub(newest.nominal_ns));
+                self.note_worst(Measure::Reaction, newest, used);
             }
             _ => {}
         }
         self.newest_used = Some(sample);
         self.newer_gone = 0;
+    }
+
+    /// A time that counts from `since` ended: the job used the sample and completed.
+    fn note_worst(
+        &mut self,
+        measure: Measure,
+        since: Sample,
+        (sample, instance, end_ns): (Sample, u64, i64),
+    ) {
+        if let Some(worst) = &mut self.worst {
+            let times = (since.nominal_ns, sample.nominal_ns, end_ns);
+            worst.note(measure, times, || way(&mut self.steps, instance));
+        }
     }
 
     /// Completed samples that are newer than all that were used, of those that are kept.
@@ -421,7 +532,7 @@ impl Chain {
 
 /// All chains of a system.
 #[derive(Debug, Default)]
-pub(super) struct Chains {
+pub(crate) struct Chains {
     chains: Vec<Chain>,
     /// By operation: chains, and the places of the operation in them.
     of_operation: Vec<Vec<(usize, usize)>>,
@@ -432,7 +543,7 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    pub fn new(metadata: &Metadata, precision: Precision) -> Self {
+    pub(super) fn new(metadata: &Metadata, precision: Precision) -> Self {
         if metadata.chains.is_empty() {
             return Chains::default();
         }
@@ -453,6 +564,21 @@ impl Chains {
         }
         let chains = metadata.chains.iter().map(|entry| Chain::new(entry, metadata, precision)).collect();
         Chains { chains, of_operation, of_input, of_output }
+    }
+
+    /// Chains that keep the ways that took longest; their distributions do not matter.
+    pub fn of_worst(metadata: &Metadata) -> Self {
+        let mut chains = Chains::new(metadata, Precision::Coarse);
+        chains.chains.iter_mut().for_each(|chain| chain.worst = Some(WorstWays::default()));
+        chains
+    }
+
+    /// The way along the chain of this index of which the time was the longest.
+    ///
+    /// # Panics
+    /// If there is no such chain.
+    pub fn worst(&self, chain: usize, measure: Measure) -> Option<&Way> {
+        self.chains[chain].worst.as_ref()?.0[measure as usize].as_ref()
     }
 
     #[inline]

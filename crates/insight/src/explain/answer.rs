@@ -2,6 +2,7 @@
 
 use super::cause::length;
 use super::{Blamed, Hop, Interval, Kind, Stranding};
+use crate::accounting::Measure;
 use crate::hierarchy::DECISIONS;
 use std::collections::BTreeMap;
 use talea_record::contents::Lost;
@@ -33,6 +34,8 @@ pub enum Which {
     Worst,
     /// This one.
     This(Subject),
+    /// Ways of data along chains, see [`super::explain_chains`].
+    Chains,
 }
 
 /// What is explained.
@@ -47,6 +50,15 @@ pub enum Subject {
     },
     /// One job, from its own release.
     Job(JobId),
+    /// The way of data along a chain, to a job of its last operation.
+    Way {
+        /// Index of the chain.
+        chain: usize,
+        /// Which of its times.
+        measure: Measure,
+        /// The instance of the job.
+        number: u64,
+    },
 }
 
 /// How it ended.

@@ -32,6 +32,12 @@ pub enum Cause {
     },
     /// Between the completion of a predecessor on the same node and the release.
     Handover,
+    /// What was sampled before was all that came out of a chain, until this sample.
+    NextSample,
+    /// The value was published at the end of the period.
+    PeriodEnd,
+    /// The value lay there until the job came that used it.
+    UntilRead,
     /// The job's guard kept it back, by its task's synchronisation protocol.
     Guard,
     /// A job of the same lane had the lane.
@@ -143,6 +149,9 @@ pub enum Kind {
     Lost,
     Left,
     Handover,
+    NextSample,
+    PeriodEnd,
+    UntilRead,
     Guard,
     Ahead,
     RunsToCompletion,
@@ -216,6 +225,9 @@ impl Cause {
             Cause::Lost { .. } => Kind::Lost,
             Cause::Left { .. } => Kind::Left,
             Cause::Handover => Kind::Handover,
+            Cause::NextSample => Kind::NextSample,
+            Cause::PeriodEnd => Kind::PeriodEnd,
+            Cause::UntilRead => Kind::UntilRead,
             Cause::Guard => Kind::Guard,
             Cause::Peer { order: Order::Ahead, .. } => Kind::Ahead,
             Cause::Peer { order: Order::RunsToCompletion, .. } => Kind::RunsToCompletion,
@@ -289,6 +301,9 @@ impl Kind {
             Kind::Lost => "lost message from",
             Kind::Left => "node left, with the job of",
             Kind::Handover => "hand-over from the predecessor",
+            Kind::NextSample => "until the next sample that came through",
+            Kind::PeriodEnd => "until the end of the period, at which values are published",
+            Kind::UntilRead => "until the job that used the value",
             Kind::Guard => "held by its guard",
             Kind::Ahead => "same lane, ahead by key:",
             Kind::RunsToCompletion => "same lane, not preemptible:",

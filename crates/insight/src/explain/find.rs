@@ -229,12 +229,12 @@ impl<'a> Finder<'a> {
                 let mut seen = vec![false; self.metadata.tasks.len()];
                 self.found.retain(|target| match target.subject {
                     Subject::Instance { task, .. } => !std::mem::replace(&mut seen[task], true),
-                    Subject::Job(_) => true,
+                    Subject::Job(_) | Subject::Way { .. } => true,
                 });
                 // A task whose worst so far is among no `limit` worst comes back if it does worse.
                 self.found.truncate(self.question.limit);
             }
-            Which::This(_) => self.found.truncate(1),
+            Which::This(_) | Which::Chains => self.found.truncate(1),
         }
     }
 }

@@ -13,6 +13,7 @@ use talea_time::Instant;
 /// | `task` | the task asked about; null if all were, or one job |
 /// | `instances`, `failed` | instances of that task, otherwise of all tasks, by how they ended |
 /// | `lost_records`, `lost_kernel_records` | records that were lost, all of them and those of the kernel |
+/// | `subject` | a task and instance, a job, or a chain with the time that is explained and the instance of its last operation |
 /// | `gaps` | what the trace leaves open for want of events, and their names |
 /// | `explanations` | one object each, the worst first |
 /// | `response_ns`, `lateness_ns` | from arrival and from deadline to `end_ns`; null of what was skipped, which never ran |
@@ -72,6 +73,9 @@ impl Explanations {
                 json!({ "task": self.metadata.tasks[task].name, "instance": number })
             }
             Subject::Job(job) => json!({ "job": self.job_name(job), "instance": job.instance }),
+            Subject::Way { chain, measure, number } => {
+                json!({ "chain": self.metadata.chains[chain].name, "measure": measure, "instance": number })
+            }
         };
         let is_skipped = matches!(one.outcome, Outcome::Skipped { .. });
         json!({

@@ -37,7 +37,9 @@ mod sought;
 mod stranded;
 mod turns;
 mod watch;
+mod ways;
 
+pub use crate::accounting::Measure;
 pub use crate::occupancy::Interrupt;
 pub use answer::{
     Counts, ExplainError, Explanation, Explanations, MOST, Outcome, Question, Subject, Total, Unexplainable,
@@ -46,6 +48,7 @@ pub use answer::{
 pub use cause::{Blamed, Cause, Interval, Kind, Order, Stage};
 pub use life::Hop;
 pub use stranded::{LostMessage, Stranding};
+pub use ways::{explain_chains, limited};
 
 use crate::occupancy::Occupancy;
 use find::{Finder, Target};
@@ -132,6 +135,26 @@ struct Builder {
 }
 
 impl Builder {
+    fn new(from: Instant, end: Instant) -> Self {
+        Builder { end, cursor: from, intervals: Vec::new(), sums: Sums::new() }
+    }
+
+    /// The intervals of a hop, as far as they are not before what is known so far.
+    fn join_rest(&mut self, pieces: Pieces) {
+        let (intervals, _) = pieces.finish();
+        for interval in intervals {
+            let from = interval.from.max(self.cursor);
+            let to = interval.to.min(self.end);
+            // Otherwise there is a gap, which the caller fills with doubt.
+            if from < to && from == self.cursor {
+                let interval = Interval { from, to, ..interval };
+                add(&mut self.sums, &interval);
+                self.intervals.push(interval);
+                self.cursor = to;
+            }
+        }
+    }
+
     /// The time up to `to` had this cause; nothing if that is past already.
     fn put(&mut self, to: Instant, hop: usize, cause: Cause) {
         let to = to.min(self.end);
@@ -169,7 +192,7 @@ fn build(
 ) -> Explanation {
     let Target { subject, outcome, arrival, deadline, end, .. } = *target;
     let skipped = matches!(outcome, Outcome::Skipped { .. });
-    let mut builder = Builder { end, cursor: arrival, intervals: Vec::new(), sums: Sums::new() };
+    let mut builder = Builder::new(arrival, end);
     for (position, hop) in target.path.iter().enumerate() {
         match position.checked_sub(1) {
             _ if !recorded.has(Event::RELEASE) => builder.put(hop.released, position, Cause::Unrecorded),

@@ -11,6 +11,12 @@ impl Explanations {
         match subject {
             Subject::Instance { task, number } => format!("{} #{number}", self.metadata.tasks[task].name),
             Subject::Job(job) => self.metadata.job_name(job),
+            Subject::Way { chain, measure, number } => {
+                let entry = &self.metadata.chains[chain];
+                let last = self.metadata.operations.get(entry.operations.last().copied().unwrap_or(0));
+                let last = last.map_or("?", |last| last.name.as_str());
+                format!("{} of chain \"{}\", to {last} #{number}", measure.words(), entry.name)
+            }
         }
     }
 
@@ -94,7 +100,7 @@ impl Explanations {
             Subject::Job(job) if !self.metadata.operations[job.operation.index()].predecessors.is_empty() => {
                 Start::Successor(job)
             }
-            Subject::Job(_) | Subject::Instance { .. } => Start::Arrival,
+            Subject::Job(_) | Subject::Instance { .. } | Subject::Way { .. } => Start::Arrival,
         }
     }
 
@@ -232,6 +238,13 @@ impl Explanations {
             Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
             Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
             Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
+            Kind::NextSample => {
+                "sample more often, or see why samples in between did not come through (overwritten, or their jobs aborted)".into()
+            }
+            Kind::PeriodEnd => "communication = \"implicit\" publishes at completions".into(),
+            Kind::UntilRead => {
+                "let its reader run more often, or be triggered by the value; where no newer value comes, an older one is used again".into()
+            }
             Kind::Lost => "the message never came: see the losses of the link".into(),
             Kind::Left => "the job's node had left the run".into(),
             Kind::Guard => {
@@ -421,6 +434,9 @@ impl Class {
             Kind::Interrupt => Class::Interrupts,
             Kind::Turn => Class::Turns,
             Kind::Jitter
+            | Kind::NextSample
+            | Kind::PeriodEnd
+            | Kind::UntilRead
             | Kind::UsedUp
             | Kind::LeftInSlices
             | Kind::Guard

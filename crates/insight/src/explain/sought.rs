@@ -9,7 +9,7 @@ use talea_record::{JobId, Metadata, Record};
 use talea_time::Instant;
 
 /// What is known of the job.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Sought {
     job: JobId,
     /// Its nominal release and its deadline.

@@ -3,12 +3,15 @@
 mod definition;
 pub mod systems;
 
-use crate::replay::{metadata, records};
+use crate::replay::{metadata, records, records_with};
 use definition::by_definition;
 use proptest::prelude::*;
+use std::convert::Infallible;
 use systems::systems;
 use talea_insight::Accounting;
+use talea_insight::explain::{Measure, Outcome, explain_chains};
 use talea_record::Sink;
+use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
 
 const UNTIL: i64 = 400;
@@ -40,6 +43,42 @@ proptest! {
             }
             let counts = (found.samples, found.used, found.unused, found.without_sample);
             prop_assert_eq!(counts, (defined.samples, defined.used, defined.unused, defined.without_sample));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// The way that is explained is the longest there is, and all of its time has a cause.
+    #[test]
+    fn the_longest_way_of_each_time_is_explained_to_the_nanosecond(system in systems()) {
+        let metadata = metadata(&system);
+        let records = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
+        for (index, chain) in metadata.chains.iter().enumerate() {
+            let defined = by_definition(&metadata, chain, &records, UNTIL);
+            let times = [
+                (Measure::Latency, &defined.latency),
+                (Measure::Reaction, &defined.reaction),
+                (Measure::Age, &defined.age),
+            ];
+            for (measure, defined) in times {
+                let replay = |sink: &mut dyn Sink| {
+                    records.iter().for_each(|record| sink.record(*record));
+                    Ok::<(), Infallible>(())
+                };
+                let answer = explain_chains(&metadata, &[(index, measure)], replay).expect("all is recorded");
+                let found = answer.list.first();
+                prop_assert_eq!(
+                    found.map(|way| way.response().as_nanos()), defined.times.last().copied(), "{:?} of {}", measure, &chain.name
+                );
+                let Some(way) = found else { continue };
+                prop_assert_eq!(way.uncertain(), Duration::ZERO, "{}", answer.to_json());
+                prop_assert_eq!(way.hops.len(), chain.operations.len());
+                let exceeds = measure.limit(chain).is_some_and(|limit| way.response() > limit);
+                prop_assert_eq!(way.outcome == Outcome::Missed, exceeds);
+                prop_assert!(!answer.sentence(way).is_empty() && answer.name(way.subject).contains(&chain.name));
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `trace explain` on simulated and real traces.
 
-use crate::support::{example, folder, run, traced, within};
+use crate::support::{example, folder, run, traced, within, write};
 use serde_json::Value;
 use std::fs;
 
@@ -158,4 +158,54 @@ fn what_is_counted_is_said() {
     assert!(done.stderr.contains("no deadline of control was missed, so"), "{}", done.stderr);
     let json = run(&["trace", "explain", &trace, "--task", "control", "--json"]).exits(0).json();
     assert_eq!((&json["task"], &json["failed"]), (&"control".into(), &0.into()));
+}
+
+#[test]
+fn the_way_of_data_along_a_chain_is_taken_apart() {
+    let robot = example("robot.toml");
+    let (_place, trace) = traced(&["sim", &robot, "--for", "2s"]);
+    let done = run(&["trace", "explain", &trace, "--chain", "lidar to drive"]).exits(0).fits();
+    let words = done.words();
+    for part in [
+        "data age of chain \"lidar to drive\", to control.drive #",
+        "until the job that used the value",
+        "lidar.localise #",
+    ] {
+        assert!(words.contains(part), "{part} is missing in: {words}");
+    }
+    let json =
+        run(&["trace", "explain", &trace, "--chain", "lidar to drive", "--time", "reaction", "--json"]);
+    let json = json.exits(0).json();
+    let one = &json["explanations"][0];
+    assert_eq!(
+        (&one["subject"]["measure"], one["hops"].as_array().map(Vec::len)),
+        (&"reaction".into(), Some(5))
+    );
+    let report = run(&["trace", "stats", &trace, "--json"]).exits(0).json();
+    let chains = report["chains"].as_array().expect("chains");
+    let chain = chains.iter().find(|chain| chain["name"] == "lidar to drive").expect("it is measured");
+    let longest = chain["reaction"]["time_ns"]["max"].as_i64().expect("a time");
+    let explained = one["response_ns"].as_i64().expect("a time");
+    // Of long times the report knows three digits.
+    assert!((explained - longest).abs() * 500 <= longest, "{explained} and {longest}");
+}
+
+#[test]
+fn exceeded_limits_of_chains_are_explained_with_the_missed_deadlines() {
+    let place = folder();
+    let text = std::fs::read_to_string(example("robot.toml"))
+        .expect("readable")
+        .replace("age = \"250ms\"", "age = \"40ms\"");
+    let (file, out) = (write(&place, "tight.toml", &text), within(&place, "out"));
+    run(&["sim", &file, "--for", "2s", "--out", &out, "--fail-on", "never"]).exits(0);
+    let words = run(&["trace", "explain", &format!("{out}/trace.talea")]).exits(0).fits().words();
+    assert!(words.contains("data age of chain \"lidar to drive\"") && words.contains("MISSED by"), "{words}");
+    let refused =
+        run(&["trace", "explain", &format!("{out}/trace.talea"), "--chain", "lidar"]).exits(2).stderr;
+    assert!(
+        refused.contains("no chain \"lidar\"") && refused.contains("choose one of: stop to drive"),
+        "{refused}"
+    );
+    let refused = run(&["trace", "explain", &out, "--chain", "x", "--time", "speed"]).exits(2).stderr;
+    assert!(refused.contains("latency, reaction or age"), "{refused}");
 }

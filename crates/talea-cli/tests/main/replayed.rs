@@ -1,6 +1,6 @@
 //! `talea replay`: runs of `talea run` and `talea sim`, and programs that are asked.
 
-use super::support::{example, folder, run, traced, within, write};
+use crate::support::{example, folder, run, traced, within, write};
 
 fn recorded(command: &str, kept: &str) -> (tempfile::TempDir, String) {
     let time = if command == "sim" { "2s" } else { "500ms" };

@@ -14,8 +14,8 @@ use intervals::{after_arrival, intervals};
 use std::path::{Path, PathBuf};
 use talea_figure::response;
 use talea_insight::explain::{
-    ExplainError, Explanation, Explanations, MOST, Outcome, Question, Subject, Total, Unexplainable, Which,
-    explain,
+    ExplainError, Explanation, Explanations, MOST, Measure, Outcome, Question, Subject, Total, Unexplainable,
+    Which, explain, explain_chains, limited,
 };
 use talea_model::OperationId;
 use talea_record::{Damage, Event, JobId, Metadata, Origin, RecordedEvents, Sink, TraceError, TraceFile};
@@ -30,6 +30,10 @@ const FEW: usize = 5;
 /// late release, waiting for other jobs, being preempted by others, dispatching, and its own execution. Events that were not recorded
 /// leave parts unexplained; the trace that `talea run --out` writes has all of them but those of the kernel.
 ///
+/// With --chain, the longest way of data along a cause-effect chain is divided in the same manner: from the sample on, through each job
+/// that handed it on and the time between them, to the completion that used it. Limits of chains that were exceeded are explained behind
+/// the missed deadlines.
+///
 /// In a hierarchy of schedulers the time in which others were served says whose turn it was, and below which scheduler; the time in
 /// which nobody above asked for a processor is beyond what is kept for the job's thread or lanes.
 #[derive(Args)]
@@ -38,6 +42,7 @@ Examples:
   talea trace explain out/trace.talea  # every missed deadline, the worst first
   talea trace explain ofp  # of a program that runs
   talea trace explain out/trace.talea --worst  # the slowest instance of every task
+  talea trace explain out/trace.talea --chain 'imu to drive'  # the oldest data that the drive acted on
   talea trace explain out/trace.talea --task navigation --job 12 --svg navigation12.svg")]
 pub struct Options {
     /// The trace: a file, or a program that runs, by process number or name
@@ -49,6 +54,12 @@ pub struct Options {
     /// The instance of the task with this number, whether it missed its deadline or not; the first is 0
     #[arg(long, value_name = "NUMBER", requires = "task", conflicts_with = "worst")]
     job: Option<u64>,
+    /// The longest way of data along this chain instead of a job: of each of its times that has a limit, or of --time
+    #[arg(long, value_name = "CHAIN", conflicts_with_all = ["task", "worst", "limit"])]
+    chain: Option<String>,
+    /// Which time of the chain: latency, reaction or age
+    #[arg(long, value_name = "TIME", requires = "chain", value_parser = measure)]
+    time: Option<Measure>,
     /// Of every task the instance with the longest response time, whether it missed its deadline or not
     #[arg(long)]
     worst: bool,
@@ -68,11 +79,11 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let trace = open(&path)?;
     let metadata = trace.metadata();
     refuse_what_has_no_system(&path, metadata)?;
-    let question = question(options, metadata)?;
+    let wanted = wanted(options, metadata)?;
     if let Some(svg) = &options.svg {
         distinct(svg, &path)?;
     }
-    let (answer, damage) = answer(&trace, question).map_err(|error| match error {
+    let (answer, damage) = answer(&trace, &wanted).map_err(|error| match error {
         ExplainError::Replay(error) => unreadable(&path, &error),
         ExplainError::Unexplainable(why) => {
             let Unexplainable::Incomplete { missing } = &why;
@@ -82,6 +93,13 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     })?;
     warn_of_beginning(metadata, &answer.recorded);
     warn_of_damage(&path, &damage);
+    let question = answer.question;
+    if let (Which::Chains, Some(name), []) = (question.which, &options.chain, answer.list.as_slice()) {
+        return Err(Failure::new(
+            format!("no data came to the end of chain \"{name}\" in the trace"),
+            "`talea trace stats` counts the samples of chains",
+        ));
+    }
     if let (Which::This(subject), []) = (question.which, answer.list.as_slice()) {
         return Err(Failure::new(
             format!("the trace does not tell of {}", answer.name(subject)),
@@ -134,14 +152,73 @@ fn draw(svg: &Path, path: &Path, question: &Question, answer: &Explanations) -> 
     draft.complete(svg, &picture)
 }
 
-fn answer(trace: &TraceFile, question: Question) -> Result<(Explanations, Damage), ExplainError<TraceError>> {
+/// What is asked for.
+enum Wanted {
+    Jobs(Question),
+    /// Of chains, by their indices.
+    Chains(Vec<(usize, Measure)>),
+}
+
+fn answer(trace: &TraceFile, wanted: &Wanted) -> Result<(Explanations, Damage), ExplainError<TraceError>> {
     let mut damage = Damage::default();
-    let replay = |mut sink: &mut dyn Sink| {
+    let mut replay = |mut sink: &mut dyn Sink| {
         damage = trace.replay(&mut sink)?.damage;
         Ok::<(), TraceError>(())
     };
-    let answer = explain(trace.metadata(), question, replay)?;
+    let metadata = trace.metadata();
+    let answer = match wanted {
+        Wanted::Chains(chains) => explain_chains(metadata, chains, replay)?,
+        Wanted::Jobs(question) => {
+            let mut answer = explain(metadata, *question, &mut replay)?;
+            let limits = exceeded(metadata, *question);
+            if !limits.is_empty() {
+                add_exceeded(&mut answer, explain_chains(metadata, &limits, &mut replay));
+            }
+            answer
+        }
+    };
     Ok((answer, damage))
+}
+
+/// The limits of chains that may be exceeded, where everything is asked for that was missed.
+fn exceeded(metadata: &Metadata, question: Question) -> Vec<(usize, Measure)> {
+    if (question.which, question.task) != (Which::Failed, None) {
+        return Vec::new();
+    }
+    let has_limit = |(chain, measure): &(usize, Measure)| measure.limit(&metadata.chains[*chain]).is_some();
+    let all = (0..metadata.chains.len()).flat_map(|chain| Measure::ALL.map(|measure| (chain, measure)));
+    all.filter(has_limit).collect()
+}
+
+/// Adds the ways that were longer than their limits, behind the jobs. A trace that does not tell of values tells of no way.
+fn add_exceeded(answer: &mut Explanations, ways: Result<Explanations, ExplainError<TraceError>>) {
+    if let Ok(Explanations { list, threads, .. }) = ways {
+        answer.list.extend(list.into_iter().filter(|way| way.outcome == Outcome::Missed));
+        answer.threads.extend(threads);
+    }
+}
+
+fn measure(text: &str) -> Result<Measure, String> {
+    match text {
+        "latency" => Ok(Measure::Latency),
+        "reaction" => Ok(Measure::Reaction),
+        "age" => Ok(Measure::Age),
+        _ => Err("give latency, reaction or age".into()),
+    }
+}
+
+fn wanted(options: &Options, metadata: &Metadata) -> Result<Wanted, Failure> {
+    let Some(name) = &options.chain else { return question(options, metadata).map(Wanted::Jobs) };
+    let chain = metadata.chains.iter().position(|chain| chain.name == *name).ok_or_else(|| {
+        let names: Vec<&str> = metadata.chains.iter().map(|chain| chain.name.as_str()).collect();
+        let help = match names.is_empty() {
+            true => "its system has none; describe them in [[chain]] tables".into(),
+            false => format!("choose one of: {}", names.join(", ")),
+        };
+        Failure::new(format!("the trace has no chain \"{name}\""), help)
+    })?;
+    let measures = options.time.map_or_else(|| limited(metadata, chain), |measure| vec![measure]);
+    Ok(Wanted::Chains(measures.into_iter().map(|measure| (chain, measure)).collect()))
 }
 
 fn question(options: &Options, metadata: &Metadata) -> Result<Question, Failure> {
@@ -265,7 +342,7 @@ enum Scope<'a> {
 fn scoped(answer: &Explanations) -> Scope<'_> {
     match (answer.question.task, answer.question.which) {
         (Some(task), _) => Scope::Task(&answer.metadata.tasks[task].name),
-        (None, Which::This(_)) => Scope::AllForOne,
+        (None, Which::This(_) | Which::Chains) => Scope::AllForOne,
         (None, Which::Failed | Which::Worst) => Scope::All,
     }
 }
@@ -333,7 +410,9 @@ fn heading(answer: &Explanations) -> String {
     let shown = answer.list.len() as u64;
     let rest = match question.which {
         // How others fared has nothing to do with the one that is named.
-        Which::This(_) => return format!("{} under {}", answer.metadata.system, answer.metadata.strategy),
+        Which::This(_) | Which::Chains => {
+            return format!("{} under {}", answer.metadata.system, answer.metadata.strategy);
+        }
         Which::Failed if counts.failed() > shown => {
             let how = if question.limit < MOST { "--limit" } else { "--task or --job" };
             format!("\nthe {shown} worst; {} more with {how}", counts.failed() - shown)
@@ -371,6 +450,7 @@ fn summary(answer: &Explanations, one: &Explanation) -> String {
     let name = answer.name(one.subject);
     let at = |instant: Instant| since_start(answer, instant);
     let how = match one.outcome {
+        Outcome::Met if one.deadline == Instant::MAX => "no limit".into(),
         Outcome::Met => format!("met with {} left", (-one.lateness()).rounded()),
         Outcome::Missed => format!("MISSED by {}", one.lateness().rounded()),
         Outcome::Aborted => "ABORTED".into(),
