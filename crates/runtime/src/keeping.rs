@@ -167,10 +167,13 @@ impl Drop for KeepingThread {
 mod tests {
     use super::*;
     use talea_model::{OutputBuilder, TaskBuilder};
+    use talea_time::Work;
 
     fn system() -> System {
         let task = |name: &str, period: i64| {
-            TaskBuilder::new(name, Duration::from_millis(period)).output(OutputBuilder::new("out"))
+            TaskBuilder::new(name, Duration::from_millis(period))
+                .wcet(Work::from_nanos(1))
+                .output(OutputBuilder::new("out"))
         };
         System::builder("test").task(task("fast", 1)).task(task("slow", 500)).build().expect("a system")
     }
