@@ -144,6 +144,8 @@ impl<T> InputPort<T> {
 
     /// Whether the value of this instance is the newest that the job has, with those before it up to so many.
     fn take_up_to(&mut self, newest: u64, values: usize) -> bool {
+        let most = if self.take == Take::Latest { 1 } else { self.connection.queue.capacity() };
+        let values = values.min(most);
         while self.held.last().is_none_or(|held| held.stamp.instance != newest) {
             let Some(next) = self.pop(Instant::MAX) else { return false };
             if self.held.len() == values.max(1) {

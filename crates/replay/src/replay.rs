@@ -252,7 +252,12 @@ impl Replay {
             let Some(what) = what else { continue };
             row.differing += 1;
             let (output, instance) = (row.output.clone(), end.job.instance);
-            let difference = Difference { output, instance, at_ns: (end.at - self.start).as_nanos(), what };
+            let difference = Difference {
+                output,
+                instance,
+                at_ns: end.at.as_nanos().saturating_sub(self.start.as_nanos()),
+                what,
+            };
             row.first.get_or_insert_with(|| difference.clone());
             self.report.first.get_or_insert(difference);
         }

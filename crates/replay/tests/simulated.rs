@@ -297,3 +297,50 @@ fn no_difference_is_told_of_what_the_trace_has_lost() {
         assert!(report.compared() + report.unknown() >= 197, "without record {missing}: {report:?}");
     }
 }
+
+/// What somebody may do to a record.
+#[derive(Clone, Copy, Debug)]
+enum Harm {
+    Remove,
+    Repeat,
+    Swap,
+    Word { word: usize, bit: u32 },
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// Whatever is wrong with the records, the replay comes to its end.
+    #[test]
+    fn no_records_make_a_replay_panic(
+        tasks in (2usize..4).prop_flat_map(drawn),
+        dispatch in select(&[LaneDispatch::NonPreemptive, LaneDispatch::Preemptive][..]),
+        harms in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![
+            Just(Harm::Remove),
+            Just(Harm::Repeat),
+            Just(Harm::Swap),
+            (0usize..Record::WORDS, 0u32..64).prop_map(|(word, bit)| Harm::Word { word, bit }),
+        ]), 1..40),
+    ) {
+        let system = system(&tasks, By::Edf, dispatch, 0.1);
+        let (metadata, mut records) = recorded(&system, operations(&tasks, &None), 100, &KeptOutputs::All);
+        for (place, harm) in harms {
+            let place = place.index(records.len() - 1);
+            match harm {
+                Harm::Remove if records.len() > 2 => _ = records.remove(place),
+                Harm::Repeat => records.insert(place, records[place]),
+                Harm::Swap => records.swap(place, place + 1),
+                Harm::Remove => {}
+                Harm::Word { word, bit } => {
+                    let mut words = records[place].to_words();
+                    words[word] ^= 1 << bit;
+                    records[place] = Record::from_words(words);
+                }
+            }
+        }
+        let mut replay = Replay::new(&system, &metadata, operations(&tasks, &None)).expect("it can be replayed");
+        records.iter().for_each(|record| replay.record(*record));
+        let report = replay.finish();
+        prop_assert!(report.differing() <= report.compared());
+    }
+}
