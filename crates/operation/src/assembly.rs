@@ -5,7 +5,7 @@ use crate::error::{OperationError, OperationErrors, nearest};
 use crate::kind::OutputKind;
 use crate::operation::{Body, Operation};
 use crate::operations::{Code, Operations};
-use crate::ports::{AllEnds, OpenedOutput, Ports, ValueType, connect};
+use crate::ports::{AllEnds, Audience, OpenedOutput, Ports, ValueType, connect};
 use crate::synthetic::{Fields, SyntheticValue};
 use std::cell::RefCell;
 use talea_channel::{Input, Keeper, Output, Reader, Take, WhenFull};
@@ -249,9 +249,13 @@ fn connect_all(
                 false => reader(system, *input),
             };
             let readers: Vec<Reader> = readers.iter().map(of).collect();
+            let heeds_changes = system.outputs()[index].triggers.iter().any(|task| {
+                matches!(system.tasks[*task].trigger, Some(Trigger::Output { on: OnValue::Change, .. }))
+            });
+            let audience = Audience { readers: &readers, kept: room, heeds_changes };
             match opened {
-                Some(opened) => (opened.connect)(&readers, room),
-                None => connect((&readers, room), synthetic_kind(), || fields.empty_value()),
+                Some(opened) => (opened.connect)(&audience),
+                None => connect(&audience, synthetic_kind(), || fields.empty_value()),
             }
         };
         if room.is_some() {

@@ -67,8 +67,17 @@ pub(crate) struct AllEnds {
     pub keeper: Option<Box<dyn channel::Keeper>>,
 }
 
-/// Makes all ends for these readers, and for a keeper with so much room, if there is to be one.
-pub(crate) type Connect = Box<dyn FnOnce(&[Reader], Option<usize>) -> AllEnds>;
+/// For whom an output is.
+pub(crate) struct Audience<'a> {
+    pub readers: &'a [Reader],
+    /// Room for values that are kept, if they are.
+    pub kept: Option<usize>,
+    /// Whether a task is released by values that differ from the one before. Without that nobody has to compare.
+    pub heeds_changes: bool,
+}
+
+/// Makes all ends for them.
+pub(crate) type Connect = Box<dyn FnOnce(&Audience<'_>) -> AllEnds>;
 
 /// An output that code has opened.
 pub(crate) struct OpenedOutput {
@@ -82,14 +91,18 @@ pub(crate) struct OpenedOutput {
 
 /// All ends of the connections of an output of this kind, whose slots `value` fills.
 pub(crate) fn connect<T: Send + Sync + 'static>(
-    (readers, keeper): (&[Reader], Option<usize>),
+    audience: &Audience<'_>,
     kind: OutputKind<T>,
     value: impl FnMut() -> T,
 ) -> AllEnds {
-    let (output, inputs, keeper) = match keeper {
-        Some(room) => OutputPort::kept(readers, kind.0, room, value),
+    let mut handling = kind.0;
+    if !audience.heeds_changes {
+        handling.same = None;
+    }
+    let (output, inputs, keeper) = match audience.kept {
+        Some(room) => OutputPort::kept(audience.readers, handling, room, value),
         None => {
-            let (output, inputs) = OutputPort::new(readers, kind.0, value);
+            let (output, inputs) = OutputPort::new(audience.readers, handling, value);
             (output, inputs, None)
         }
     };
@@ -160,7 +173,7 @@ impl<'a> Ports<'a> {
         let place = match place {
             Some(place) if self.opened_outputs[place].is_none() => {
                 let (compares, is_plain) = (kind.0.same.is_some(), kind.0.codec.is_some());
-                let connect = Box::new(|readers: &[Reader], keeper| connect((readers, keeper), kind, value));
+                let connect = Box::new(|audience: &Audience<'_>| connect(audience, kind, value));
                 let value = ValueType::of::<T>();
                 self.opened_outputs[place] =
                     Some(OpenedOutput { value, compares, is_plain, bytes: size_of::<T>(), connect });
