@@ -38,8 +38,9 @@ use crate::hierarchy::{Context, Fraction, Load, Parameters, Refusal, SPARE, Sche
 use talea_model::SchedulerKind;
 use talea_time::{Duration, Instant, Work};
 
-/// Deadlines a child may have in its list; beyond that two are kept as one, to its disadvantage.
-const LIST: usize = 32;
+/// Deadlines a child may have in its list; beyond that two are kept as one, to its disadvantage. A server below that serves a backlog of short
+/// requests announces a deadline for each of them, as far ahead as its own reservation reaches.
+const LIST: usize = 256;
 
 /// The rule. Children register with [`Parameters::Rate`].
 #[derive(Clone, Debug)]
@@ -171,15 +172,17 @@ impl Rated {
         }
     }
 
-    /// Drops the entry before the last of a full list, which keeps the lower of both entitlements. Service counts against
-    /// it all the same, so the child only loses.
+    /// Of a full list, keeps two neighbours as one, the later one with the lower of both entitlements, where that costs least. Service counts
+    /// against it all the same, so the child only loses.
     fn make_room(&mut self) {
         if self.list.len() < LIST {
             return;
         }
-        let dropped = self.list.remove(self.list.len() - 2);
-        let last = self.list.last_mut().expect("a full list has more than one entry");
-        last.scaled = last.scaled.min(dropped.scaled);
+        let loss = |before: usize| (self.list[before + 1].scaled - self.list[before].scaled).max(0);
+        let cheapest = (0..self.list.len() - 1).min_by_key(|before| loss(*before));
+        let dropped = self.list.remove(cheapest.expect("a full list has more than one entry"));
+        let kept = &mut self.list[cheapest.expect("as above")];
+        kept.scaled = kept.scaled.min(dropped.scaled);
     }
 
     /// Finds what it is entitled to by what it announced. `pending` is the deadline up to which work has been pending until now.
@@ -436,6 +439,26 @@ mod tests {
         account.announced = at(LIST as i64 + 9);
         account.place(at(1), at(1), Duration::from_nanos(1));
         assert!(account.list.len() <= LIST && account.list.is_sorted_by_key(|entry| entry.deadline));
+    }
+
+    /// Of two neighbours with nearly the same entitlement the later one stays, with the lower; all others are as they were.
+    #[test]
+    fn a_full_list_loses_least() {
+        let list: Vec<Entitlement> = (1..=LIST as i64)
+            .map(|n| Entitlement {
+                deadline: at(100 * n),
+                scaled: i128::from(if n == 7 { 601 } else { 100 * n }),
+            })
+            .collect();
+        let mut account = account(list.clone(), (1, 1));
+        account.make_room();
+        assert_eq!(account.list.len(), LIST - 1);
+        let kept: Vec<Entitlement> = list.iter().filter(|entry| entry.deadline != at(600)).copied().collect();
+        let lower = |entry: Entitlement| match entry.deadline == at(700) {
+            true => Entitlement { scaled: 600, ..entry },
+            false => entry,
+        };
+        assert_eq!(account.list, kept.into_iter().map(lower).collect::<Vec<_>>());
     }
 
     /// A deadline that is over before the next one is announced, at the same instant, leaves nothing behind.

@@ -16,8 +16,8 @@ use talea_conformance::forest::{self, Tree};
 use talea_conformance::promises::{
     Nowhere, admitted, assert_kept, assert_kept_on, cases, derived, doubted, simulated,
 };
-use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
-use talea_time::Duration;
+use talea_model::{Execution, Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
+use talea_time::{Duration, Work};
 
 /// Runs the systems that `strategy` gives with their drawings until their shares can be judged; most can be.
 fn assert_shared(systems: impl Strategy<Value = (System, String)>, number: u32) {
@@ -151,6 +151,45 @@ fn who_announces_no_deadline_does_not_starve_its_siblings() {
         // Ahead or behind by a slice of 10 ms.
         assert!(b >= 990_000_000 && a + b == 2_000_000_000, "{order:?}: {a} and {b}");
         assert!(reserves || a >= 990_000_000, "{order:?}: {a} and {b}");
+    }
+}
+
+/// A server with a backlog of short requests announces a deadline for each of them, as far ahead as its reservation reaches, and its siblings
+/// receive what they reserve all the same.
+#[test]
+fn a_backlog_of_short_requests_takes_nothing_from_siblings_on_a_slower_processor() {
+    use SchedulerKind as K;
+    let guarantee = |text: &str| Request::Guarantee(text.parse().expect("a guarantee"));
+    let backlog = ThreadWork::Bursts {
+        burst: Execution::Constant(Work::from_micros(20)),
+        period: Duration::from_micros(100),
+    };
+    for above in [K::BSS_I, K::PSHED] {
+        let quantum = Duration::from_millis(1);
+        let system = System::builder("backlog")
+            .scheduler(SchedulerBuilder::new("S", above).quantum(quantum))
+            .scheduler(SchedulerBuilder::new("B", K::TBS).under("S", guarantee("RESU 5/11")))
+            .scheduler(
+                SchedulerBuilder::new("P", K::PROPORTIONAL_SHARE)
+                    .quantum(Duration::from_millis(9))
+                    .under("S", guarantee("RESU 5/11")),
+            )
+            .thread(ThreadBuilder::new("one", ThreadWork::CpuBound).under("B", guarantee("RESBS 727us 8ms")))
+            .thread(ThreadBuilder::new("many", backlog.clone()).under("B", guarantee("RESBS 9ms 33ms")))
+            .thread(
+                ThreadBuilder::new("most", ThreadWork::CpuBound).under("B", guarantee("RESBS 4363us 8ms")),
+            )
+            .thread(
+                ThreadBuilder::new("rest", ThreadWork::CpuBound).under(
+                    "P",
+                    Request::Share { weight: 1.try_into().expect("not zero"), warp: Duration::ZERO },
+                ),
+            )
+            .build()
+            .expect("sound");
+        let edges = simulated(&system).expect("nobody refuses");
+        let broken: Vec<_> = edges.iter().filter(|edge| edge.violations > 0).collect();
+        assert!(broken.is_empty(), "{above:?}: {broken:?}");
     }
 }
 
