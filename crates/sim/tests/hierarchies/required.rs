@@ -105,13 +105,10 @@ impl Judge {
             }
             Event::START | Event::RESUME => Standing::Running,
             Event::PREEMPT => Standing::Ready,
-            // One whose next burst waits goes on wanting, and keeps its processor until the records say otherwise.
+            // One whose next burst waits goes on wanting, and begins it at once if it keeps its processor.
             _ => {
                 self.pending -= 1;
-                if self.pending > 0 {
-                    return;
-                }
-                Standing::Waiting
+                if self.pending > 0 { Standing::Ready } else { Standing::Waiting }
             }
         };
         self.monitor.note(now, standing);
