@@ -2,6 +2,7 @@
 //!
 //! | Module | What it shows |
 //! |---|---|
+//! | [`ages`] | how old the values are that jobs take |
 //! | [`bounds`] | what the bound of every task is made of, beside its deadline |
 //! | [`hierarchy`] | schedulers and threads, with the guarantee on each edge |
 //! | [`timeline`] | a stretch of a run's schedule |
@@ -14,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ages;
 pub mod bounds;
 pub mod cells;
 pub mod chart;

@@ -1,7 +1,7 @@
 //! What connects the operations of a run, as records and the measurement of chains refer to it.
 
 use serde::{Deserialize, Serialize};
-use talea_model::{ChainSite, HopKind, OnValue, System};
+use talea_model::{ChainSite, Communication, HopKind, OnValue, System};
 use talea_time::Duration;
 
 /// An output of an operation.
@@ -25,6 +25,9 @@ pub struct InputEntry {
     pub operation: usize,
     /// Index of the output that it reads.
     pub output: usize,
+    /// Whether a job takes values as of its arrival, and not as of its beginning: under logical execution time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_of_arrival: bool,
 }
 
 /// A cause-effect chain.
@@ -123,6 +126,7 @@ pub(crate) fn inputs_of(system: &System) -> Vec<InputEntry> {
         name: site.name.clone(),
         operation: site.operation.index(),
         output: site.output.index(),
+        as_of_arrival: system.task_of(site.operation).communication == Communication::Let,
     };
     system.inputs().iter().map(entry).collect()
 }

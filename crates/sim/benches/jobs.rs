@@ -4,12 +4,16 @@
 //! `"muf preemptive"` measures only the subjects whose names begin so.
 //!
 //! The system has 10 tasks of harmonic periods on one node and 78 % load. The floor is the same simulation into a
-//! sink that only counts: what the policies and the engine cost without the accounting. Two more rows (`rms 10 nodes`, `rms 100 nodes`)
+//! sink that only counts: what the policies and the engine cost without the accounting. Two rows compare pairs of operations that hand values
+//! on with others. Two more rows (`rms 10 nodes`, `rms 100 nodes`)
 //! have the same 1000 tasks on 10 and on 100 nodes: a job costs what its own node costs, however many others there are.
 
 use std::process::ExitCode;
 use talea_insight::Accounting;
-use talea_model::{Criticality, Execution, LaneDispatch, Strategy, SubtaskBuilder, System, TaskBuilder};
+use talea_model::{
+    Criticality, Execution, InputBuilder, LaneDispatch, OutputBuilder, Strategy, SubtaskBuilder, System,
+    TaskBuilder,
+};
 use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
@@ -59,6 +63,11 @@ fn main() -> ExitCode {
             }
         }
     }
+    for (subject, with_values) in [("rms pairs", false), ("rms pairs, values handed on", true)] {
+        if subject.starts_with(&filter) {
+            measure(subject, &pairs(with_values), &effort, json);
+        }
+    }
     // As many jobs as above in a hundredth of the simulated time.
     let effort = Effort { simulated: Duration::from_nanos(effort.simulated.as_nanos() / 100), ..effort };
     for nodes in [10, 100] {
@@ -68,6 +77,24 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Ten tasks of a pair of operations each, the first of which may hand a value on.
+fn pairs(with_values: bool) -> System {
+    let builder = System::builder("benchmark").strategy(Strategy::Rms);
+    let task = |index: usize| {
+        let step = |name| SubtaskBuilder::new(name).wcet(Work::from_micros(300));
+        let (first, second) = match with_values {
+            false => (step("first"), step("second")),
+            true => {
+                let input = InputBuilder::new("value").from(format!("task-{index}.first.value"));
+                let output = OutputBuilder::new("value").bytes(64);
+                (step("first").output(output), step("second").input(input))
+            }
+        };
+        TaskBuilder::new(format!("task-{index}"), Duration::from_millis(10)).subtask(first).subtask(second)
+    };
+    (0..10).map(task).fold(builder, |builder, task| builder.task(task)).build().expect("it is valid")
 }
 
 /// 1000 tasks on this many nodes. The periods of the tasks of a node are those of [`system`] or, so that few jobs of different nodes are

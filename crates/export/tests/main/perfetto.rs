@@ -338,7 +338,12 @@ fn arrows_lead_from_a_value_to_who_takes_it() {
     use talea_record::event::{Publish, Take};
     let mut metadata = metadata();
     metadata.outputs = vec![OutputEntry { name: "nav.position".into(), operation: 0, is_kept: false }];
-    metadata.inputs = vec![InputEntry { name: "route.plan.position".into(), operation: 1, output: 0 }];
+    metadata.inputs = vec![InputEntry {
+        name: "route.plan.position".into(),
+        operation: 1,
+        output: 0,
+        as_of_arrival: false,
+    }];
     let id =
         |operation, instance| JobId { operation: talea_model::OperationId::from_index(operation), instance };
     let published = Publish { job: id(0, 3), output: 0, visible: at(ms(5)), lane: 0 };

@@ -112,7 +112,9 @@ pub fn measure(effort: Effort, report: &mut Report) {
     let mut large = Pair::new(&values, with::<8192>());
     let (sender, receiver) = sync_channel::<Words<8>>(4);
     let mut channel = Pair::new(&bare, without());
-    let mut samples = [const { None }; 4].map(|_: Option<()>| Samples::new());
+    let mut called = Pair::new(&bare, without());
+    let successor: Box<dyn Fn(&Words<8>)> = Box::new(|words| _ = black_box(words.0[0]));
+    let mut samples = [const { None }; 5].map(|_: Option<()>| Samples::new());
     let time = |samples: &mut Samples, run: &mut dyn FnMut()| {
         let begin = MonotonicClock.now();
         (0..BATCH).for_each(|_| run());
@@ -127,13 +129,24 @@ pub fn measure(effort: Effort, report: &mut Report) {
             sender.send(Words([1; 8])).expect("somebody listens");
             black_box(receiver.recv().expect("it was sent").0[0]);
         });
+        time(&mut samples[4], &mut || {
+            called.run();
+            black_box(&successor)(&Words([called.instance; 8]));
+        });
     }
-    let [plain, small, large, channel] = samples;
+    let [plain, small, large, channel, called] = samples;
     let more = |samples: &Samples| format!("+{:.1} ns", samples.ns(0.5) - plain.ns(0.5));
-    let notes = [&small, &large, &channel].map(more);
-    let [of_small, of_large, of_channel] = notes;
+    let notes = [&small, &large, &channel, &called].map(more);
+    let [of_small, of_large, of_channel, of_called] = notes;
     report.add(GROUP, "no values", Role::Floor, plain);
     report.add_with_note(GROUP, "a value of 64 bytes", Role::Subject, small, of_small);
     report.add_with_note(GROUP, "a value of 64 KiB, one word of it written", Role::Subject, large, of_large);
     report.add_with_note(GROUP, "64 bytes through std::sync::mpsc, bounded", Role::Peer, channel, of_channel);
+    report.add_with_note(
+        GROUP,
+        "64 bytes to a boxed closure that is called in place",
+        Role::Peer,
+        called,
+        of_called,
+    );
 }

@@ -10,6 +10,7 @@ mod burn;
 mod enqueue;
 mod handover;
 mod kernel;
+mod outside;
 mod release;
 mod wake;
 
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         handover::measure(effort, &mut report);
         wake::measure(&stage, effort, &mut report);
         release::measure(&stage, effort, &mut report);
+        outside::measure(&stage, effort, &mut report);
         burn::measure(&stage, effort, &mut report);
         kernel::measure(&stage, effort, &mut report);
         report

@@ -3,8 +3,10 @@
 
 use super::{Effort, Stage};
 use rustix::thread::futex::{self, Flags};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use talea_channel::{Handling, Input as _, Moment, Output as _, OutputPort, Reader, Take, Visible, WhenFull};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
 use talea_linux::thread::{JoinHandle, spawn};
@@ -80,6 +82,42 @@ fn lane(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + 
     Target { thread: thread.expect("the policy was tried before"), arrivals, wake }
 }
 
+/// The same with a value of 64 bytes, which the lane has taken and looked at when it notes the time.
+fn lane_with_value(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + use<>> {
+    const JOB: u32 = 0;
+    let reader = Reader { take: Take::Latest, capacity: 1, when_full: WhenFull::DropOldest };
+    let (output, mut inputs) = OutputPort::new(&[reader], Handling::NONE, || [0u64; 8]);
+    let mut input = inputs.pop().expect("there is one reader");
+    let (sender, mut receiver) = Links::new(1).inbox();
+    let bell = Arc::new(Bell::new());
+    let arrivals = Arc::new(Arrivals::default());
+    let (own_bell, own_arrivals) = (Arc::clone(&bell), Arc::clone(&arrivals));
+    let thread = spawn("lane", stage.policy(priority), &[cpu], STACK, move || {
+        loop {
+            let Some(_job) = receiver.pop() else {
+                own_bell.wait_unless(|| receiver.has_number());
+                continue;
+            };
+            input.take(Moment { instance: 0, as_of: Instant::MAX });
+            let value = input.newest().expect("it was published").0[0];
+            own_arrivals.note(MonotonicClock.now());
+            input.leave();
+            if value == END {
+                return;
+            }
+        }
+    });
+    let output = RefCell::new(output);
+    let wake = move |value| {
+        let mut output = output.borrow_mut();
+        output.value()[0] = value;
+        output.publish(value, Visible::To(Instant::ZERO), &mut |_| ());
+        sender.push(JOB).expect("the lane has taken the job before this one");
+        bell.ring() == Ring::Woke
+    };
+    Target { thread: thread.expect("the policy was tried before"), arrivals, wake }
+}
+
 fn bare(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + use<>> {
     let word = Arc::new(AtomicU32::new(0));
     let arrivals = Arc::new(Arrivals::default());
@@ -135,7 +173,13 @@ impl Pair {
 const PRODUCER_PRIORITY: u8 = 50;
 
 /// Alternates between the bare target and the lane, so that both meet the same machine.
-fn alternate(stage: &Stage, cpu: u16, priority: u8, effort: Effort) -> [Pair; 2] {
+fn alternate<F: Fn(u64) -> bool + Send + 'static>(
+    stage: &Stage,
+    cpu: u16,
+    priority: u8,
+    effort: Effort,
+    lane: impl FnOnce(&Stage, u16, u8) -> Target<F>,
+) -> [Pair; 2] {
     let (bare, lane) = (bare(stage, cpu, priority), lane(stage, cpu, priority));
     let wakes = u64::from(effort.wakes * effort.repetitions);
     let producer = spawn("producer", stage.policy(PRODUCER_PRIORITY), &[stage.here], STACK, move || {
@@ -165,21 +209,25 @@ pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
     const FLOOR: &str = "bare futex wake";
     const LANE: &str = "inbox push + bell ring";
     // A lane below the producer does not preempt it, so the cost is the producer's alone.
-    let [bare, lane] = alternate(stage, stage.here, PRODUCER_PRIORITY - 10, effort);
+    let [bare, lane] = alternate(stage, stage.here, PRODUCER_PRIORITY - 10, effort, self::lane);
     let group = "wake a sleeping lane, same CPU: cost to the producer";
     report.add(group, FLOOR, Role::Floor, bare.cost);
     report.add(group, LANE, Role::Subject, lane.cost);
     // A lane above it runs before the producer's call returns.
-    let [bare, lane] = alternate(stage, stage.here, PRODUCER_PRIORITY + 10, effort);
+    let [bare, lane] = alternate(stage, stage.here, PRODUCER_PRIORITY + 10, effort, self::lane);
     let group = "push to first instruction, same CPU";
     report.add(group, FLOOR, Role::Floor, bare.latency);
     report.add(group, LANE, Role::Subject, lane.latency);
     let Some(there) = stage.there else { return };
-    let [bare, lane] = alternate(stage, there, PRODUCER_PRIORITY + 10, effort);
+    let [bare, lane] = alternate(stage, there, PRODUCER_PRIORITY + 10, effort, self::lane);
     let group = "wake a sleeping lane, other CPU: cost to the producer";
     report.add(group, FLOOR, Role::Floor, bare.cost);
     report.add(group, LANE, Role::Subject, lane.cost);
     let group = "push to first instruction, other CPU";
     report.add(group, FLOOR, Role::Floor, bare.latency);
     report.add(group, LANE, Role::Subject, lane.latency);
+    let [bare, lane] = alternate(stage, there, PRODUCER_PRIORITY + 10, effort, lane_with_value);
+    let group = "handing on a value of 64 bytes to first instruction that has it, other CPU";
+    report.add(group, FLOOR, Role::Floor, bare.latency);
+    report.add(group, "publish + inbox push + bell ring", Role::Subject, lane.latency);
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_model::{
     InputBuilder, LaneDispatch, OutputBuilder, SubtaskBuilder, Synchronisation, TriggerBuilder,
@@ -183,6 +184,63 @@ fn posting_does_not_allocate() {
         let rows = ran.outcome.report.tasks.iter();
         let skipped = rows.filter(|task| task.name == "relay").map(|task| task.skipped).sum::<u64>();
         assert_eq!(skipped, refused as u64);
+    }
+}
+
+/// By a descriptor that becomes ready and by calls of the program, as fast as separations allow, in the lanes of both kinds.
+#[test]
+fn releases_from_outside_do_not_allocate() {
+    const TIMES: u64 = 100;
+    allocations_are_counted();
+    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+        let external = |name: &str| {
+            TaskBuilder::external(name, ms(1)).burst(2).deadline(ms(50)).wcet(Work::from_nanos(20_000))
+        };
+        let node = system(Strategy::Rms).lane_dispatch(dispatch).node("frugal", [0]);
+        let system = node.task(external("ready")).task(external("called")).build().expect("a system");
+        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+        let own = reader.try_clone().expect("another descriptor of it");
+        let [ready, called] = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
+        let (readies, calls) = (Arc::clone(&ready), Arc::clone(&called));
+        let operations = Operations::synthetic()
+            .with("ready", move |_: &JobContext<'_>| {
+                rustix::io::read(&own, &mut [0; 1]).expect("it is ready");
+                readies.fetch_add(1, Ordering::Release);
+            })
+            .with("called", move |_: &JobContext<'_>| _ = calls.fetch_add(1, Ordering::Release));
+        let _alone = alone();
+        let prepared =
+            Executive::prepare(&system, operations, options(RtMode::Warn, 60_000)).expect("prepared");
+        prepared.descriptor("ready", reader).expect("a pipe can be waited for");
+        let mut trigger = prepared.trigger("called").expect("it is external");
+        let stop = prepared.stop_handle();
+        let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+        let outside = move || {
+            for time in 1..=TIMES {
+                // The first ones until the run has begun, and everything has been used once.
+                COUNTING.store(time > 5, Ordering::Relaxed);
+                rustix::io::write(&writer, b"x").expect("there is room");
+                while trigger.fire().is_err() {
+                    std::thread::yield_now();
+                }
+                while ready.load(Ordering::Acquire) < time || called.load(Ordering::Acquire) < time {
+                    std::thread::yield_now();
+                }
+            }
+            COUNTING.store(false, Ordering::Relaxed);
+            // A pipe that nobody writes to any more is ready, too.
+            writer
+        };
+        let thread = std::thread::Builder::new().name("out:frugal".into());
+        let _writer = thread.spawn(outside).expect("a thread").join().expect("it does not panic");
+        stop.stop();
+        let outcome = running.join().expect("no thread panics");
+        assert_eq!(ALLOCATIONS.swap(0, Ordering::Relaxed), 0, "{dispatch}");
+        assert!(
+            outcome.report.tasks.iter().all(|task| task.completed == TIMES),
+            "{:?}",
+            outcome.report.tasks
+        );
     }
 }
 

@@ -1,6 +1,7 @@
-//! `talea replay`: runs of `talea run` and `talea sim`, and programs that are asked.
+//! What a trace tells of values: `talea replay` of runs, simulations and programs that are asked, and the picture of their ages.
 
-use crate::support::{example, folder, run, traced, within, write};
+use crate::support::{example, folder, root, run, traced, within, write};
+use std::fs;
 
 fn recorded(command: &str, kept: &str) -> (tempfile::TempDir, String) {
     let time = if command == "sim" { "2s" } else { "500ms" };
@@ -95,4 +96,21 @@ fn a_trace_that_is_cut_is_replayed_as_far_as_it_goes() {
     std::fs::write(&cut, &bytes[..bytes.len() * 3 / 4]).expect("writable");
     let json = run(&["replay", &cut, "--system", &example("robot.toml"), "--json"]).exits(0).json();
     assert!(json["called"].as_u64() > Some(50) && json["first"].is_null(), "{json}");
+}
+
+/// The picture in the documentation is what its command draws.
+#[test]
+fn ages_of_values_are_drawn() {
+    let (place, trace) = traced(&["sim", &example("ages.toml"), "--for", "2s"]);
+    let picture = within(&place, "ages.svg");
+    run(&["trace", "export", &trace, "--ages", &picture, "--length", "1s"]).exits(0);
+    let shown = root().join("docs/images/ages.svg");
+    assert_eq!(fs::read_to_string(&picture).expect("written"), fs::read_to_string(shown).expect("readable"));
+    let (place, without) = traced(&["sim", &example("hello.toml"), "--for", "1s"]);
+    let done = run(&["trace", "export", &without, "--ages", &within(&place, "none.svg")]).exits(2);
+    assert!(done.stderr.contains("no job took a value"), "{}", done.stderr);
+    assert!(!place.path().join("none.svg").exists());
+    let done =
+        run(&["trace", "export", &trace, "--csv", &within(&place, "x.csv"), "--length", "1s"]).exits(2);
+    assert!(done.stderr.contains("--svg") && done.stderr.contains("--ages"), "{}", done.stderr);
 }

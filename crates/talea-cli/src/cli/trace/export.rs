@@ -23,15 +23,16 @@ use talea_time::{Duration, Instant};
 
 /// Write a trace in the formats of other programs
 ///
-/// Several formats can be asked for at once; --schedule and --svg use all events, whatever --events says. However long the trace is, memory use stays the same.
+/// Several formats can be asked for at once; --schedule and pictures use all events, whatever --events says. However long the trace is, memory use stays the same.
 #[derive(Args)]
 #[command(
     group(
         ArgGroup::new("formats")
             .required(true)
             .multiple(true)
-            .args(["perfetto", "ctf", "parquet", "csv", "schedule", "svg"])
+            .args(["perfetto", "ctf", "parquet", "csv", "schedule", "svg", "ages"])
     ),
+    group(ArgGroup::new("pictures").multiple(true).args(["svg", "ages"])),
     override_usage = "talea trace export [OPTIONS] <FORMATS>... <PID|NAME|FILE>",
     after_help = "\
 Examples:
@@ -42,7 +43,8 @@ Examples:
   duckdb -c \"SELECT avg(field_cost) FROM 'out/run.parquet' WHERE event = 'cost'\"
   talea trace export out/trace.talea --csv out/jobs.csv --events job,-job.preempt
   talea trace export out/trace.talea --csv out/run.csv --schedule out/schedule.csv
-  talea trace export out/trace.talea --svg out/run.svg --from 1s --length 400ms"
+  talea trace export out/trace.talea --svg out/run.svg --from 1s --length 400ms
+  talea trace export out/trace.talea --ages out/ages.svg --length 2s  # how old the data is that jobs take"
 )]
 pub struct Options {
     /// The trace: a file, or a program that runs, by process number or name
@@ -70,11 +72,14 @@ pub struct Options {
     /// A picture of a part of the schedule
     #[arg(long, value_name = "FILE", help_heading = "Formats")]
     svg: Option<PathBuf>,
+    /// A picture of how old the values are that jobs take from other operations, by input
+    #[arg(long, value_name = "FILE", help_heading = "Formats")]
+    ages: Option<PathBuf>,
     /// Where the picture begins, as the time since the run began [default: the beginning of the trace]
-    #[arg(long, value_name = "TIME", requires = "svg", help_heading = "Picture")]
+    #[arg(long, value_name = "TIME", requires = "pictures", help_heading = "Picture")]
     from: Option<Duration>,
     /// How much time the picture shows
-    #[arg(long, value_name = "TIME", requires = "svg", help_heading = "Picture", default_value = "500ms", value_parser = positive)]
+    #[arg(long, value_name = "TIME", requires = "pictures", help_heading = "Picture", default_value = "500ms", value_parser = positive)]
     length: Duration,
 }
 
@@ -107,7 +112,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         || options.csv.is_some();
     if !options.events.is_empty() && !writes_records {
         return Err(Failure::new(
-            "--events says which records are written, and --schedule and --svg use all of them",
+            "--events says which records are written, and --schedule and pictures use all of them",
             "leave --events out, or ask for --perfetto, --ctf, --parquet or --csv",
         ));
     }
@@ -123,6 +128,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         (&options.csv, csv),
         (&options.schedule, schedule),
         (&options.svg, svg),
+        (&options.ages, ages),
     ];
     let wanted: Vec<(&PathBuf, Write)> =
         formats.iter().filter_map(|(path, write)| Some((path.as_ref()?, *write))).collect();
@@ -294,6 +300,22 @@ fn svg(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
             );
         }
         let picture = picture.svg().map_err(|error| unwritten(path, error))?;
+        draft.file().write_all(picture.as_bytes()).map_err(|error| unwritten(path, error))
+    })
+}
+
+fn ages(source: &Source<'_>, path: &Path) -> Result<(), Failure> {
+    let (from, to) = stretch(source)?;
+    let mut builder = talea_figure::ages::Builder::new(source.trace.metadata(), from, to);
+    source.replay(&mut builder)?;
+    let chart = builder.finish().ok_or_else(|| {
+        Failure::new(
+            "no job took a value in that stretch of the trace",
+            "inputs of the system say what is taken; the trace needs the events port.take and job.release",
+        )
+    })?;
+    source.write_whole(path, |draft| {
+        let picture = chart.svg().map_err(|error| unwritten(path, error))?;
         draft.file().write_all(picture.as_bytes()).map_err(|error| unwritten(path, error))
     })
 }
