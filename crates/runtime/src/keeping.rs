@@ -18,6 +18,8 @@ use talea_time::{Clock, Duration, Instant};
 const STALL: Duration = Duration::from_secs(2);
 /// Bytes for values that have not been written yet, of all outputs together.
 const MEMORY: usize = 64 << 20;
+/// Values of an output that wait at most, however often they come.
+const MOST: usize = 1 << 16;
 /// How often the thread looks.
 const INTERVAL: Duration = Duration::from_millis(5);
 
@@ -27,7 +29,7 @@ pub(crate) fn room(system: &System, output: OutputId, outputs: usize, bytes: usi
     let in_stall = (STALL.as_nanos() / period.as_nanos().max(1)) as usize + 2;
     // Each is in the queue or in the hands of the thread, and there are slots for both.
     let most = MEMORY / outputs.max(1) / (2 * bytes.max(1));
-    in_stall.min(most).max(2)
+    in_stall.min(most).clamp(2, MOST)
 }
 
 /// Records in a quarter of a second about the values of these outputs, each with the bytes of a value.
@@ -175,14 +177,16 @@ mod tests {
                 .wcet(Work::from_nanos(1))
                 .output(OutputBuilder::new("out"))
         };
-        System::builder("test").task(task("fast", 1)).task(task("slow", 500)).build().expect("a system")
+        let often = TaskBuilder::new("often", Duration::from_micros(10)).wcet(Work::from_nanos(1));
+        let builder = System::builder("test").task(task("fast", 1)).task(task("slow", 500));
+        builder.task(often.output(OutputBuilder::new("out"))).build().expect("a system")
     }
 
     #[test]
     fn there_is_room_for_what_comes_while_the_thread_does_not_run_or_for_what_memory_holds() {
         let system = system();
         let room = |output, bytes| room(&system, OutputId::from_index(output), 2, bytes);
-        assert_eq!((room(0, 8), room(1, 8)), (2_002, 6));
+        assert_eq!((room(0, 8), room(1, 8), room(2, 8)), (2_002, 6, MOST));
         // 32 MiB for each of the two, in slots of which there are two for each value.
         assert_eq!((room(0, 1 << 20), room(0, 1 << 30)), (16, 2));
     }
