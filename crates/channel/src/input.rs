@@ -171,9 +171,10 @@ impl<T> InputPort<T> {
 pub trait Input: Any + Send {
     /// A job begins and takes what there is for it. Neither allocates nor waits.
     fn take(&mut self, moment: Moment) -> Taken;
-    /// A job takes again what it once took: so many values, the newest of this instance. False if they are not there. For connections with room for
-    /// more than could be there then, so that nothing is dropped that was not.
-    fn take_again(&mut self, newest: u64, values: usize) -> bool;
+    /// A job takes again what it once took: so many values, the newest of this instance, and visible from `visible_at` on if that is not when it was
+    /// published again. False if they are not there. For connections with room for more than could be there then, so that nothing is dropped that
+    /// was not.
+    fn take_again(&mut self, newest: u64, values: usize, visible_at: Option<Instant>) -> bool;
     /// The job is over: what it took is free for others, but for the latest value, which the next job has as well.
     fn leave(&mut self);
     /// Another job goes before the one that took values, which takes again when it goes on: what only that job can have is there for it then.
@@ -195,14 +196,18 @@ impl<T: Send + Sync + 'static> Input for InputPort<T> {
         Taken { values: self.held.len(), newest: self.held.last().map(|held| held.stamp) }
     }
 
-    fn take_again(&mut self, newest: u64, values: usize) -> bool {
-        match self.take {
+    fn take_again(&mut self, newest: u64, values: usize, visible_at: Option<Instant>) -> bool {
+        let is_there = match self.take {
             Take::Instance => {
                 self.take_instance(newest);
                 self.held.len() == values
             }
             Take::Latest | Take::Each => self.take_up_to(newest, values),
+        };
+        if let (Some(held), Some(visible_at)) = (self.held.last_mut(), visible_at) {
+            held.stamp.visible_at = visible_at;
         }
+        is_there
     }
 
     #[inline]

@@ -30,7 +30,7 @@ mod tests;
 pub use codec::Codec;
 pub use connection::{Connection, WhenFull};
 pub use input::{Input, InputPort, Moment, Take, Taken};
-pub use kept::{Keeper, Keeping};
+pub use kept::{KeptBytes, KeptEnd};
 pub use output::{Dropped, Encoded, Handling, Output, OutputPort, Published, Reader, Visible};
 
 use talea_time::Instant;

@@ -3,7 +3,7 @@
 use crate::codec::Codec;
 use crate::connection::{Connection, WhenFull};
 use crate::input::{InputPort, Take};
-use crate::kept::{Keeper, KeeperPort};
+use crate::kept::{KeptEnd, KeptPort};
 use crate::slots::{Claim, Hold, Slots};
 use std::any::Any;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
         handling: Handling<T>,
         room: usize,
         value: impl FnMut() -> T,
-    ) -> (Self, Vec<InputPort<T>>, Option<Box<dyn Keeper>>) {
+    ) -> (Self, Vec<InputPort<T>>, Option<Box<dyn KeptEnd>>) {
         let Some(codec) = handling.codec else {
             let (output, inputs) = OutputPort::new(readers, handling, value);
             return (output, inputs, None);
@@ -152,7 +152,7 @@ impl<T: Send + Sync + 'static> OutputPort<T> {
         let keeper = Reader { take: Take::Each, capacity: room, when_full: WhenFull::DropNewest };
         let (output, mut inputs) = OutputPort::new(&[readers, &[keeper]].concat(), handling, value);
         let input = inputs.pop().expect("the keeper is the last reader");
-        (output, inputs, Some(Box::new(KeeperPort { input, codec })))
+        (output, inputs, Some(Box::new(KeptPort { input, codec })))
     }
 
     /// The value that the current job publishes when it completes. It is what some earlier job left there, until it is written.

@@ -307,11 +307,12 @@ fn threads_read_whole_values_and_every_value_is_taken_or_counted_once() {
     assert_eq!(counts, [VALUES; 4], "each value was there for a job, or is counted as lost");
 }
 
-/// Whoever keeps values has each of them, in order, beside readers that take what they like; more than it has room for are dropped and counted.
+/// The end by which values are recorded has each of them, in order, beside readers that take what they like; more than it has room for are dropped and counted.
 #[test]
 fn values_are_kept_beside_what_readers_do() {
     let codec = Codec::<u64> {
         encode: |value, to| {
+            assert_ne!(*value, 108, "it cannot be made bytes of");
             to.get_mut(..8)?.copy_from_slice(&value.to_le_bytes());
             Some(8)
         },
@@ -323,12 +324,13 @@ fn values_are_kept_beside_what_readers_do() {
     let mut keeper = keeper.expect("its values can be bytes");
     let mut kept = |room: usize, as_of: i64| {
         let (mut buffer, mut kept) = ([0; 8], Vec::new());
-        keeper.keep(at(as_of), &mut buffer[..room], &mut |stamp, value| {
+        keeper.take_all(at(as_of), &mut buffer[..room], &mut |stamp, value| {
             kept.push((
                 stamp.instance,
                 match value {
-                    Keeping::Bytes(bytes) => Some(u64::from_le_bytes(bytes.try_into().expect("eight"))),
-                    Keeping::TooLong => None,
+                    KeptBytes::Bytes(bytes) => Ok(u64::from_le_bytes(bytes.try_into().expect("eight"))),
+                    KeptBytes::TooLong => Err("too long"),
+                    KeptBytes::Failed => Err("failed"),
                 },
             ));
         });
@@ -338,13 +340,16 @@ fn values_are_kept_beside_what_readers_do() {
     let dropped: Vec<_> = (0..2).flat_map(|instance| publish(&mut output, stamp(instance, 1))).collect();
     assert_eq!(dropped, [Dropped { reader: 0, instance: 0 }]);
     assert_eq!(take(&mut inputs[0], 9, at(1)), [1]);
-    assert_eq!(kept(8, 1), [(0, Some(100)), (1, Some(101))]);
+    assert_eq!(kept(8, 1), [(0, Ok(100)), (1, Ok(101))]);
     assert_eq!(publish(&mut output, stamp(2, 2)), []);
     assert_eq!(kept(8, 1), [], "it is not visible yet");
     let dropped: Vec<_> = (3..7).flat_map(|instance| publish(&mut output, stamp(instance, 1))).collect();
     let of_keeper = |dropped: &Dropped| (dropped.reader == 1).then_some(dropped.instance);
     assert_eq!(dropped.iter().filter_map(of_keeper).collect::<Vec<_>>(), [5, 6]);
-    assert_eq!(kept(7, 2), [(2, None), (3, None), (4, None)]);
+    assert_eq!(kept(7, 2), [2, 3, 4].map(|instance| (instance, Err("too long"))));
+    // A panic of the code that makes bytes is one value's.
+    (7..10).for_each(|instance| _ = publish(&mut output, stamp(instance, 2)));
+    assert_eq!(kept(8, 2), [(7, Ok(107)), (8, Err("failed")), (9, Ok(109))]);
 
     let (_, _, keeper) = OutputPort::kept(&[], Handling::<u64>::NONE, CAPACITY, || 0);
     assert!(keeper.is_none(), "its values are never bytes");

@@ -234,7 +234,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             let why = match lost.cause.known() {
                 Some(ValueLoss::NoRoom) => "there was no room".into(),
                 Some(ValueLoss::TooLong) => "it is too long".into(),
-                Some(ValueLoss::NoBytes) => "it is never bytes".into(),
+                Some(ValueLoss::Failed) => "making its bytes panicked".into(),
                 None => format!("reason {}", lost.cause.number()),
             };
             format!("{}: {why}", output_name(metadata, lost.output))
@@ -244,6 +244,14 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
                 format!("it is {}", length(since(Instant::from_nanos(answer.answer as i64), metadata.start)))
             }
             Some(Question::Stop) => "it is to stop".into(),
+            Some(Question::Release) => {
+                let at = since(Instant::from_nanos(answer.answer as i64), metadata.start);
+                format!("released at {}", length(at))
+            }
+            Some(Question::Visible) => {
+                let at = since(Instant::from_nanos(answer.answer as i64), metadata.start);
+                format!("{} visible from {}", input_name(metadata, answer.question as u32), length(at))
+            }
             None => format!("question {}", answer.what.number()),
         },
         Typed::Drop(drop) => format!("never taken by {}", input_name(metadata, drop.input)),

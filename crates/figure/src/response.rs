@@ -79,7 +79,7 @@ pub fn draw(answer: &Explanations, one: &Explanation) -> Result<String, Box<dyn 
             others.push(blamed);
         }
     }
-    let end_ms = since_ms(one, one.end).max(since_ms(one, one.deadline));
+    let end_ms = since_ms(one, one.due().map_or(one.end, |due| due.max(one.end)));
     let from_ms = since_ms(one, answer.begins.min(one.end)).max(0.0);
     let strip = Strip { answer, one, others, from_ms, span_ms: ((end_ms - from_ms) * 1.04).max(1e-6) };
     strip.draw()
@@ -106,6 +106,9 @@ impl Strip<'_> {
 
     fn title(&self) -> String {
         let how = match self.one.outcome {
+            Outcome::Met if self.one.due().is_none() => {
+                format!("{}, no limit", self.one.response().rounded())
+            }
             Outcome::Met => format!("met with {} left", (-self.one.lateness()).rounded()),
             Outcome::Missed => format!("missed by {}", self.one.lateness().rounded()),
             Outcome::Aborted => "aborted".into(),
@@ -188,7 +191,8 @@ impl Strip<'_> {
         root: &DrawingArea<SVGBackend<'_>, Shift>,
         bottom: i32,
     ) -> Result<(), Box<dyn Error>> {
-        let x = self.x(since_ms(self.one, self.one.deadline));
+        let Some(due) = self.one.due() else { return Ok(()) };
+        let x = self.x(since_ms(self.one, due));
         if (LEFT..=LEFT + WIDTH as i32).contains(&x) {
             root.draw(&PathElement::new(vec![(x, TOP - 8), (x, bottom)], RED.stroke_width(2)))?;
             let place = (x.min(LEFT + WIDTH as i32 - 50), TOP - 26);

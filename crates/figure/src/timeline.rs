@@ -150,6 +150,7 @@ mod tests {
             chains: Vec::new(),
             promise_tolerance: None,
             recorded: None,
+            seed: None,
             realtime_offset_ns: None,
         }
     }

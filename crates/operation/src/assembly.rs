@@ -8,7 +8,7 @@ use crate::operations::{Code, Operations};
 use crate::ports::{AllEnds, Audience, OpenedOutput, Ports, ValueType, connect};
 use crate::synthetic::{Fields, SyntheticValue};
 use std::cell::RefCell;
-use talea_channel::{Input, Keeper, Output, Reader, Take, WhenFull};
+use talea_channel::{Input, KeptEnd, Output, Reader, Take, WhenFull};
 use talea_model::{
     Communication, Full, InputId, InputSite, OnValue, OperationId, OutputId, OutputSite, System, Trigger,
 };
@@ -25,23 +25,23 @@ const MESSAGE_BYTES: usize = 4_000;
 pub struct Assembled {
     /// Those that have code or ports, by number; others are synthetic work alone.
     pub operations: Vec<Option<Operation>>,
-    /// The outputs whose values are kept.
-    pub keepers: Vec<OutputKeeper>,
+    /// The outputs whose values are recorded.
+    pub kept: Vec<KeptOutput>,
 }
 
-/// An output whose values are kept.
-pub struct OutputKeeper {
+/// An output whose values are recorded.
+pub struct KeptOutput {
     /// Which.
     pub output: OutputId,
-    /// Bytes of a value in its slot.
+    /// Bytes of a value in its slot, without the memory that it may have elsewhere.
     pub bytes: usize,
-    /// The end that does it; none where values are never bytes.
-    pub keeper: Option<Box<dyn Keeper>>,
+    /// Where they are taken; none where values are never bytes.
+    pub end: Option<Box<dyn KeptEnd>>,
 }
 
-impl std::fmt::Debug for OutputKeeper {
+impl std::fmt::Debug for KeptOutput {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OutputKeeper")
+        f.debug_struct("KeptOutput")
             .field("output", &self.output)
             .field("bytes", &self.bytes)
             .finish_non_exhaustive()
@@ -54,12 +54,12 @@ impl std::fmt::Debug for Assembled {
     }
 }
 
-/// What of a system is assembled, and for what.
+/// Which connections of a system a process makes, and with what.
 pub struct Wiring<'a> {
     /// Whether the process has the node of this index. Operations of others have their outputs, for what is [received](Operation::receive)
     /// of them.
     pub hosts: &'a dyn Fn(usize) -> bool,
-    /// Room for values of the output, of so many bytes each, that are to be kept, if they are.
+    /// Room for values of the output that are to be recorded, if they are; each takes about so many bytes.
     pub kept: &'a dyn Fn(OutputId, usize) -> Option<usize>,
     /// Whether jobs [take again](Operation::take_again) what they once took. Then nobody waits for room, and there is more than there was.
     pub is_replay: bool,
@@ -212,8 +212,8 @@ fn check_apart(
             continue;
         }
         let bytes = match &outputs[site.output.index()] {
-            Some(opened) if !opened.is_plain => {
-                errors.push(OperationError::NotPlain { output: output.name.clone() });
+            Some(opened) if !opened.has_bytes => {
+                errors.push(OperationError::NoBytesForProcess { output: output.name.clone() });
                 continue;
             }
             Some(opened) => opened.bytes,
@@ -232,7 +232,7 @@ fn connect_all(
     opened: Vec<Option<OpenedOutput>>,
     (is_here, wiring): (impl Fn(OperationId) -> bool, &Wiring<'_>),
 ) -> Assembled {
-    let mut keepers = Vec::new();
+    let mut kept = Vec::new();
     let mut inputs: Vec<Option<Box<dyn Input>>> = system.inputs().iter().map(|_| None).collect();
     let mut outputs: Vec<Option<(Box<dyn Output>, Fields)>> = Vec::with_capacity(opened.len());
     for (index, opened) in opened.into_iter().enumerate() {
@@ -242,24 +242,25 @@ fn connect_all(
             system.outputs()[index].readers.iter().filter(is_read_here).copied().collect();
         let fields = fields(system, id);
         let bytes = opened.as_ref().map_or_else(|| described_bytes(system, id), |opened| opened.bytes);
-        let room = (wiring.kept)(id, bytes).filter(|_| is_here(system.outputs()[index].operation));
-        let AllEnds { output, inputs: ends, keeper } = {
+        let kept_bytes = opened.as_ref().map_or(bytes, |opened| opened.kept_bytes);
+        let room = (wiring.kept)(id, kept_bytes).filter(|_| is_here(system.outputs()[index].operation));
+        let AllEnds { output, inputs: ends, kept: end } = {
             let of = |input: &InputId| match wiring.is_replay {
                 true => with_spare_room(reader(system, *input)),
                 false => reader(system, *input),
             };
             let readers: Vec<Reader> = readers.iter().map(of).collect();
-            let heeds_changes = system.outputs()[index].triggers.iter().any(|task| {
+            let compares = system.outputs()[index].triggers.iter().any(|task| {
                 matches!(system.tasks[*task].trigger, Some(Trigger::Output { on: OnValue::Change, .. }))
             });
-            let audience = Audience { readers: &readers, kept: room, heeds_changes };
+            let audience = Audience { readers: &readers, kept: room, compares };
             match opened {
                 Some(opened) => (opened.connect)(&audience),
                 None => connect(&audience, synthetic_kind(), || fields.empty_value()),
             }
         };
         if room.is_some() {
-            keepers.push(OutputKeeper { output: id, bytes, keeper });
+            kept.push(KeptOutput { output: id, bytes, end });
         }
         outputs.push(Some((output, fields)));
         for (input, end) in readers.iter().zip(ends) {
@@ -285,7 +286,7 @@ fn connect_all(
         Some(Operation { body, ends: Ends { operation, inputs, input_ids, outputs }, fields, is_outside })
     };
     let operations = system.operations().iter().map(|operation| operation.id);
-    Assembled { operations: operations.zip(registered).map(&mut assemble).collect(), keepers }
+    Assembled { operations: operations.zip(registered).map(&mut assemble).collect(), kept }
 }
 
 /// The reader when values come in an order in which they nearly came once: it has had no more at once than it had room for then.

@@ -131,12 +131,12 @@ pub enum OperationError {
         /// What there is room for.
         most: usize,
     },
-    /// Values are to go to another process, and are never bytes.
+    /// Values are to go to another process, and have no bytes to send.
     #[error(
         "the values of output \"{output}\" go to another process, and are never bytes: open it with `OutputKind::any().plain()` or \
          `.serialized()`"
     )]
-    NotPlain {
+    NoBytesForProcess {
         /// `operation.output`.
         output: String,
     },

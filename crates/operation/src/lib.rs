@@ -23,7 +23,7 @@ mod ports;
 mod posting;
 mod synthetic;
 
-pub use assembly::{Assembled, OutputKeeper, Wiring};
+pub use assembly::{Assembled, KeptOutput, Wiring};
 pub use context::{JobContext, JobServices};
 pub use error::{OperationError, OperationErrors};
 pub use kept::KeptOutputs;
@@ -33,4 +33,4 @@ pub use operations::{Code, Operations};
 pub use ports::{Input, Output, Ports};
 pub use posting::{NotPosted, Posted, PostedOperation};
 pub use synthetic::SyntheticValue;
-pub use talea_channel::{Dropped, Encoded, Keeper, Keeping, Moment, Published, Stamp};
+pub use talea_channel::{Dropped, Encoded, KeptBytes, KeptEnd, Moment, Published, Stamp};

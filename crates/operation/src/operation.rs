@@ -77,9 +77,16 @@ impl Operation {
         }
     }
 
-    /// A job takes of the input at this place what it once took: so many values, the newest of this instance. False if they are not there.
-    pub fn take_again(&mut self, input: usize, newest: u64, values: usize) -> bool {
-        self.ends.inputs[input].take_again(newest, values)
+    /// A job takes of the input at this place what it once took: so many values, the newest of this instance, visible from `visible_at`
+    /// on if that is not when it was published again. False if they are not there.
+    pub fn take_again(
+        &mut self,
+        input: usize,
+        newest: u64,
+        values: usize,
+        visible_at: Option<Instant>,
+    ) -> bool {
+        self.ends.inputs[input].take_again(newest, values, visible_at)
     }
 
     /// Runs the code of a job that has taken its values, or writes the values of a synthetic one.

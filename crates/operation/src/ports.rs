@@ -63,31 +63,37 @@ pub(crate) struct AllEnds {
     pub output: Box<dyn channel::Output>,
     /// In the order of the readers.
     pub inputs: Vec<Box<dyn channel::Input>>,
-    /// If its values are to be kept, and can be bytes.
-    pub keeper: Option<Box<dyn channel::Keeper>>,
+    /// If its values are to be recorded, and can be bytes.
+    pub kept: Option<Box<dyn channel::KeptEnd>>,
 }
 
-/// For whom an output is.
+/// Who reads an output, and how.
 pub(crate) struct Audience<'a> {
     pub readers: &'a [Reader],
-    /// Room for values that are kept, if they are.
+    /// Room for values that are to be recorded, if they are.
     pub kept: Option<usize>,
-    /// Whether a task is released by values that differ from the one before. Without that nobody has to compare.
-    pub heeds_changes: bool,
+    /// Whether each value is compared with the one before: a task is released by those that differ.
+    pub compares: bool,
 }
 
-/// Makes all ends for them.
+/// Makes all ends.
 pub(crate) type Connect = Box<dyn FnOnce(&Audience<'_>) -> AllEnds>;
 
 /// An output that code has opened.
 pub(crate) struct OpenedOutput {
     pub value: ValueType,
     pub compares: bool,
-    pub is_plain: bool,
-    /// Of a value in its slot.
+    /// Whether values can be bytes.
+    pub has_bytes: bool,
+    /// Of a value in its slot, without the memory that it may have elsewhere.
     pub bytes: usize,
+    /// Of a value that is to be recorded, about, with the memory that it may have elsewhere.
+    pub kept_bytes: usize,
     pub connect: Connect,
 }
+
+/// What a value of a type with memory of its own, such as a vector, is taken to have of it.
+const OWN_MEMORY: usize = 8 << 10;
 
 /// All ends of the connections of an output of this kind, whose slots `value` fills.
 pub(crate) fn connect<T: Send + Sync + 'static>(
@@ -96,10 +102,10 @@ pub(crate) fn connect<T: Send + Sync + 'static>(
     value: impl FnMut() -> T,
 ) -> AllEnds {
     let mut handling = kind.0;
-    if !audience.heeds_changes {
+    if !audience.compares {
         handling.same = None;
     }
-    let (output, inputs, keeper) = match audience.kept {
+    let (output, inputs, kept) = match audience.kept {
         Some(room) => OutputPort::kept(audience.readers, handling, room, value),
         None => {
             let (output, inputs) = OutputPort::new(audience.readers, handling, value);
@@ -107,7 +113,7 @@ pub(crate) fn connect<T: Send + Sync + 'static>(
         }
     };
     let inputs = inputs.into_iter().map(|input| Box::new(input) as Box<dyn channel::Input>);
-    AllEnds { output: Box::new(output), inputs: inputs.collect(), keeper }
+    AllEnds { output: Box::new(output), inputs: inputs.collect(), kept }
 }
 
 /// The ports of an operation, while its code is registered.
@@ -172,11 +178,13 @@ impl<'a> Ports<'a> {
         let place = self.outputs.iter().position(|known| *known == name);
         let place = match place {
             Some(place) if self.opened_outputs[place].is_none() => {
-                let (compares, is_plain) = (kind.0.same.is_some(), kind.0.codec.is_some());
+                let (compares, has_bytes) = (kind.0.same.is_some(), kind.0.codec.is_some());
                 let connect = Box::new(|audience: &Audience<'_>| connect(audience, kind, value));
                 let value = ValueType::of::<T>();
+                let bytes = size_of::<T>();
+                let kept_bytes = if std::mem::needs_drop::<T>() { bytes.max(OWN_MEMORY) } else { bytes };
                 self.opened_outputs[place] =
-                    Some(OpenedOutput { value, compares, is_plain, bytes: size_of::<T>(), connect });
+                    Some(OpenedOutput { value, compares, has_bytes, bytes, kept_bytes, connect });
                 place
             }
             _ => self.refuse("output", name, place.is_some()),

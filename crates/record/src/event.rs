@@ -15,7 +15,7 @@ mod declare;
 mod field;
 mod layout;
 
-use crate::record::{Event, Record};
+use crate::record::{Event, JobId, Record};
 use talea_guarantee::monitor::{self, Bound};
 use talea_time::{Duration, Instant};
 
@@ -51,6 +51,20 @@ pub struct Dates {
     pub nominal: Instant,
     /// Its absolute end-to-end deadline, as records have it.
     pub deadline: Instant,
+}
+
+impl Answer {
+    /// A guard held the job until then.
+    pub fn release(job: JobId, at: Instant, lane: u16) -> Self {
+        let answer = at.as_nanos().max(0).unsigned_abs();
+        Answer { job, answer, question: 0, lane, what: Question::Release.into() }
+    }
+
+    /// The newest value of this input, which came from another node, was visible from then on.
+    pub fn visible(job: JobId, input: u32, at: Instant, lane: u16) -> Self {
+        let answer = at.as_nanos().max(0).unsigned_abs();
+        Answer { job, answer, question: input.into(), lane, what: Question::Visible.into() }
+    }
 }
 
 impl Event {

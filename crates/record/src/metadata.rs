@@ -54,6 +54,9 @@ pub struct Metadata {
     /// everything, and of rings it is unknown what was wanted when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<BTreeSet<String>>,
+    /// The seed of what was drawn on real threads; that of a simulation is its [origin](Self::origin)'s. `None` in traces of old.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// What made the time of day of the times on CLOCK_MONOTONIC when the log was begun: nanoseconds to be added. `None` in
     /// virtual time, and of rings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -367,6 +370,7 @@ impl Metadata {
             .collect();
         let edges = Vec::new();
         let (promise_tolerance, recorded, realtime_offset_ns) = (None, None, None);
+        let seed = matches!(origin, Origin::Threads { .. }).then_some(system.seed);
         Metadata {
             system: name,
             strategy,
@@ -383,7 +387,16 @@ impl Metadata {
             chains: chains_of(system),
             promise_tolerance,
             recorded,
+            seed,
             realtime_offset_ns,
+        }
+    }
+
+    /// The seed of what was drawn, if it is known.
+    pub fn seed(&self) -> Option<u64> {
+        match self.origin {
+            Origin::Simulation { seed } => Some(seed),
+            Origin::Threads { .. } => self.seed,
         }
     }
 
@@ -450,6 +463,7 @@ impl Metadata {
             chains: Vec::new(),
             promise_tolerance: None,
             recorded: None,
+            seed: None,
             realtime_offset_ns: None,
         }
     }

@@ -1,4 +1,4 @@
-//! What jobs are answered again.
+//! What jobs were told, and are told again.
 
 use std::cell::Cell;
 use talea_operation::{JobServices, NotPosted, Posted};
@@ -6,13 +6,17 @@ use talea_record::Question;
 use talea_record::event::Answer;
 use talea_time::Instant;
 
-/// What a job was answered.
+/// What a job was told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
     /// What time it was, question by question.
     times: Vec<Instant>,
     /// The question, counted from 0, that was the first to be told to stop.
     stop: Option<u64>,
+    /// When it was released, if that is no nominal release.
+    pub released: Option<Instant>,
+    /// From when on the newest values of inputs were visible to it, where that was not when they were published.
+    visible_at: Vec<(u64, Instant)>,
 }
 
 impl Answers {
@@ -22,13 +26,23 @@ impl Answers {
                 self.times.push(Instant::from_nanos(answer.answer as i64));
             }
             Some(Question::Stop) => self.stop = Some(answer.question),
+            Some(Question::Release) => self.released = Some(Instant::from_nanos(answer.answer as i64)),
+            Some(Question::Visible) => {
+                self.visible_at.push((answer.question, Instant::from_nanos(answer.answer as i64)));
+            }
             // One before it is lost, and so this is nobody's.
             Some(Question::Time) | None => {}
         }
     }
+
+    /// From when on the newest value of this input of the system was visible to it, if that was recorded: of several times that it took, the last.
+    pub fn visible_at(&self, input: usize) -> Option<Instant> {
+        let of_input = |(known, _): &&(u64, Instant)| *known == input as u64;
+        self.visible_at.iter().rev().find(of_input).map(|(_, instant)| *instant)
+    }
 }
 
-/// Answers a job as it was answered before.
+/// Tells a job what it was told before.
 pub(crate) struct Answering<'a> {
     answers: &'a Answers,
     /// What time it is when no answer is known, as in simulations: when the job ended.

@@ -19,6 +19,7 @@ mod replay;
 mod report;
 mod request;
 mod steps;
+mod unverified;
 
 pub use replay::{Replay, ReplayError};
 pub use report::{Difference, OutputReport, ReplayReport, What};

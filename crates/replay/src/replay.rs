@@ -3,9 +3,10 @@
 use crate::answers::{Answering, Answers};
 use crate::compare::compare;
 use crate::report::{Difference, OutputReport, ReplayReport, What};
-use crate::steps::{End, Ending, Published, Step, Steps, Taken};
+use crate::steps::{End, Ending, Missing, Published, Step, Steps, Taken};
+use crate::unverified::Unverified;
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_model::{OperationId, System};
 use talea_operation::{Encoded, Operation, OperationErrors, Operations, Stamp, Wiring};
@@ -13,7 +14,7 @@ use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::event::Typed;
 use talea_record::values::{KeptValue, MOST_BYTES, ValueReader};
-use talea_record::{JobId, Metadata, Origin, Record, Sink};
+use talea_record::{JobId, Metadata, Origin, Record, Sink, ValueLoss};
 use talea_time::Instant;
 use thiserror::Error;
 
@@ -68,8 +69,7 @@ pub struct Replay {
     steps: Steps,
     begun: HashMap<JobId, Begun>,
     answers: HashMap<JobId, Answers>,
-    /// Values that were dropped, by the inputs that never had them.
-    dropped: HashSet<(JobId, u32)>,
+    unverified: Unverified,
     report: ReplayReport,
     buffer: Vec<u8>,
 }
@@ -88,6 +88,8 @@ impl Replay {
     pub fn new(system: &System, metadata: &Metadata, operations: Operations) -> Result<Self, ReplayError> {
         let system = system.with_threads_as_tasks();
         check(&system, metadata)?;
+        // Synthetic values and arrivals are drawn again as they were.
+        let system = metadata.seed().map_or_else(|| system.clone(), |seed| system.with_seed(seed));
         if !metadata.outputs.iter().any(|output| output.is_kept) {
             return Err(ReplayError::NoValues);
         }
@@ -122,7 +124,7 @@ impl Replay {
             steps: Steps::default(),
             begun: HashMap::new(),
             answers: HashMap::new(),
-            dropped: HashSet::new(),
+            unverified: Unverified::of(&system),
             report: ReplayReport { outputs, ..ReplayReport::default() },
             buffer: vec![0; MOST_BYTES],
             system,
@@ -152,15 +154,18 @@ impl Replay {
     }
 
     fn take(&mut self, job: JobId, Taken { input, newest, values }: Taken) {
+        let site = &self.system.inputs()[input];
         let Some(replayed) = &mut self.operations[job.operation.index()] else { return };
         if replayed.holder.is_some_and(|holder| holder != job) {
             replayed.operation.put_back();
         }
         replayed.holder = Some(job);
         let Some(newest) = newest else { return };
-        let is_there = replayed.operation.take_again(input, newest, values);
+        let visible_at = self.answers.get(&job).and_then(|answers| answers.visible_at(input));
+        let is_there = replayed.operation.take_again(site.index, newest, values, visible_at);
+        let is_verified = self.unverified.take(site, newest, values);
         if let Some(begun) = self.begun.get_mut(&job) {
-            begun.is_intact &= is_there;
+            begun.is_intact &= is_there && is_verified;
         }
     }
 
@@ -182,7 +187,7 @@ impl Replay {
         let answering = Answering::new(&answers, end.at);
         let panicked = if is_called {
             self.report.called += 1;
-            let job = job_of(&self.system, &end);
+            let job = job_of(&self.system, &end, answers.released);
             let name = self.system.operations()[end.job.operation.index()].name.as_str();
             // What the code keeps is its own business, as in a run.
             let code = AssertUnwindSafe(|| operation.call(&answering, name, &job, started, 0));
@@ -214,6 +219,9 @@ impl Replay {
             let recorded = end.published.get(&(place as u32));
             let row = &mut self.report.outputs[place];
             if !self.kept[place] {
+                if recorded.is_some() {
+                    self.unverified.publish(site.id, end.job.instance);
+                }
                 continue;
             }
             let now = port.encode(&mut self.buffer);
@@ -221,8 +229,9 @@ impl Replay {
                 (Some(Published::Bytes(recorded)), Encoded::Bytes(length)) => {
                     Some(compare(recorded, &self.buffer[..length]))
                 }
-                // More than is kept: it has another length than what was recorded.
-                (Some(Published::Bytes(recorded)), Encoded::NoRoom) => Some(compare(recorded, &self.buffer)),
+                (Some(Published::Bytes(recorded)), Encoded::NoRoom) => {
+                    Some(Some(What::TooLongNow { recorded_length: recorded.len(), most: MOST_BYTES }))
+                }
                 (Some(Published::Bytes(_)), Encoded::Nothing) => Some(Some(match &panicked {
                     Some(message) => What::Panicked { message: message.clone() },
                     None => What::NothingNow,
@@ -231,6 +240,7 @@ impl Replay {
                 (None, Encoded::Bytes(_) | Encoded::NoRoom) => Some(Some(What::NothingThen)),
                 (Some(Published::Awaited | Published::Unrecorded), _) => {
                     row.unrecorded += 1;
+                    self.unverified.publish(site.id, end.job.instance);
                     None
                 }
             };
@@ -266,22 +276,19 @@ impl Replay {
     fn publish(&mut self, end: &End) {
         let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
         let sites = self.system.outputs_of(end.job.operation);
-        let stamp = Stamp { instance: end.job.instance, visible_at: end.at };
-        let dropped = &self.dropped;
+        let stamp = Stamp { instance: end.job.instance, visible_at: end.visible };
         let visible_at = |output: usize, reader: usize| {
             let input = sites[output].readers[reader].index() as u32;
-            (!dropped.contains(&(end.job, input))).then_some(end.at)
+            (!end.dropped.contains(&input)).then_some(end.visible)
         };
         replayed.operation.publish_to(stamp, visible_at, |_, _| (), |_, _| ());
-        for input in sites.iter().flat_map(|site| &site.readers) {
-            self.dropped.remove(&(end.job, input.index() as u32));
-        }
     }
 
     fn ended(&mut self, record: Record, job: JobId, how: Ending) {
         if let Some(dates) = record.dates().filter(|_| self.is_known(job)) {
-            let (at, taken, published) = (record.time, Vec::new(), BTreeMap::new());
-            self.steps.push(Step::End(End { job, at, dates, how, taken, published }));
+            let (at, published) = (record.time, BTreeMap::new());
+            let (taken, dropped) = (Vec::new(), Vec::new());
+            self.steps.push(Step::End(End { job, at, dates, how, taken, published, visible: at, dropped }));
         }
     }
 
@@ -293,7 +300,7 @@ impl Replay {
 impl Sink for Replay {
     fn record(&mut self, record: Record) {
         if let Some(KeptValue { job, output, bytes }) = self.values.take(&record) {
-            self.steps.settle(job, output, Published::Bytes(bytes));
+            self.steps.receive(job, output, bytes);
         }
         match record.typed() {
             Typed::Start(start) if self.is_known(start.job) => {
@@ -301,9 +308,9 @@ impl Sink for Replay {
             }
             Typed::Take(take) if self.is_known(take.job) => {
                 let site = self.system.inputs().get(take.input as usize);
-                if let Some(site) = site.filter(|site| site.operation == take.job.operation) {
+                if site.is_some_and(|site| site.operation == take.job.operation) {
                     let (newest, values) = (take.from.map(|from| from.instance), take.values as usize);
-                    self.steps.take(take.job, Taken { input: site.index, newest, values });
+                    self.steps.take(take.job, Taken { input: take.input as usize, newest, values });
                 }
             }
             Typed::Complete(complete) => self.ended(record, complete.job, Ending::Completed),
@@ -313,13 +320,22 @@ impl Sink for Replay {
             }
             Typed::Publish(publish) => {
                 let is_kept = self.kept.get(publish.output as usize).copied().unwrap_or(false);
-                self.steps.publish(publish.job, publish.output, is_kept);
+                self.steps.publish(publish.job, publish.output, publish.visible, is_kept);
             }
-            Typed::ValueLost(lost) => self.steps.settle(lost.job, lost.output, Published::Unrecorded),
-            Typed::Drop(drop) => {
-                self.dropped.insert((drop.job, drop.input));
+            Typed::ValueLost(lost) => {
+                let why = match lost.cause.known() {
+                    Some(ValueLoss::NoRoom) => Missing::NeverTaken,
+                    Some(ValueLoss::TooLong | ValueLoss::Failed) | None => Missing::Taken,
+                };
+                self.steps.miss(lost.job, lost.output, why);
             }
-            Typed::Answer(answer) => self.answers.entry(answer.job).or_default().take(answer),
+            Typed::Drop(drop) => self.steps.drop_value(drop.job, drop.input),
+            Typed::Release(release) if self.is_simulated && self.is_known(release.job) => {
+                self.answers.entry(release.job).or_default().released = Some(record.time);
+            }
+            Typed::Answer(answer) if self.is_known(answer.job) => {
+                self.answers.entry(answer.job).or_default().take(answer);
+            }
             Typed::Lost(lost) if !lost.is_of_kernel() => {
                 self.report.lost_records = self.report.lost_records.saturating_add(lost.records);
                 self.steps.push(Step::Gap);
@@ -343,16 +359,17 @@ fn has_bytes(system: &System, operations: &mut [Option<Replayed>]) -> Vec<bool> 
     has_bytes
 }
 
-/// The job as its code saw it, as far as records tell: all but how long a guard held its release.
-fn job_of(system: &System, end: &End) -> Job {
+/// The job as its code saw it; where its release is not the nominal one, what was recorded of it.
+fn job_of(system: &System, end: &End, released: Option<Instant>) -> Job {
     let JobId { operation, instance } = end.job;
     let described = &system.operations()[operation.index()];
-    let jitter = match described.predecessors.is_empty() {
-        true => demand::release_jitter(system, described.task, instance),
-        false => talea_time::Duration::ZERO,
-    };
-    let (release, deadline) = (end.dates.nominal.saturating_add(jitter), end.dates.deadline);
-    Job { release, deadline, wcet: system.subtask(operation).wcet, rank: 0, number: instance, tag: 0 }
+    let nominal = end.dates.nominal;
+    let release = released.unwrap_or_else(|| match described.predecessors.is_empty() {
+        true => nominal.saturating_add(demand::release_jitter(system, described.task, instance)),
+        false => nominal,
+    });
+    let (deadline, wcet) = (end.dates.deadline, system.subtask(operation).wcet);
+    Job { release, deadline, wcet, rank: 0, number: instance, tag: 0 }
 }
 
 /// Holds the names in the trace against those of the description.

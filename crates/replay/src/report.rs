@@ -16,6 +16,8 @@ pub struct ReplayReport {
     pub first: Option<Difference>,
     /// Records that the trace has lost.
     pub lost_records: u64,
+    /// What is wrong with the trace, in sentences. Where records were altered, no difference proves anything.
+    pub damage: Vec<String>,
 }
 
 impl ReplayReport {
@@ -24,9 +26,19 @@ impl ReplayReport {
         self.outputs.iter().map(|output| output.compared).sum()
     }
 
-    /// Those that differ after records were lost, which proves nothing.
+    /// Values that differ, which proves nothing, see [`OutputReport::unknown`]; of all outputs.
     pub fn unknown(&self) -> u64 {
         self.outputs.iter().map(|output| output.unknown).sum()
+    }
+
+    /// No difference proves anything.
+    pub(crate) fn distrust(&mut self) {
+        self.first = None;
+        for row in &mut self.outputs {
+            row.unknown += row.differing;
+            row.compared -= std::mem::take(&mut row.differing);
+            row.first = None;
+        }
     }
 
     /// How many of them differ.
@@ -48,9 +60,10 @@ pub struct OutputReport {
     pub compared: u64,
     /// Those of them that published something else, or where one published and the other did not.
     pub differing: u64,
-    /// Those that publish something else, but after records of jobs of the operation were lost: it may keep something else since.
+    /// Those that publish something else, which proves nothing: the operation had, then or before, taken values that were not recorded, or records of
+    /// its jobs are lost, or the trace is damaged.
     pub unknown: u64,
-    /// Values that were published and not recorded, for want of room.
+    /// Values that were published and not recorded: there was no room, they were too long, or their bytes could not be made.
     pub unrecorded: u64,
     /// The first that differs.
     pub first: Option<Difference>,
@@ -86,6 +99,13 @@ pub enum What {
         /// How many there are now.
         length: usize,
     },
+    /// The value is longer now than what is recorded.
+    TooLongNow {
+        /// How many bytes were recorded.
+        recorded_length: usize,
+        /// How many are recorded at most.
+        most: usize,
+    },
     /// The job published nothing now.
     NothingNow,
     /// The job had published nothing.
@@ -103,6 +123,9 @@ impl fmt::Display for Difference {
         let at = talea_time::Duration::from_nanos(*at_ns);
         write!(f, "{output} of job {instance}, {at} after the start: ")?;
         match what {
+            What::TooLongNow { recorded_length, most } => {
+                write!(f, "{recorded_length} bytes were recorded, and there are more than {most} now")
+            }
             What::NothingNow => f.write_str("a value was recorded, and none is published now"),
             What::NothingThen => f.write_str("a value is published now, and none was recorded"),
             What::Panicked { message } => {

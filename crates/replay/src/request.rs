@@ -47,8 +47,13 @@ pub fn replay_file(
     let trace = TraceFile::open(path).map_err(trace_error)?;
     let mut replay = Replay::new(system, trace.metadata(), operations)
         .map_err(|source| ReplayFileError::Replay { path: path.into(), source })?;
-    trace.replay(&mut replay).map_err(trace_error)?;
-    Ok(replay.finish())
+    let damage = trace.replay(&mut replay).map_err(trace_error)?.damage;
+    let mut report = replay.finish();
+    if damage.impossible > 0 || damage.altered > 0 {
+        report.distrust();
+    }
+    report.damage = damage.sentences();
+    Ok(report)
 }
 
 /// What the program was asked for from outside.

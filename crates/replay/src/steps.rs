@@ -1,9 +1,12 @@
 //! The life of jobs, in the order in which it is to be done again.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use talea_record::JobId;
 use talea_record::event::Dates;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
+
+/// How long after a value became visible its bytes are waited for: who writes them has lost them before, for want of room.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Something that a job did.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ pub(crate) enum Step {
 /// So many values of an input, the newest of this instance, if there was one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
-    /// Its place among those of the operation.
+    /// Its number among those of the system.
     pub input: usize,
     pub newest: Option<u64>,
     pub values: usize,
@@ -42,6 +45,10 @@ pub(crate) struct End {
     pub taken: Vec<Taken>,
     /// What it published, by output, as far as it is known.
     pub published: BTreeMap<u32, Published>,
+    /// From when on readers saw that.
+    pub visible: Instant,
+    /// Inputs that never had it.
+    pub dropped: Vec<u32>,
 }
 
 /// How a job ended.
@@ -65,16 +72,34 @@ pub(crate) enum Published {
     Unrecorded,
 }
 
+/// Why bytes do not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// There was no room for the value when it was published, so others that were published before may still come.
+    NeverTaken,
+    /// The value was taken in its turn, and not written.
+    Taken,
+}
+
 /// Steps that are not done yet.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     pending: VecDeque<Step>,
+    /// The number of the first of them, counted from the first of all.
+    first: u64,
+    /// Numbers of the ends among them.
+    ends: HashMap<JobId, u64>,
+    /// By output, the jobs whose values have not come, in the order in which they published.
+    awaited: HashMap<u32, VecDeque<JobId>>,
     /// The instant of the last record.
     now: Option<Instant>,
 }
 
 impl Steps {
     pub fn push(&mut self, step: Step) {
+        if let Step::End(end) = &step {
+            self.ends.insert(end.job, self.first + self.pending.len() as u64);
+        }
         self.pending.push_back(step);
     }
 
@@ -91,39 +116,67 @@ impl Steps {
         self.now = self.now.max(Some(now));
     }
 
-    /// The job has published on the output, and its bytes are to come if `is_kept`.
-    pub fn publish(&mut self, job: JobId, output: u32, is_kept: bool) {
+    /// The job has published on the output, for readers from `visible` on, and its bytes are to come if `is_kept`.
+    pub fn publish(&mut self, job: JobId, output: u32, visible: Instant, is_kept: bool) {
+        let Some(end) = self.end_of(job) else { return };
+        end.visible = visible;
+        // The simulator tells of the value before it says that it is published.
+        if end.published.contains_key(&output) {
+            return;
+        }
         let published = if is_kept { Published::Awaited } else { Published::Unrecorded };
-        if let Some(end) = self.end_of(job) {
-            end.published.entry(output).or_insert(published);
+        end.published.insert(output, published);
+        if is_kept {
+            self.awaited.entry(output).or_default().push_back(job);
         }
     }
 
-    /// The bytes of a value, or that they do not come. Values of an output come in the order of their jobs, so those that are still awaited of jobs
-    /// that ended before do not come any more.
-    pub fn settle(&mut self, job: JobId, output: u32, value: Published) {
-        let ends = self.pending.iter_mut().filter_map(|step| match step {
-            Step::End(end) if end.job.operation == job.operation => Some(end),
-            _ => None,
-        });
-        let mut before: Vec<&mut Published> = Vec::new();
-        for end in ends {
-            if end.job == job {
-                // The simulator tells of the value before it says that it is published.
-                end.published.insert(output, value);
-                before.into_iter().for_each(|published| *published = Published::Unrecorded);
-                return;
+    /// An input never has the value of the job.
+    pub fn drop_value(&mut self, job: JobId, input: u32) {
+        if let Some(end) = self.end_of(job) {
+            end.dropped.push(input);
+        }
+    }
+
+    /// These are the bytes of a value.
+    pub fn receive(&mut self, job: JobId, output: u32, bytes: Vec<u8>) {
+        self.pass(job, output);
+        self.settle(job, output, Published::Bytes(bytes));
+    }
+
+    /// The bytes of a value do not come.
+    pub fn miss(&mut self, job: JobId, output: u32, why: Missing) {
+        match why {
+            Missing::Taken => self.pass(job, output),
+            Missing::NeverTaken => {
+                if let Some(awaited) = self.awaited.get_mut(&output) {
+                    awaited.retain(|other| *other != job);
+                }
             }
-            before
-                .extend(end.published.get_mut(&output).filter(|published| **published == Published::Awaited));
+        }
+        self.settle(job, output, Published::Unrecorded);
+    }
+
+    /// Values of an output come in the order in which they were published: with this one, those before it do not come any more.
+    fn pass(&mut self, job: JobId, output: u32) {
+        let Some(awaited) = self.awaited.get_mut(&output) else { return };
+        let Some(place) = awaited.iter().position(|other| *other == job) else { return };
+        let before: Vec<JobId> = awaited.drain(..=place).filter(|other| *other != job).collect();
+        before.into_iter().for_each(|other| self.settle(other, output, Published::Unrecorded));
+    }
+
+    fn settle(&mut self, job: JobId, output: u32, value: Published) {
+        if let Some(end) = self.end_of(job) {
+            end.published.insert(output, value);
         }
     }
 
     fn end_of(&mut self, job: JobId) -> Option<&mut End> {
-        self.pending.iter_mut().rev().find_map(|step| match step {
-            Step::End(end) if end.job == job => Some(end),
-            _ => None,
-        })
+        let place = self.ends.get(&job)? - self.first;
+        match self.pending.get_mut(place as usize) {
+            Some(Step::End(end)) => Some(end),
+            _ => unreachable!("there is the end of a job"),
+        }
     }
 
     /// The next step, if all is known of it, or if nothing more will be.
@@ -132,9 +185,113 @@ impl Steps {
             Step::Begin { .. } | Step::Take { .. } | Step::Gap => true,
             Step::End(end) => {
                 let is_past = self.now.is_some_and(|now| now > end.at);
-                is_past && end.published.values().all(|published| *published != Published::Awaited)
+                let is_whole = end.published.values().all(|published| *published != Published::Awaited);
+                let is_given_up =
+                    self.now.is_some_and(|now| now > end.visible.max(end.at).saturating_add(PATIENCE));
+                is_past && (is_whole || is_given_up)
             }
         };
-        if is_ready || is_over { self.pending.pop_front() } else { None }
+        if !is_ready && !is_over {
+            return None;
+        }
+        let step = self.pending.pop_front()?;
+        if let Step::End(end) = &step {
+            // A trace that was harmed may have two ends of a job.
+            if self.ends.get(&end.job) == Some(&self.first) {
+                self.ends.remove(&end.job);
+            }
+            for (output, _) in end.published.iter().filter(|(_, value)| **value == Published::Awaited) {
+                if let Some(awaited) = self.awaited.get_mut(output) {
+                    awaited.retain(|job| *job != end.job);
+                }
+            }
+        }
+        self.first += 1;
+        Some(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_model::OperationId;
+
+    fn job(instance: u64) -> JobId {
+        JobId { operation: OperationId::from_index(0), instance }
+    }
+
+    fn at(seconds: i64) -> Instant {
+        Instant::from_nanos(seconds * 1_000_000_000)
+    }
+
+    fn end(instance: u64) -> Step {
+        let dates = Dates { nominal: at(0), deadline: at(9) };
+        let (how, published, dropped) = (Ending::Completed, BTreeMap::new(), Vec::new());
+        Step::End(End {
+            job: job(instance),
+            at: at(0),
+            dates,
+            how,
+            taken: Vec::new(),
+            published,
+            visible: at(0),
+            dropped,
+        })
+    }
+
+    fn published(steps: &mut Steps, is_over: bool) -> Vec<(u64, Published)> {
+        let mut all = Vec::new();
+        while let Some(step) = steps.next(is_over) {
+            let Step::End(end) = step else { continue };
+            all.push((end.job.instance, end.published[&7].clone()));
+        }
+        all
+    }
+
+    fn of_three() -> Steps {
+        let mut steps = Steps::default();
+        for instance in 0..3 {
+            steps.push(end(instance));
+            steps.publish(job(instance), 7, at(0), true);
+        }
+        steps.reach(at(1));
+        steps
+    }
+
+    #[test]
+    fn a_value_for_which_there_was_no_room_says_nothing_of_those_before_it() {
+        let mut steps = of_three();
+        steps.miss(job(2), 7, Missing::NeverTaken);
+        assert_eq!(published(&mut steps, false), []);
+        steps.receive(job(0), 7, vec![1]);
+        steps.receive(job(1), 7, vec![2]);
+        let expected =
+            [(0, Published::Bytes(vec![1])), (1, Published::Bytes(vec![2])), (2, Published::Unrecorded)];
+        assert_eq!(published(&mut steps, false), expected);
+    }
+
+    #[test]
+    fn what_comes_in_its_turn_says_that_those_before_it_do_not_come() {
+        for why in [None, Some(Missing::Taken)] {
+            let mut steps = of_three();
+            match why {
+                None => steps.receive(job(1), 7, vec![2]),
+                Some(why) => steps.miss(job(1), 7, why),
+            }
+            let own = if why.is_none() { Published::Bytes(vec![2]) } else { Published::Unrecorded };
+            assert_eq!(published(&mut steps, false), [(0, Published::Unrecorded), (1, own)]);
+            assert_eq!(published(&mut steps, true), [(2, Published::Awaited)]);
+            assert!(steps.awaited[&7].is_empty() && steps.ends.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_value_that_does_not_come_is_given_up_in_the_end() {
+        let mut steps = of_three();
+        steps.reach(at(10));
+        assert_eq!(published(&mut steps, false), []);
+        steps.reach(at(11));
+        assert_eq!(published(&mut steps, false).len(), 3);
+        assert!(steps.awaited[&7].is_empty() && steps.ends.is_empty());
     }
 }

@@ -5,12 +5,12 @@ use proptest::sample::select;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use talea_model::{
     Communication, Full, InputBuilder, LaneDispatch, LinkBuilder, LossRate, OutputBuilder, Overrun,
-    Strategy as By, SubtaskBuilder, System, TaskBuilder,
+    Strategy as By, SubtaskBuilder, Synchronisation, System, TaskBuilder,
 };
 use talea_operation::{JobContext, KeptOutputs, Operations, OutputKind, Ports};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::event::Lost;
-use talea_record::{LossCause, Metadata, Record, Sink};
+use talea_record::event::{Lost, ValueLost};
+use talea_record::{LossCause, Metadata, Record, Sink, ValueLoss};
 use talea_replay::{Replay, ReplayError, ReplayReport, What};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
@@ -23,6 +23,8 @@ struct Drawn {
     phase: i64,
     communication: Communication,
     overrun: Overrun,
+    /// Whether what it reads first releases it, no more often than its period.
+    is_triggered: bool,
     /// The nodes of the steps.
     steps: Vec<usize>,
     /// The tasks whose last outputs are read, and how.
@@ -42,15 +44,16 @@ fn drawn(tasks: usize) -> impl Strategy<Value = Vec<Drawn>> {
         (2i64..12, 1i64..4, 0i64..5),
         select(&[Communication::Implicit, Communication::Implicit, Communication::Let][..]),
         select(&[Overrun::Queue, Overrun::SkipNext, Overrun::Abort][..]),
-        prop::collection::vec(0usize..2, 1..4),
+        (any::<bool>(), prop::collection::vec(0usize..2, 1..4)),
         prop::collection::vec((0..tasks, read), 0..3),
     )
-        .prop_map(|((period, wcet, phase), communication, overrun, steps, reads)| Drawn {
+        .prop_map(|((period, wcet, phase), communication, overrun, (is_triggered, steps), reads)| Drawn {
             period,
             wcet,
             phase,
             communication,
             overrun,
+            is_triggered,
             steps,
             reads,
         });
@@ -59,6 +62,15 @@ fn drawn(tasks: usize) -> impl Strategy<Value = Vec<Drawn>> {
             task.reads.retain(|(other, _)| *other != own);
             task.reads.sort_by_key(|(other, _)| *other);
             task.reads.dedup_by_key(|(other, _)| *other);
+        }
+        for own in 0..tasks.len() {
+            // No task releases itself, and none is released by what is published at the end of a period.
+            let can_trigger = |other: usize| {
+                other < own
+                    && (tasks[other].is_triggered || tasks[other].communication == Communication::Implicit)
+            };
+            let is_triggered = tasks[own].reads.first().is_some_and(|(other, _)| can_trigger(*other));
+            tasks[own].is_triggered &= is_triggered;
         }
         tasks
     })
@@ -86,20 +98,32 @@ fn inputs(tasks: &[Drawn], task: usize, step: usize) -> Vec<(String, InputBuilde
     tasks[task].reads.iter().enumerate().map(read).collect()
 }
 
-fn system(tasks: &[Drawn], strategy: By, dispatch: LaneDispatch, loss: f64) -> System {
+fn system(
+    tasks: &[Drawn],
+    (strategy, sync): (By, Synchronisation),
+    dispatch: LaneDispatch,
+    loss: f64,
+) -> System {
     let link = LinkBuilder::others()
         .delay(Duration::from_nanos(1))
         .jitter(Duration::from_nanos(2))
         .loss(LossRate::from_share(loss).expect("a share"));
-    let mut builder = System::builder("drawn").strategy(strategy).lane_dispatch(dispatch);
+    let mut builder = System::builder("drawn").strategy(strategy).sync(sync).lane_dispatch(dispatch);
     builder = builder.node("n0", 0..1).node("n1", 1..2).link(link);
     for (index, task) in tasks.iter().enumerate() {
         let steps = task.steps.len();
-        let mut built = TaskBuilder::new(format!("t{index}"), Duration::from_nanos(task.period))
-            .phase(Duration::from_nanos(task.phase))
-            .deadline(Duration::from_nanos(2 * task.period))
-            .overrun(task.overrun)
-            .communication(task.communication);
+        let (own, period) = (format!("t{index}"), Duration::from_nanos(task.period));
+        let built = match task.is_triggered {
+            false => TaskBuilder::new(own, period)
+                .phase(Duration::from_nanos(task.phase))
+                .communication(task.communication),
+            true => {
+                let (other, steps) = (task.reads[0].0, tasks[task.reads[0].0].steps.len());
+                let output = format!("{}.v", name(other, steps - 1, steps));
+                TaskBuilder::triggered_by(own, output.as_str()).separation(period)
+            }
+        };
+        let mut built = built.deadline(Duration::from_nanos(2 * task.period)).overrun(task.overrun);
         if steps == 1 {
             built = built
                 .wcet(Work::from_nanos(task.wcet))
@@ -153,7 +177,8 @@ fn digesting(
         (state, job.instance(), job.started(), job.now(), job.deadline(), job.release()).hash(&mut hasher);
         for input in &inputs {
             job.all(*input).for_each(|value| value.hash(&mut hasher));
-            job.stamp(*input).map(|stamp| stamp.instance).hash(&mut hasher);
+            job.stamp(*input).map(|stamp| (stamp.instance, stamp.visible_at)).hash(&mut hasher);
+            job.age(*input).hash(&mut hasher);
         }
         state = hasher.finish();
         let changed = u64::from(change.is_some_and(|from| job.instance() >= from));
@@ -196,12 +221,13 @@ proptest! {
     fn the_same_operations_publish_the_same_and_one_that_was_changed_is_found(
         tasks in (2usize..5).prop_flat_map(drawn),
         strategy in select(&[By::Edf, By::Rms, By::Mlf][..]),
+        sync in select(&[Synchronisation::Greedy, Synchronisation::ReleaseGuard, Synchronisation::ReleaseGuardIdleOne][..]),
         dispatch in select(&[LaneDispatch::NonPreemptive, LaneDispatch::Preemptive][..]),
         loss in select(&[0.0, 0.2][..]),
         changed in any::<prop::sample::Index>(),
         from in 0u64..6,
     ) {
-        let system = system(&tasks, strategy, dispatch, loss);
+        let system = system(&tasks, (strategy, sync), dispatch, loss);
         let run = recorded(&system, operations(&tasks, &None), 200, &KeptOutputs::All);
         let same = replayed(&system, &run, operations(&tasks, &None));
         prop_assert_eq!(&same.first, &None);
@@ -238,11 +264,12 @@ fn pair() -> (Vec<Drawn>, System) {
         phase: 0,
         communication: Communication::Implicit,
         overrun: Overrun::Queue,
+        is_triggered: false,
         steps: vec![0],
         reads,
     };
     let tasks = vec![task(vec![]), task(vec![(0, Read::Latest)])];
-    let system = system(&tasks, By::Edf, LaneDispatch::NonPreemptive, 0.0);
+    let system = system(&tasks, (By::Edf, Synchronisation::Greedy), LaneDispatch::NonPreemptive, 0.0);
     (tasks, system)
 }
 
@@ -298,6 +325,34 @@ fn no_difference_is_told_of_what_the_trace_has_lost() {
     }
 }
 
+/// A reader of values that nobody recorded is handed what is published now, so nothing is its fault; and values of the reader itself are judged
+/// again as soon as it is on its own.
+#[test]
+fn a_reader_is_not_blamed_for_values_that_were_not_recorded() {
+    let (tasks, system) = pair();
+    let kept = KeptOutputs::Named(vec!["t1.v".into()]);
+    let run = recorded(&system, operations(&tasks, &None), 100, &kept);
+    let same = replayed(&system, &run, operations(&tasks, &None));
+    assert_eq!((same.first.as_ref(), same.unknown(), same.compared()), (None, 0, 10));
+    let of_another = replayed(&system, &run, operations(&tasks, &Some(("t0".into(), 3))));
+    assert_eq!((of_another.differing(), of_another.unknown()), (0, 7), "{of_another:?}");
+
+    // One value of many had no room when it was published; those before it came later.
+    let (metadata, mut records) = recorded(&system, operations(&tasks, &None), 100, &KeptOutputs::All);
+    let is_fourth = |record: &Record| {
+        talea_record::event::Value::read(record)
+            .is_some_and(|value| value.output == 0 && value.job.instance == 3)
+    };
+    let place = records.iter().position(is_fourth).expect("it is there");
+    let (job, time) = (records[place].job(), records[place].time);
+    let lost = ValueLost { job, output: 0, node: 0, cause: ValueLoss::NoRoom.into() };
+    records[place] = lost.at(time, Record::NO_CPU);
+    // The records behind it, with the rest of its bytes, are nobody's now.
+    let report = replayed(&system, &(metadata, records), operations(&tasks, &Some(("t1".into(), 0))));
+    assert_eq!((report.outputs[0].unrecorded, report.outputs[0].differing), (1, 0));
+    assert_eq!((report.outputs[1].differing, report.outputs[1].unknown), (3, 7), "{report:?}");
+}
+
 /// What somebody may do to a record.
 #[derive(Clone, Copy, Debug)]
 enum Harm {
@@ -322,7 +377,7 @@ proptest! {
             (0usize..Record::WORDS, 0u32..64).prop_map(|(word, bit)| Harm::Word { word, bit }),
         ]), 1..40),
     ) {
-        let system = system(&tasks, By::Edf, dispatch, 0.1);
+        let system = system(&tasks, (By::Edf, Synchronisation::Greedy), dispatch, 0.1);
         let (metadata, mut records) = recorded(&system, operations(&tasks, &None), 100, &KeptOutputs::All);
         for (place, harm) in harms {
             let place = place.index(records.len() - 1);

@@ -4,7 +4,7 @@
 //! Real-time threads only ever write into their rings. Whatever may block, allocate or take long happens
 //! here.
 
-use crate::keeping::ValueKeepers;
+use crate::keeping::ValueLog;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use talea_insight::{Accounting, Report, Samples};
@@ -119,7 +119,7 @@ pub(crate) struct Collector {
     /// Whether operations can be defined while the run lasts.
     has_posted: bool,
     /// What writes values of this process into the log.
-    values: Option<ValueKeepers>,
+    values: Option<ValueLog>,
     /// Why the log does not name all families.
     unnamed: Option<String>,
 }
@@ -142,7 +142,7 @@ impl Collector {
     /// If the log cannot be created.
     pub fn new(
         mut metadata: Metadata,
-        (consumers, values): (Vec<Consumer>, Option<ValueKeepers>),
+        (consumers, values): (Vec<Consumer>, Option<ValueLog>),
         sample: (Duration, Samples),
         log: Option<&Path>,
         on_finished: Option<OnFinished>,

@@ -60,7 +60,7 @@ pub enum PrepareError {
     #[error(transparent)]
     Operations(#[from] OperationErrors),
     /// Values are to be in the trace, and none is kept.
-    #[error("RunOptions::keep_values asks for values in the trace, and no trace is kept: set keep_log, too")]
+    #[error("values of outputs are to be kept, and no trace to keep them in: call `Run::keep_trace`, too")]
     ValuesWithoutTrace,
     /// There is no room for the descriptors by which something outside releases tasks.
     #[error("cannot open descriptors to wait for what releases tasks from outside: {0}; look at `ulimit -n`")]

@@ -30,7 +30,7 @@ use talea_policy::lane::JobOrder;
 use talea_policy::release::guard::NO_TIMER;
 use talea_policy::release::join::Heard;
 use talea_record::event;
-use talea_record::event::{Dates, Flag, MessageLost, Send};
+use talea_record::event::{Answer, Dates, Flag, MessageLost, Send};
 use talea_record::{JobId, LossReason, SkipReason, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
@@ -475,8 +475,11 @@ impl JobFlow {
             }
             Origin::Predecessors | Origin::Posting { .. } => release,
         };
-        let dates = Dates { nominal, deadline };
-        self.enqueue(shared, site, JobId { operation, instance }, tag, dates, now);
+        let (dates, job) = (Dates { nominal, deadline }, JobId { operation, instance });
+        if shared.keeps_answers {
+            self.recorder.put_if_wanted(now, Answer::release(job, release, site.lane as u16));
+        }
+        self.enqueue(shared, site, job, tag, dates, now);
     }
 
     fn enqueue(

@@ -69,6 +69,8 @@ pub(crate) struct InputPlace {
     pub id: u32,
     /// Whose values it has.
     pub from: OperationId,
+    /// Whether that is in another process.
+    pub is_elsewhere: bool,
 }
 
 /// An output of an operation.
@@ -248,7 +250,7 @@ impl Layout {
                             Visibility::AtPeriodEnds { period: task.period, deadline: task.deadline }
                         }
                     },
-                    inputs: inputs_of(system, operation.id),
+                    inputs: inputs_of(system, operation.id, &hosts),
                     outputs: outputs_of(system, operation.id, &hosts),
                 }
             })
@@ -301,10 +303,11 @@ impl Layout {
     }
 }
 
-fn inputs_of(system: &System, operation: OperationId) -> Box<[InputPlace]> {
-    let place = |site: &InputSite| InputPlace {
-        id: site.id.index() as u32,
-        from: system.outputs()[site.output.index()].operation,
+fn inputs_of(system: &System, operation: OperationId, hosts: &impl Fn(usize) -> bool) -> Box<[InputPlace]> {
+    let place = |site: &InputSite| {
+        let from = system.outputs()[site.output.index()].operation;
+        let is_elsewhere = !hosts(system.subtask(from).node);
+        InputPlace { id: site.id.index() as u32, from, is_elsewhere }
     };
     system.inputs_of(operation).iter().map(place).collect()
 }

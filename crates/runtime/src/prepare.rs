@@ -9,7 +9,7 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
-use crate::keeping::{self, ValueKeepers, ValueKeeping};
+use crate::keeping::{self, ValueLog, ValueWriting};
 use crate::lane::SteppedLanesSetUp;
 use crate::layout::{Hosted, LaneSite, Layout};
 use crate::link::Link;
@@ -42,7 +42,7 @@ use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
 use talea_policy::strategy::Plan;
-use talea_record::RingFile;
+use talea_record::{Metadata, RingFile};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Links;
 use talea_time::Instant;
@@ -85,10 +85,9 @@ pub(crate) fn prepare(
         is_kept[output.index()].then(|| keeping::room(system, output, outputs, bytes))
     };
     let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
-    let Assembled { operations, keepers } = operations.assemble_as(system, &wiring)?;
+    let Assembled { operations, kept } = operations.assemble_as(system, &wiring)?;
     let first_node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
-    let (value_keepers, without_bytes) =
-        ValueKeepers::new((system, first_node), keepers, &options.keep_values)?;
+    let (value_log, without_bytes) = ValueLog::new((system, first_node), kept, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
     check_cpus(system, &hosted)?;
@@ -115,9 +114,6 @@ pub(crate) fn prepare(
     let judging = (&lowerings[..], options.tolerance);
     let mut metadata = metadata(system, &plans, realtime, Instant::ZERO, judging, &leaving)?;
     metadata.reserve_posted(room.operations);
-    for kept in &value_keepers.all {
-        metadata.outputs[kept.output.index()].is_kept = true;
-    }
     let bounds = ResponseBounds::of(system)?;
     let guards: Vec<Guards> =
         (0..system.nodes.len()).map(|node| Guards::of_node(system, node, &bounds)).collect();
@@ -159,7 +155,7 @@ pub(crate) fn prepare(
         ends: (0..system.nodes.len()).map(|node| is_lowered(node).then(OnceLock::new)).collect(),
         tally: Tally::default(),
         layout,
-        keeps_answers: !value_keepers.all.is_empty(),
+        keeps_answers: !value_log.all.is_empty(),
     });
     let plan =
         ThreadPlan { system, options: &options, shared: &shared, nodes: &nodes, realtime, windows: &windows };
@@ -173,15 +169,25 @@ pub(crate) fn prepare(
     names.extend(hierarchies.iter().flat_map(|node| rings_of(*node)));
     let first_poster = names.len();
     names.extend((0..room.posters).map(|poster| format!("post:{poster}")));
-    let value_ring = (!value_keepers.all.is_empty() && hosted != Hosted::All).then(|| {
+    let value_ring = (!value_log.all.is_empty() && hosted != Hosted::All).then(|| {
         names.push(keeping::THREAD.into());
         names.len() - 1
     });
     let of_values = value_ring.map_or(0, |_| {
-        keeping::ring_records(system, value_keepers.all.iter().map(|kept| (kept.output, kept.bytes)))
+        keeping::ring_records(system, value_log.all.iter().map(|kept| (kept.output, kept.bytes)))
     });
-    let rings = (&names[..], ring_records(&options, system, &shared).max(of_values));
+    let rings =
+        (&names[..], options.ring_records.unwrap_or_else(|| ring_records(system, &shared).max(of_values)));
+    let kept: Vec<OutputId> = value_log.all.iter().map(|kept| kept.output).collect();
+    let say_kept = |metadata: &mut Metadata| {
+        kept.iter().for_each(|output| metadata.outputs[output.index()].is_kept = true)
+    };
+    // Where the collector writes values into its log, the rings have none, and whoever reads them is not to look for any.
+    if value_ring.is_some() {
+        say_kept(&mut metadata);
+    }
     let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
+    say_kept(&mut store.metadata);
     let CreatedThreads { threads, mut lane_members, stepped } =
         plan.create(&roles, store.rings(), inboxes, keepers)?;
     let mut others = threads.not_as_wanted();
@@ -219,10 +225,10 @@ pub(crate) fn prepare(
     }));
     let keeping = match value_ring {
         Some(ring) => {
-            let thread = value_keepers.start(store.rings().writer(ring)).map_err(PrepareError::Collector)?;
-            ValueKeeping::OwnThread(thread)
+            let thread = value_log.start(store.rings().writer(ring)).map_err(PrepareError::Collector)?;
+            ValueWriting::OwnThread(thread)
         }
-        None => ValueKeeping::Collector(value_keepers),
+        None => ValueWriting::Collector(value_log),
     };
     Ok(Prepared::new(
         Participants { threads, hierarchies: hierarchy_nodes },

@@ -4,7 +4,7 @@ use crate::collector::{Collected, Collector, OnFinished};
 use crate::dispatcher::Dispatcher;
 use crate::error::PrepareError;
 use crate::hierarchy_node::HierarchyNode;
-use crate::keeping::ValueKeeping;
+use crate::keeping::ValueWriting;
 use crate::lane::SteppedLanesSetUp;
 use crate::options::{RunOptions, Start, StopHandle};
 use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
@@ -34,7 +34,7 @@ pub struct Prepared {
     participants: Participants,
     dispatcher: Dispatcher,
     stepped: Option<SteppedLanesSetUp>,
-    keeping: Option<ValueKeeping>,
+    keeping: Option<ValueWriting>,
     store: Store,
     options: RunOptions,
     realtime: bool,
@@ -89,7 +89,7 @@ const LOOK: Duration = Duration::from_millis(50);
 impl Prepared {
     pub(crate) fn new(
         participants: Participants,
-        (dispatcher, stepped, keeping): (Dispatcher, Option<SteppedLanesSetUp>, ValueKeeping),
+        (dispatcher, stepped, keeping): (Dispatcher, Option<SteppedLanesSetUp>, ValueWriting),
         store: Store,
         options: RunOptions,
         realtime: bool,
@@ -191,7 +191,7 @@ impl Prepared {
         let log = self.options.keep_log.clone();
         let consumer = self.store.consumer.take().expect("nodes of one process are collected there");
         let values = match self.keeping.take() {
-            Some(ValueKeeping::Collector(values)) => Some(values),
+            Some(ValueWriting::Collector(values)) => Some(values),
             other => {
                 self.keeping = other;
                 None
@@ -230,8 +230,8 @@ impl Prepared {
         hierarchies.extend(lowered.into_iter().map(|(place, node)| (place, node.end(&own))));
         // All that publish have ended.
         let values_unkept = match self.keeping.take() {
-            Some(ValueKeeping::OwnThread(thread)) => thread.finish(),
-            Some(ValueKeeping::Collector(_)) | None => 0,
+            Some(ValueWriting::OwnThread(thread)) => thread.finish(),
+            Some(ValueWriting::Collector(_)) | None => 0,
         };
         let tally = &self.participants.threads.shared.tally;
         let link = self.participants.threads.shared.link.as_ref();

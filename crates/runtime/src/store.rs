@@ -95,14 +95,11 @@ impl Store {
     }
 }
 
-/// Records that each ring of a process has room for: unless told otherwise, what its busiest thread writes in
+/// Records that each ring of a process has room for unless told otherwise: what its busiest thread writes in
 /// [`STALL_SECONDS`], during which the collector need not run.
-pub(crate) fn ring_records(options: &RunOptions, system: &System, shared: &Shared) -> usize {
+pub(crate) fn ring_records(system: &System, shared: &Shared) -> usize {
     const LEAST: usize = 4 * 1024;
     const MOST: usize = 16 * 1024;
-    if let Some(asked) = options.ring_records {
-        return asked;
-    }
     let layout = &shared.layout;
     // Nobody knows how many events users' code emits, nor how many decisions a hierarchy makes, all into one ring.
     let is_user = |id: &OperationId| shared.behaviour(*id).has_code();

@@ -8,7 +8,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_model::{OnValue, OperationId};
 use talea_operation::{Dropped, Moment, Operation, Published, Stamp};
 use talea_policy::job::Job;
-use talea_record::event::{Drop, Publish, Take, ValueLost};
+use talea_record::event::{Answer, Drop, Publish, Take, ValueLost};
 use talea_record::{Event, JobId, ValueLoss};
 use talea_time::{Clock, Instant};
 
@@ -19,6 +19,7 @@ impl JobFlow {
         site: &OperationSite,
         operation: &mut Operation,
         (subject, job): (Subject, &Job),
+        keeps_answers: bool,
     ) {
         let as_of = match site.visibility {
             Visibility::AtOnce => Instant::MAX,
@@ -29,14 +30,14 @@ impl JobFlow {
         operation.take(Moment { instance: job.number, as_of }, |value| {
             if is_wanted {
                 let input = &site.inputs[value.input];
-                let from = value
-                    .taken
-                    .newest
-                    .map(|Stamp { instance, .. }| JobId { operation: input.from, instance });
+                let (now, lane, newest) = (MonotonicClock.now(), subject.lane as u16, value.taken.newest);
+                let is_told = keeps_answers && input.is_elsewhere;
+                if let Some(Stamp { visible_at, .. }) = newest.filter(|_| is_told) {
+                    recorder.put_if_wanted(now, Answer::visible(subject.job, input.id, visible_at, lane));
+                }
+                let from = newest.map(|Stamp { instance, .. }| JobId { operation: input.from, instance });
                 let values = value.taken.values as u32;
-                let take =
-                    Take { job: subject.job, from, input: input.id, values, lane: subject.lane as u16 };
-                recorder.put(MonotonicClock.now(), take);
+                recorder.put(now, Take { job: subject.job, from, input: input.id, values, lane });
             }
         });
     }
@@ -96,7 +97,7 @@ impl JobFlow {
                 let (job, output) = (JobId { operation: site.id, instance }, &site.outputs[output]);
                 match output.readers.get(reader) {
                     Some(&input) => recorder.borrow_mut().put_if_wanted(end, Drop { job, input, lane }),
-                    // Behind the readers comes who keeps values.
+                    // Behind the readers comes the end by which values are recorded.
                     None => {
                         let (cause, node) = (ValueLoss::NoRoom.into(), site.node as u16);
                         let lost = ValueLost { job, output: output.id, node, cause };

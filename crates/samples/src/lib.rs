@@ -56,6 +56,7 @@ pub fn metadata() -> Metadata {
         chains: Vec::new(),
         promise_tolerance: None,
         recorded: None,
+        seed: None,
         realtime_offset_ns: None,
     }
 }

@@ -12,7 +12,7 @@ use talea_operation::{
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::job::Job;
-use talea_record::event::{Drop, Publish, Take, ValueLost};
+use talea_record::event::{Answer, Drop, Publish, Take, ValueLost};
 use talea_record::values::{self, MOST_BYTES};
 use talea_record::{JobId, Record, Sink, ValueLoss};
 use talea_time::{Duration, Instant};
@@ -53,6 +53,16 @@ struct ReaderState {
     way: Option<MessageWay>,
 }
 
+/// An input of an operation.
+struct InputState {
+    /// Its number among all.
+    id: u32,
+    /// Whose values it has.
+    from: OperationId,
+    /// Whether that is on another node.
+    is_remote: bool,
+}
+
 struct OperationState {
     operation: Operation,
     name: Box<str>,
@@ -60,10 +70,12 @@ struct OperationState {
     begun: VecDeque<Begun>,
     /// Under logical execution time: period and deadline of its task.
     planned: Option<(Duration, Duration)>,
-    inputs: Vec<(u32, OperationId)>,
+    inputs: Vec<InputState>,
     outputs: Vec<OutputState>,
     /// Whether what is published and taken is recorded.
     is_recorded: bool,
+    /// Whether what a job is told is recorded, too, so that it can be replayed.
+    keeps_answers: bool,
     node: u16,
 }
 
@@ -137,6 +149,8 @@ impl Values {
                 kept[output.id as usize] = output.is_kept;
             }
         }
+        let keeps_answers = kept.contains(&true);
+        self.operations.iter_mut().flatten().for_each(|state| state.keeps_answers = keeps_answers);
         kept
     }
 
@@ -261,12 +275,15 @@ impl OperationState {
         let begun = self.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
         begun.has_taken = true;
         let as_of = self.planned.map_or(now, |(_, relative)| deadline.saturating_add(-relative));
-        let (inputs, is_recorded) = (&self.inputs, self.is_recorded);
+        let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
         self.operation.take(Moment { instance: job.instance, as_of }, |value| {
             if is_recorded {
-                let (input, from) = inputs[value.input];
-                let from =
-                    value.taken.newest.map(|newest| JobId { operation: from, instance: newest.instance });
+                let InputState { id: input, from, is_remote } = inputs[value.input];
+                let newest = value.taken.newest;
+                if let Some(Stamp { visible_at, .. }) = newest.filter(|_| keeps_answers && is_remote) {
+                    sink.record(Answer::visible(job, input, visible_at, lane).at(now, Record::NO_CPU));
+                }
+                let from = newest.map(|newest| JobId { operation: from, instance: newest.instance });
                 let values = value.taken.values as u32;
                 sink.record(Take { job, from, input, values, lane }.at(now, Record::NO_CPU));
             }
@@ -295,7 +312,8 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         is_kept: false,
     };
     let input = |site: &talea_model::InputSite| {
-        (site.id.index() as u32, system.outputs()[site.output.index()].operation)
+        let from = system.outputs()[site.output.index()].operation;
+        InputState { id: site.id.index() as u32, from, is_remote: node(from) != node(id) }
     };
     OperationState {
         operation,
@@ -303,6 +321,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         begun: VecDeque::with_capacity(4),
         planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
         is_recorded: false,
+        keeps_answers: false,
         node: node(id) as u16,
         inputs: system.inputs_of(id).iter().map(input).collect(),
         outputs: system.outputs_of(id).iter().map(output).collect(),

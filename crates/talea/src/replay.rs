@@ -1,7 +1,10 @@
 //! A recorded run once more: operations are called with what they were handed then, and what they publish is compared with what they published.
 //!
 //! A run that [keeps its values](crate::Run::keep_values) can be replayed, on threads or simulated. `talea replay TRACE -- PROGRAM` asks a program
-//! for that, which needs nothing but to run its system by [`Run`](crate::Run); [`replay`] does it within a program, in a test for one.
+//! for that: at the first [`Run::prepare`](crate::Run::prepare) or [`Run::run`](crate::Run::run) that it comes to, it replays the trace and ends. So
+//! that has to be the system of the trace, and what the program does between `prepare` and `run` is not done; jobs that are posted from an
+//! operation are answered that they are not ([`NotPosted::Replayed`](crate::run::NotPosted)). [`replay`] does it within a program, in a test for
+//! one.
 //!
 //! ```
 //! use talea::{Duration, OutputBuilder, RtMode, Run, System, TaskBuilder, Work};

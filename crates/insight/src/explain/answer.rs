@@ -94,6 +94,8 @@ pub struct Counts {
     pub overdue: u64,
     /// Unfinished at the end and before their deadline.
     pub in_flight: u64,
+    /// Beside the instances: limits of chains that were exceeded, each once however often.
+    pub limits: u64,
 }
 
 impl Counts {
@@ -147,7 +149,7 @@ pub struct Explanation {
     pub outcome: Outcome,
     /// Its nominal release, from which its response counts.
     pub arrival: Instant,
-    /// Its absolute deadline.
+    /// Its absolute deadline; [`Instant::MAX`] if there is none, as of a chain without a limit.
     pub deadline: Instant,
     /// Its end, or the end of what is known.
     pub end: Instant,
@@ -169,7 +171,12 @@ impl Explanation {
         length(self.arrival, self.end)
     }
 
-    /// From deadline to end, positive if it missed.
+    /// Its deadline, if it has one.
+    pub fn due(&self) -> Option<Instant> {
+        Some(self.deadline).filter(|deadline| *deadline != Instant::MAX)
+    }
+
+    /// From deadline to end, positive if it missed. Of what has no deadline it says nothing.
     pub fn lateness(&self) -> Duration {
         length(self.deadline, self.end)
     }

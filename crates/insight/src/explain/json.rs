@@ -1,6 +1,6 @@
 //! Explanations as JSON, with names instead of numbers; times in nanoseconds from the run's start.
 
-use super::{Explanation, Explanations, Hop, Interval, Outcome, Subject, Total};
+use super::{Explanation, Explanations, Hop, Interval, Outcome, Subject, Total, Which};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use talea_record::SkipReason;
@@ -11,12 +11,13 @@ use talea_time::Instant;
 /// | Key | What it is |
 /// |---|---|
 /// | `task` | the task asked about; null if all were, or one job |
-/// | `instances`, `failed` | instances of that task, otherwise of all tasks, by how they ended |
+/// | `instances`, `failed` | instances of that task, otherwise of all tasks, by how they ended; null if a chain was asked about |
+/// | `exceeded_limits` | limits of chains that were exceeded, each once |
 /// | `lost_records`, `lost_kernel_records` | records that were lost, all of them and those of the kernel |
 /// | `subject` | a task and instance, a job, or a chain with the time that is explained and the instance of its last operation |
 /// | `gaps` | what the trace leaves open for want of events, and their names |
 /// | `explanations` | one object each, the worst first |
-/// | `response_ns`, `lateness_ns` | from arrival and from deadline to `end_ns`; null of what was skipped, which never ran |
+/// | `response_ns`, `lateness_ns` | from arrival and from deadline to `end_ns`; null of what was skipped, which never ran; the second, and `deadline_ns`, also of what has no deadline |
 /// | `end_ns` | its end, the end of what is known, or the instant at which it was skipped |
 /// | `uncertain_ns` | part of the response of which records were lost, or are from before the recording |
 /// | `unrecorded_ns` | part of the response that only events would tell of that were not recorded, `shared` included |
@@ -39,8 +40,10 @@ impl Serialize for Explanations {
         map.serialize_entry("lost_kernel_records", &self.lost.kernel)?;
         let task = self.question.task.map(|task| &self.metadata.tasks[task].name);
         map.serialize_entry("task", &task)?;
-        map.serialize_entry("instances", &instances)?;
-        map.serialize_entry("failed", &counts.failed())?;
+        let counts_instances = self.question.which != Which::Chains;
+        map.serialize_entry("instances", &counts_instances.then_some(instances))?;
+        map.serialize_entry("failed", &counts_instances.then(|| counts.failed()))?;
+        map.serialize_entry("exceeded_limits", &counts.limits)?;
         let gaps: Vec<Value> = self
             .gaps()
             .into_iter()
@@ -82,10 +85,10 @@ impl Explanations {
             "subject": subject,
             "outcome": outcome(one.outcome),
             "arrival_ns": self.since_start(one.arrival),
-            "deadline_ns": self.since_start(one.deadline),
+            "deadline_ns": one.due().map(|due| self.since_start(due)),
             "end_ns": self.since_start(one.end),
             "response_ns": (!is_skipped).then(|| one.response().as_nanos()),
-            "lateness_ns": (!is_skipped).then(|| one.lateness().as_nanos()),
+            "lateness_ns": one.due().filter(|_| !is_skipped).map(|_| one.lateness().as_nanos()),
             "unrecorded_ns": one.unrecorded().as_nanos(),
             "uncertain_ns": one.uncertain().as_nanos(),
             "sentence": self.sentence(one),

@@ -298,6 +298,9 @@ impl Explanations {
 
     fn own_remedy(&self, explanation: &Explanation) -> String {
         match (explanation.outcome, self.start(explanation)) {
+            (Outcome::Met, _) if explanation.due().is_none() => {
+                "shorten it, or what comes before it, if that is too long; there is no limit".into()
+            }
             (Outcome::Met, _) => format!("it had {} to spare", (-explanation.lateness()).rounded()),
             (_, Start::Successor(_)) => "shorten it, or what comes before it".into(),
             (_, Start::Arrival) => {

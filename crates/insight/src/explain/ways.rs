@@ -73,7 +73,8 @@ pub fn explain_chains<E>(
     let threads = blamed_threads(&list, &seen.occupancy);
     let question = Question { which: Which::Chains, task: None, limit: list.len() };
     let begins = finder.begins.unwrap_or(metadata.start).max(metadata.start);
-    let (metadata, counts, lost) = (metadata.clone(), Counts::default(), finder.lost);
+    let limits = list.iter().filter(|way| way.outcome == Outcome::Missed).count() as u64;
+    let (metadata, counts, lost) = (metadata.clone(), Counts { limits, ..Counts::default() }, finder.lost);
     Ok(Explanations { metadata, question, begins, list, counts, lost, recorded, threads })
 }
 

@@ -57,7 +57,7 @@ const STARTED: &str = ".run";
 const READY_WITHIN: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// The keeper of a run. It ends with this, and ends what it has started.
-pub struct Keeper {
+pub struct KeptEnd {
     process: Tid,
     region: *mut Region,
     /// The end by which it is asked, one at a time.
@@ -80,13 +80,13 @@ struct Places {
 
 // SAFETY: all of the region but the request and the text is made of atomics; these two are used with the socket's lock held. It stays mapped
 // until the keeper is dropped.
-unsafe impl Send for Keeper {}
+unsafe impl Send for KeptEnd {}
 // SAFETY: as above.
-unsafe impl Sync for Keeper {}
+unsafe impl Sync for KeptEnd {}
 
 /// A program that was started and waits.
 pub(crate) struct Kept {
-    keeper: Arc<Keeper>,
+    keeper: Arc<KeptEnd>,
     slot: usize,
     /// Its first process.
     pub process: Tid,
@@ -99,7 +99,7 @@ pub(crate) struct Kept {
 /// Lets a program go on that waits for its beginning.
 #[derive(Clone)]
 pub struct Go {
-    keeper: Arc<Keeper>,
+    keeper: Arc<KeptEnd>,
     slot: usize,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Ended {
     pub by_itself: bool,
 }
 
-impl Keeper {
+impl KeptEnd {
     /// Forks the keeper of programs on these processors. It restores nobody: that is the guardian's.
     pub fn start(guardian: &Guardian, cpus: &[u16]) -> Result<Self, Errno> {
         let process = getpid();
@@ -138,11 +138,11 @@ impl Keeper {
                 // SAFETY: zeroed memory is an empty region, which stays mapped in the child.
                 let region = unsafe { &*region };
                 let warden = guardian.warden();
-                let keeper = life::Keeper { region, filter: &filter, process, watched, socket, warden };
+                let keeper = life::KeptEnd { region, filter: &filter, process, watched, socket, warden };
                 // SAFETY: this process was just forked.
                 unsafe { keeper.live() }
             }
-            process => Ok(Keeper {
+            process => Ok(KeptEnd {
                 process: Tid::from_raw(process).expect("a process has a number"),
                 region,
                 socket: Mutex::new(near),
@@ -354,7 +354,7 @@ fn wait_for(slot: &Slot) -> bool {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for KeptEnd {
     fn drop(&mut self) {
         let _is_there = self.end_all();
         // Its end of the socket closes, at which it leaves its cgroup.
@@ -526,10 +526,10 @@ mod tests {
         command
     }
 
-    fn keeper() -> (Arc<Guardian>, Arc<Keeper>) {
+    fn keeper() -> (Arc<Guardian>, Arc<KeptEnd>) {
         let guardian = Arc::new(Guardian::start(Priorities::default()).unwrap());
         let cpus = talea_linux::affinity::allowed().unwrap();
-        let keeper = Keeper::start(&guardian, &cpus).unwrap();
+        let keeper = KeptEnd::start(&guardian, &cpus).unwrap();
         (guardian, Arc::new(keeper))
     }
 

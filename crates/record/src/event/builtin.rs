@@ -463,13 +463,13 @@ events! {
             /// Why.
             cause: Code<ValueLoss> = Arg,
         }
-        /// What a job was answered that asked for something it was not handed: the time, or whether to stop.
+        /// What a job was told that no other record tells: the time, whether to stop, when it was released, how old a value is.
         ANSWER = 7 "answer" Answer {
             /// The job.
             job: JobId = Causal,
-            /// The answer: an instant, or 1 for yes.
+            /// The answer: an instant in nanoseconds, or 1 for yes.
             answer: u64 = First,
-            /// Which question of its kind it was, from 0.
+            /// Which question of its kind it was, from 0; of values, the number of the input.
             question: u64 = Second,
             /// The job's lane.
             lane: u16 = Source means Lane,

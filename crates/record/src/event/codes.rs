@@ -60,8 +60,8 @@ codes! {
         NoRoom = 1 "no-room",
         /// It is longer than values that are kept may be.
         TooLong = 2 "too-long",
-        /// Values of its output are never bytes.
-        NoBytes = 3 "no-bytes",
+        /// The code that makes bytes of it panicked.
+        Failed = 3 "failed",
     }
     /// What a job asks that it is not handed.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -71,6 +71,10 @@ codes! {
         Time = 1 "time",
         /// Whether it is to stop; only the first yes is recorded.
         Stop = 2 "stop",
+        /// When it was released, if a guard held it beyond its nominal release.
+        Release = 3 "release",
+        /// From when on the newest value of an input was visible to it, if it came from another node.
+        Visible = 4 "visible",
     }
     /// What dispatching costs time for.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -59,7 +59,7 @@ pub(crate) fn execute(
         Behaviour::Operation { operation, .. } => Some(operation.take()),
     };
     if let Some(operation) = &mut operation {
-        flow.take_values(site, operation, (subject, job));
+        flow.take_values(site, operation, (subject, job), shared.keeps_answers);
     }
     let returned = call(shared, site, (job, started), operation.as_deref_mut(), (host, flow));
     if let Some(operation) = &mut operation {
@@ -114,8 +114,10 @@ struct Services<'a, H> {
     host: &'a H,
     flow: RefCell<&'a mut JobFlow>,
     told_the_end: Cell<bool>,
-    /// How often the time was asked, and whether to stop.
-    asked: [Cell<u64>; 2],
+    /// How often the time was asked.
+    times_asked: Cell<u64>,
+    /// How often whether to stop was asked.
+    stops_asked: Cell<u64>,
     was_told_to_stop: Cell<bool>,
 }
 
@@ -133,7 +135,7 @@ impl<H: JobHost> JobServices for Services<'_, H> {
     fn now(&self) -> Instant {
         let now = MonotonicClock.now();
         if self.shared.keeps_answers {
-            let question = self.asked[0].replace(self.asked[0].get() + 1);
+            let question = self.times_asked.replace(self.times_asked.get() + 1);
             if question < TIMES_KEPT {
                 self.note(Question::Time, question, now.as_nanos().max(0).unsigned_abs());
             }
@@ -147,7 +149,7 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         self.told_the_end.set(self.told_the_end.get() || over);
         let stop = over || self.shared.jobs.is_stopping(self.job.tag, self.job.number);
         if self.shared.keeps_answers {
-            let question = self.asked[1].replace(self.asked[1].get() + 1);
+            let question = self.stops_asked.replace(self.stops_asked.get() + 1);
             if stop && !self.was_told_to_stop.replace(true) {
                 self.note(Question::Stop, question, 1);
             }
@@ -168,8 +170,9 @@ fn call(
     (host, flow): (&impl JobHost, &mut JobFlow),
 ) -> Return {
     let (flow, told_the_end) = (RefCell::new(flow), Cell::new(false));
-    let (asked, was_told_to_stop) = (Default::default(), Cell::new(false));
-    let services = Services { shared, site, job, host, flow, told_the_end, asked, was_told_to_stop };
+    let (times_asked, stops_asked, was_told_to_stop) = (Cell::new(0), Cell::new(0), Cell::new(false));
+    let services =
+        Services { shared, site, job, host, flow, told_the_end, times_asked, stops_asked, was_told_to_stop };
     if !operation.as_ref().is_some_and(|operation| operation.has_code()) {
         let demand = demand::execution_from(&site.exec, site.stream, job.number);
         shared.burner.burn(demand, || services.is_to_stop());

@@ -1,12 +1,14 @@
 //! `talea replay`.
 
 use super::failure::{Failure, Verdict, path_shown, read_system};
-use super::output::{self, Lines, Sheet};
+use super::interrupt;
+use super::output::{self, Lines, Sheet, tell};
 use clap::Args;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::Ordering;
 use talea_replay::{OutputReport, REPORT, ReplayReport, TRACE, replay_file};
 use talea_runtime::Operations;
 
@@ -18,9 +20,10 @@ use talea_runtime::Operations;
 /// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by itself: the others are
 /// handed what was recorded.
 ///
-/// PROGRAM is a program that runs its system with the library (talea::Run). It needs no change for this. Operations that read sensors or sockets
+/// PROGRAM is a program that runs its system with the library (talea::Run). It is started as for a run and gets as far as Run::prepare or Run::run,
+/// where it replays the trace and ends; so the first system that it prepares has to be that of the trace. Operations that read sensors or sockets
 /// say so when they are registered (ports.outside()); they are not called, and what they published is taken from the trace. Without a program,
-/// the synthetic operations of a system file are replayed.
+/// the synthetic operations of a system file are replayed, with the seed of the recorded run.
 #[derive(Args)]
 #[command(after_help = "\
 Exit status: 0 everything that was compared is equal; 1 something differs; 2 bad input, or nothing could be compared.
@@ -58,6 +61,9 @@ pub fn main(options: &Options) -> super::Outcome {
         }
         None => replayed_by(&options.program, &options.trace)?,
     };
+    for sentence in &report.damage {
+        tell!("warning: {}: {sentence}", path_shown(&options.trace));
+    }
     if options.json {
         output::json(&report)?;
     } else {
@@ -65,8 +71,8 @@ pub fn main(options: &Options) -> super::Outcome {
     }
     if report.compared() == 0 {
         return Err(Failure::new(
-            "nothing was compared: no operation that was called published a value that was recorded",
-            "keep the values of operations that are not outside",
+            "nothing was compared: no operation that was called published a value that is known",
+            "keep the values of operations that are not outside, and of those that they read",
         ));
     }
     Ok(if report.differing() > 0 { Verdict::Negative } else { Verdict::Fine })
@@ -80,6 +86,8 @@ fn replayed_by(program: &[OsString], trace: &Path) -> Result<ReplayReport, Failu
         .map_err(|cause| Failure::new(format!("there is no temporary folder: {cause}"), ""))?;
     let answer = folder.path().join("report.json");
     let mut command = Command::new(&program[0]);
+    // Ctrl-C ends the program as it ends this command, which then says so and leaves nothing behind.
+    let interrupted = interrupt::flag()?;
     // What the program prints is not the result.
     command.args(&program[1..]).env(TRACE, &trace).env(REPORT, &answer).stdout(std::io::stderr());
     let ended = command.status().map_err(|cause| {
@@ -88,10 +96,13 @@ fn replayed_by(program: &[OsString], trace: &Path) -> Result<ReplayReport, Failu
             "give the program that ran the system, behind --",
         )
     })?;
+    if interrupted.load(Ordering::Relaxed) {
+        return Err(Failure::new("interrupted", ""));
+    }
     let Ok(answer) = std::fs::read_to_string(&answer) else {
         return Err(Failure::new(
             format!("{shown} ended ({ended}) and has not replayed the trace"),
-            "it has to run its system by talea::Run, and to get there with these arguments",
+            "it has to get as far as talea::Run::prepare or run with these arguments",
         ));
     };
     let answer: Value = serde_json::from_str(&answer)
@@ -123,11 +134,18 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     let mut lines = Lines::new();
     lines.line(&sheet.render())?;
     lines.line("")?;
-    if report.lost_records > 0 || report.unknown() > 0 {
+    if report.lost_records > 0 {
+        let (records, are) = if report.lost_records == 1 { ("record", "is") } else { ("records", "are") };
+        lines.prose(&format!("warning: {} {records} {are} lost", report.lost_records))?;
+    }
+    if report.unknown() > 0 {
         lines.prose(&format!(
-            "warning: {} records are lost; from then on an operation may keep something else than it kept then, and what differs of it is unknown",
-            report.lost_records
+            "note: {} values differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
+            report.unknown()
         ))?;
+    }
+    if report.compared() == 0 {
+        return lines.finish();
     }
     let called = format!("{} jobs called again, {} values compared", report.called, report.compared());
     match &report.first {
@@ -150,7 +168,7 @@ fn note(row: &OutputReport) -> String {
         notes.push("not recorded".to_owned());
     }
     if row.unrecorded > 0 {
-        notes.push(format!("{} not recorded for want of room", row.unrecorded));
+        notes.push(format!("{} not recorded", row.unrecorded));
     }
     if let Some(first) = &row.first {
         notes.push(format!("from job {} on", first.instance));

@@ -200,6 +200,24 @@ fn exceeded_limits_of_chains_are_explained_with_the_missed_deadlines() {
     run(&["sim", &file, "--for", "2s", "--out", &out, "--fail-on", "never"]).exits(0);
     let words = run(&["trace", "explain", &format!("{out}/trace.talea")]).exits(0).fits().words();
     assert!(words.contains("data age of chain \"lidar to drive\"") && words.contains("MISSED by"), "{words}");
+    assert!(words.contains("no deadline was missed; 1 limit of a chain was exceeded"), "{words}");
+    let json = run(&["trace", "explain", &format!("{out}/trace.talea"), "--json"]).exits(0).json();
+    assert_eq!(json["exceeded_limits"], 1);
+
+    // As many as are asked for, and no more.
+    let text = text.replace("[[chain]]", "[[chain]]\nlatency = \"1us\"");
+    let (file, out) = (write(&place, "tighter.toml", &text), within(&place, "tighter"));
+    run(&["sim", &file, "--for", "2s", "--out", &out, "--fail-on", "never"]).exits(0);
+    let trace = format!("{out}/trace.talea");
+    let words = run(&["trace", "explain", &trace, "--limit", "1"]).exits(0).fits().words();
+    assert_eq!(words.matches("MISSED by").count(), 1, "{words}");
+    assert!(words.contains("of the limits are not explained here: give --chain"), "{words}");
+    run(&["trace", "explain", &trace, "--chain", "lidar to drive", "--task", "x", "--job", "1"]).exits(2);
+    let one = run(&["trace", "explain", &trace, "--chain", "imu to drive", "--time", "reaction", "--json"]);
+    let json = one.exits(0).json();
+    let null = serde_json::Value::Null;
+    let (way, instances) = (&json["explanations"][0], &json["instances"]);
+    assert_eq!((&way["deadline_ns"], &way["lateness_ns"], instances), (&null, &null, &null));
     let refused =
         run(&["trace", "explain", &format!("{out}/trace.talea"), "--chain", "lidar"]).exits(2).stderr;
     assert!(

@@ -27,21 +27,40 @@ fn what_synthetic_operations_publish_is_the_same_again() {
     }
 }
 
-/// With another seed synthetic values are other ones, where they have fields.
+/// Synthetic values are drawn again with the seed of the recorded run, whatever seed the file has now; of another distribution they are others.
 #[test]
 fn the_first_difference_is_named() {
     let place = folder();
-    let text = |seed: u32| {
+    let text = |seed: u32, most: u32| {
         format!(
             "[system]\nname = \"s\"\nseed = {seed}\n[[task]]\nname = \"t\"\nperiod = \"10ms\"\nwcet = \"1ms\"\n\
-             outputs = [{{ name = \"v\", bytes = 10, fields = {{ x = {{ uniform = [1, 1000000] }} }} }}]\n"
+             outputs = [{{ name = \"v\", bytes = 10, fields = {{ x = {{ uniform = [1, {most}] }} }} }}]\n"
         )
     };
-    let (one, two) = (write(&place, "one.toml", &text(1)), write(&place, "two.toml", &text(2)));
+    let (one, two) = (write(&place, "one.toml", &text(1, 1_000_000)), write(&place, "two.toml", &text(1, 7)));
+    let reseeded = write(&place, "reseeded.toml", &text(9, 1_000_000));
     let out = within(&place, "out");
     run(&["sim", &one, "--for", "100ms", "--out", &out, "--keep-values", "t.v"]).exits(0);
     let trace = format!("{out}/trace.talea");
     run(&["replay", &trace, "--system", &one]).exits(0);
+    run(&["replay", &trace, "--system", &reseeded]).exits(0);
+    let out = within(&place, "threads");
+    run(&[
+        "run",
+        &reseeded,
+        "--for",
+        "100ms",
+        "--out",
+        &out,
+        "--keep-values",
+        "t.v",
+        "--rt",
+        "off",
+        "--fail-on",
+        "never",
+    ])
+    .exits(0);
+    run(&["replay", &format!("{out}/trace.talea"), "--system", &one]).exits(0);
     let done = run(&["replay", &trace, "--system", &two]).exits(1).fits();
     let words = done.words();
     assert!(

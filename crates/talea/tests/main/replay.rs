@@ -5,18 +5,21 @@ use std::path::Path;
 use talea::replay::What;
 use talea::run::{KeptOutputs, Operations, OutputKind, Ports};
 use talea::{
-    Duration, InputBuilder, JobContext, LaneDispatch, OutputBuilder, Overrun, RtMode, Run, Strategy,
-    SubtaskBuilder, System, TaskBuilder, Work,
+    Communication, Duration, InputBuilder, JobContext, LaneDispatch, OutputBuilder, Overrun, RtMode, Run,
+    Strategy, SubtaskBuilder, Synchronisation, System, TaskBuilder, Work,
 };
 
-/// Tasks of several rates over two lanes, one of which is aborted again and again.
+/// Tasks of several rates over two lanes: one is aborted again and again, one is held by guards, one takes and publishes at its periods' ends, and
+/// one is released by values, but not too often.
 fn system(dispatch: LaneDispatch) -> System {
     let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_micros(100));
     let input = |name: &str, from: &str| InputBuilder::new(name).from(from);
     let sense = TaskBuilder::new("sense", Duration::from_millis(2))
+        .sync(Synchronisation::ReleaseGuard)
         .subtask(step("read").output(OutputBuilder::new("raw")))
         .subtask(step("filter").input(input("raw", "sense.read.raw")).output(OutputBuilder::new("out")));
     let act = TaskBuilder::new("act", Duration::from_millis(5))
+        .communication(Communication::Let)
         .wcet(Work::from_micros(100))
         .input(input("latest", "sense.filter.out"))
         .input(input("slow", "slow.out"))
@@ -30,8 +33,13 @@ fn system(dispatch: LaneDispatch) -> System {
         .overrun(Overrun::Abort)
         .wcet(Work::from_millis(1))
         .output(OutputBuilder::new("out"));
+    let echo = TaskBuilder::triggered_by("echo", "sense.filter.out")
+        .separation(Duration::from_millis(3))
+        .wcet(Work::from_micros(50))
+        .input(input("act", "act.out"))
+        .output(OutputBuilder::new("out"));
     let builder = System::builder("replayed").strategy(Strategy::Rms).lane_dispatch(dispatch).node("n", [0]);
-    builder.task(sense).task(act).task(log).task(slow).build().expect("sound")
+    builder.task(sense).task(act).task(log).task(slow).task(echo).build().expect("sound")
 }
 
 type Digest = [u64; 2];
@@ -52,6 +60,8 @@ fn digest(
         (job.release(), job.deadline()).hash(&mut hasher);
         for input in &inputs {
             job.all(*input).for_each(|value| value.hash(&mut hasher));
+            job.stamp(*input).map(|stamp| (stamp.instance, stamp.visible_at)).hash(&mut hasher);
+            job.age(*input).hash(&mut hasher);
         }
         state = hasher.finish();
         job.set(output, [job.instance(), state]);
@@ -64,6 +74,7 @@ fn operations(twist: u64) -> Operations {
         .with_ports("sense.read", |ports| digest(ports, &[], "raw", 0))
         .with_ports("sense.filter", |ports| digest(ports, &["raw"], "out", 0))
         .with_ports("act", move |ports| digest(ports, &["latest", "slow"], "out", twist))
+        .with_ports("echo", |ports| digest(ports, &["act"], "out", 0))
         .with_ports("log", |ports| digest(ports, &["each"], "out", 0))
         .with_ports("slow", |ports| {
             let out = ports.output_of::<Digest>("out", OutputKind::any().plain(), Digest::default);
@@ -127,7 +138,7 @@ fn values_of_the_outputs_that_are_named_are_recorded_and_no_others() {
     let error = unknown.expect_err("there is no such output").to_string();
     assert!(error.contains("did you mean \"sense.filter.out\"?"), "{error}");
     let nowhere = Run::new(&system).keep_values(KeptOutputs::All).prepare();
-    assert!(nowhere.expect_err("there is no trace").to_string().contains("no trace is kept"));
+    assert!(nowhere.expect_err("there is no trace").to_string().contains("`Run::keep_trace`"));
     let never = Run::new(&system)
         .operation_with_ports("slow", |ports| {
             let out = ports.output::<Digest>("out");

@@ -55,7 +55,7 @@ pub struct Options {
     #[arg(long, value_name = "NUMBER", requires = "task", conflicts_with = "worst")]
     job: Option<u64>,
     /// The longest way of data along this chain instead of a job: of each of its times that has a limit, or of --time
-    #[arg(long, value_name = "CHAIN", conflicts_with_all = ["task", "worst", "limit"])]
+    #[arg(long, value_name = "CHAIN", conflicts_with_all = ["task", "job", "worst", "limit"])]
     chain: Option<String>,
     /// Which time of the chain: latency, reaction or age
     #[arg(long, value_name = "TIME", requires = "chain", value_parser = measure)]
@@ -192,8 +192,11 @@ fn exceeded(metadata: &Metadata, question: Question) -> Vec<(usize, Measure)> {
 
 /// Adds the ways that were longer than their limits, behind the jobs. A trace that does not tell of values tells of no way.
 fn add_exceeded(answer: &mut Explanations, ways: Result<Explanations, ExplainError<TraceError>>) {
-    if let Ok(Explanations { list, threads, .. }) = ways {
-        answer.list.extend(list.into_iter().filter(|way| way.outcome == Outcome::Missed));
+    if let Ok(Explanations { list, threads, counts, .. }) = ways {
+        let exceeded = list.into_iter().filter(|way| way.outcome == Outcome::Missed);
+        let room = answer.question.limit.saturating_sub(answer.list.len());
+        answer.counts.limits = counts.limits;
+        answer.list.extend(exceeded.take(room));
         answer.threads.extend(threads);
     }
 }
@@ -407,7 +410,8 @@ fn heading(answer: &Explanations) -> String {
             parts.join(", ")
         ),
     };
-    let shown = answer.list.len() as u64;
+    let ways = answer.list.iter().filter(|one| matches!(one.subject, Subject::Way { .. })).count() as u64;
+    let shown = answer.list.len() as u64 - ways;
     let rest = match question.which {
         // How others fared has nothing to do with the one that is named.
         Which::This(_) | Which::Chains => {
@@ -427,7 +431,18 @@ fn heading(answer: &Explanations) -> String {
         }
         _ => String::new(),
     };
-    format!("{} under {}: {failed}{rest}", answer.metadata.system, answer.metadata.strategy)
+    let limits = match counts.limits {
+        0 => String::new(),
+        1 => "; 1 limit of a chain was exceeded".into(),
+        limits => format!("; {limits} limits of chains were exceeded"),
+    };
+    let hidden = match counts.limits - ways {
+        0 => String::new(),
+        hidden => {
+            format!("\n{hidden} of the limits are not explained here: give --chain, or a greater --limit")
+        }
+    };
+    format!("{} under {}: {failed}{limits}{rest}{hidden}", answer.metadata.system, answer.metadata.strategy)
 }
 
 /// One explanation, in lines that fit the output.
@@ -450,7 +465,7 @@ fn summary(answer: &Explanations, one: &Explanation) -> String {
     let name = answer.name(one.subject);
     let at = |instant: Instant| since_start(answer, instant);
     let how = match one.outcome {
-        Outcome::Met if one.deadline == Instant::MAX => "no limit".into(),
+        Outcome::Met if one.due().is_none() => "no limit".into(),
         Outcome::Met => format!("met with {} left", (-one.lateness()).rounded()),
         Outcome::Missed => format!("MISSED by {}", one.lateness().rounded()),
         Outcome::Aborted => "ABORTED".into(),
