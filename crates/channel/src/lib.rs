@@ -22,6 +22,7 @@ mod codec;
 mod connection;
 mod input;
 mod kept;
+pub mod mailbox;
 mod output;
 mod slots;
 #[cfg(test)]
