@@ -31,6 +31,6 @@ pub use kind::{OutputKind, Value};
 pub use operation::{Body, Operation, TakenValue};
 pub use operations::{Code, Operations};
 pub use ports::{Input, Output, Ports};
-pub use posting::{NotPosted, Posted, PostedOperation};
+pub use posting::{Declaration, NotPosted, Post, Posted, PostedOperation, Workplace};
 pub use synthetic::SyntheticValue;
 pub use talea_channel::{Dropped, Encoded, KeptBytes, KeptEnd, Moment, Published, Stamp};

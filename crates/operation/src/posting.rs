@@ -1,7 +1,10 @@
 //! Posted work: jobs of operations that the description of the system does not have, released by a program while the run lasts.
 
-use talea_model::OperationId;
-use talea_time::Instant;
+use crate::context::JobContext;
+use crate::operations::Code;
+use std::error::Error;
+use talea_model::{Criticality, OperationId};
+use talea_time::{Duration, Instant, Work};
 use thiserror::Error;
 
 /// Why work was not posted. Nothing has happened but for the record of a refusal that is one of the posted work's own.
@@ -35,6 +38,70 @@ pub struct PostedOperation {
     pub run: u64,
 }
 
+/// What an operation is whose jobs are to be posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// Its name.
+    pub name: String,
+    /// See [`Self::node`].
+    pub node: Option<String>,
+    /// See [`Self::lane`].
+    pub level: Option<usize>,
+    /// How long after they were posted its jobs are due.
+    pub deadline: Duration,
+    /// See [`Self::wcet`].
+    pub wcet: Work,
+    /// See [`Self::period`].
+    pub period: Duration,
+    /// See [`Self::criticality`].
+    pub criticality: Criticality,
+}
+
+impl Declaration {
+    /// An operation of this name, whose jobs are due so long after they were posted.
+    pub fn new(name: &str, deadline: Duration) -> Self {
+        let (name, criticality) = (name.to_owned(), Criticality::DEFAULT);
+        let (node, level, wcet, period) = (None, None, Work::ZERO, Duration::ZERO);
+        Declaration { name, node, level, deadline, wcet, period, criticality }
+    }
+
+    /// The node it runs on. The first one unless told otherwise.
+    #[must_use]
+    pub fn node(mut self, name: &str) -> Self {
+        self.node = Some(name.to_owned());
+        self
+    }
+
+    /// The lane it runs in, by its level on the node, 0 highest. Unless told otherwise it is the one of its own period or
+    /// criticality, whichever the strategy goes by, or the next lower one.
+    #[must_use]
+    pub fn lane(mut self, level: usize) -> Self {
+        self.level = Some(level);
+        self
+    }
+
+    /// The longest that a job executes, which orders lanes that go by laxity. Nobody enforces it.
+    #[must_use]
+    pub fn wcet(mut self, wcet: Work) -> Self {
+        self.wcet = wcet;
+        self
+    }
+
+    /// The least time between two jobs, by which rate-based strategies choose the lane. Nobody enforces it.
+    #[must_use]
+    pub fn period(mut self, period: Duration) -> Self {
+        self.period = period;
+        self
+    }
+
+    /// What a missed deadline means. Medium unless told otherwise.
+    #[must_use]
+    pub fn criticality(mut self, criticality: Criticality) -> Self {
+        self.criticality = criticality;
+        self
+    }
+}
+
 /// A job to be posted.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
@@ -44,4 +111,64 @@ pub struct Posted {
     pub deadline: Option<Instant>,
     /// What the job finds.
     pub handle: u64,
+}
+
+/// What can post: a job, or a thread that has been given the means.
+pub trait Post {
+    /// The current instant on the clock of the run.
+    fn now(&self) -> Instant;
+
+    /// Posts a job.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted>;
+
+    /// Whether it may wait for something, since nothing waits for it that has a deadline.
+    fn may_wait(&self) -> bool;
+}
+
+impl Post for &JobContext<'_> {
+    fn now(&self) -> Instant {
+        JobContext::now(self)
+    }
+
+    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        self.services.post(posted)
+    }
+
+    fn may_wait(&self) -> bool {
+        false
+    }
+}
+
+impl<P: Post> Post for &mut P {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+
+    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        (**self).post_work(posted)
+    }
+
+    fn may_wait(&self) -> bool {
+        (**self).may_wait()
+    }
+}
+
+/// Where operations can be declared while a run lasts.
+pub trait Workplace: Send + Sync {
+    /// Declares an operation, for each job of which `code` is called, one job at a time.
+    ///
+    /// # Errors
+    /// Why it cannot be; nothing has changed.
+    fn declare(
+        &self,
+        declaration: Declaration,
+        code: Code,
+    ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
+
+    /// Posts a job of the operation when this instant has come. Neither allocates nor waits. False if there is no room to remember it; then
+    /// nothing is posted.
+    fn post_at(&self, at: Instant, operation: PostedOperation) -> bool;
 }

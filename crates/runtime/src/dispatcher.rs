@@ -7,8 +7,8 @@ use crate::layout::{OperationSite, Origin, Visibility};
 use crate::poster::Poster;
 use crate::posting::PostingRoom;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use talea_model::{Criticality, Execution, OperationId, System};
-use talea_operation::{JobContext, Operation, PostedOperation};
+use talea_model::{Execution, OperationId, System};
+use talea_operation::{Declaration, JobContext, Operation, PostedOperation};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{OperationTraits, Plan, lane_for, sorts_by_period};
 use talea_record::ring::Definer;
@@ -16,63 +16,6 @@ use talea_record::stream::is_bound;
 use talea_record::{Activity, Definition, OperationEntry, ReleasedBy, TaskEntry, ThreadRole, UNDEFINED};
 use talea_time::{Duration, Work};
 use thiserror::Error;
-
-/// What an operation is whose jobs are to be posted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declaration {
-    name: String,
-    node: Option<String>,
-    level: Option<usize>,
-    deadline: Duration,
-    wcet: Work,
-    period: Duration,
-    criticality: Criticality,
-}
-
-impl Declaration {
-    /// An operation of this name, whose jobs are due so long after they were posted.
-    pub fn new(name: &str, deadline: Duration) -> Self {
-        let (name, criticality) = (name.to_owned(), Criticality::DEFAULT);
-        let (node, level, wcet, period) = (None, None, Work::ZERO, Duration::ZERO);
-        Declaration { name, node, level, deadline, wcet, period, criticality }
-    }
-
-    /// The node it runs on. The first one unless told otherwise.
-    #[must_use]
-    pub fn node(mut self, name: &str) -> Self {
-        self.node = Some(name.to_owned());
-        self
-    }
-
-    /// The lane it runs in, by its level on the node, 0 highest. Unless told otherwise it is the one of its own period or
-    /// criticality, whichever the strategy goes by, or the next lower one.
-    #[must_use]
-    pub fn lane(mut self, level: usize) -> Self {
-        self.level = Some(level);
-        self
-    }
-
-    /// The longest that a job executes, which orders lanes that go by laxity. Nobody enforces it.
-    #[must_use]
-    pub fn wcet(mut self, wcet: Work) -> Self {
-        self.wcet = wcet;
-        self
-    }
-
-    /// The least time between two jobs, by which rate-based strategies choose the lane. Nobody enforces it.
-    #[must_use]
-    pub fn period(mut self, period: Duration) -> Self {
-        self.period = period;
-        self
-    }
-
-    /// What a missed deadline means. Medium unless told otherwise.
-    #[must_use]
-    pub fn criticality(mut self, criticality: Criticality) -> Self {
-        self.criticality = criticality;
-        self
-    }
-}
 
 /// Why an operation was not declared. Nothing has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -76,9 +76,10 @@ mod trigger_table;
 mod triggering;
 mod values;
 mod window;
+mod workplace;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
-pub use dispatcher::{Declaration, DeclareError, Dispatcher, NoPoster};
+pub use dispatcher::{DeclareError, Dispatcher, NoPoster};
 pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
 pub use hierarchy_node::leaving_of;
@@ -98,7 +99,8 @@ pub use run::Prepared;
 pub use talea_analysis::system::Leaving;
 pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum, ToldBy};
 pub use talea_operation::{
-    Input, JobContext, KeptOutputs, NotPosted, OperationError, OperationErrors, Operations, Output,
-    OutputKind, Ports, PostedOperation, Stamp, SyntheticValue, Value,
+    Declaration, Input, JobContext, KeptOutputs, NotPosted, OperationError, OperationErrors, Operations,
+    Output, OutputKind, Ports, Post, Posted, PostedOperation, Stamp, SyntheticValue, Value, Workplace,
 };
 pub use triggering::{ExternalTrigger, NotTriggered, TriggerError};
+pub use workplace::RunWorkplace;

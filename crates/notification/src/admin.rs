@@ -1,0 +1,104 @@
+//! Groups of consumers and of suppliers, with filters that all in a group share.
+
+use crate::channel::EventChannel;
+use crate::connect::ConsumerBuilder;
+use crate::consumer::AdminFilters;
+use crate::filter::{Filter, FilterGroup, GroupOperator};
+use crate::qos::{Level, Qos, QosProblems, QosSettings};
+use crate::supplier::SupplierBuilder;
+use std::sync::Arc;
+
+macro_rules! admin {
+    ($(#[$doc:meta])* $name:ident, $groups:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $name {
+            pub(crate) channel: EventChannel,
+            pub(crate) number: u32,
+        }
+
+        impl $name {
+            /// Its number in the channel; 0 is the one that is always there.
+            pub fn id(&self) -> u32 {
+                self.number
+            }
+
+            /// How its filters go with those of its members.
+            pub fn operator(&self) -> GroupOperator {
+                self.filters().operator
+            }
+
+            pub(crate) fn filters(&self) -> Arc<AdminFilters> {
+                Arc::clone(&self.channel.0.topology().$groups[&self.number].filters)
+            }
+
+            /// Attaches a filter for all members, now and later.
+            pub fn add_filter(&self, filter: Filter) {
+                let filter = Arc::new(filter);
+                self.filters().filters.rcu(|group| {
+                    let filters = group.0.iter().chain([&filter]).cloned();
+                    FilterGroup(filters.collect())
+                });
+            }
+
+            /// Removes all of its filters.
+            pub fn remove_filters(&self) {
+                self.filters().filters.store(Arc::default());
+            }
+
+            /// The quality of service that members have from now on when they are connected.
+            pub fn qos(&self) -> Qos {
+                self.channel.0.topology().$groups[&self.number].qos.clone()
+            }
+
+            /// Sets properties of it, all or none.
+            ///
+            /// # Errors
+            /// Every problem.
+            pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
+                let mut topology = self.channel.0.topology();
+                let group = topology.$groups.get_mut(&self.number).expect("admins stay as long as their channel");
+                group.qos = group.qos.with(settings, Level::Admin)?;
+                Ok(())
+            }
+        }
+    };
+}
+
+admin! {
+    /// A group of consumers (`ConsumerAdmin`).
+    ConsumerAdmin, consumer_admins
+}
+
+admin! {
+    /// A group of suppliers (`SupplierAdmin`).
+    SupplierAdmin, supplier_admins
+}
+
+impl ConsumerAdmin {
+    /// The numbers of its consumers (`push_suppliers`, `pull_suppliers`).
+    pub fn consumers(&self) -> Vec<u32> {
+        let topology = self.channel.0.topology();
+        let own = topology.consumers.iter().filter(|(_, consumer)| consumer.admin == self.number);
+        own.map(|(number, _)| *number).collect()
+    }
+
+    /// Begins to connect a consumer of this group.
+    pub fn consumer(&self, name: &str) -> ConsumerBuilder {
+        ConsumerBuilder::new(self.clone(), name)
+    }
+}
+
+impl SupplierAdmin {
+    /// The numbers of its suppliers (`push_consumers`).
+    pub fn suppliers(&self) -> Vec<u32> {
+        let topology = self.channel.0.topology();
+        let own = topology.suppliers.iter().filter(|(_, supplier)| supplier.admin == self.number);
+        own.map(|(number, _)| *number).collect()
+    }
+
+    /// Begins to connect a supplier of this group.
+    pub fn supplier(&self, name: &str) -> SupplierBuilder {
+        SupplierBuilder::new(self.clone(), name)
+    }
+}

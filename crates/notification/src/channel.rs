@@ -1,0 +1,328 @@
+//! A channel, and the factory that makes channels.
+
+use crate::admin::{ConsumerAdmin, SupplierAdmin};
+use crate::connect::ConsumerBuilder;
+use crate::consumer::{AdminFilters, ChannelLoad};
+use crate::event::EventType;
+use crate::filter::GroupOperator;
+use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
+use crate::statistics::{ChannelStatistics, ConsumerStatistics};
+use crate::supplier::SupplierBuilder;
+use crate::topology::{Changed, ConsumerGroup, SupplierGroup, Topology};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use talea_operation::Workplace;
+use talea_time::{Duration, Instant};
+
+/// What a channel does for itself, beside the quality of service of what goes through it (the standard's admin properties). 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdminProperties {
+    /// Events that may wait in all of the channel (`MaxQueueLength`).
+    pub max_queue_length: usize,
+    /// Consumers that may be connected (`MaxConsumers`).
+    pub max_consumers: usize,
+    /// Suppliers that may be connected (`MaxSuppliers`).
+    pub max_suppliers: usize,
+    /// Whether a push is refused when as many events wait as may; otherwise the discard policies of the consumers decide (`RejectNewEvents`).
+    pub reject_new_events: bool,
+}
+
+/// Who is told of changes.
+type Listener = Arc<dyn Fn(&Changed) + Send + Sync>;
+
+/// Of what somebody wants to be told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    Subscriptions,
+    Offers,
+}
+
+/// What all handles of a channel share.
+pub(crate) struct Shared {
+    pub number: u32,
+    pub name: Box<str>,
+    pub workplace: Arc<dyn Workplace>,
+    pub load: Arc<ChannelLoad>,
+    pub max_consumers: AtomicUsize,
+    pub max_suppliers: AtomicUsize,
+    pub reject_new_events: AtomicBool,
+    pub rejected: AtomicU64,
+    topology: Mutex<Topology>,
+    listeners: Mutex<Vec<(u32, About, Listener)>>,
+}
+
+impl Shared {
+    pub fn topology(&self) -> MutexGuard<'_, Topology> {
+        self.topology.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn listen(&self, owner: u32, about: About, listener: Listener) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|(other, what, _)| (*other, *what) != (owner, about));
+        listeners.push((owner, about, listener));
+    }
+
+    pub fn listen_no_more(&self, owner: u32) {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, ..)| *other != owner);
+    }
+
+    /// Tells those who want to know. Not while the topology is locked: they may ask about it.
+    pub fn tell(&self, about: About, changed: &Changed) {
+        if changed.is_empty() {
+            return;
+        }
+        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        listeners.iter().filter(|(_, what, _)| *what == about).for_each(|(_, _, listener)| listener(changed));
+    }
+}
+
+/// A channel: suppliers push events into it, and each consumer has those that it has subscribed to and lets through. All copies are the same one.
+#[derive(Clone)]
+pub struct EventChannel(pub(crate) Arc<Shared>);
+
+impl fmt::Debug for EventChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventChannel").field("name", &self.0.name).finish_non_exhaustive()
+    }
+}
+
+impl EventChannel {
+    /// Its number in its factory.
+    pub fn id(&self) -> u32 {
+        self.0.number
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The admin of consumers that is always there (`default_consumer_admin`).
+    pub fn consumer_admin(&self) -> ConsumerAdmin {
+        ConsumerAdmin { channel: self.clone(), number: 0 }
+    }
+
+    /// The admin of suppliers that is always there (`default_supplier_admin`).
+    pub fn supplier_admin(&self) -> SupplierAdmin {
+        SupplierAdmin { channel: self.clone(), number: 0 }
+    }
+
+    /// A group of consumers that share filters, which go with their own by `operator`, and have this quality of service where theirs says
+    /// nothing (`new_for_consumers`).
+    ///
+    /// # Errors
+    /// Every problem with the settings.
+    pub fn new_consumer_admin(
+        &self,
+        operator: GroupOperator,
+        settings: &QosSettings,
+    ) -> Result<ConsumerAdmin, QosProblems> {
+        let mut topology = self.0.topology();
+        let qos = topology.qos.with(settings, Level::Admin)?;
+        let number = topology.number();
+        let group = ConsumerGroup { filters: Arc::new(AdminFilters::new(operator)), qos };
+        topology.consumer_admins.insert(number, group);
+        Ok(ConsumerAdmin { channel: self.clone(), number })
+    }
+
+    /// A group of suppliers that share filters (`new_for_suppliers`).
+    ///
+    /// # Errors
+    /// Every problem with the settings.
+    pub fn new_supplier_admin(
+        &self,
+        operator: GroupOperator,
+        settings: &QosSettings,
+    ) -> Result<SupplierAdmin, QosProblems> {
+        let mut topology = self.0.topology();
+        let qos = topology.qos.with(settings, Level::Admin)?;
+        let number = topology.number();
+        let group = SupplierGroup { filters: Arc::new(AdminFilters::new(operator)), qos };
+        topology.supplier_admins.insert(number, group);
+        Ok(SupplierAdmin { channel: self.clone(), number })
+    }
+
+    /// The admin of this number, if there is one.
+    pub fn consumer_admin_of(&self, number: u32) -> Option<ConsumerAdmin> {
+        let is_there = self.0.topology().consumer_admins.contains_key(&number);
+        is_there.then(|| ConsumerAdmin { channel: self.clone(), number })
+    }
+
+    /// The admin of this number, if there is one.
+    pub fn supplier_admin_of(&self, number: u32) -> Option<SupplierAdmin> {
+        let is_there = self.0.topology().supplier_admins.contains_key(&number);
+        is_there.then(|| SupplierAdmin { channel: self.clone(), number })
+    }
+
+    /// Begins to connect a consumer.
+    pub fn consumer(&self, name: &str) -> ConsumerBuilder {
+        self.consumer_admin().consumer(name)
+    }
+
+    /// Begins to connect a supplier.
+    pub fn supplier(&self, name: &str) -> SupplierBuilder {
+        self.supplier_admin().supplier(name)
+    }
+
+    /// The quality of service that admins have from now on when they are made.
+    pub fn qos(&self) -> Qos {
+        self.0.topology().qos.clone()
+    }
+
+    /// Sets properties of it, all or none.
+    ///
+    /// # Errors
+    /// Every problem.
+    pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
+        let mut topology = self.0.topology();
+        topology.qos = topology.qos.with(settings, Level::Channel)?;
+        Ok(())
+    }
+
+    /// Whether these could be set, and what else could: of each property its name and the values that it may have.
+    ///
+    /// # Errors
+    /// Every problem.
+    pub fn validate_qos(&self, settings: &QosSettings) -> Result<Vec<(PropertyName, String)>, QosProblems> {
+        self.0.topology().qos.with(settings, Level::Channel)?;
+        let available =
+            PropertyName::ALL.iter().filter(|property| property.levels().contains(&Level::Channel));
+        Ok(available.map(|property| (*property, property.allowed())).collect())
+    }
+
+    /// The channel's own properties.
+    pub fn admin_properties(&self) -> AdminProperties {
+        AdminProperties {
+            max_queue_length: self.0.load.most.load(Ordering::Relaxed),
+            max_consumers: self.0.max_consumers.load(Ordering::Relaxed),
+            max_suppliers: self.0.max_suppliers.load(Ordering::Relaxed),
+            reject_new_events: self.0.reject_new_events.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Sets them. Those who are connected, and what waits, stay.
+    pub fn set_admin_properties(&self, properties: AdminProperties) {
+        let AdminProperties { max_queue_length, max_consumers, max_suppliers, reject_new_events } =
+            properties;
+        self.0.load.most.store(max_queue_length, Ordering::Relaxed);
+        self.0.max_consumers.store(max_consumers, Ordering::Relaxed);
+        self.0.max_suppliers.store(max_suppliers, Ordering::Relaxed);
+        self.0.reject_new_events.store(reject_new_events, Ordering::Relaxed);
+    }
+
+    /// The types that consumers have subscribed to and somebody has named, without those of which no consumer wants any
+    /// (`obtain_subscription_types`).
+    pub fn subscribed_types(&self) -> Vec<EventType> {
+        let topology = self.0.topology();
+        let subscribed = topology.types().filter(|entry| !entry.subscribers.load().is_empty());
+        subscribed.map(|entry| entry.event_type.clone()).collect()
+    }
+
+    /// The types that suppliers have said that they push (`obtain_offered_types`).
+    pub fn offered_types(&self) -> Vec<EventType> {
+        let topology = self.0.topology();
+        let offered = topology.types().filter(|entry| entry.offers.load(Ordering::Relaxed) > 0);
+        offered.map(|entry| entry.event_type.clone()).collect()
+    }
+
+    /// What is counted, as of `now`.
+    pub fn statistics(&self, now: Instant) -> ChannelStatistics {
+        let topology = self.0.topology();
+        let oldest =
+            topology.consumers.values().filter_map(|subscribed| subscribed.consumer.oldest(now)).min();
+        let consumers = topology.consumers.values().map(|subscribed| {
+            let consumer = &subscribed.consumer;
+            (consumer.name.to_string(), consumer.queued(), consumer.counts.read())
+        });
+        ChannelStatistics {
+            consumers: consumers.collect(),
+            suppliers: topology.suppliers.values().map(|supplier| supplier.name.to_string()).collect(),
+            consumer_admins: topology.consumer_admins.keys().copied().collect(),
+            supplier_admins: topology.supplier_admins.keys().copied().collect(),
+            queued: self.0.load.queued.load(Ordering::Relaxed),
+            pushed: topology.types().map(|entry| entry.pushed.load(Ordering::Relaxed)).sum(),
+            rejected: self.0.rejected.load(Ordering::Relaxed),
+            oldest: oldest.map_or(Duration::ZERO, |oldest| now - oldest),
+        }
+    }
+
+    /// What became of the events that came to the consumer of this number, if it is connected.
+    pub fn consumer_statistics(&self, number: u32) -> Option<ConsumerStatistics> {
+        self.0.topology().consumers.get(&number).map(|subscribed| subscribed.consumer.counts.read())
+    }
+}
+
+/// Makes channels, and finds them by their numbers.
+pub struct EventChannelFactory {
+    workplace: Arc<dyn Workplace>,
+    channels: Mutex<BTreeMap<u32, EventChannel>>,
+}
+
+impl fmt::Debug for EventChannelFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventChannelFactory")
+            .field("channels", &self.channels().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl EventChannelFactory {
+    /// A factory whose channels deliver by work that is declared and posted here.
+    pub fn new(workplace: impl Workplace + 'static) -> Self {
+        EventChannelFactory { workplace: Arc::new(workplace), channels: Mutex::default() }
+    }
+
+    fn channels(&self) -> MutexGuard<'_, BTreeMap<u32, EventChannel>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a channel with this quality of service and these properties of its own (`create_channel`).
+    ///
+    /// # Errors
+    /// Every problem with the settings.
+    pub fn create(
+        &self,
+        name: &str,
+        settings: &QosSettings,
+        properties: AdminProperties,
+    ) -> Result<EventChannel, QosProblems> {
+        let qos = Qos::default().with(settings, Level::Channel)?;
+        let mut channels = self.channels();
+        let number = channels.last_key_value().map_or(0, |(number, _)| number + 1);
+        let channel = EventChannel(Arc::new(Shared {
+            number,
+            name: name.into(),
+            workplace: Arc::clone(&self.workplace),
+            load: Arc::new(ChannelLoad::default()),
+            max_consumers: AtomicUsize::new(0),
+            max_suppliers: AtomicUsize::new(0),
+            reject_new_events: AtomicBool::new(false),
+            rejected: AtomicU64::new(0),
+            topology: Mutex::new(Topology::new(qos)),
+            listeners: Mutex::default(),
+        }));
+        channel.set_admin_properties(properties);
+        channels.insert(number, channel.clone());
+        Ok(channel)
+    }
+
+    /// The channel of this number (`get_event_channel`).
+    pub fn channel(&self, number: u32) -> Option<EventChannel> {
+        self.channels().get(&number).cloned()
+    }
+
+    /// The numbers of all channels (`get_all_channels`).
+    pub fn all(&self) -> Vec<u32> {
+        self.channels().keys().copied().collect()
+    }
+
+    /// Ends a channel: all who are connected are disconnected, and what waits is discarded. False if there is none of this number.
+    pub fn destroy(&self, number: u32) -> bool {
+        let Some(channel) = self.channels().remove(&number) else { return false };
+        let consumers: Vec<u32> = channel.0.topology().consumers.keys().copied().collect();
+        consumers.into_iter().for_each(|consumer| _ = crate::connect::disconnect(&channel.0, consumer));
+        true
+    }
+}

@@ -1,0 +1,568 @@
+//! The channel's end for one consumer (`ProxySupplier`): what passes waits here until it is delivered.
+//!
+//! ```text
+//!   offer, by suppliers                                                        deliver, by jobs of the consumer's lanes
+//!   filters ─ priority, lifetime ─ room? ──► mailbox ──(drain)──► queue, in order ──► call-back
+//!                │                  │            │                  ▲                    │ retry
+//!                └ counted          └ discard    └─► held until its start ◄──────────────┘
+//! ```
+//! Suppliers neither lock nor wait: they put events into the mailbox. Whoever has the lock of the inner part drains it: a job that delivers, or a
+//! supplier that finds as many events waiting as there may be and gets the lock at once; if it does not, somebody is making room right now, and the
+//! mailbox has room for as many events again. Each event that waits has one job posted for it; the job takes the first of the queue, which
+//! need not be that event.
+//!
+//! Lock order: the call-back, then the inner part.
+
+use crate::connect::Work;
+use crate::delivery::{Delivery, Outcome};
+use crate::event::Event;
+use crate::filter::{FilterGroup, GroupOperator, MappingFilter, passes};
+use crate::qos::{DiscardPolicy, Qos};
+use crate::queue::{Came, OrderedQueue};
+use crate::signal::Signal;
+use crate::statistics::ConsumerCounts;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
+use talea_linux::pi_lock::{PiGuard, PiLock, Was};
+use talea_time::{Duration, Instant};
+
+/// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
+type SerialCode = Box<dyn FnMut(&[Delivery]) -> Outcome + Send>;
+/// Code that may be called by several lanes at once.
+type ConcurrentCode = Box<dyn Fn(&Delivery) -> Outcome + Send + Sync>;
+
+/// How a consumer has its events.
+pub(crate) enum Call {
+    /// A delivery that waits for another one lends it its priority.
+    Serial(PiLock<Serial>),
+    Concurrent(ConcurrentCode),
+    /// The consumer takes them itself.
+    Pull,
+}
+
+pub(crate) struct Serial {
+    code: SerialCode,
+    /// What it is given; preallocated.
+    batch: Vec<Delivery>,
+}
+
+impl Call {
+    pub fn serial(code: SerialCode) -> Self {
+        Call::Serial(PiLock::new(Serial { code, batch: Vec::new() }))
+    }
+
+    pub fn is_pull(&self) -> bool {
+        matches!(self, Call::Pull)
+    }
+}
+
+/// Whether a consumer is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connection {
+    /// It has its events.
+    Active,
+    /// Its events wait.
+    Suspended,
+    /// It is gone.
+    Closed,
+}
+
+impl Connection {
+    const ALL: [Connection; 3] = [Connection::Active, Connection::Suspended, Connection::Closed];
+}
+
+/// The filters and the operator of an admin, which its proxies share.
+pub(crate) struct AdminFilters {
+    pub operator: GroupOperator,
+    pub filters: ArcSwap<FilterGroup>,
+}
+
+impl AdminFilters {
+    pub fn new(operator: GroupOperator) -> Self {
+        AdminFilters { operator, filters: ArcSwap::default() }
+    }
+}
+
+/// How many events wait in all of a channel, and how many may.
+#[derive(Default)]
+pub(crate) struct ChannelLoad {
+    pub queued: AtomicUsize,
+    /// 0 if there is no limit.
+    pub most: AtomicUsize,
+}
+
+impl ChannelLoad {
+    pub fn is_full(&self) -> bool {
+        let most = self.most.load(Ordering::Relaxed);
+        most > 0 && self.queued.load(Ordering::Relaxed) >= most
+    }
+}
+
+/// What came of offering an event to a consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offered {
+    /// It waits, and one delivery more is due, not before this instant, with this priority and this time to expire.
+    Queued { not_before: Instant, priority: i16, expires: Instant },
+    /// It waits for the consumer to take it.
+    ToBePulled,
+    /// The consumer does not want it, by its filters or its state.
+    Unwanted,
+    /// It, or another one that waited, is discarded or expired; that is counted.
+    Discarded,
+}
+
+/// What a job has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Events that were handed on.
+    pub delivered: usize,
+    /// Events that wait and may be delivered.
+    pub left: usize,
+    /// When there is something to do next for which no job is posted.
+    pub due: Option<Instant>,
+}
+
+/// See the module.
+pub(crate) struct Consumer {
+    pub number: u32,
+    pub name: Box<str>,
+    pub admin: Arc<AdminFilters>,
+    pub filters: ArcSwap<FilterGroup>,
+    pub priorities: ArcSwapOption<MappingFilter<i16>>,
+    pub lifetimes: ArcSwapOption<MappingFilter<Duration>>,
+    pub qos: ArcSwap<Qos>,
+    /// Events for which memory was made.
+    room: usize,
+    connection: AtomicU8,
+    mail: MailSender<Delivery>,
+    /// Events in the mailbox, in the queue and held.
+    queued: AtomicUsize,
+    next_number: AtomicU64,
+    /// When an event was taken last, in nanoseconds.
+    last_taken: AtomicI64,
+    inner: PiLock<Inner>,
+    call: Call,
+    pub counts: ConsumerCounts,
+    /// By which it has its events, unless it takes them itself.
+    pub work: OnceLock<Work>,
+    load: Arc<ChannelLoad>,
+    /// Raised when an event is gone.
+    made_room: Signal,
+    /// Raised when an event has come, if it is pulled.
+    arrived: Signal,
+}
+
+struct Inner {
+    mail: MailReceiver<Delivery>,
+    queue: OrderedQueue,
+    /// Events that wait for their start, or to be tried again. Preallocated.
+    held: Vec<Delivery>,
+    /// Since when less than a whole batch waits, if that is awaited.
+    batch_since: Option<Instant>,
+    may_expire: bool,
+}
+
+impl Consumer {
+    pub fn new(
+        (number, name): (u32, &str),
+        admin: Arc<AdminFilters>,
+        qos: Qos,
+        mut call: Call,
+        load: Arc<ChannelLoad>,
+    ) -> Self {
+        let room = qos.max_events as usize;
+        if let Call::Serial(serial) = &mut call {
+            serial.get_mut().batch.reserve_exact(qos.max_batch as usize);
+        }
+        // As many again as may wait, for suppliers that come while somebody makes room.
+        let (sender, receiver) = mailbox(2 * room);
+        let queue = OrderedQueue::new(qos.order, qos.discard, room);
+        let held = Vec::with_capacity(3 * room);
+        let inner = Inner { mail: receiver, queue, held, batch_since: None, may_expire: false };
+        Consumer {
+            number,
+            name: name.into(),
+            admin,
+            filters: ArcSwap::default(),
+            priorities: ArcSwapOption::empty(),
+            lifetimes: ArcSwapOption::empty(),
+            qos: ArcSwap::from_pointee(qos),
+            room,
+            connection: AtomicU8::new(Connection::Active as u8),
+            mail: sender,
+            queued: AtomicUsize::new(0),
+            next_number: AtomicU64::new(0),
+            last_taken: AtomicI64::new(i64::MIN),
+            inner: PiLock::new(inner),
+            call,
+            counts: ConsumerCounts::default(),
+            work: OnceLock::new(),
+            load,
+            made_room: Signal::default(),
+            arrived: Signal::default(),
+        }
+    }
+
+    pub fn connection(&self) -> Connection {
+        Connection::ALL[usize::from(self.connection.load(Ordering::Acquire))]
+    }
+
+    /// From this state into that one; false if it was in another one.
+    pub fn change(&self, from: Connection, to: Connection) -> bool {
+        let (from, to) = (from as u8, to as u8);
+        self.connection.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    pub fn is_pulled(&self) -> bool {
+        self.call.is_pull()
+    }
+
+    /// Events that wait.
+    pub fn queued(&self) -> usize {
+        self.queued.load(Ordering::Relaxed)
+    }
+
+    /// Events for which memory was made.
+    pub fn room(&self) -> usize {
+        self.room
+    }
+
+    /// An event has been pushed whose type the consumer has subscribed to. Where it may have to wait for room, and the quality of service wants
+    /// that, `wait` says what time it is.
+    pub fn offer(&self, event: &Event, now: Instant, wait: Option<&dyn Fn() -> Instant>) -> Offered {
+        if self.connection() == Connection::Closed {
+            return Offered::Unwanted;
+        }
+        let counts = &self.counts;
+        let errors = &counts.filter_errors;
+        if !passes(&self.admin.filters.load(), self.admin.operator, &self.filters.load(), event, errors) {
+            ConsumerCounts::add(&counts.filtered);
+            return Offered::Unwanted;
+        }
+        let qos = self.qos.load();
+        let Some(delivery) = self.delivery(event, &qos, now) else { return Offered::Discarded };
+        if let Some(separation) = qos.separation
+            && !self.is_separated(now, separation)
+        {
+            ConsumerCounts::add(&counts.too_soon);
+            return Offered::Discarded;
+        }
+        let Delivery { not_before, priority, expires, .. } = delivery;
+        if let (Some(limit), Some(now)) = (qos.blocking, wait)
+            && self.is_full(&qos)
+        {
+            ConsumerCounts::add(&counts.blocked);
+            _ = self.made_room.wait(limit, now, || !self.is_full(&qos));
+        }
+        if self.enter(delivery, &qos) == Entered::Refused {
+            return Offered::Discarded;
+        }
+        if self.connection() == Connection::Closed {
+            // It was closed meanwhile, and nobody takes what came behind.
+            self.close();
+            return Offered::Discarded;
+        }
+        if self.is_pulled() {
+            self.arrived.raise();
+            return Offered::ToBePulled;
+        }
+        Offered::Queued { not_before, priority, expires }
+    }
+
+    fn is_full(&self, qos: &Qos) -> bool {
+        self.queued() >= qos.max_events as usize || self.load.is_full()
+    }
+
+    /// The event as it is for this consumer; none if it has expired.
+    fn delivery(&self, event: &Event, qos: &Qos, now: Instant) -> Option<Delivery> {
+        let (header, counts) = (event.header(), &self.counts);
+        let (mapped, errors) = self.priorities.load().as_ref().map_or((None, 0), |map| map.value(event));
+        counts.filter_errors.fetch_add(errors, Ordering::Relaxed);
+        let priority = mapped.or(header.priority).unwrap_or(qos.priority);
+        let (mapped, errors) = self.lifetimes.load().as_ref().map_or((None, 0), |map| map.value(event));
+        counts.filter_errors.fetch_add(errors, Ordering::Relaxed);
+        let of_event = mapped.or(header.timeout).filter(|timeout| *timeout > Duration::ZERO);
+        let timeout = of_event.or(qos.timeout).map_or(Instant::MAX, |timeout| now.saturating_add(timeout));
+        let stop = header.stop.filter(|_| qos.stop_times).unwrap_or(Instant::MAX);
+        let not_before = header.start.filter(|_| qos.start_times).unwrap_or(now).max(now);
+        let expires = timeout.min(stop);
+        if expires < not_before {
+            ConsumerCounts::add(&counts.expired);
+            return None;
+        }
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        Some(Delivery { event: event.clone(), priority, pushed: now, not_before, expires, number })
+    }
+
+    /// Whether the last event that was taken lies so far behind; then this is the last one.
+    fn is_separated(&self, now: Instant, separation: Duration) -> bool {
+        let now = now.as_nanos();
+        let mut last = self.last_taken.load(Ordering::Relaxed);
+        while last == i64::MIN || now - last >= separation.as_nanos() {
+            match self.last_taken.compare_exchange_weak(last, now, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(other) => last = other,
+            }
+        }
+        false
+    }
+
+    fn enter(&self, delivery: Delivery, qos: &Qos) -> Entered {
+        let is_full_channel = self.load.is_full();
+        self.load.queued.fetch_add(1, Ordering::Relaxed);
+        let before = self.queued.fetch_add(1, Ordering::Relaxed);
+        let is_full = is_full_channel || before >= qos.max_events as usize;
+        if !is_full {
+            return self.post(delivery);
+        }
+        if qos.discard == DiscardPolicy::Lifo {
+            self.gone(&self.counts.discarded);
+            return Entered::Refused;
+        }
+        match self.inner.try_lock() {
+            Some(mut inner) => {
+                self.drain(&mut inner, delivery.pushed);
+                match self.place(&mut inner, delivery, is_full_channel) {
+                    true => Entered::Waits,
+                    false => Entered::Refused,
+                }
+            }
+            // Who has the lock is taking an event, and puts things right when it looks next.
+            None => self.post(delivery),
+        }
+    }
+
+    fn post(&self, delivery: Delivery) -> Entered {
+        match self.mail.push(delivery) {
+            Ok(()) => Entered::Waits,
+            Err(_delivery) => {
+                self.gone(&self.counts.no_room);
+                Entered::Refused
+            }
+        }
+    }
+
+    /// Puts the event into the queue; false if it is the one that goes for want of room.
+    fn place(&self, inner: &mut Inner, delivery: Delivery, is_full: bool) -> bool {
+        inner.may_expire |= delivery.expires != Instant::MAX;
+        match inner.queue.push(delivery, is_full) {
+            Came::Queued => true,
+            Came::InPlaceOf(discarded) => {
+                drop(discarded);
+                self.gone(&self.counts.discarded);
+                true
+            }
+            Came::Refused(discarded) => {
+                drop(discarded);
+                self.gone(&self.counts.discarded);
+                false
+            }
+        }
+    }
+
+    /// An event does not wait any more, for this reason.
+    fn gone(&self, why: &AtomicU64) {
+        ConsumerCounts::add(why);
+        self.queued.fetch_sub(1, Ordering::Relaxed);
+        self.load.queued.fetch_sub(1, Ordering::Relaxed);
+        self.made_room.raise();
+    }
+
+    /// Takes what is in the mailbox, and of what is held what may be delivered by now.
+    fn drain(&self, inner: &mut Inner, now: Instant) {
+        while let Some(delivery) = inner.mail.pop() {
+            if delivery.not_before > now && inner.held.len() < inner.held.capacity() {
+                inner.held.push(delivery);
+            } else {
+                self.place(inner, delivery, false);
+            }
+        }
+        let mut place = 0;
+        while place < inner.held.len() {
+            if inner.held[place].expires < now {
+                inner.held.swap_remove(place);
+                self.gone(&self.counts.expired);
+            } else if inner.held[place].not_before <= now {
+                let delivery = inner.held.swap_remove(place);
+                self.place(inner, delivery, false);
+            } else {
+                place += 1;
+            }
+        }
+        if inner.may_expire {
+            inner.queue.expire(now, |_| self.gone(&self.counts.expired));
+            inner.may_expire = inner.queue.iter().any(|delivery| delivery.expires != Instant::MAX);
+        }
+    }
+
+    /// A job of the consumer: hands on what is due at `now`.
+    pub fn deliver(&self, now: Instant) -> Turn {
+        match &self.call {
+            Call::Pull => Turn { delivered: 0, left: 0, due: None },
+            Call::Serial(serial) => {
+                let (mut serial, was) = serial.lock();
+                if was == Was::Held {
+                    ConsumerCounts::add(&self.counts.waited_for_serial);
+                }
+                self.deliver_serially(&mut serial, now)
+            }
+            Call::Concurrent(code) => {
+                let mut inner = self.inner.lock().0;
+                self.drain(&mut inner, now);
+                let Some(delivery) = self.take_one(&mut inner) else {
+                    return self.turn(0, &inner);
+                };
+                drop(inner);
+                let outcome = catch_unwind(AssertUnwindSafe(|| code(&delivery)));
+                self.settle(outcome.unwrap_or(Outcome::Fail), std::iter::once(delivery), now);
+                self.turn(1, &self.inner.lock().0)
+            }
+        }
+    }
+
+    fn deliver_serially(&self, serial: &mut PiGuard<'_, Serial>, now: Instant) -> Turn {
+        let Serial { code, batch } = &mut **serial;
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        if !self.is_batch_due(&mut inner, now) {
+            return self.turn(0, &inner);
+        }
+        let most = self.qos.load().max_batch as usize;
+        batch.extend(std::iter::from_fn(|| self.take_one(&mut inner)).take(most.min(batch.capacity())));
+        inner.batch_since = None;
+        drop(inner);
+        let delivered = batch.len();
+        if delivered > 0 {
+            let outcome = catch_unwind(AssertUnwindSafe(|| code(batch)));
+            self.settle(outcome.unwrap_or(Outcome::Fail), batch.drain(..), now);
+        }
+        self.turn(delivered, &self.inner.lock().0)
+    }
+
+    /// Whether as many wait as a batch is to have, or it has been awaited long enough.
+    fn is_batch_due(&self, inner: &mut Inner, now: Instant) -> bool {
+        let qos = self.qos.load();
+        let Some(pacing) = qos.pacing else { return true };
+        if inner.queue.len() == 0 {
+            inner.batch_since = None;
+            return false;
+        }
+        let since = *inner.batch_since.get_or_insert(now);
+        inner.queue.len() >= qos.max_batch as usize || now - since >= pacing
+    }
+
+    fn take_one(&self, inner: &mut Inner) -> Option<Delivery> {
+        if self.connection() != Connection::Active {
+            return None;
+        }
+        inner.queue.pop()
+    }
+
+    fn turn(&self, delivered: usize, inner: &Inner) -> Turn {
+        Turn { delivered, left: inner.queue.len(), due: self.due(inner) }
+    }
+
+    /// When there is something to do next for which nobody has posted a job.
+    fn due(&self, inner: &Inner) -> Option<Instant> {
+        let held = inner.held.iter().map(|delivery| delivery.not_before).min();
+        let batch =
+            inner.batch_since.zip(self.qos.load().pacing).map(|(since, pacing)| since.saturating_add(pacing));
+        held.into_iter().chain(batch).min()
+    }
+
+    /// What the code has said of these.
+    fn settle(&self, outcome: Outcome, deliveries: impl Iterator<Item = Delivery>, now: Instant) {
+        let counts = &self.counts;
+        for mut delivery in deliveries {
+            match outcome {
+                Outcome::Ok => {
+                    counts.deliver(now - delivery.pushed);
+                    self.gone(&counts.delivered);
+                }
+                Outcome::Discard => self.gone(&counts.refused),
+                Outcome::Fail => self.gone(&counts.failed),
+                Outcome::Retry => {
+                    ConsumerCounts::add(&counts.retried);
+                    delivery.not_before = now.saturating_add(self.qos.load().retry);
+                    if delivery.expires < delivery.not_before {
+                        self.gone(&counts.expired);
+                        continue;
+                    }
+                    let mut inner = self.inner.lock().0;
+                    if inner.held.len() < inner.held.capacity() {
+                        inner.held.push(delivery);
+                    } else {
+                        self.gone(&counts.no_room);
+                    }
+                }
+            }
+        }
+        if outcome == Outcome::Fail {
+            self.close();
+        }
+    }
+
+    /// Disconnects it; what waits is discarded. False if it was disconnected already.
+    pub fn close(&self) -> bool {
+        let was = self.connection.swap(Connection::Closed as u8, Ordering::AcqRel);
+        let mut inner = self.inner.lock().0;
+        while inner.mail.pop().is_some() || inner.queue.pop().is_some() || inner.held.pop().is_some() {
+            self.gone(&self.counts.discarded);
+        }
+        drop(inner);
+        self.arrived.raise();
+        was != Connection::Closed as u8
+    }
+
+    /// Takes the next event, of a consumer that takes them itself.
+    pub fn try_take(&self, now: Instant) -> Option<Delivery> {
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        let delivery = self.take_one(&mut inner)?;
+        drop(inner);
+        self.counts.deliver(now - delivery.pushed);
+        self.gone(&self.counts.delivered);
+        Some(delivery)
+    }
+
+    /// Waits for the next event for so long.
+    pub fn take(&self, limit: Duration, now: impl Fn() -> Instant) -> Option<Delivery> {
+        let mut taken = None;
+        self.arrived.wait(limit, &now, || {
+            taken = self.try_take(now());
+            taken.is_some() || self.connection() == Connection::Closed
+        });
+        taken
+    }
+
+    /// The push of the event that has waited longest.
+    pub fn oldest(&self, now: Instant) -> Option<Instant> {
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        inner.queue.iter().chain(&inner.held).map(|delivery| delivery.pushed).min()
+    }
+
+    /// Has another quality of service from now on.
+    pub fn set_qos(&self, qos: Qos) {
+        let mut inner = self.inner.lock().0;
+        let mut queue = OrderedQueue::new(qos.order, qos.discard, qos.max_events as usize);
+        while let Some(delivery) = inner.queue.pop() {
+            match queue.push(delivery, false) {
+                Came::Queued => {}
+                Came::InPlaceOf(_) | Came::Refused(_) => self.gone(&self.counts.discarded),
+            }
+        }
+        inner.queue = queue;
+        self.qos.store(Arc::new(qos));
+    }
+}
+
+/// Whether an event waits now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entered {
+    Waits,
+    Refused,
+}

@@ -1,0 +1,58 @@
+//! An event on its way to one consumer, and what comes of it there.
+
+use crate::event::Event;
+use talea_time::Instant;
+
+/// An event for one consumer.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    pub(crate) event: Event,
+    pub(crate) priority: i16,
+    pub(crate) pushed: Instant,
+    /// It is not delivered before this.
+    pub(crate) not_before: Instant,
+    /// It is not delivered after this; [`Instant::MAX`] if it never expires.
+    pub(crate) expires: Instant,
+    /// Its number among all that came to the consumer.
+    pub(crate) number: u64,
+}
+
+impl Delivery {
+    /// The event.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// By which it was ordered: what a mapping filter says, or the event, or the quality of service of the consumer.
+    pub fn priority(&self) -> i16 {
+        self.priority
+    }
+
+    /// When it was pushed.
+    pub fn pushed(&self) -> Instant {
+        self.pushed
+    }
+
+    /// When it stops being worth anything, if it does.
+    pub fn expires(&self) -> Option<Instant> {
+        Some(self.expires).filter(|expires| *expires != Instant::MAX)
+    }
+
+    /// Its number among all that came to the consumer, from 0; numbers that are missing were discarded or expired.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// What the code of a consumer says of what it was given. A panic is [`Outcome::Fail`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has it.
+    Ok,
+    /// Not now: again after the retry interval, unless it expires before.
+    Retry,
+    /// It cannot make anything of it.
+    Discard,
+    /// The consumer is gone: it is disconnected, and all that waits for it is discarded.
+    Fail,
+}

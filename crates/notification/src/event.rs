@@ -1,0 +1,268 @@
+//! Events: a header that the service understands, and content that is the program's own.
+
+use crate::qos::Reliability;
+use std::any::Any;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use talea_time::{Duration, Instant};
+
+/// The type of an event: a domain, such as `Robot`, and a name within it, such as `Battery`.
+///
+/// Types are numbered in the process when they are first named, so that comparing and looking up cost no text.
+#[derive(Clone)]
+pub struct EventType(Arc<TypeName>);
+
+struct TypeName {
+    domain: Box<str>,
+    name: Box<str>,
+    number: u32,
+}
+
+/// The types of the process, by domain and name.
+static TYPES: OnceLock<Mutex<HashMap<(Box<str>, Box<str>), EventType>>> = OnceLock::new();
+
+impl EventType {
+    /// The type of this domain and name. Allocates when it is named for the first time.
+    pub fn new(domain: &str, name: &str) -> Self {
+        let mut types = TYPES.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        let number = types.len() as u32;
+        let entry = types.entry((domain.into(), name.into()));
+        entry
+            .or_insert_with(|| {
+                EventType(Arc::new(TypeName { domain: domain.into(), name: name.into(), number }))
+            })
+            .clone()
+    }
+
+    /// Its domain (`domain_name`).
+    pub fn domain(&self) -> &str {
+        &self.0.domain
+    }
+
+    /// Its name in the domain (`type_name`).
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Its number in this process.
+    pub(crate) fn number(&self) -> usize {
+        self.0.number as usize
+    }
+}
+
+impl PartialEq for EventType {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.number == other.0.number
+    }
+}
+
+impl Eq for EventType {}
+
+impl std::hash::Hash for EventType {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.number.hash(state);
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.0.domain, self.0.name)
+    }
+}
+
+impl fmt::Debug for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What the service knows of an event. What is not set here, the quality of service of the supplier and of each consumer says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its type.
+    pub event_type: EventType,
+    /// Which event of its type it is (`event_name`).
+    pub event_name: Option<Arc<str>>,
+    /// Who it comes from, a number of the program's own, 0 if that does not matter.
+    pub source: u32,
+    /// Its priority, greater is more urgent.
+    pub priority: Option<i16>,
+    /// How long after its push it is worth being delivered.
+    pub timeout: Option<Duration>,
+    /// It is not delivered before this.
+    pub start: Option<Instant>,
+    /// It is not delivered after this.
+    pub stop: Option<Instant>,
+    /// Whether it is to survive the end of the process.
+    pub reliability: Option<Reliability>,
+}
+
+impl Header {
+    /// A header with nothing but a type.
+    pub fn new(event_type: EventType) -> Self {
+        Header {
+            event_type,
+            event_name: None,
+            source: 0,
+            priority: None,
+            timeout: None,
+            start: None,
+            stop: None,
+            reliability: None,
+        }
+    }
+}
+
+/// What an event may carry.
+pub trait Content: Any + Send + Sync {}
+
+/// An event in memory: its header, and content of whatever type.
+struct Parts<T: ?Sized> {
+    header: Header,
+    content: T,
+}
+
+/// An event. It is shared by all that have it, and nobody changes it any more.
+#[derive(Clone)]
+pub struct Event(Arc<Parts<dyn Content>>);
+
+impl Event {
+    /// An event of its own, which allocates. [`EventPool`] has events that do not.
+    pub fn new(header: Header, content: impl Content) -> Self {
+        Event(Arc::new(Parts { header, content }))
+    }
+
+    /// What the service knows of it.
+    pub fn header(&self) -> &Header {
+        &self.0.header
+    }
+
+    /// Its type.
+    pub fn event_type(&self) -> &EventType {
+        &self.0.header.event_type
+    }
+
+    /// Its content, if that is a `T`.
+    pub fn content<T: Content>(&self) -> Option<&T> {
+        let any: &dyn Any = &self.0.content;
+        any.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event").field("header", &self.0.header).finish_non_exhaustive()
+    }
+}
+
+/// Events of one supplier, made beforehand and used again when nobody has them any more.
+pub struct EventPool<T> {
+    events: Box<[Arc<Parts<T>>]>,
+    /// Where to look for a free one first.
+    next: usize,
+}
+
+impl<T: Content> EventPool<T> {
+    /// So many events of this type with content that `content` makes. The only allocation, but for what content allocates when it is changed.
+    ///
+    /// # Panics
+    /// If that is none.
+    pub fn new(events: usize, event_type: &EventType, mut content: impl FnMut() -> T) -> Self {
+        assert!(events > 0, "a pool has events");
+        let event = || Arc::new(Parts { header: Header::new(event_type.clone()), content: content() });
+        EventPool { events: std::iter::repeat_with(event).take(events).collect(), next: 0 }
+    }
+
+    /// An event to be written, which is as it was used last; none if all are in use.
+    pub fn loan(&mut self) -> Option<Loan<'_, T>> {
+        let count = self.events.len();
+        let is_free = |place: &usize| Arc::strong_count(&self.events[*place]) == 1;
+        let place = (0..count).map(|step| (self.next + step) % count).find(is_free)?;
+        self.next = (place + 1) % count;
+        let event = &mut self.events[place];
+        // Only the pool had it, so nobody can have got it since; this also sees what its last reader did.
+        Arc::get_mut(event)?;
+        Some(Loan { event })
+    }
+}
+
+impl<T> fmt::Debug for EventPool<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventPool").field("events", &self.events.len()).finish_non_exhaustive()
+    }
+}
+
+/// An event of a pool that is being written. Dropped, it is free again.
+pub struct Loan<'a, T> {
+    event: &'a mut Arc<Parts<T>>,
+}
+
+impl<T: Content> Loan<'_, T> {
+    fn parts(&mut self) -> &mut Parts<T> {
+        Arc::get_mut(self.event).expect("nobody else has an event that is being written")
+    }
+
+    /// What the service is to know of it.
+    pub fn header(&mut self) -> &mut Header {
+        &mut self.parts().header
+    }
+
+    /// Its content.
+    pub fn content(&mut self) -> &mut T {
+        &mut self.parts().content
+    }
+
+    /// It is written.
+    pub fn done(self) -> Event {
+        let event: Arc<Parts<T>> = Arc::clone(self.event);
+        Event(event)
+    }
+}
+
+impl<T> fmt::Debug for Loan<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Loan").field("header", &self.event.header).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Content for u64 {}
+    impl Content for u32 {}
+
+    #[test]
+    fn types_are_the_same_by_domain_and_name() {
+        let (one, same) = (EventType::new("Robot", "Battery"), EventType::new("Robot", "Battery"));
+        assert_eq!((&one, one.number(), one.to_string()), (&same, same.number(), "Robot/Battery".into()));
+        assert_ne!(one, EventType::new("Robot", "Stop"));
+        assert_ne!(one, EventType::new("RobotBattery", ""));
+    }
+
+    #[test]
+    fn an_event_of_a_pool_is_used_again_when_nobody_has_it() {
+        let battery = EventType::new("Robot", "Battery");
+        let mut pool = EventPool::new(2, &battery, || 7u64);
+        let write = |pool: &mut EventPool<u64>, value| {
+            let mut loan = pool.loan()?;
+            *loan.content() = value;
+            loan.header().priority = Some(value as i16);
+            Some(loan.done())
+        };
+        let (one, two) = (write(&mut pool, 1).expect("free"), write(&mut pool, 2).expect("free"));
+        let shared = one.clone();
+        assert!(write(&mut pool, 3).is_none(), "both are in use");
+        drop(one);
+        assert!(write(&mut pool, 3).is_none(), "somebody has it still");
+        assert_eq!((shared.content(), shared.content::<u32>()), (Some(&1u64), None));
+        drop(shared);
+        let three = write(&mut pool, 3).expect("free");
+        assert_eq!((three.content(), three.header().priority), (Some(&3u64), Some(3)));
+        assert_eq!(two.content(), Some(&2u64));
+        assert!(pool.loan().is_none());
+        drop((two, three));
+        assert!(pool.loan().is_some() && pool.loan().is_some(), "a loan that is dropped is free");
+    }
+}

@@ -1,0 +1,325 @@
+//! Filters: sets of constraints, attached to admins and proxies, by which events are let through or not.
+//!
+//! A filter matches an event when **any** of its constraints does: the event is of one of its types, and its expression holds. A filter without
+//! constraints matches nothing; where no filter is attached, everything passes; of several filters on an object, any. An expression that cannot be
+//! evaluated does not match, and is counted.
+//!
+//! An event passes an admin with its proxy by the [operator](GroupOperator) of the admin. Where one of them has no filter it does not count.
+
+use crate::event::Event;
+use crate::pattern::TypePattern;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// An expression that could not be evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotEvaluated;
+
+/// What an expression says of an event. It is called wherever events are pushed, by several threads at once; it neither waits nor allocates where
+/// that matters.
+pub trait Expression: Send + Sync {
+    /// Whether the event is meant.
+    ///
+    /// # Errors
+    /// It cannot be said of this event.
+    fn holds(&self, event: &Event) -> Result<bool, NotEvaluated>;
+}
+
+impl<F: Fn(&Event) -> Result<bool, NotEvaluated> + Send + Sync> Expression for F {
+    fn holds(&self, event: &Event) -> Result<bool, NotEvaluated> {
+        self(event)
+    }
+}
+
+/// The number of a constraint in its filter. It stays what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConstraintId(u32);
+
+struct Constraint {
+    id: ConstraintId,
+    /// Of all types if there is none.
+    types: Vec<TypePattern>,
+    expression: Option<Arc<dyn Expression>>,
+}
+
+impl Constraint {
+    fn is_of_type(&self, event: &Event) -> bool {
+        self.types.is_empty() || self.types.iter().any(|pattern| pattern.matches(event.event_type()))
+    }
+}
+
+/// A set of constraints.
+#[derive(Default)]
+pub struct Filter {
+    constraints: Vec<Constraint>,
+    next: u32,
+}
+
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Filter").field("constraints", &self.constraints.len()).finish_non_exhaustive()
+    }
+}
+
+/// What a filter, or a group of them, says of an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it matches.
+    pub matches: bool,
+    /// Constraints that could not be evaluated.
+    pub errors: u64,
+}
+
+impl Filter {
+    /// A filter that matches nothing yet.
+    pub fn new() -> Self {
+        Filter::default()
+    }
+
+    /// A filter of one constraint.
+    pub fn of(types: &[TypePattern], expression: impl Expression + 'static) -> Self {
+        let mut filter = Filter::new();
+        filter.add(types, expression);
+        filter
+    }
+
+    /// A filter by types alone.
+    pub fn of_types(types: &[TypePattern]) -> Self {
+        let mut filter = Filter::new();
+        filter.add_types(types);
+        filter
+    }
+
+    /// Adds a constraint: an event of any of these types, or of any type if there are none, of which the expression holds.
+    pub fn add(&mut self, types: &[TypePattern], expression: impl Expression + 'static) -> ConstraintId {
+        self.put(types, Some(Arc::new(expression)))
+    }
+
+    /// Adds a constraint: an event of any of these types.
+    pub fn add_types(&mut self, types: &[TypePattern]) -> ConstraintId {
+        self.put(types, None)
+    }
+
+    fn put(&mut self, types: &[TypePattern], expression: Option<Arc<dyn Expression>>) -> ConstraintId {
+        let id = ConstraintId(self.next);
+        self.next += 1;
+        self.constraints.push(Constraint { id, types: types.to_vec(), expression });
+        id
+    }
+
+    /// Removes a constraint. False if there is none of this number.
+    pub fn remove(&mut self, id: ConstraintId) -> bool {
+        let before = self.constraints.len();
+        self.constraints.retain(|constraint| constraint.id != id);
+        self.constraints.len() < before
+    }
+
+    /// The numbers of its constraints.
+    pub fn constraints(&self) -> impl Iterator<Item = ConstraintId> + '_ {
+        self.constraints.iter().map(|constraint| constraint.id)
+    }
+
+    /// What it says of the event.
+    pub fn judge(&self, event: &Event) -> Verdict {
+        let mut errors = 0;
+        for constraint in self.constraints.iter().filter(|constraint| constraint.is_of_type(event)) {
+            match constraint.expression.as_ref().map_or(Ok(true), |expression| expression.holds(event)) {
+                Ok(true) => return Verdict { matches: true, errors },
+                Ok(false) => {}
+                Err(NotEvaluated) => errors += 1,
+            }
+        }
+        Verdict { matches: false, errors }
+    }
+}
+
+/// A filter that yields a value, the first of its constraints that match: a priority or a lifetime for one consumer (`MappingFilter`).
+pub struct MappingFilter<V> {
+    filter: Filter,
+    values: Vec<V>,
+    default: Option<V>,
+}
+
+impl<V> fmt::Debug for MappingFilter<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MappingFilter").field("filter", &self.filter).finish_non_exhaustive()
+    }
+}
+
+impl<V: Copy> MappingFilter<V> {
+    /// One that yields nothing, so that what the event has counts.
+    pub fn new() -> Self {
+        MappingFilter { filter: Filter::new(), values: Vec::new(), default: None }
+    }
+
+    /// The same with a value for what no constraint matches.
+    #[must_use]
+    pub fn or(mut self, default: V) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// The same with this value for events of these types of which the expression holds, behind those before.
+    #[must_use]
+    pub fn with(mut self, types: &[TypePattern], expression: impl Expression + 'static, value: V) -> Self {
+        self.filter.add(types, expression);
+        self.values.push(value);
+        self
+    }
+
+    /// The value for the event, if it has one, and how many constraints could not be evaluated.
+    pub fn value(&self, event: &Event) -> (Option<V>, u64) {
+        let mut errors = 0;
+        for (constraint, value) in self.filter.constraints.iter().zip(&self.values) {
+            let holds = constraint.is_of_type(event).then(|| {
+                constraint.expression.as_ref().map_or(Ok(true), |expression| expression.holds(event))
+            });
+            match holds {
+                Some(Ok(true)) => return (Some(*value), errors),
+                Some(Err(NotEvaluated)) => errors += 1,
+                Some(Ok(false)) | None => {}
+            }
+        }
+        (self.default, errors)
+    }
+}
+
+impl<V: Copy> Default for MappingFilter<V> {
+    fn default() -> Self {
+        MappingFilter::new()
+    }
+}
+
+/// How the filters of an admin and those of its proxy go together (`InterFilterGroupOperator`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupOperator {
+    /// An event has to pass both.
+    #[default]
+    And,
+    /// An event has to pass one of them.
+    Or,
+}
+
+/// The filters of one object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FilterGroup(pub Vec<Arc<Filter>>);
+
+impl FilterGroup {
+    /// What they say; nothing if there are none.
+    fn judge(&self, event: &Event) -> Option<Verdict> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let mut errors = 0;
+        for filter in &self.0 {
+            let verdict = filter.judge(event);
+            errors += verdict.errors;
+            if verdict.matches {
+                return Some(Verdict { matches: true, errors });
+            }
+        }
+        Some(Verdict { matches: false, errors })
+    }
+}
+
+/// Whether an event passes an admin and its proxy.
+pub(crate) fn passes(
+    admin: &FilterGroup,
+    operator: GroupOperator,
+    proxy: &FilterGroup,
+    event: &Event,
+    errors: &AtomicU64,
+) -> bool {
+    let count = |verdict: Option<Verdict>| {
+        let verdict = verdict?;
+        if verdict.errors > 0 {
+            errors.fetch_add(verdict.errors, Ordering::Relaxed);
+        }
+        Some(verdict.matches)
+    };
+    let own = count(proxy.judge(event));
+    // What has been decided needs no second group.
+    match (operator, own) {
+        (GroupOperator::And, Some(false)) => return false,
+        (GroupOperator::Or, Some(true)) => return true,
+        _ => {}
+    }
+    count(admin.judge(event)).or(own).unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Content, EventType, Header};
+
+    struct Value(i64);
+    impl Content for Value {}
+
+    fn event(name: &str, value: i64) -> Event {
+        Event::new(Header::new(EventType::new("Test", name)), Value(value))
+    }
+
+    fn above(least: i64) -> impl Expression {
+        move |event: &Event| {
+            let value = event.content::<Value>().ok_or(NotEvaluated)?.0;
+            if value == 13 { Err(NotEvaluated) } else { Ok(value > least) }
+        }
+    }
+
+    fn types(text: &str) -> Vec<TypePattern> {
+        vec![text.parse().expect("a pattern")]
+    }
+
+    #[test]
+    fn any_constraint_is_enough_and_none_matches_nothing() {
+        let mut filter = Filter::new();
+        assert_eq!(filter.judge(&event("a", 1)), Verdict::default());
+        let large = filter.add(&types("Test/a"), above(10));
+        let of_type = filter.add_types(&types("Test/b*"));
+        let judged = |filter: &Filter, name, value| filter.judge(&event(name, value));
+        assert!(judged(&filter, "a", 11).matches && !judged(&filter, "a", 10).matches);
+        assert!(judged(&filter, "bc", 0).matches && !judged(&filter, "c", 20).matches);
+        assert_eq!(judged(&filter, "a", 13), Verdict { matches: false, errors: 1 });
+        assert!(filter.remove(of_type) && !filter.remove(of_type) && !judged(&filter, "bc", 0).matches);
+        let next = filter.add_types(&[]);
+        assert!(next > of_type && filter.constraints().eq([large, next]));
+        assert_eq!(judged(&filter, "a", 13), Verdict { matches: true, errors: 1 }, "the next one is tried");
+    }
+
+    #[test]
+    fn a_group_that_is_not_there_does_not_count() {
+        let group = |least: Option<i64>| {
+            let filters = least.map(|least| Arc::new(Filter::of(&[], above(least))));
+            FilterGroup(filters.into_iter().collect())
+        };
+        let errors = AtomicU64::new(0);
+        for (admin, proxy) in [(None, None), (Some(3), None), (None, Some(5)), (Some(3), Some(5))] {
+            for operator in [GroupOperator::And, GroupOperator::Or] {
+                for value in [2, 4, 6] {
+                    let both = [admin, proxy].into_iter().flatten().map(|least| value > least);
+                    let expected = match operator {
+                        GroupOperator::And => both.clone().all(|passes| passes),
+                        GroupOperator::Or => both.clone().count() == 0 || both.clone().any(|passes| passes),
+                    };
+                    let (admin, proxy) = (group(admin), group(proxy));
+                    assert_eq!(passes(&admin, operator, &proxy, &event("a", value), &errors), expected);
+                }
+            }
+        }
+        assert_eq!(errors.load(Ordering::Relaxed), 0);
+        assert!(!passes(&group(Some(1)), GroupOperator::Or, &group(Some(1)), &event("a", 13), &errors));
+        assert_eq!(errors.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn mapping_filters_yield_the_value_of_the_first_that_matches() {
+        let mapping = MappingFilter::new().with(&types("Test/a"), above(10), 3).with(&[], above(5), 2);
+        let value = |name, value| mapping.value(&event(name, value));
+        assert_eq!(value("a", 11), (Some(3), 0));
+        assert_eq!((value("b", 11), value("a", 7), value("a", 1)), ((Some(2), 0), (Some(2), 0), (None, 0)));
+        assert_eq!(value("a", 13), (None, 2));
+        let mapping = MappingFilter::<i16>::new().or(7);
+        assert_eq!(mapping.value(&event("a", 1)), (Some(7), 0));
+    }
+}

@@ -1,0 +1,312 @@
+//! Suppliers (`ProxyConsumer`): who pushes events.
+
+use crate::admin::SupplierAdmin;
+use crate::channel::{About, EventChannel, Shared};
+use crate::connect::{ConnectError, post};
+use crate::consumer::{AdminFilters, Offered};
+use crate::event::{Event, EventType};
+use crate::filter::{Filter, FilterGroup, passes};
+use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
+use crate::topology::{Changed, Offering, TypeEntry};
+use arc_swap::ArcSwap;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use talea_operation::Post;
+use thiserror::Error;
+
+/// Types that one supplier may push: each costs a word of memory, so strangers have a limit.
+const MOST_TYPES: usize = 1 << 20;
+
+/// What a push came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pushed {
+    /// Consumers that have subscribed to the type.
+    pub subscribed: usize,
+    /// Those of them for which the event waits now.
+    pub queued: usize,
+    /// Those for which it was discarded, which is counted there. The others do not want it.
+    pub discarded: usize,
+}
+
+/// Why an event was not pushed. Nobody has it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PushError {
+    /// As many events wait in the channel as may, and the channel rejects more.
+    #[error("as many events wait in the channel as may (MaxQueueLength), and it rejects new ones")]
+    Rejected,
+    /// The header asks for what there is not.
+    #[error("{0}")]
+    Qos(QosProblem),
+    /// The channel has been destroyed, or the supplier pushes too many types.
+    #[error("a supplier pushes at most {MOST_TYPES} types")]
+    TooManyTypes,
+}
+
+/// A supplier that is about to be connected.
+#[must_use]
+pub struct SupplierBuilder {
+    admin: SupplierAdmin,
+    name: Box<str>,
+    types: Vec<EventType>,
+    filters: Vec<Filter>,
+}
+
+impl fmt::Debug for SupplierBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SupplierBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl SupplierBuilder {
+    pub(crate) fn new(admin: SupplierAdmin, name: &str) -> Self {
+        SupplierBuilder { admin, name: name.into(), types: Vec::new(), filters: Vec::new() }
+    }
+
+    /// It pushes events of these types. Others can be pushed as well; the first of each then allocates, and waits for who connects or
+    /// disconnects somebody.
+    pub fn offer(mut self, types: impl IntoIterator<Item = EventType>) -> Self {
+        self.types.extend(types);
+        self
+    }
+
+    /// Only events that this filter, or another one of its own, matches go on.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filters.push(filter);
+        self
+    }
+
+    /// Connects it.
+    ///
+    /// # Errors
+    /// As many are connected as may be.
+    pub fn connect(self) -> Result<Supplier, ConnectError> {
+        let SupplierBuilder { admin, name, types, filters } = self;
+        let channel = admin.channel.clone();
+        let admin_filters = admin.filters();
+        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        let filters = Arc::new(ArcSwap::from_pointee(filters));
+        let mut topology = channel.0.topology();
+        let most = channel.0.max_suppliers.load(Ordering::Relaxed);
+        if most > 0 && topology.suppliers.len() >= most {
+            return Err(ConnectError::TooMany { who: "suppliers", most });
+        }
+        let number = topology.number();
+        let offering = Offering { name, admin: admin.number, types: BTreeSet::new() };
+        topology.suppliers.insert(number, offering);
+        drop(topology);
+        let (filter_errors, filtered) = (AtomicU64::new(0), 0);
+        let mut supplier = Supplier {
+            channel,
+            number,
+            admin: admin_filters,
+            filters,
+            entries: Vec::new(),
+            filter_errors,
+            filtered,
+        };
+        supplier.offer_change(types, []);
+        Ok(supplier)
+    }
+}
+
+/// A connected supplier. It belongs to one thread, or one operation, at a time. Dropping it disconnects it.
+pub struct Supplier {
+    channel: EventChannel,
+    number: u32,
+    admin: Arc<AdminFilters>,
+    filters: Arc<ArcSwap<FilterGroup>>,
+    /// By number of the type.
+    entries: Vec<Option<Arc<TypeEntry>>>,
+    filter_errors: AtomicU64,
+    filtered: u64,
+}
+
+impl fmt::Debug for Supplier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Supplier").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Supplier {
+    /// Its number in the channel.
+    pub fn id(&self) -> u32 {
+        self.number
+    }
+
+    /// Pushes an event: `via` is the job in which this happens, or the means of a thread of the program to post work. Of types that were
+    /// [offered](SupplierBuilder::offer) it neither allocates nor locks; it waits only where a consumer's quality of service says so
+    /// (`BlockingPolicy`) and `via` may, which jobs may not.
+    ///
+    /// # Errors
+    /// [`PushError`].
+    pub fn push(&mut self, mut via: impl Post, event: &Event) -> Result<Pushed, PushError> {
+        let number = event.event_type().number();
+        if self.entries.get(number).is_none_or(Option::is_none) {
+            self.find(event.event_type())?;
+        }
+        let Shared { workplace, load, reject_new_events, rejected, .. } = &*self.channel.0;
+        if event.header().reliability == Some(Reliability::Persistent) {
+            let allowed = "nothing is kept when the process ends; it is BestEffort".to_owned();
+            let (property, error) = (PropertyName::EventReliability.to_string(), QosError::UnsupportedValue);
+            return Err(PushError::Qos(QosProblem { property, error, allowed }));
+        }
+        if reject_new_events.load(Ordering::Relaxed) && load.is_full() {
+            rejected.fetch_add(1, Ordering::Relaxed);
+            return Err(PushError::Rejected);
+        }
+        if !passes(
+            &self.admin.filters.load(),
+            self.admin.operator,
+            &self.filters.load(),
+            event,
+            &self.filter_errors,
+        ) {
+            self.filtered += 1;
+            return Ok(Pushed::default());
+        }
+        let entry = self.entries[number].as_ref().expect("it has been found");
+        entry.count();
+        let subscribers = entry.subscribers.load();
+        let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
+        let now = via.now();
+        let may_wait = via.may_wait();
+        for consumer in subscribers.iter() {
+            let offered = match may_wait {
+                true => consumer.offer(event, now, Some(&|| via.now())),
+                false => consumer.offer(event, now, None),
+            };
+            match offered {
+                Offered::Queued { not_before, priority, expires } => {
+                    pushed.queued += 1;
+                    post(consumer, workplace.as_ref(), &mut via, (not_before, priority, expires), now);
+                }
+                Offered::ToBePulled => pushed.queued += 1,
+                Offered::Discarded => pushed.discarded += 1,
+                Offered::Unwanted => {}
+            }
+        }
+        Ok(pushed)
+    }
+
+    /// Pushes events, one after the other; of a sequence that is refused from some event on, those before it are pushed.
+    ///
+    /// # Errors
+    /// What became of those before it, and why the next one was not pushed.
+    pub fn push_sequence(
+        &mut self,
+        mut via: impl Post,
+        events: &[Event],
+    ) -> Result<Pushed, (Pushed, PushError)> {
+        let mut sum = Pushed::default();
+        for event in events {
+            match self.push(&mut via, event) {
+                Ok(one) => {
+                    sum.subscribed += one.subscribed;
+                    sum.queued += one.queued;
+                    sum.discarded += one.discarded;
+                }
+                Err(error) => return Err((sum, error)),
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Whether any consumer has subscribed to this type: what nobody wants need not be made.
+    pub fn is_wanted(&self, event_type: &EventType) -> bool {
+        match self.entries.get(event_type.number()) {
+            Some(Some(entry)) => !entry.subscribers.load().is_empty(),
+            _ => self.channel.0.topology().entry(event_type).subscribers.load().len() > 0,
+        }
+    }
+
+    fn find(&mut self, event_type: &EventType) -> Result<(), PushError> {
+        let number = event_type.number();
+        if number >= MOST_TYPES {
+            return Err(PushError::TooManyTypes);
+        }
+        if self.entries.len() <= number {
+            self.entries.resize(number + 1, None);
+        }
+        self.entries[number] = Some(self.channel.0.topology().entry(event_type));
+        Ok(())
+    }
+
+    /// It pushes these types as well, and those no more (`offer_change`). Types that are in both are not changed. Consumers that want to know
+    /// are told of types that gained their first supplier or lost their last.
+    pub fn offer_change(
+        &mut self,
+        added: impl IntoIterator<Item = EventType>,
+        removed: impl IntoIterator<Item = EventType>,
+    ) -> Changed {
+        let (mut added, mut removed): (Vec<_>, Vec<_>) =
+            (added.into_iter().collect(), removed.into_iter().collect());
+        let in_both: Vec<EventType> = added.iter().filter(|one| removed.contains(one)).cloned().collect();
+        added.retain(|one| !in_both.contains(one));
+        removed.retain(|one| !in_both.contains(one));
+        let mut changed = Changed::default();
+        let mut topology = self.channel.0.topology();
+        for event_type in added {
+            let entry = topology.entry(&event_type);
+            let Some(offering) = topology.suppliers.get_mut(&self.number) else { continue };
+            if offering.types.insert(event_type.number() as u32)
+                && entry.offers.fetch_add(1, Ordering::Relaxed) == 0
+            {
+                changed.gained.push(event_type.clone());
+            }
+            let number = event_type.number();
+            if self.entries.len() <= number && number < MOST_TYPES {
+                self.entries.resize(number + 1, None);
+            }
+            if let Some(place) = self.entries.get_mut(number) {
+                *place = Some(entry);
+            }
+        }
+        for event_type in removed {
+            let entry = topology.entry(&event_type);
+            let Some(offering) = topology.suppliers.get_mut(&self.number) else { continue };
+            if offering.types.remove(&(event_type.number() as u32))
+                && entry.offers.fetch_sub(1, Ordering::Relaxed) == 1
+            {
+                changed.lost.push(event_type);
+            }
+        }
+        drop(topology);
+        self.channel.0.tell(About::Offers, &changed);
+        changed
+    }
+
+    /// Calls `listener`, from whichever thread it is that changes something, when a type gains its first consumer or loses its last
+    /// (`subscription_change`).
+    pub fn on_subscription_change(&self, listener: impl Fn(&Changed) + Send + Sync + 'static) {
+        self.channel.0.listen(self.number, About::Subscriptions, Arc::new(listener));
+    }
+
+    /// Events that its own filters, or those of its admin, did not let through, and constraints that could not be evaluated.
+    pub fn filtered(&self) -> (u64, u64) {
+        (self.filtered, self.filter_errors.load(Ordering::Relaxed))
+    }
+
+    /// Replaces its own filters.
+    pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) {
+        self.filters.store(Arc::new(FilterGroup(filters.into_iter().map(Arc::new).collect())));
+    }
+}
+
+impl Drop for Supplier {
+    fn drop(&mut self) {
+        self.channel.0.listen_no_more(self.number);
+        let mut changed = Changed::default();
+        let mut topology = self.channel.0.topology();
+        let offered =
+            topology.suppliers.remove(&self.number).map(|offering| offering.types).unwrap_or_default();
+        for entry in topology.types().filter(|entry| offered.contains(&(entry.event_type.number() as u32))) {
+            if entry.offers.fetch_sub(1, Ordering::Relaxed) == 1 {
+                changed.lost.push(entry.event_type.clone());
+            }
+        }
+        drop(topology);
+        self.channel.0.tell(About::Offers, &changed);
+    }
+}

@@ -1,0 +1,230 @@
+//! Who is connected to a channel, and which consumers have subscribed to which types.
+//!
+//! For each type that anybody has named there is a list of the consumers that have subscribed to it, by that type or by a pattern. A supplier finds
+//! the list of its event's type at once, however many types and consumers there are, and reads it without a lock: lists are replaced as a whole.
+
+use crate::consumer::{AdminFilters, Consumer};
+use crate::event::EventType;
+use crate::filter::GroupOperator;
+use crate::pattern::TypePattern;
+use crate::qos::Qos;
+use arc_swap::ArcSwap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// A type that somebody has named, and who wants events of it.
+pub(crate) struct TypeEntry {
+    pub event_type: EventType,
+    pub subscribers: ArcSwap<Vec<Arc<Consumer>>>,
+    /// Suppliers that have said that they push it.
+    pub offers: AtomicUsize,
+    /// Events of it that were pushed.
+    pub pushed: AtomicU64,
+}
+
+/// A connected consumer, and what it has subscribed to.
+pub(crate) struct Subscribed {
+    pub consumer: Arc<Consumer>,
+    pub admin: u32,
+    pub patterns: BTreeSet<TypePattern>,
+}
+
+impl Subscribed {
+    fn wants(&self, event_type: &EventType) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(event_type))
+    }
+}
+
+/// An admin of consumers.
+pub(crate) struct ConsumerGroup {
+    pub filters: Arc<AdminFilters>,
+    pub qos: Qos,
+}
+
+/// An admin of suppliers.
+pub(crate) struct SupplierGroup {
+    pub filters: Arc<AdminFilters>,
+    pub qos: Qos,
+}
+
+/// What a connected supplier has said that it pushes.
+pub(crate) struct Offering {
+    pub name: Box<str>,
+    pub admin: u32,
+    pub types: BTreeSet<u32>,
+}
+
+/// All of it.
+pub(crate) struct Topology {
+    pub qos: Qos,
+    pub consumer_admins: BTreeMap<u32, ConsumerGroup>,
+    pub supplier_admins: BTreeMap<u32, SupplierGroup>,
+    pub consumers: BTreeMap<u32, Subscribed>,
+    pub suppliers: BTreeMap<u32, Offering>,
+    types: HashMap<EventType, Arc<TypeEntry>>,
+    /// The consumers that have subscribed to a type by its name.
+    named: HashMap<EventType, BTreeSet<u32>>,
+    /// The consumers with patterns that may match many.
+    wildcards: BTreeSet<u32>,
+    next: u32,
+}
+
+impl Topology {
+    pub fn new(qos: Qos) -> Self {
+        let default = || Arc::new(AdminFilters::new(GroupOperator::And));
+        let consumer_admins = [(0, ConsumerGroup { filters: default(), qos: qos.clone() })].into();
+        let supplier_admins = [(0, SupplierGroup { filters: default(), qos: qos.clone() })].into();
+        Topology {
+            qos,
+            consumer_admins,
+            supplier_admins,
+            consumers: BTreeMap::new(),
+            suppliers: BTreeMap::new(),
+            types: HashMap::new(),
+            named: HashMap::new(),
+            wildcards: BTreeSet::new(),
+            next: 1,
+        }
+    }
+
+    /// A number that nothing in the channel has.
+    pub fn number(&mut self) -> u32 {
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+
+    /// The entry of a type, with those that want it.
+    pub fn entry(&mut self, event_type: &EventType) -> Arc<TypeEntry> {
+        if let Some(entry) = self.types.get(event_type) {
+            return Arc::clone(entry);
+        }
+        let named = self.named.get(event_type).into_iter().flatten();
+        let candidates: BTreeSet<u32> = named.chain(&self.wildcards).copied().collect();
+        let candidates = candidates.iter().filter_map(|number| self.consumers.get(number));
+        let wants = candidates.filter(|subscribed| subscribed.wants(event_type));
+        let subscribers = wants.map(|subscribed| Arc::clone(&subscribed.consumer)).collect();
+        let entry = Arc::new(TypeEntry {
+            event_type: event_type.clone(),
+            subscribers: ArcSwap::from_pointee(subscribers),
+            offers: AtomicUsize::new(0),
+            pushed: AtomicU64::new(0),
+        });
+        self.types.insert(event_type.clone(), Arc::clone(&entry));
+        entry
+    }
+
+    pub fn types(&self) -> impl Iterator<Item = &Arc<TypeEntry>> {
+        self.types.values()
+    }
+
+    /// Enters a consumer with what it has subscribed to.
+    pub fn connect(&mut self, mut subscribed: Subscribed) -> Changed {
+        let (number, patterns) = (subscribed.consumer.number, std::mem::take(&mut subscribed.patterns));
+        self.consumers.insert(number, subscribed);
+        self.subscribe(number, patterns).unwrap_or_default()
+    }
+
+    /// The consumer has these subscriptions now. None if there is no such consumer.
+    pub fn subscribe(&mut self, number: u32, patterns: BTreeSet<TypePattern>) -> Option<Changed> {
+        let subscribed = self.consumers.get_mut(&number)?;
+        let before = std::mem::replace(&mut subscribed.patterns, patterns);
+        let subscribed = self.consumers.get(&number)?;
+        let exact = |patterns: &BTreeSet<TypePattern>| -> BTreeSet<EventTypeKey> {
+            patterns.iter().filter_map(TypePattern::exact).map(EventTypeKey).collect()
+        };
+        let has_wildcards =
+            |patterns: &BTreeSet<TypePattern>| patterns.iter().any(|pattern| pattern.exact().is_none());
+        let (old, new) = (exact(&before), exact(&subscribed.patterns));
+        for EventTypeKey(lost) in old.difference(&new) {
+            if let Some(numbers) = self.named.get_mut(lost) {
+                numbers.remove(&number);
+            }
+        }
+        for EventTypeKey(gained) in new.difference(&old) {
+            self.named.entry(gained.clone()).or_default().insert(number);
+        }
+        match has_wildcards(&subscribed.patterns) {
+            true => self.wildcards.insert(number),
+            false => self.wildcards.remove(&number),
+        };
+        let mut changed = Changed::default();
+        if has_wildcards(&before) || has_wildcards(&subscribed.patterns) {
+            self.types.values().for_each(|entry| changed.add(entry, subscribed));
+        } else {
+            let touched =
+                old.symmetric_difference(&new).filter_map(|EventTypeKey(touched)| self.types.get(touched));
+            touched.for_each(|entry| changed.add(entry, subscribed));
+        }
+        Some(changed)
+    }
+
+    /// Removes a consumer.
+    pub fn disconnect(&mut self, number: u32) -> Changed {
+        let changed = self.subscribe(number, BTreeSet::new()).unwrap_or_default();
+        self.consumers.remove(&number);
+        changed
+    }
+}
+
+/// A type, in the order of its number.
+#[derive(PartialEq, Eq)]
+struct EventTypeKey(EventType);
+
+impl Ord for EventTypeKey {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.number().cmp(&other.0.number())
+    }
+}
+
+impl PartialOrd for EventTypeKey {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Types that have somebody now, and had nobody; and types that have nobody any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// They have.
+    pub gained: Vec<EventType>,
+    /// They have not.
+    pub lost: Vec<EventType>,
+}
+
+impl Changed {
+    /// Brings the list of a type up to date with what one consumer wants.
+    fn add(&mut self, entry: &TypeEntry, subscribed: &Subscribed) {
+        let (list, own) = (entry.subscribers.load(), &subscribed.consumer);
+        let is_there = list.iter().any(|consumer| consumer.number == own.number);
+        let is_wanted = subscribed.wants(&entry.event_type);
+        if is_there == is_wanted {
+            return;
+        }
+        let mut list: Vec<Arc<Consumer>> = list.to_vec();
+        if is_wanted {
+            if list.is_empty() {
+                self.gained.push(entry.event_type.clone());
+            }
+            list.push(Arc::clone(own));
+        } else {
+            list.retain(|consumer| consumer.number != own.number);
+            if list.is_empty() {
+                self.lost.push(entry.event_type.clone());
+            }
+        }
+        entry.subscribers.store(Arc::new(list));
+    }
+
+    /// Whether it is none.
+    pub fn is_empty(&self) -> bool {
+        self.gained.is_empty() && self.lost.is_empty()
+    }
+}
+
+impl TypeEntry {
+    pub fn count(&self) {
+        self.pushed.fetch_add(1, Ordering::Relaxed);
+    }
+}

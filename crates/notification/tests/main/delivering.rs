@@ -1,0 +1,289 @@
+//! What is delivered when, in which order, in which lane, and what becomes of the rest.
+
+use crate::{Had, MS, channel, event, event_with};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
+use talea_notification::{AdminProperties, Connection, NotNow, Outcome, PushError};
+use talea_operation::{Declaration, Post};
+use talea_time::{Duration, Instant};
+
+#[test]
+fn each_event_is_one_job_and_the_first_of_the_queue_goes_first() {
+    let (mut time, channel) = channel(QosSettings::new().order(OrderPolicy::Priority));
+    let had = Had::default();
+    let consumer = {
+        let had = had.clone();
+        channel.consumer("c").connect(move |delivery| {
+            had.add(delivery);
+            Outcome::Ok
+        })
+    };
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for (number, priority) in [(0, 1), (1, 5), (2, 5), (3, -2)] {
+        let event = event_with(number, |header| header.priority = Some(priority));
+        assert_eq!(supplier.push(&mut time, &event).expect("pushed").queued, 1);
+    }
+    assert_eq!((time.jobs(), consumer.queued()), (4, 4));
+    assert!(time.step());
+    assert_eq!((had.take(), time.jobs(), consumer.queued()), (vec![1], 3, 3));
+    time.run();
+    assert_eq!((had.take(), consumer.queued()), (vec![2, 0, 3], 0));
+    assert_eq!(consumer.statistics().delivered, 4);
+}
+
+/// S4, figure 6: an event whose priority no lane is for is handled in the next lower one; below all, in the lowest, which is counted.
+#[test]
+fn an_event_goes_to_the_lane_of_its_priority_or_the_next_lower_one() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let lane = |level: usize| Declaration::new(&format!("lane {level}"), MS(10)).lane(level);
+    let consumer = channel.consumer("c").lane_from(10, lane(1)).lane_from(20, lane(0)).lane_from(0, lane(2));
+    let consumer = consumer.connect(|_| Outcome::Ok).expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for (priority, level) in [(25, 0), (20, 0), (19, 1), (10, 1), (9, 2), (0, 2), (-1, 2)] {
+        let event = event_with(0, |header| header.priority = Some(priority));
+        supplier.push(&mut time, &event).expect("pushed");
+        assert_eq!(time.levels(), [level], "priority {priority}");
+        time.run();
+    }
+    assert_eq!((consumer.lane_misses(), consumer.statistics().delivered), (1, 7));
+}
+
+#[test]
+fn events_start_stop_and_expire_when_they_say_so() {
+    let (mut time, channel) = channel(QosSettings::new().timeout(MS(50)));
+    let had = Had::default();
+    let own = had.clone();
+    let consumer = channel.consumer("c").connect(move |delivery| {
+        own.add(delivery);
+        Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let at = |ms: i64| Some(Instant::ZERO + MS(ms));
+    let mut push = |number, start: Option<Instant>, stop: Option<Instant>, timeout: Option<Duration>| {
+        let event = event_with(number, |header| {
+            (header.start, header.stop, header.timeout) = (start, stop, timeout);
+        });
+        supplier.push(&mut time, &event).expect("pushed")
+    };
+    assert_eq!(push(0, at(20), None, None).queued, 1);
+    assert_eq!(push(1, at(30), at(25), None).discarded, 1, "it stops before it starts");
+    assert_eq!(push(2, at(70), None, None).discarded, 1, "it expires before it starts");
+    assert_eq!(push(3, at(70), None, Some(MS(100))).queued, 1);
+    assert_eq!(push(4, None, at(10), None).queued, 1);
+    assert!(had.take().is_empty());
+    time.run();
+    assert_eq!(had.take(), [4]);
+    time.pass(MS(19));
+    assert!(had.take().is_empty());
+    time.pass(MS(1));
+    assert_eq!(had.take(), [0]);
+    time.pass(MS(60));
+    assert_eq!(had.take(), [3]);
+
+    // What waits too long is not delivered any more.
+    consumer.suspend().expect("active");
+    let mut push = |number, timeout| {
+        let event = event_with(number, |header| header.timeout = timeout);
+        supplier.push(&mut time, &event).expect("pushed");
+    };
+    push(5, None);
+    push(6, Some(MS(200)));
+    time.pass(MS(51));
+    consumer.resume(&mut time).expect("suspended");
+    time.run();
+    assert_eq!(had.take(), [6]);
+    let counted = consumer.statistics();
+    assert_eq!((counted.expired, counted.delivered, counted.settled(), consumer.queued()), (3, 4, 7, 0));
+
+    // Times that are not supported do not count.
+    let flag = |settings: QosSettings, property| settings.with(property, PropertyValue::Flag(false));
+    let settings = flag(QosSettings::new(), PropertyName::StartTimeSupported);
+    consumer.set_qos(&flag(settings, PropertyName::StopTimeSupported)).expect("sound");
+    let now = time.now();
+    let event = event_with(7, |header| (header.start, header.stop) = (Some(now + MS(9)), Some(now - MS(9))));
+    supplier.push(&mut time, &event).expect("pushed");
+    time.run();
+    assert_eq!(had.take(), [7]);
+}
+
+#[test]
+fn a_consumer_that_is_suspended_keeps_what_it_may() {
+    let (mut time, channel) = channel(QosSettings::new().keep_last(2));
+    let had = Had::default();
+    let own = had.clone();
+    let consumer = channel.consumer("c").connect(move |delivery| {
+        own.add(delivery);
+        Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    assert_eq!(consumer.resume(&mut time), Err(NotNow::AlreadyActive));
+    consumer.suspend().expect("active");
+    assert_eq!(consumer.suspend(), Err(NotNow::AlreadySuspended));
+    for number in 0..5 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    time.run();
+    assert_eq!((had.take(), consumer.queued()), (vec![], 2));
+    consumer.resume(&mut time).expect("suspended");
+    time.run();
+    assert_eq!((had.take(), consumer.statistics().discarded), (vec![3, 4], 3));
+}
+
+#[test]
+fn what_the_code_says_decides_and_a_panic_is_a_failure() {
+    let (mut time, channel) = channel(QosSettings::new().timeout(Duration::from_secs(25)));
+    let calls = Arc::new(AtomicU64::new(0));
+    let own = Arc::clone(&calls);
+    let consumer = channel.consumer("c").connect(move |delivery| {
+        own.fetch_add(1, Ordering::Relaxed);
+        match crate::number(delivery.event()) {
+            0 => Outcome::Retry,
+            1 => Outcome::Discard,
+            2 => Outcome::Ok,
+            _ => panic!("it cannot be"),
+        }
+    });
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for number in 0..3 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    time.run();
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+    // After 10 s and 20 s it is tried again; after 30 s it would have expired.
+    time.pass(Duration::from_secs(60));
+    let counted = consumer.statistics();
+    assert_eq!((calls.load(Ordering::Relaxed), counted.retried, counted.expired), (5, 3, 1));
+    assert_eq!((counted.refused, counted.delivered, consumer.queued()), (1, 1, 0));
+
+    for number in 2..5 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    time.run();
+    assert_eq!(consumer.connection(), Connection::Closed);
+    let counted = consumer.statistics();
+    assert_eq!((counted.failed, counted.discarded, counted.delivered, consumer.queued()), (1, 1, 2, 0));
+    assert_eq!(consumer.suspend(), Err(NotNow::NotConnected));
+    assert_eq!(supplier.push(&mut time, &event(2)).expect("pushed").queued, 0);
+}
+
+#[test]
+fn sequences_come_in_batches_when_they_are_full_or_have_been_awaited_long_enough() {
+    let (time, channel) = channel(QosSettings::new());
+    let had = Had::default();
+    let own = had.clone();
+    let settings = QosSettings::new().max_batch(3).pacing(MS(10));
+    let refused = channel.consumer("c").qos(settings.clone()).connect(|_| Outcome::Ok).unwrap_err();
+    assert!(refused.to_string().contains("connect_sequence"), "{refused}");
+    let consumer = channel.consumer("c").qos(settings).connect_sequence(move |deliveries| {
+        own.0.lock().expect("whole").push(1_000 + deliveries.len() as u64);
+        deliveries.iter().for_each(|delivery| own.add(delivery));
+        Outcome::Ok
+    });
+    let _consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let mut push = |numbers: std::ops::Range<u64>| {
+        numbers.for_each(|number| _ = supplier.push(time.clone(), &event(number)).expect("pushed"));
+    };
+    push(0..2);
+    time.pass(MS(9));
+    assert!(had.take().is_empty());
+    time.pass(MS(1));
+    assert_eq!(had.take(), [1_002, 0, 1]);
+    push(2..9);
+    time.run();
+    assert_eq!(had.take(), [1_003, 2, 3, 4, 1_003, 5, 6, 7]);
+    time.pass(MS(10));
+    assert_eq!(had.take(), [1_001, 8]);
+}
+
+/// Jobs for which there is no room are made up for by those that come.
+#[test]
+fn events_without_a_job_are_delivered_by_the_jobs_of_others() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let had = Had::default();
+    let own = had.clone();
+    let consumer = channel.consumer("c").connect(move |delivery| {
+        own.add(delivery);
+        Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    time.limit_jobs(2);
+    for number in 0..6 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    assert_eq!(time.jobs(), 2);
+    time.run();
+    assert_eq!((had.take(), consumer.queued()), ((0..6).collect::<Vec<_>>(), 0));
+}
+
+#[test]
+fn a_full_channel_refuses_or_discards() {
+    let (mut time, channel) = channel(QosSettings::new().discard(DiscardPolicy::Fifo));
+    let one = channel.consumer("one").connect(|_| Outcome::Ok).expect("connected");
+    let two = channel.consumer("two").connect(|_| Outcome::Ok).expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let properties = AdminProperties { max_queue_length: 4, ..AdminProperties::default() };
+    channel.set_admin_properties(properties);
+    for number in 0..5 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    assert_eq!((one.queued(), two.queued()), (2, 2));
+    assert_eq!((one.statistics().discarded, two.statistics().discarded), (3, 3));
+    channel.set_admin_properties(AdminProperties { reject_new_events: true, ..properties });
+    assert_eq!(supplier.push(&mut time, &event(5)), Err(PushError::Rejected));
+    assert_eq!(channel.statistics(time.now()).rejected, 1);
+    time.run();
+    supplier.push(&mut time, &event(6)).expect("pushed");
+    assert_eq!(channel.statistics(time.now()).queued, 2);
+}
+
+#[test]
+fn consumers_that_take_events_themselves_wait_for_them() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let consumer = channel.consumer("c").connect_pull().expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    assert!(consumer.try_pull(time.now()).is_none());
+    for number in 0..2 {
+        assert_eq!(supplier.push(&mut time, &event(number)).expect("pushed").queued, 1);
+    }
+    assert_eq!(time.jobs(), 0, "nobody delivers what is taken");
+    assert_eq!(consumer.try_pull(time.now()).map(|delivery| crate::number(delivery.event())), Some(0));
+    let consumer = &consumer;
+    std::thread::scope(|scope| {
+        let clock = std::time::Instant::now();
+        let now = move || Instant::from_nanos(clock.elapsed().as_nanos() as i64);
+        let pull = move || {
+            consumer.pull(Duration::from_secs(600), now).map(|delivery| crate::number(delivery.event()))
+        };
+        assert_eq!(pull(), Some(1));
+        let waiter = scope.spawn(pull);
+        supplier.push(&mut time, &event(7)).expect("pushed");
+        assert_eq!(waiter.join().expect("it waits"), Some(7));
+    });
+    assert!(consumer.pull(Duration::ZERO, || Instant::ZERO).is_none());
+}
+
+#[test]
+fn deliveries_that_come_too_soon_after_another_are_left_out() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let had = Had::default();
+    let own = had.clone();
+    let consumer = channel.consumer("c").qos(QosSettings::new().separation(MS(10)));
+    let consumer = consumer.connect(move |delivery| {
+        own.add(delivery);
+        Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for number in 0..7 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+        time.pass(MS(4));
+    }
+    assert_eq!((had.take(), consumer.statistics().too_soon), (vec![0, 3, 6], 4));
+}

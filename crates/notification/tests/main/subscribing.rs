@@ -1,0 +1,204 @@
+//! Who has subscribed to what, who is told of it, and which filters let what through.
+
+use crate::{Had, channel, event_of, types};
+use std::sync::{Arc, Mutex};
+use talea_notification::qos::{Level, PropertyName, QosError, QosSettings};
+use talea_notification::{
+    AdminProperties, Changed, ConnectError, Event, EventChannelFactory, EventType, Filter, GroupOperator,
+    MappingFilter, NotEvaluated, Outcome, Statistic,
+};
+use talea_operation::Post;
+use talea_time::Duration;
+
+fn connected(builder: talea_notification::ConsumerBuilder) -> (talea_notification::ConnectedConsumer, Had) {
+    let had = Had::default();
+    let own = had.clone();
+    let consumer = builder.connect(move |delivery| {
+        own.add(delivery);
+        Outcome::Ok
+    });
+    (consumer.expect("connected"), had)
+}
+
+fn event_type(name: &str) -> EventType {
+    EventType::new("Test", name)
+}
+
+fn above(least: u64) -> impl Fn(&Event) -> Result<bool, NotEvaluated> {
+    move |event| Ok(crate::number(event) > least)
+}
+
+#[test]
+fn consumers_have_what_they_have_subscribed_to() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let (_exact, exact) = connected(channel.consumer("exact").subscribe(types("Test/Arm")));
+    let (_some, some) = connected(channel.consumer("some").subscribe(types("Test/A* Test/Leg")));
+    let (_all, all) = connected(channel.consumer("all"));
+    let mut supplier = channel.supplier("s").offer([event_type("Arm")]).connect().expect("connected");
+    for (number, name) in ["Arm", "Artist", "Leg", "Foot"].into_iter().enumerate() {
+        supplier.push(&mut time, &event_of(name, number as u64)).expect("pushed");
+    }
+    time.run();
+    assert_eq!((exact.take(), some.take(), all.take()), (vec![0], vec![0, 1, 2], vec![0, 1, 2, 3]));
+}
+
+/// The standard's rules: specific types take the place of all types, all types that of the rest, and what is added and removed at once stays.
+#[test]
+fn subscriptions_change_by_the_rules() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let (consumer, had) = connected(channel.consumer("c"));
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let mut has = |names: &[&str]| {
+        for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+            supplier.push(&mut time, &event_of(name, number as u64)).expect("pushed");
+        }
+        time.run();
+        let expected: Vec<u64> =
+            (0..3).filter(|number| names.contains(&["a", "b", "c"][*number as usize])).collect();
+        assert_eq!(had.take(), expected);
+    };
+    has(&["a", "b", "c"]);
+    consumer.subscription_change([], types("*"));
+    has(&["a", "b", "c"]);
+    consumer.subscription_change(types("Test/a Test/b"), []);
+    has(&["a", "b"]);
+    consumer.subscription_change(types("Test/c"), types("Test/a Test/c"));
+    has(&["b"]);
+    consumer.subscription_change([], types("Test/b"));
+    has(&[]);
+    consumer.subscription_change(types("Test/b *"), []);
+    has(&["a", "b", "c"]);
+}
+
+#[test]
+fn those_who_want_to_know_are_told_of_first_and_last() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let told = Arc::new(Mutex::new(Vec::<(&str, Changed)>::new()));
+    let tell = |who: &'static str| {
+        let told = Arc::clone(&told);
+        move |changed: &Changed| told.lock().expect("whole").push((who, changed.clone()))
+    };
+    let take = || std::mem::take(&mut *told.lock().expect("whole"));
+    let (a, b) = (event_type("a"), event_type("b"));
+    let supplier = channel.supplier("s").offer([a.clone(), b.clone()]).connect().expect("connected");
+    supplier.on_subscription_change(tell("supplier"));
+    assert!(!supplier.is_wanted(&a));
+    let (one, _) = connected(channel.consumer("one").subscribe(types("Test/a")));
+    one.on_offer_change(tell("consumer"));
+    let gained =
+        |types: &[&EventType]| Changed { gained: types.iter().copied().cloned().collect(), lost: vec![] };
+    let lost =
+        |types: &[&EventType]| Changed { lost: types.iter().copied().cloned().collect(), gained: vec![] };
+    assert_eq!(take(), [("supplier", gained(&[&a]))]);
+    assert!(supplier.is_wanted(&a) && !supplier.is_wanted(&b));
+    let (two, _) = connected(channel.consumer("two").subscribe(types("Test/a Test/b")));
+    assert_eq!(take(), [("supplier", gained(&[&b]))]);
+    drop(two);
+    assert_eq!(take(), [("supplier", lost(&[&b]))]);
+    let mut other = channel.supplier("o").offer([a.clone()]).connect().expect("connected");
+    assert_eq!(take(), []);
+    other.offer_change([event_type("new")], [a.clone()]);
+    assert_eq!(take(), [("consumer", gained(&[&event_type("new")]))]);
+    drop(supplier);
+    assert_eq!(take().len(), 1, "a and b have no supplier any more");
+    drop(other);
+    assert_eq!(take(), [("consumer", lost(&[&event_type("new")]))]);
+    assert_eq!(channel.subscribed_types(), [a]);
+    time.run();
+    _ = time.now();
+}
+
+#[test]
+fn filters_of_admins_and_proxies_go_together_by_their_operator() {
+    let (mut time, channel) = channel(QosSettings::new());
+    for (operator, expected) in [(GroupOperator::And, vec![6, 7]), (GroupOperator::Or, (3..8).collect())] {
+        let admin = channel.new_consumer_admin(operator, &QosSettings::new()).expect("sound");
+        admin.add_filter(Filter::of(&types("Test"), above(2)));
+        let (consumer, had) = connected(admin.consumer("c").filter(Filter::of(&[], above(5))));
+        let (_other, of_admin) = connected(admin.consumer("o"));
+        let mut supplier =
+            channel.supplier("s").filter(Filter::of(&[], above(0))).connect().expect("connected");
+        for number in 0..8 {
+            supplier.push(&mut time, &event_of("x", number)).expect("pushed");
+        }
+        time.run();
+        assert_eq!((had.take(), of_admin.take()), (expected, (3..8).collect::<Vec<_>>()), "{operator:?}");
+        assert_eq!(supplier.filtered(), (1, 0));
+        let counted = consumer.statistics();
+        assert_eq!(counted.filtered + counted.delivered, 7);
+        assert_eq!(channel.consumer_admin_of(admin.id()).map(|admin| admin.operator()), Some(operator));
+        assert_eq!(admin.consumers().len(), 2);
+    }
+}
+
+#[test]
+fn mapping_filters_say_priority_and_lifetime() {
+    let (mut time, channel) =
+        channel(QosSettings::new().order(talea_notification::qos::OrderPolicy::Priority));
+    let priorities = MappingFilter::new().with(&[], above(5), 100);
+    let lifetimes = MappingFilter::new().with(&[], above(7), Duration::from_millis(1));
+    let builder = channel.consumer("c").map_priority(priorities).map_lifetime(lifetimes);
+    let (consumer, had) = connected(builder);
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    consumer.suspend().expect("active");
+    for number in [1, 8, 6, 2] {
+        supplier.push(&mut time, &event_of("x", number)).expect("pushed");
+    }
+    time.pass(Duration::from_millis(2));
+    consumer.resume(&mut time).expect("suspended");
+    time.run();
+    assert_eq!((had.take(), consumer.statistics().expired), (vec![6, 1, 2], 1));
+}
+
+#[test]
+fn limits_and_problems_are_told_and_nothing_is_half_done() {
+    let (time, channel) = channel(QosSettings::new());
+    channel.set_admin_properties(AdminProperties {
+        max_consumers: 1,
+        max_suppliers: 1,
+        ..Default::default()
+    });
+    let (consumer, _) = connected(channel.consumer("c"));
+    let second = channel.consumer("d").connect(|_| Outcome::Ok).unwrap_err();
+    assert!(matches!(second, ConnectError::TooMany { who: "consumers", most: 1 }));
+    let supplier = channel.supplier("s").connect().expect("connected");
+    assert!(channel.supplier("t").connect().unwrap_err().to_string().contains("1 suppliers are connected"));
+    drop(supplier);
+    channel.supplier("t").connect().expect("there is room again");
+
+    let wrong = QosSettings::new().max_events(1_000).max_batch(2_000);
+    let problems = consumer.set_qos(&wrong).unwrap_err();
+    assert_eq!(problems.0[0].error, QosError::UnavailableValue);
+    let larger = consumer.set_qos(&QosSettings::new().max_events(1_000)).unwrap_err();
+    assert!(larger.to_string().contains("memory was made for 100"), "{larger}");
+    assert_eq!(consumer.qos().max_events, 100);
+    consumer.set_qos(&QosSettings::new().max_events(10)).expect("sound");
+    assert_eq!(consumer.qos().origin(PropertyName::MaxEventsPerConsumer), Some(Level::Proxy));
+    let available = consumer.validate_qos(&QosSettings::new()).expect("sound");
+    assert!(available.iter().any(|(property, allowed)| {
+        *property == PropertyName::OrderPolicy && allowed.contains("Deadline")
+    }));
+
+    let statistics = channel.statistics(time.now());
+    assert_eq!(statistics.named("ConsumerNames"), Some(Statistic::Names(vec!["c".into()])));
+    for name in talea_notification::ChannelStatistics::NAMES {
+        assert!(statistics.named(name).is_some(), "{name}");
+    }
+    assert_eq!(statistics.named("ConsumerNumber"), None);
+}
+
+#[test]
+fn a_channel_that_is_destroyed_has_nobody() {
+    let time = crate::VirtualTime::default();
+    let factory = EventChannelFactory::new(time.clone());
+    let create = |name| factory.create(name, &QosSettings::new(), AdminProperties::default()).expect("sound");
+    let (one, two) = (create("one"), create("two"));
+    assert_eq!(
+        (factory.all(), factory.channel(1).map(|channel| channel.name().to_owned())),
+        (vec![0, 1], Some("two".into()))
+    );
+    let (consumer, _) = connected(one.consumer("c"));
+    assert!(factory.destroy(one.id()) && !factory.destroy(one.id()));
+    assert_eq!(consumer.connection(), talea_notification::Connection::Closed);
+    assert_eq!((factory.all(), two.id()), (vec![1], 1));
+}

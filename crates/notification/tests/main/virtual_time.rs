@@ -1,0 +1,159 @@
+//! A workplace in virtual time: lanes by level, the earliest deadline first in each, one processor, code that takes no time.
+
+use std::error::Error;
+use std::sync::{Arc, Mutex, MutexGuard};
+use talea_model::OperationId;
+use talea_notification::Event;
+use talea_operation::{
+    Code, Declaration, JobServices, NotPosted, Operation, Post, Posted, PostedOperation, Workplace,
+};
+use talea_policy::job::Job;
+use talea_time::{Duration, Instant, Work};
+
+/// All handles are of the same one.
+#[derive(Clone, Default)]
+pub struct VirtualTime(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    now: Instant,
+    operations: Vec<(Declaration, Option<Operation>)>,
+    /// Level, deadline, number, operation.
+    jobs: Vec<(usize, Instant, u64, usize)>,
+    alarms: Vec<(Instant, PostedOperation)>,
+    posted: u64,
+    /// Jobs that there is room for at once, if that is limited.
+    room: Option<usize>,
+}
+
+impl VirtualTime {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().expect("no test panics with it")
+    }
+
+    pub fn limit_jobs(&self, room: usize) {
+        self.inner().room = Some(room);
+    }
+
+    /// Jobs that wait.
+    pub fn jobs(&self) -> usize {
+        self.inner().jobs.len()
+    }
+
+    /// The levels of the jobs that wait, the most urgent first.
+    pub fn levels(&self) -> Vec<usize> {
+        let mut jobs = self.inner().jobs.clone();
+        jobs.sort_unstable();
+        jobs.iter().map(|job| job.0).collect()
+    }
+
+    /// Executes the most urgent job; false if there is none.
+    pub fn step(&self) -> bool {
+        let mut inner = self.inner();
+        let Some(place) = (0..inner.jobs.len()).min_by_key(|place| inner.jobs[*place]) else { return false };
+        let (_, deadline, number, index) = inner.jobs.swap_remove(place);
+        let mut operation = inner.operations[index].1.take().expect("it is not being called");
+        let now = inner.now;
+        drop(inner);
+        let job = Job { release: now, deadline, wcet: Work::ZERO, rank: 0, number, tag: 0 };
+        operation.call(&Services(self), "", &job, now, 0);
+        self.inner().operations[index].1 = Some(operation);
+        true
+    }
+
+    /// Executes all jobs that there are.
+    pub fn run(&self) {
+        while self.step() {}
+    }
+
+    /// Time passes, and what is due on the way is posted and executed.
+    pub fn pass(&self, time: Duration) {
+        let end = self.inner().now.saturating_add(time);
+        loop {
+            self.run();
+            let mut inner = self.inner();
+            let next = (0..inner.alarms.len()).min_by_key(|place| inner.alarms[*place].0);
+            match next.filter(|place| inner.alarms[*place].0 <= end) {
+                Some(place) => {
+                    let (at, operation) = inner.alarms.swap_remove(place);
+                    inner.now = inner.now.max(at);
+                    drop(inner);
+                    _ = self.clone().post_work(Posted { operation, deadline: None, handle: 0 });
+                }
+                None => {
+                    inner.now = end;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+struct Services<'a>(&'a VirtualTime);
+
+impl JobServices for Services<'_> {
+    fn now(&self) -> Instant {
+        self.0.inner().now
+    }
+
+    fn is_to_stop(&self) -> bool {
+        false
+    }
+
+    fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
+        self.0.clone().post_work(posted)
+    }
+}
+
+impl Post for VirtualTime {
+    fn now(&self) -> Instant {
+        self.inner().now
+    }
+
+    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        let mut inner = self.inner();
+        if inner.room.is_some_and(|room| inner.jobs.len() >= room) {
+            return Err(NotPosted::Full);
+        }
+        let index = posted.operation.id.index();
+        let declaration = &inner.operations[index].0;
+        let own = inner.now.saturating_add(declaration.deadline);
+        let (level, deadline) = (declaration.level.unwrap_or(0), posted.deadline.unwrap_or(own));
+        inner.posted += 1;
+        let number = inner.posted;
+        inner.jobs.push((level, deadline, number, index));
+        Ok(number)
+    }
+
+    fn may_wait(&self) -> bool {
+        false
+    }
+}
+
+impl Workplace for VirtualTime {
+    fn declare(
+        &self,
+        declaration: Declaration,
+        code: Code,
+    ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
+        let mut inner = self.inner();
+        let id = OperationId::from_index(inner.operations.len());
+        inner.operations.push((declaration, Some(Operation::without_ports(id, code))));
+        Ok(PostedOperation { id, run: 0 })
+    }
+
+    fn post_at(&self, at: Instant, operation: PostedOperation) -> bool {
+        self.inner().alarms.push((at, operation));
+        true
+    }
+}
+
+/// What the tests' events carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Number(pub u64);
+
+impl talea_notification::Content for Number {}
+
+pub fn number(event: &Event) -> u64 {
+    event.content::<Number>().expect("a number").0
+}
