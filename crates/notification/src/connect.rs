@@ -108,6 +108,9 @@ pub(crate) fn post(
     work.outstanding.fetch_add(1, Ordering::Relaxed);
     if via.post_work(posted).is_err() {
         work.begin();
+        // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
+        // before the event is seen, there is one more.
+        work.wake_at(workplace, now.saturating_add(AGAIN), now);
     }
 }
 
@@ -115,9 +118,9 @@ pub(crate) fn post(
 fn run(consumer: &Consumer, workplace: &Weak<dyn Workplace>, job: &JobContext<'_>) {
     let Some(work) = consumer.work.get() else { return };
     work.begin();
-    let mut turn = consumer.deliver(job.now());
+    let mut turn = consumer.deliver(job);
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
-        turn = consumer.deliver(job.now());
+        turn = consumer.deliver(job);
     }
     if let (Some(due), Some(workplace)) = (turn.due, workplace.upgrade()) {
         work.wake_at(workplace.as_ref(), due, job.now());
@@ -209,13 +212,24 @@ impl ConsumerBuilder {
         self,
         mut code: impl FnMut(&Delivery) -> Outcome + Send + 'static,
     ) -> Result<ConnectedConsumer, ConnectError> {
+        self.connect_with_job(move |delivery, _| code(delivery))
+    }
+
+    /// The same with code that is told of the job in which it is called: it can push events by it, and post work.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn connect_with_job(
+        self,
+        mut code: impl FnMut(&Delivery, &JobContext<'_>) -> Outcome + Send + 'static,
+    ) -> Result<ConnectedConsumer, ConnectError> {
         if self.effective()?.max_batch > 1 {
             let allowed = "more than one event at once is for consumers of sequences (connect_sequence)";
             let error = QosError::UnavailableValue;
             let property = PropertyName::MaximumBatchSize.to_string();
             return Err(QosProblems(vec![QosProblem { property, error, allowed: allowed.into() }]).into());
         }
-        self.connect_as(Call::serial(Box::new(move |events| code(&events[0]))))
+        self.connect_as(Call::serial(Box::new(move |events, job| code(&events[0], job))))
     }
 
     /// Connects it: `code` is called with each event, possibly by several lanes at once.
@@ -224,7 +238,7 @@ impl ConsumerBuilder {
     /// [`ConnectError`].
     pub fn connect_concurrent(
         self,
-        code: impl Fn(&Delivery) -> Outcome + Send + Sync + 'static,
+        code: impl Fn(&Delivery, &JobContext<'_>) -> Outcome + Send + Sync + 'static,
     ) -> Result<ConnectedConsumer, ConnectError> {
         self.connect_as(Call::Concurrent(Box::new(code)))
     }
@@ -235,7 +249,7 @@ impl ConsumerBuilder {
     /// [`ConnectError`].
     pub fn connect_sequence(
         self,
-        code: impl FnMut(&[Delivery]) -> Outcome + Send + 'static,
+        code: impl FnMut(&[Delivery], &JobContext<'_>) -> Outcome + Send + 'static,
     ) -> Result<ConnectedConsumer, ConnectError> {
         self.connect_as(Call::serial(Box::new(code)))
     }
@@ -303,6 +317,8 @@ fn declare(
     Ok(())
 }
 
+/// After how long it is tried again to post a job.
+const AGAIN: Duration = Duration::from_millis(1);
 /// How long after its push an event is to be delivered where nothing says so.
 const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
 

@@ -27,12 +27,13 @@ use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::{PiGuard, PiLock, Was};
+use talea_operation::JobContext;
 use talea_time::{Duration, Instant};
 
 /// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
-type SerialCode = Box<dyn FnMut(&[Delivery]) -> Outcome + Send>;
+type SerialCode = Box<dyn FnMut(&[Delivery], &JobContext<'_>) -> Outcome + Send>;
 /// Code that may be called by several lanes at once.
-type ConcurrentCode = Box<dyn Fn(&Delivery) -> Outcome + Send + Sync>;
+type ConcurrentCode = Box<dyn Fn(&Delivery, &JobContext<'_>) -> Outcome + Send + Sync>;
 
 /// How a consumer has its events.
 pub(crate) enum Call {
@@ -398,8 +399,9 @@ impl Consumer {
         }
     }
 
-    /// A job of the consumer: hands on what is due at `now`.
-    pub fn deliver(&self, now: Instant) -> Turn {
+    /// In a job of the consumer: hands on what is due.
+    pub fn deliver(&self, job: &JobContext<'_>) -> Turn {
+        let now = job.now();
         match &self.call {
             Call::Pull => Turn { delivered: 0, left: 0, due: None },
             Call::Serial(serial) => {
@@ -407,7 +409,7 @@ impl Consumer {
                 if was == Was::Held {
                     ConsumerCounts::add(&self.counts.waited_for_serial);
                 }
-                self.deliver_serially(&mut serial, now)
+                self.deliver_serially(&mut serial, job)
             }
             Call::Concurrent(code) => {
                 let mut inner = self.inner.lock().0;
@@ -416,14 +418,16 @@ impl Consumer {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
-                let outcome = catch_unwind(AssertUnwindSafe(|| code(&delivery)));
+                let outcome = catch_unwind(AssertUnwindSafe(|| code(&delivery, job)));
                 self.settle(outcome.unwrap_or(Outcome::Fail), std::iter::once(delivery), now);
                 self.turn(1, &self.inner.lock().0)
             }
         }
     }
 
-    fn deliver_serially(&self, serial: &mut PiGuard<'_, Serial>, now: Instant) -> Turn {
+    fn deliver_serially(&self, serial: &mut PiGuard<'_, Serial>, job: &JobContext<'_>) -> Turn {
+        // It may have waited for another one.
+        let now = job.now();
         let Serial { code, batch } = &mut **serial;
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
@@ -436,7 +440,7 @@ impl Consumer {
         drop(inner);
         let delivered = batch.len();
         if delivered > 0 {
-            let outcome = catch_unwind(AssertUnwindSafe(|| code(batch)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| code(batch, job)));
             self.settle(outcome.unwrap_or(Outcome::Fail), batch.drain(..), now);
         }
         self.turn(delivered, &self.inner.lock().0)

@@ -25,6 +25,11 @@ impl Poster {
         Poster { shared, flow, _of_one_thread: PhantomData }
     }
 
+    /// Whether the run is over, so that nothing is posted any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.shared.stop.is_stopped()
+    }
+
     /// Posts a job of the operation, which is due within the operation's deadline from now. `handle` is what the job
     /// [finds](crate::JobContext::handle). Returns its number among the operation's jobs; not every number
     /// comes. Neither allocates nor waits, with a system call at most, to wake its lane. Where the lane is below other schedulers, it

@@ -13,7 +13,10 @@ use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::clock::MonotonicClock;
 use talea_operation::{Code, Declaration, Post, Posted, PostedOperation, Workplace};
 use talea_ring::bell::Bell;
-use talea_time::{Clock, Instant};
+use talea_time::{Clock, Duration, Instant};
+
+/// After how long it is tried again to post a job for which there was no room.
+const AGAIN: Duration = Duration::from_millis(1);
 
 /// A run as the place where work is done that was not described. Dropping it ends the thread that posts at instants.
 #[derive(Debug)]
@@ -88,8 +91,15 @@ fn post_in_time(mut poster: Poster, mut alarms: MailReceiver<Alarm>, shared: &Sh
             Some(Reverse((at, _, place))) if *at <= now => {
                 let alarm = kept[*place].take().expect("it waits");
                 waiting.pop();
-                // A full window or the end of the run: the operation has jobs that find what there is to do, or needs none.
-                _ = poster.post(alarm.operation, 0);
+                let is_posted = poster.post(alarm.operation, 0).is_ok();
+                if !is_posted && !poster.is_over() {
+                    // The run has not begun, or there is no room for the job now.
+                    let alarm = Alarm { at: now.saturating_add(AGAIN), ..alarm };
+                    let place = kept.iter().position(Option::is_none).expect("its own is free");
+                    kept[place] = Some(alarm);
+                    waiting.push(Reverse((alarm.at, number, place)));
+                    number += 1;
+                }
             }
             next => {
                 let until = next.map_or(Instant::MAX, |Reverse((at, ..))| *at);

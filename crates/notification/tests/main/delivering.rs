@@ -179,7 +179,7 @@ fn sequences_come_in_batches_when_they_are_full_or_have_been_awaited_long_enough
     let settings = QosSettings::new().max_batch(3).pacing(MS(10));
     let refused = channel.consumer("c").qos(settings.clone()).connect(|_| Outcome::Ok).unwrap_err();
     assert!(refused.to_string().contains("connect_sequence"), "{refused}");
-    let consumer = channel.consumer("c").qos(settings).connect_sequence(move |deliveries| {
+    let consumer = channel.consumer("c").qos(settings).connect_sequence(move |deliveries, _| {
         own.0.lock().expect("whole").push(1_000 + deliveries.len() as u64);
         deliveries.iter().for_each(|delivery| own.add(delivery));
         Outcome::Ok

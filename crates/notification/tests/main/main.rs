@@ -1,8 +1,10 @@
 //! The service in virtual time, where each step and each instant is the test's, and on threads.
 
+mod allocation;
 mod delivering;
 mod properties;
 mod subscribing;
+mod threads;
 mod virtual_time;
 
 use std::sync::{Arc, Mutex};

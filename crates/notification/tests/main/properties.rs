@@ -58,7 +58,7 @@ proptest! {
         let had = Arc::new(Mutex::new(Vec::<Delivered>::new()));
         let (own, clock) = (Arc::clone(&had), time.clone());
         let mut calls = 0u64;
-        let consumer = channel.consumer("c").connect_sequence(move |deliveries| {
+        let consumer = channel.consumer("c").connect_sequence(move |deliveries, _| {
             calls += 1;
             if retry_every.is_some_and(|every| calls.is_multiple_of(every)) {
                 return Outcome::Retry;

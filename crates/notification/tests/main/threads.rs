@@ -1,0 +1,167 @@
+//! On threads: suppliers that are threads of the program and operations, consumers in lanes of the run.
+
+use crate::{Number, event_with, number, types};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use talea_model::{Criticality, Strategy, System, TaskBuilder};
+use talea_notification::qos::{OrderPolicy, QosSettings};
+use talea_notification::{
+    AdminProperties, EventChannelFactory, EventPool, EventType, Filter, Outcome, Pushed,
+};
+use talea_operation::{Declaration, Operations};
+use talea_runtime::{Executive, PostingRoom, Prepared, RtMode, RunOptions, StopHandle};
+use talea_time::{Duration, Work};
+
+fn system() -> System {
+    let task = |name: &str, period: i64, criticality| {
+        TaskBuilder::new(name, Duration::from_millis(period))
+            .wcet(Work::from_micros(50))
+            .criticality(criticality)
+    };
+    let builder = System::builder("events").strategy(Strategy::Criticality).node("n", [0]);
+    let builder = builder.task(task("control", 2, Criticality::High));
+    builder.task(task("report", 20, Criticality::Low)).build().expect("sound")
+}
+
+fn prepared(operations: Operations) -> Prepared {
+    let posting = PostingRoom { operations: 4, jobs: 128, posters: 3 };
+    let options = RunOptions { posting, rt: RtMode::Warn, duration: None, ..RunOptions::default() };
+    Executive::prepare(&system(), operations, options).expect("the run can be prepared")
+}
+
+/// Ends the run also where the thread that was to do it panics.
+struct StopAtEnd(StopHandle);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+fn lane(name: &str, criticality: Criticality) -> Declaration {
+    Declaration::new(name, Duration::from_millis(20)).criticality(criticality)
+}
+
+#[test]
+fn what_two_threads_push_is_delivered_in_two_lanes_and_all_of_it_is_counted() {
+    const EVENTS: u64 = 2_000;
+    let prepared = prepared(Operations::synthetic());
+    let (stop, dispatcher) = (prepared.stop_handle(), prepared.dispatcher());
+    let factory = EventChannelFactory::new(dispatcher.workplace(64).expect("there is a poster"));
+    let settings = QosSettings::new().order(OrderPolicy::Priority).max_events(64);
+    let channel = factory.create("events", &settings, AdminProperties::default()).expect("sound");
+    let sum = Arc::new(AtomicU64::new(0));
+    let own = Arc::clone(&sum);
+    let serial = channel
+        .consumer("serial")
+        .lane_from(5, lane("serial.high", Criticality::High))
+        .lane_from(i16::MIN, lane("serial.low", Criticality::Low))
+        .connect(move |delivery| {
+            own.fetch_add(number(delivery.event()), Ordering::Relaxed);
+            Outcome::Ok
+        })
+        .expect("connected");
+    let concurrent = channel
+        .consumer("concurrent")
+        .subscribe(types("Test/Tick"))
+        .filter(Filter::of(&[], |event: &talea_notification::Event| Ok(number(event).is_multiple_of(2))))
+        .lane(lane("concurrent", Criticality::Low))
+        .connect_concurrent(|_, _| Outcome::Ok)
+        .expect("connected");
+    let mut pushed = [0; 2];
+    thread::scope(|scope| {
+        let acting = scope.spawn(|| {
+            let _stop = StopAtEnd(stop);
+            let push = |first: u64| {
+                let mut poster = dispatcher.poster().expect("there is room");
+                let mut supplier = channel.supplier("s").connect().expect("connected");
+                let mut pool = EventPool::new(256, &EventType::new("Test", "Tick"), || Number(0));
+                let mut queued = 0;
+                for number in 0..EVENTS {
+                    let mut loan = loop {
+                        match pool.loan() {
+                            Some(_) => break pool.loan().expect("it was free"),
+                            None => thread::yield_now(),
+                        }
+                    };
+                    *loan.content() = Number(first + number);
+                    loan.header().priority = Some((number % 10) as i16);
+                    let event = loan.done();
+                    let Pushed { queued: now, .. } = supplier.push(&mut poster, &event).expect("pushed");
+                    queued += now as u64;
+                }
+                queued
+            };
+            let both: Vec<_> = thread::scope(|scope| {
+                let threads = [0, 1].map(|first| scope.spawn(move || push(first)));
+                threads.into_iter().map(|thread| thread.join().expect("it pushes")).collect()
+            });
+            while serial.queued() + concurrent.queued() > 0 {
+                thread::yield_now();
+            }
+            both
+        });
+        let outcome = prepared.run().expect("it runs");
+        pushed.copy_from_slice(&acting.join().expect("it pushes"));
+        assert!(outcome.mishaps.panics.is_empty());
+    });
+    let (serial, concurrent) = (serial.statistics(), concurrent.statistics());
+    assert_eq!((serial.settled(), concurrent.settled()), (2 * EVENTS, 2 * EVENTS));
+    assert_eq!(concurrent.filtered, EVENTS);
+    assert!(serial.delivered > 0 && sum.load(Ordering::Relaxed) > 0);
+    // What was not queued at all was discarded at once.
+    let queued: u64 = pushed.iter().sum();
+    assert!(serial.delivered + concurrent.delivered <= queued, "{serial:?} {concurrent:?} {queued}");
+}
+
+/// An operation pushes from its own jobs, events that start later are delivered when they start, and a consumer pushes to another one.
+#[test]
+fn operations_push_and_deliveries_push_again() {
+    let outside: Arc<Mutex<Option<talea_notification::Supplier>>> = Arc::default();
+    let slot = Arc::clone(&outside);
+    let operations = Operations::synthetic().with("control", move |job| {
+        // Jobs share it with nobody once the run has begun.
+        if let Some(supplier) = slot.try_lock().ok().as_mut().and_then(|slot| slot.as_mut()) {
+            let start = job.now() + Duration::from_millis(5);
+            let event = event_with(job.instance(), |header| {
+                header.start = job.instance().is_multiple_of(2).then_some(start);
+            });
+            supplier.push(job, &event).expect("pushed");
+        }
+    });
+    let prepared = prepared(operations);
+    let (stop, dispatcher) = (prepared.stop_handle(), prepared.dispatcher());
+    let factory = EventChannelFactory::new(dispatcher.workplace(64).expect("there is a poster"));
+    let create = |name| factory.create(name, &QosSettings::new(), AdminProperties::default()).expect("sound");
+    let (first, second) = (create("first"), create("second"));
+    let mut relay = second.supplier("relay").connect().expect("connected");
+    let alarms = first.consumer("relay").lane(lane("relay", Criticality::High));
+    let relayed = EventType::new("Test", "Relayed");
+    let mut pool = EventPool::new(64, &relayed, || Number(0));
+    let early = Arc::new(AtomicU64::new(0));
+    let too_early = Arc::clone(&early);
+    let _relay = alarms.connect_with_job(move |delivery, job| {
+        let start = delivery.event().header().start;
+        too_early.fetch_add(u64::from(start.is_some_and(|start| job.now() < start)), Ordering::Relaxed);
+        let Some(mut loan) = pool.loan() else { return Outcome::Discard };
+        *loan.content() = Number(number(delivery.event()));
+        relay.push(job, &loan.done()).expect("pushed");
+        Outcome::Ok
+    });
+    let end = second.consumer("end").subscribe(types("Test/Relayed")).lane(lane("end", Criticality::Low));
+    let end = end.connect(|_| Outcome::Ok).expect("connected");
+    *outside.lock().expect("whole") = Some(first.supplier("control").connect().expect("connected"));
+    thread::scope(|scope| {
+        let acting = scope.spawn(|| {
+            let _stop = StopAtEnd(stop);
+            while end.statistics().delivered < 40 {
+                thread::yield_now();
+            }
+        });
+        prepared.run().expect("it runs");
+        acting.join().expect("it waits");
+    });
+    assert_eq!(early.load(Ordering::Relaxed), 0);
+    outside.lock().expect("whole").take();
+}
