@@ -234,7 +234,7 @@ impl EventChannel {
             topology.consumers.values().filter_map(|subscribed| subscribed.consumer.oldest(now)).min();
         let consumers = topology.consumers.values().map(|subscribed| {
             let consumer = &subscribed.consumer;
-            (consumer.name.to_string(), consumer.queued(), consumer.counts.read())
+            (consumer.name.to_string(), consumer.queued(), consumer.statistics())
         });
         ChannelStatistics {
             consumers: consumers.collect(),
@@ -250,7 +250,7 @@ impl EventChannel {
 
     /// What became of the events that came to the consumer of this number, if it is connected.
     pub fn consumer_statistics(&self, number: u32) -> Option<ConsumerStatistics> {
-        self.0.topology().consumers.get(&number).map(|subscribed| subscribed.consumer.counts.read())
+        self.0.topology().consumers.get(&number).map(|subscribed| subscribed.consumer.statistics())
     }
 }
 

@@ -2,9 +2,11 @@
 
 use crate::admin::ConsumerAdmin;
 use crate::channel::{About, EventChannel, Shared};
+use crate::condition::Condition;
 use crate::consumer::{Call, Connection, Consumer};
 use crate::delivery::{Delivery, Outcome};
 use crate::filter::{Filter, FilterGroup, MappingFilter};
+use crate::grouped::Grouped;
 use crate::pattern::TypePattern;
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::statistics::ConsumerStatistics;
@@ -32,6 +34,9 @@ pub enum ConnectError {
     /// The quality of service cannot be.
     #[error(transparent)]
     Qos(#[from] QosProblems),
+    /// The condition makes no sense.
+    #[error("its condition makes no sense: {0}")]
+    Condition(&'static str),
     /// The work by which it would have its events cannot be declared.
     #[error("its deliveries cannot be declared as work: {0}")]
     Work(Box<dyn Error + Send + Sync>),
@@ -114,6 +119,13 @@ pub(crate) fn post(
     }
 }
 
+/// A job of the consumer is to look at this instant.
+pub(crate) fn wake_at(consumer: &Consumer, workplace: &dyn Workplace, due: Instant, now: Instant) {
+    if let Some(work) = consumer.work.get() {
+        work.wake_at(workplace, due, now);
+    }
+}
+
 /// A job of a consumer.
 fn run(consumer: &Consumer, workplace: &Weak<dyn Workplace>, job: &JobContext<'_>) {
     let Some(work) = consumer.work.get() else { return };
@@ -137,6 +149,7 @@ pub struct ConsumerBuilder {
     priorities: Option<MappingFilter<i16>>,
     lifetimes: Option<MappingFilter<Duration>>,
     settings: QosSettings,
+    condition: Option<Condition>,
     lanes: Vec<(i16, Declaration)>,
 }
 
@@ -156,6 +169,7 @@ impl ConsumerBuilder {
             priorities: None,
             lifetimes: None,
             settings: QosSettings::new(),
+            condition: None,
             lanes: Vec::new(),
         }
     }
@@ -187,6 +201,13 @@ impl ConsumerBuilder {
     /// Its quality of service, where it is another one than that of its admin.
     pub fn qos(mut self, settings: QosSettings) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// It is called when this comes true, with the events with which it does ([`Delivery::events`]), of those that its subscriptions and filters let
+    /// through.
+    pub fn when(mut self, condition: Condition) -> Self {
+        self.condition = Some(condition);
         self
     }
 
@@ -268,7 +289,20 @@ impl ConsumerBuilder {
 
     fn connect_as(self, call: Call) -> Result<ConnectedConsumer, ConnectError> {
         let qos = self.effective()?;
-        let ConsumerBuilder { admin, name, mut patterns, filters, priorities, lifetimes, lanes, .. } = self;
+        let ConsumerBuilder {
+            admin,
+            name,
+            mut patterns,
+            filters,
+            priorities,
+            lifetimes,
+            condition,
+            lanes,
+            ..
+        } = self;
+        if let Some(problem) = condition.as_ref().and_then(Condition::problem) {
+            return Err(ConnectError::Condition(problem));
+        }
         let channel = admin.channel.clone();
         let number = {
             let mut topology = channel.0.topology();
@@ -282,7 +316,9 @@ impl ConsumerBuilder {
             patterns.insert(TypePattern::all());
         }
         let (is_pull, load) = (call.is_pull(), Arc::clone(&channel.0.load));
-        let consumer = Arc::new(Consumer::new((number, &name), admin.filters(), qos, call, load));
+        let begins = channel.0.workplace.now();
+        let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize, begins));
+        let consumer = Arc::new(Consumer::new((number, &name), admin.filters(), qos, (call, grouped), load));
         consumer.filters.store(Arc::new(FilterGroup(filters.into_iter().map(Arc::new).collect())));
         consumer.priorities.store(priorities.map(Arc::new));
         consumer.lifetimes.store(lifetimes.map(Arc::new));
@@ -292,6 +328,9 @@ impl ConsumerBuilder {
         let subscribed = Subscribed { consumer: Arc::clone(&consumer), admin: admin.number, patterns };
         let changed = channel.0.topology().connect(subscribed);
         channel.0.tell(About::Subscriptions, &changed);
+        if let Some(due) = consumer.first_due() {
+            wake_at(&consumer, channel.0.workplace.as_ref(), due, begins);
+        }
         Ok(ConnectedConsumer { channel, consumer })
     }
 }
@@ -494,7 +533,7 @@ impl ConnectedConsumer {
 
     /// What became of the others.
     pub fn statistics(&self) -> ConsumerStatistics {
-        self.consumer.counts.read()
+        self.consumer.statistics()
     }
 
     /// Deliveries whose priority was below that of all its lanes.

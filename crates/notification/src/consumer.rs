@@ -17,10 +17,11 @@ use crate::connect::Work;
 use crate::delivery::{Delivery, Outcome};
 use crate::event::Event;
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, passes};
+use crate::grouped::Grouped;
 use crate::qos::{DiscardPolicy, Qos};
 use crate::queue::{Came, OrderedQueue};
 use crate::signal::Signal;
-use crate::statistics::ConsumerCounts;
+use crate::statistics::{ConsumerCounts, ConsumerStatistics};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -109,6 +110,8 @@ pub(crate) enum Offered {
     Queued { not_before: Instant, priority: i16, expires: Instant },
     /// It waits for the consumer to take it.
     ToBePulled,
+    /// A job is to look then, when time alone changes something.
+    DueAt(Instant),
     /// The consumer does not want it, by its filters or its state.
     Unwanted,
     /// It, or another one that waited, is discarded or expired; that is counted.
@@ -147,6 +150,8 @@ pub(crate) struct Consumer {
     inner: PiLock<Inner>,
     call: Call,
     pub counts: ConsumerCounts,
+    /// The condition over several events that it waits for, if it does.
+    grouped: Option<Grouped>,
     /// By which it has its events, unless it takes them itself.
     pub work: OnceLock<Work>,
     load: Arc<ChannelLoad>,
@@ -171,7 +176,7 @@ impl Consumer {
         (number, name): (u32, &str),
         admin: Arc<AdminFilters>,
         qos: Qos,
-        mut call: Call,
+        (mut call, grouped): (Call, Option<Grouped>),
         load: Arc<ChannelLoad>,
     ) -> Self {
         let room = qos.max_events as usize;
@@ -200,6 +205,7 @@ impl Consumer {
             inner: PiLock::new(inner),
             call,
             counts: ConsumerCounts::default(),
+            grouped,
             work: OnceLock::new(),
             load,
             made_room: Signal::default(),
@@ -233,17 +239,56 @@ impl Consumer {
 
     /// An event has been pushed whose type the consumer has subscribed to. Where it may have to wait for room, and the quality of service wants
     /// that, `wait` says what time it is.
-    pub fn offer(&self, event: &Event, now: Instant, wait: Option<&dyn Fn() -> Instant>) -> Offered {
+    pub fn offer(
+        &self,
+        event: &Event,
+        now: Instant,
+        wait: Option<&dyn Fn() -> Instant>,
+        each: &mut dyn FnMut(Offered),
+    ) {
+        match self.passed(event) {
+            false => each(Offered::Unwanted),
+            true => match &self.grouped {
+                None => each(self.offer_one(event, now, wait)),
+                Some(grouped) if !grouped.concerns(event) => {
+                    ConsumerCounts::add(&self.counts.filtered);
+                    each(Offered::Unwanted);
+                }
+                Some(grouped) => {
+                    let mut came = |event: Event| each(self.offer_one(&event, now, None));
+                    let has_room = grouped.offer(event, now, &mut came);
+                    ConsumerCounts::add(if has_room { &self.counts.grouped } else { &self.counts.no_room });
+                    if let Some(due) = grouped.due() {
+                        each(Offered::DueAt(due));
+                    }
+                }
+            },
+        }
+    }
+
+    /// Time has come to this, which may complete what a condition waits for.
+    fn pass_time(&self, now: Instant) {
+        if let Some(grouped) = &self.grouped {
+            // What comes of it is delivered by the job that looks.
+            grouped.pass(now, &mut |event| _ = self.offer_one(&event, now, None));
+        }
+    }
+
+    /// Whether it is connected, and filters let the event through.
+    fn passed(&self, event: &Event) -> bool {
         if self.connection() == Connection::Closed {
-            return Offered::Unwanted;
+            return false;
         }
-        let counts = &self.counts;
-        let errors = &counts.filter_errors;
+        let errors = &self.counts.filter_errors;
         if !passes(&self.admin.filters.load(), self.admin.operator, &self.filters.load(), event, errors) {
-            ConsumerCounts::add(&counts.filtered);
-            return Offered::Unwanted;
+            ConsumerCounts::add(&self.counts.filtered);
+            return false;
         }
-        let qos = self.qos.load();
+        true
+    }
+
+    fn offer_one(&self, event: &Event, now: Instant, wait: Option<&dyn Fn() -> Instant>) -> Offered {
+        let (qos, counts) = (self.qos.load(), &self.counts);
         let Some(delivery) = self.delivery(event, &qos, now) else { return Offered::Discarded };
         if let Some(separation) = qos.separation
             && !self.is_separated(now, separation)
@@ -402,6 +447,7 @@ impl Consumer {
     /// In a job of the consumer: hands on what is due.
     pub fn deliver(&self, job: &JobContext<'_>) -> Turn {
         let now = job.now();
+        self.pass_time(now);
         match &self.call {
             Call::Pull => Turn { delivered: 0, left: 0, due: None },
             Call::Serial(serial) => {
@@ -474,7 +520,8 @@ impl Consumer {
         let held = inner.held.iter().map(|delivery| delivery.not_before).min();
         let batch =
             inner.batch_since.zip(self.qos.load().pacing).map(|(since, pacing)| since.saturating_add(pacing));
-        held.into_iter().chain(batch).min()
+        let condition = self.grouped.as_ref().and_then(Grouped::due);
+        held.into_iter().chain(batch).chain(condition).min()
     }
 
     /// What the code has said of these.
@@ -523,6 +570,7 @@ impl Consumer {
 
     /// Takes the next event, of a consumer that takes them itself.
     pub fn try_take(&self, now: Instant) -> Option<Delivery> {
+        self.pass_time(now);
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
         let delivery = self.take_one(&mut inner)?;
@@ -547,6 +595,17 @@ impl Consumer {
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
         inner.queue.iter().chain(&inner.held).map(|delivery| delivery.pushed).min()
+    }
+
+    /// When time alone changes something, of a condition.
+    pub fn first_due(&self) -> Option<Instant> {
+        self.grouped.as_ref().and_then(Grouped::due)
+    }
+
+    /// What is counted.
+    pub fn statistics(&self) -> ConsumerStatistics {
+        let lost = self.grouped.as_ref().map_or(0, Grouped::lost);
+        ConsumerStatistics { lost_sets: lost, ..self.counts.read() }
     }
 
     /// Has another quality of service from now on.

@@ -1,5 +1,6 @@
 //! An event on its way to one consumer, and what comes of it there.
 
+use crate::condition::EventSet;
 use crate::event::Event;
 use talea_time::Instant;
 
@@ -21,6 +22,14 @@ impl Delivery {
     /// The event.
     pub fn event(&self) -> &Event {
         &self.event
+    }
+
+    /// The events of which a [`Condition`](crate::Condition) came true, in the order of its parts; the event alone if there is no condition.
+    pub fn events(&self) -> &[Event] {
+        match self.event.content::<EventSet>() {
+            Some(EventSet(events)) => events,
+            None => std::slice::from_ref(&self.event),
+        }
     }
 
     /// By which it was ordered: what a mapping filter says, or the event, or the quality of service of the consumer.

@@ -19,8 +19,11 @@ struct TypeName {
     number: u32,
 }
 
-/// The types of the process, by domain and name.
-static TYPES: OnceLock<Mutex<HashMap<(Box<str>, Box<str>), EventType>>> = OnceLock::new();
+/// Types by domain and name.
+type Types = HashMap<(Box<str>, Box<str>), EventType>;
+
+/// The types of the process.
+static TYPES: OnceLock<Mutex<Types>> = OnceLock::new();
 
 impl EventType {
     /// The type of this domain and name. Allocates when it is named for the first time.

@@ -6,11 +6,13 @@
 
 mod admin;
 mod channel;
+mod condition;
 mod connect;
 mod consumer;
 mod delivery;
 mod event;
 mod filter;
+mod grouped;
 mod pattern;
 pub mod qos;
 mod queue;
@@ -21,6 +23,7 @@ mod topology;
 
 pub use admin::{ConsumerAdmin, SupplierAdmin};
 pub use channel::{AdminProperties, EventChannel, EventChannelFactory};
+pub use condition::{Collect, Condition, TimeCame};
 pub use connect::{ConnectError, ConnectedConsumer, ConsumerBuilder, NotNow, PullConsumer};
 pub use consumer::Connection;
 pub use delivery::{Delivery, Outcome};

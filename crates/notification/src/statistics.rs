@@ -14,6 +14,7 @@ pub(crate) struct ConsumerCounts {
     pub no_room: AtomicU64,
     pub refused: AtomicU64,
     pub failed: AtomicU64,
+    pub grouped: AtomicU64,
     // Beside these:
     pub filter_errors: AtomicU64,
     pub retried: AtomicU64,
@@ -47,6 +48,8 @@ impl ConsumerCounts {
             no_room: read(&self.no_room),
             refused: read(&self.refused),
             failed: read(&self.failed),
+            grouped: read(&self.grouped),
+            lost_sets: 0,
             filter_errors: read(&self.filter_errors),
             retried: read(&self.retried),
             blocked: read(&self.blocked),
@@ -57,7 +60,8 @@ impl ConsumerCounts {
     }
 }
 
-/// What became of the events that came to a consumer. The first eight add up to those that came and do not wait any more.
+/// What became of the events that came to a consumer. The first eight add up to those that came and do not wait any more, and were
+/// not taken in by a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerStatistics {
     /// Handed on, and taken.
@@ -76,6 +80,10 @@ pub struct ConsumerStatistics {
     pub refused: u64,
     /// The consumer's code failed.
     pub failed: u64,
+    /// Events that a [`Condition`](crate::Condition) over several has taken in. What it came true with counts as events that come to the consumer.
+    pub grouped: u64,
+    /// Sets of events for which there was no memory, since the consumer has as many as it may; they came to nobody.
+    pub lost_sets: u64,
     /// Constraints that could not be evaluated, each time.
     pub filter_errors: u64,
     /// Deliveries that are tried again.

@@ -2,7 +2,7 @@
 
 use crate::admin::SupplierAdmin;
 use crate::channel::{About, EventChannel, Shared};
-use crate::connect::{ConnectError, post};
+use crate::connect::{ConnectError, post, wake_at};
 use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Event, EventType};
 use crate::filter::{Filter, FilterGroup, passes};
@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_operation::Post;
+use talea_time::Instant;
 use thiserror::Error;
 
 /// Types that one supplier may push: each costs a word of memory, so strangers have a limit.
@@ -173,19 +174,18 @@ impl Supplier {
         let now = via.now();
         let may_wait = via.may_wait();
         for consumer in subscribers.iter() {
-            let offered = match may_wait {
-                true => consumer.offer(event, now, Some(&|| via.now())),
-                false => consumer.offer(event, now, None),
-            };
-            match offered {
+            let wait = || workplace.now();
+            let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&wait) } else { None };
+            consumer.offer(event, now, wait, &mut |offered| match offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
                     post(consumer, workplace.as_ref(), &mut via, (not_before, priority, expires), now);
                 }
                 Offered::ToBePulled => pushed.queued += 1,
+                Offered::DueAt(due) => wake_at(consumer, workplace.as_ref(), due, now),
                 Offered::Discarded => pushed.discarded += 1,
                 Offered::Unwanted => {}
-            }
+            });
         }
         Ok(pushed)
     }
@@ -217,7 +217,7 @@ impl Supplier {
     pub fn is_wanted(&self, event_type: &EventType) -> bool {
         match self.entries.get(event_type.number()) {
             Some(Some(entry)) => !entry.subscribers.load().is_empty(),
-            _ => self.channel.0.topology().entry(event_type).subscribers.load().len() > 0,
+            _ => !self.channel.0.topology().entry(event_type).subscribers.load().is_empty(),
         }
     }
 

@@ -158,6 +158,9 @@ impl<P: Post> Post for &mut P {
 
 /// Where operations can be declared while a run lasts.
 pub trait Workplace: Send + Sync {
+    /// The current instant on the clock of the run.
+    fn now(&self) -> Instant;
+
     /// Declares an operation, for each job of which `code` is called, one job at a time.
     ///
     /// # Errors

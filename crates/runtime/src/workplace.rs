@@ -113,6 +113,10 @@ fn post_in_time(mut poster: Poster, mut alarms: MailReceiver<Alarm>, shared: &Sh
 }
 
 impl Workplace for RunWorkplace {
+    fn now(&self) -> Instant {
+        MonotonicClock.now()
+    }
+
     fn declare(
         &self,
         declaration: Declaration,

@@ -4,7 +4,7 @@ use crate::{Had, MS, channel, event, event_with};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
-use talea_notification::{AdminProperties, Connection, NotNow, Outcome, PushError};
+use talea_notification::{AdminProperties, Collect, Condition, Connection, NotNow, Outcome, PushError};
 use talea_operation::{Declaration, Post};
 use talea_time::{Duration, Instant};
 
@@ -286,4 +286,84 @@ fn deliveries_that_come_too_soon_after_another_are_left_out() {
         time.pass(MS(4));
     }
     assert_eq!((had.take(), consumer.statistics().too_soon), (vec![0, 3, 6], 4));
+}
+
+/// A conjunction hands on its events in one call; time completes conditions as well.
+#[test]
+fn conditions_over_several_events_and_time_are_delivered_as_sets() {
+    let (time, channel) = channel(QosSettings::new().timeout(MS(50)));
+    let had = Arc::new(std::sync::Mutex::new(Vec::<String>::new()));
+    let connect = |name: &'static str, condition: Condition| {
+        let had = Arc::clone(&had);
+        let consumer = channel.consumer(name).when(condition).connect(move |delivery| {
+            let names: Vec<&str> = delivery.events().iter().map(|event| event.event_type().name()).collect();
+            had.lock().expect("whole").push(format!("{name} {}", names.join(" ")).trim().to_owned());
+            Outcome::Ok
+        });
+        consumer.expect("connected")
+    };
+    let of = |name: &str| Condition::of_types(crate::types(name));
+    let both = connect("both", Condition::all(Collect::Latest, [of("Test/a"), of("Test/b")]));
+    let _late = connect("late", Condition::unless_within(MS(30), of("Test/a")));
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let mut push =
+        |name: &str| supplier.push(time.clone(), &crate::event_of(name, 0)).expect("pushed").queued;
+    let take = || std::mem::take(&mut *had.lock().expect("whole"));
+    assert_eq!((push("b"), push("c"), push("a")), (0, 0, 1));
+    time.run();
+    assert_eq!(take(), ["both a b"]);
+    let counted = both.statistics();
+    assert_eq!((counted.grouped, counted.filtered, counted.delivered), (2, 1, 1));
+    time.pass(MS(29));
+    assert!(take().is_empty());
+    time.pass(MS(1));
+    assert_eq!(take(), ["late"]);
+    push("a");
+    time.pass(MS(29));
+    push("a");
+    time.pass(MS(29));
+    assert!(take().is_empty());
+    time.pass(MS(1));
+    assert_eq!(take(), ["late"]);
+    let refused = channel.consumer("c").when(Condition::any([])).connect(|_| Outcome::Ok).unwrap_err();
+    assert!(refused.to_string().contains("has none"), "{refused}");
+}
+
+/// A supplier that may wait does so for room, and no longer than the limit; one that may not discards at once.
+#[test]
+fn suppliers_wait_for_room_where_the_policy_says_so() {
+    struct OfAThread(bool);
+    impl Post for OfAThread {
+        fn now(&self) -> Instant {
+            talea_linux::clock::MonotonicClock.now()
+        }
+
+        fn post_work(&mut self, _: talea_operation::Posted) -> Result<u64, talea_operation::NotPosted> {
+            Ok(0)
+        }
+
+        fn may_wait(&self) -> bool {
+            self.0
+        }
+    }
+    use talea_time::Clock;
+    let (time, channel) = channel(QosSettings::new());
+    time.use_real_clock();
+    let settings = QosSettings::new().max_events(1).discard(DiscardPolicy::Lifo);
+    let consumer = channel.consumer("c").qos(settings.blocking(Duration::from_secs(600))).connect_pull();
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    assert_eq!(supplier.push(OfAThread(true), &event(0)).expect("pushed").queued, 1);
+    assert_eq!(supplier.push(OfAThread(false), &event(1)).expect("pushed").discarded, 1);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| supplier.push(OfAThread(true), &event(2)).expect("pushed").queued);
+        while consumer.statistics().blocked == 0 {
+            std::thread::yield_now();
+        }
+        assert!(consumer.try_pull(OfAThread(true).now()).is_some());
+        assert_eq!(waiting.join().expect("it waits"), 1);
+    });
+    consumer.set_qos(&QosSettings::new().blocking(Duration::from_nanos(1))).expect("sound");
+    assert_eq!(supplier.push(OfAThread(true), &event(3)).expect("pushed").discarded, 1);
+    assert_eq!((consumer.statistics().blocked, consumer.statistics().discarded), (2, 2));
 }

@@ -15,44 +15,44 @@ use talea_notification::{
 use talea_time::Duration;
 use virtual_time::{Number, VirtualTime, number};
 
-pub const MS: fn(i64) -> Duration = Duration::from_millis;
+pub(crate) const MS: fn(i64) -> Duration = Duration::from_millis;
 
 /// A channel in virtual time.
-pub fn channel(settings: QosSettings) -> (VirtualTime, EventChannel) {
+pub(crate) fn channel(settings: QosSettings) -> (VirtualTime, EventChannel) {
     let time = VirtualTime::default();
     let factory = EventChannelFactory::new(time.clone());
     (time, factory.create("test", &settings, AdminProperties::default()).expect("sound"))
 }
 
-pub fn event_of(name: &str, number: u64) -> Event {
+pub(crate) fn event_of(name: &str, number: u64) -> Event {
     Event::new(Header::new(EventType::new("Test", name)), Number(number))
 }
 
-pub fn event(number: u64) -> Event {
+pub(crate) fn event(number: u64) -> Event {
     event_of("Tick", number)
 }
 
 /// An event with a header that is changed.
-pub fn event_with(number: u64, change: impl FnOnce(&mut Header)) -> Event {
+pub(crate) fn event_with(number: u64, change: impl FnOnce(&mut Header)) -> Event {
     let mut header = Header::new(EventType::new("Test", "Tick"));
     change(&mut header);
     Event::new(header, Number(number))
 }
 
-pub fn types(text: &str) -> Vec<TypePattern> {
+pub(crate) fn types(text: &str) -> Vec<TypePattern> {
     text.split_whitespace().map(|pattern| pattern.parse().expect("a pattern")).collect()
 }
 
 /// What a consumer has had.
 #[derive(Clone, Default)]
-pub struct Had(Arc<Mutex<Vec<u64>>>);
+pub(crate) struct Had(Arc<Mutex<Vec<u64>>>);
 
 impl Had {
-    pub fn add(&self, delivery: &Delivery) {
+    pub(crate) fn add(&self, delivery: &Delivery) {
         self.0.lock().expect("whole").push(number(delivery.event()));
     }
 
-    pub fn take(&self) -> Vec<u64> {
+    pub(crate) fn take(&self) -> Vec<u64> {
         std::mem::take(&mut *self.0.lock().expect("whole"))
     }
 }

@@ -72,7 +72,7 @@ fn subscriptions_change_by_the_rules() {
 
 #[test]
 fn those_who_want_to_know_are_told_of_first_and_last() {
-    let (mut time, channel) = channel(QosSettings::new());
+    let (time, channel) = channel(QosSettings::new());
     let told = Arc::new(Mutex::new(Vec::<(&str, Changed)>::new()));
     let tell = |who: &'static str| {
         let told = Arc::clone(&told);
@@ -105,7 +105,6 @@ fn those_who_want_to_know_are_told_of_first_and_last() {
     assert_eq!(take(), [("consumer", lost(&[&event_type("new")]))]);
     assert_eq!(channel.subscribed_types(), [a]);
     time.run();
-    _ = time.now();
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard};
+use talea_linux::clock::MonotonicClock;
 use talea_model::OperationId;
 use talea_notification::Event;
 use talea_operation::{
     Code, Declaration, JobServices, NotPosted, Operation, Post, Posted, PostedOperation, Workplace,
 };
 use talea_policy::job::Job;
-use talea_time::{Duration, Instant, Work};
+use talea_time::{Clock, Duration, Instant, Work};
 
 /// All handles are of the same one.
 #[derive(Clone, Default)]
@@ -24,11 +25,18 @@ struct Inner {
     posted: u64,
     /// Jobs that there is room for at once, if that is limited.
     room: Option<usize>,
+    /// Whether the instants are those of the real clock.
+    is_real: bool,
 }
 
 impl VirtualTime {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().expect("no test panics with it")
+    }
+
+    /// The workplace says what time it really is.
+    pub fn use_real_clock(&self) {
+        self.inner().is_real = true;
     }
 
     pub fn limit_jobs(&self, room: usize) {
@@ -131,6 +139,11 @@ impl Post for VirtualTime {
 }
 
 impl Workplace for VirtualTime {
+    fn now(&self) -> Instant {
+        let inner = self.inner();
+        if inner.is_real { MonotonicClock.now() } else { inner.now }
+    }
+
     fn declare(
         &self,
         declaration: Declaration,

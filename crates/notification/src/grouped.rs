@@ -1,0 +1,123 @@
+//! A consumer's condition over several events: fed by whichever supplier comes, without any of them waiting for another one.
+//!
+//! A supplier puts its event into a mailbox and then tries to have the state. Who gets it feeds it with all that is in the mailbox, also with what
+//! others put there; who does not leaves: whoever has the state looks once more when it has given it back.
+
+use crate::condition::{Condition, EventSet, State};
+use crate::event::{Event, EventPool, EventType};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
+use talea_linux::pi_lock::PiLock;
+use talea_time::Instant;
+
+pub(crate) struct Grouped {
+    condition: Condition,
+    mail: MailSender<(Event, Instant)>,
+    /// Events in the mailbox.
+    pending: AtomicUsize,
+    /// When time alone changes something, in nanoseconds; `i64::MAX` never.
+    due: AtomicI64,
+    inner: PiLock<Inner>,
+}
+
+struct Inner {
+    mail: MailReceiver<(Event, Instant)>,
+    state: State,
+    sets: EventPool<EventSet>,
+    /// Sets for which no memory was free.
+    lost: u64,
+}
+
+impl Grouped {
+    /// From `now` on, with memory for as many sets as wait at most.
+    pub fn new(condition: Condition, most: usize, now: Instant) -> Self {
+        // Those that wait, one for each thread that delivers, and those that suppliers are about to discard.
+        let (sets, events) = (2 * most + 8, 2 * most + 8);
+        let state = condition.begin(now);
+        let size = state.most();
+        let set = || EventSet(Vec::with_capacity(size));
+        let sets = EventPool::new(sets, &EventType::new("%SET", ""), set);
+        let (sender, receiver) = mailbox(events);
+        let due = AtomicI64::new(nanoseconds(state.due()));
+        let inner = PiLock::new(Inner { mail: receiver, state, sets, lost: 0 });
+        Grouped { condition, mail: sender, pending: AtomicUsize::new(0), due, inner }
+    }
+
+    /// Whether the event can have anything to do with the condition.
+    pub fn concerns(&self, event: &Event) -> bool {
+        self.condition.concerns(event)
+    }
+
+    /// An event has come; `came` is called with what the condition has come true with, one event or one that stands for several. False if there
+    /// was no room for it.
+    pub fn offer(&self, event: &Event, now: Instant, came: &mut dyn FnMut(Event)) -> bool {
+        // Counted first: who has the state and sees none has not overlooked this one.
+        self.pending.fetch_add(1, Ordering::SeqCst);
+        if self.mail.push((event.clone(), now)).is_err() {
+            self.pending.fetch_sub(1, Ordering::SeqCst);
+            return false;
+        }
+        while self.pending.load(Ordering::SeqCst) > 0 {
+            let Some(mut inner) = self.inner.try_lock() else { break };
+            self.feed(&mut inner, came);
+        }
+        true
+    }
+
+    /// Time has come to this.
+    pub fn pass(&self, now: Instant, came: &mut dyn FnMut(Event)) {
+        let mut inner = self.inner.lock().0;
+        self.feed(&mut inner, came);
+        let Inner { state, sets, lost, .. } = &mut *inner;
+        state.pass(now, |events| hand_on(events, sets, lost, came));
+        self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
+        drop(inner);
+        // Somebody may have come meanwhile and left.
+        while self.pending.load(Ordering::SeqCst) > 0 {
+            let Some(mut inner) = self.inner.try_lock() else { break };
+            self.feed(&mut inner, came);
+        }
+    }
+
+    fn feed(&self, inner: &mut Inner, came: &mut dyn FnMut(Event)) {
+        let Inner { mail, state, sets, lost } = inner;
+        while let Some((event, now)) = mail.pop() {
+            self.pending.fetch_sub(1, Ordering::SeqCst);
+            state.offer(&event, now, |events| hand_on(events, sets, lost, came));
+        }
+        self.due.store(nanoseconds(state.due()), Ordering::Relaxed);
+    }
+
+    /// When time alone changes something.
+    pub fn due(&self) -> Option<Instant> {
+        Some(self.due.load(Ordering::Relaxed)).filter(|due| *due != i64::MAX).map(Instant::from_nanos)
+    }
+
+    /// Sets for which no memory was free.
+    pub fn lost(&self) -> u64 {
+        self.inner.lock().0.lost
+    }
+}
+
+fn nanoseconds(due: Option<Instant>) -> i64 {
+    due.map_or(i64::MAX, Instant::as_nanos)
+}
+
+fn hand_on(events: &[Event], sets: &mut EventPool<EventSet>, lost: &mut u64, came: &mut dyn FnMut(Event)) {
+    if let [event] = events {
+        return came(event.clone());
+    }
+    let Some(mut set) = sets.loan() else {
+        *lost += 1;
+        return;
+    };
+    let headers = || events.iter().map(Event::header);
+    let header = set.header();
+    header.priority = headers().filter_map(|header| header.priority).max();
+    header.timeout = headers().filter_map(|header| header.timeout).min();
+    header.stop = headers().filter_map(|header| header.stop).min();
+    let content = &mut set.content().0;
+    content.clear();
+    content.extend_from_slice(events);
+    came(set.done());
+}
