@@ -1,10 +1,11 @@
 //! A channel, and the factory that makes channels.
 
 use crate::admin::{ConsumerAdmin, SupplierAdmin};
-use crate::connect::ConsumerBuilder;
-use crate::consumer::{AdminFilters, ChannelLoad};
+use crate::connect::{ConsumerBuilder, begin};
+use crate::consumer::{AdminFilters, ChannelLoad, Consumer};
 use crate::event::EventType;
 use crate::filter::GroupOperator;
+use crate::place::Place;
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
 use crate::supplier::SupplierBuilder;
@@ -15,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use talea_operation::Workplace;
 use talea_time::{Duration, Instant};
+use thiserror::Error;
 
 /// What a channel does for itself, beside the quality of service of what goes through it (the standard's admin properties). 0 is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub(crate) enum About {
 pub(crate) struct Shared {
     pub number: u32,
     pub name: Box<str>,
-    pub workplace: Arc<dyn Workplace>,
+    pub place: Place,
     pub load: Arc<ChannelLoad>,
     pub max_consumers: AtomicUsize,
     pub max_suppliers: AtomicUsize,
@@ -254,9 +256,26 @@ impl EventChannel {
     }
 }
 
+/// Why channels do not deliver.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// The factory is bound to another run.
+    #[error("the factory delivers in another run; make one for each run")]
+    Bound,
+    /// The work of a consumer cannot be declared.
+    #[error("the deliveries to consumer \"{consumer}\" cannot be declared as work: {source}")]
+    Work {
+        /// Its name.
+        consumer: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
 /// Makes channels, and finds them by their numbers.
+#[derive(Default)]
 pub struct EventChannelFactory {
-    workplace: Arc<dyn Workplace>,
+    place: Place,
     channels: Mutex<BTreeMap<u32, EventChannel>>,
 }
 
@@ -269,9 +288,48 @@ impl fmt::Debug for EventChannelFactory {
 }
 
 impl EventChannelFactory {
+    /// A factory whose channels deliver from when it is [bound](Self::bind) on. Until then events wait, as many as may.
+    pub fn new() -> Self {
+        EventChannelFactory { place: Place::default(), channels: Mutex::default() }
+    }
+
     /// A factory whose channels deliver by work that is declared and posted here.
-    pub fn new(workplace: impl Workplace + 'static) -> Self {
-        EventChannelFactory { workplace: Arc::new(workplace), channels: Mutex::default() }
+    pub fn on(workplace: impl Workplace + 'static) -> Self {
+        let factory = EventChannelFactory::new();
+        factory.place.set(Arc::new(workplace));
+        factory
+    }
+
+    /// From now on channels deliver by work that is declared and posted here; that of consumers which are connected already is declared now.
+    ///
+    /// # Errors
+    /// It is bound already, or work of a consumer cannot be declared; then the consumers in question have no events.
+    pub fn bind(&self, workplace: impl Workplace + 'static) -> Result<(), BindError> {
+        if !self.place.set(Arc::new(workplace)) {
+            return Err(BindError::Bound);
+        }
+        for channel in self.channels().values() {
+            let consumers: Vec<Arc<Consumer>> =
+                channel.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();
+            for consumer in consumers {
+                let named = |source| BindError::Work { consumer: consumer.name.to_string(), source };
+                begin(&consumer, &channel.0).map_err(named)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the consumers that are connected need of a workplace: operations, and jobs of each that wait.
+    pub fn needs(&self) -> (usize, usize) {
+        let (mut operations, mut jobs) = (0, 0);
+        for channel in self.channels().values() {
+            for subscribed in channel.0.topology().consumers.values() {
+                let lanes = subscribed.consumer.lanes();
+                operations += lanes;
+                jobs = jobs.max(if lanes > 0 { subscribed.consumer.room() } else { 0 });
+            }
+        }
+        (operations, jobs)
     }
 
     fn channels(&self) -> MutexGuard<'_, BTreeMap<u32, EventChannel>> {
@@ -294,7 +352,7 @@ impl EventChannelFactory {
         let channel = EventChannel(Arc::new(Shared {
             number,
             name: name.into(),
-            workplace: Arc::clone(&self.workplace),
+            place: self.place.clone(),
             load: Arc::new(ChannelLoad::default()),
             max_consumers: AtomicUsize::new(0),
             max_suppliers: AtomicUsize::new(0),

@@ -8,14 +8,15 @@ use crate::delivery::{Delivery, Outcome};
 use crate::filter::{Filter, FilterGroup, MappingFilter};
 use crate::grouped::Grouped;
 use crate::pattern::TypePattern;
+use crate::place::{Place, WeakPlace};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::statistics::ConsumerStatistics;
 use crate::topology::{Changed, Subscribed};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 use talea_operation::{Declaration, JobContext, Post, Posted, PostedOperation, Workplace};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
@@ -61,6 +62,11 @@ impl Work {
         Work { lanes, outstanding, armed, lane_misses: AtomicU64::new(0) }
     }
 
+    /// How many lanes there are.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
     /// The lane for events of this priority: the highest that is for no more than that, or else the lowest, which is counted.
     fn lane(&self, priority: i16) -> PostedOperation {
         match self.lanes.iter().find(|(least, _)| *least <= priority) {
@@ -97,12 +103,12 @@ impl Work {
 #[inline]
 pub(crate) fn post(
     consumer: &Consumer,
-    workplace: &dyn Workplace,
+    place: &Place,
     via: &mut impl Post,
     (not_before, priority, expires): (Instant, i16, Instant),
     now: Instant,
 ) {
-    let Some(work) = consumer.work.get() else { return };
+    let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) else { return };
     if not_before > now {
         work.wake_at(workplace, not_before, now);
         return;
@@ -120,22 +126,22 @@ pub(crate) fn post(
 }
 
 /// A job of the consumer is to look at this instant.
-pub(crate) fn wake_at(consumer: &Consumer, workplace: &dyn Workplace, due: Instant, now: Instant) {
-    if let Some(work) = consumer.work.get() {
+pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Instant, now: Instant) {
+    if let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) {
         work.wake_at(workplace, due, now);
     }
 }
 
 /// A job of a consumer.
-fn run(consumer: &Consumer, workplace: &Weak<dyn Workplace>, job: &JobContext<'_>) {
+fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
     let Some(work) = consumer.work.get() else { return };
     work.begin();
     let mut turn = consumer.deliver(job);
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
         turn = consumer.deliver(job);
     }
-    if let (Some(due), Some(workplace)) = (turn.due, workplace.upgrade()) {
-        work.wake_at(workplace.as_ref(), due, job.now());
+    if let Some(due) = turn.due {
+        place.with(|workplace| work.wake_at(workplace, due, job.now()));
     }
 }
 
@@ -316,43 +322,59 @@ impl ConsumerBuilder {
             patterns.insert(TypePattern::all());
         }
         let (is_pull, load) = (call.is_pull(), Arc::clone(&channel.0.load));
-        let begins = channel.0.workplace.now();
-        let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize, begins));
+        let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
         let consumer = Arc::new(Consumer::new((number, &name), admin.filters(), qos, (call, grouped), load));
         consumer.filters.store(Arc::new(FilterGroup(filters.into_iter().map(Arc::new).collect())));
         consumer.priorities.store(priorities.map(Arc::new));
         consumer.lifetimes.store(lifetimes.map(Arc::new));
         if !is_pull {
-            declare(&consumer, &channel.0, lanes)?;
+            consumer.keep_lanes(lanes_of(&consumer, &channel.0, lanes));
         }
+        begin(&consumer, &channel.0).map_err(ConnectError::Work)?;
         let subscribed = Subscribed { consumer: Arc::clone(&consumer), admin: admin.number, patterns };
         let changed = channel.0.topology().connect(subscribed);
         channel.0.tell(About::Subscriptions, &changed);
-        if let Some(due) = consumer.first_due() {
-            wake_at(&consumer, channel.0.workplace.as_ref(), due, begins);
-        }
         Ok(ConnectedConsumer { channel, consumer })
     }
 }
 
-/// Declares the work of a consumer, in one lane unless it has asked for others.
-fn declare(
-    consumer: &Arc<Consumer>,
+/// The lanes of a consumer, the one for the greatest priorities first: one, unless it has asked for others.
+fn lanes_of(
+    consumer: &Consumer,
     channel: &Shared,
     mut lanes: Vec<(i16, Declaration)>,
-) -> Result<(), ConnectError> {
+) -> Vec<(i16, Declaration)> {
     if lanes.is_empty() {
         let name = format!("{}.{}", channel.name, consumer.name);
         lanes.push((i16::MIN, Declaration::new(&name, DEFAULT_DEADLINE)));
     }
     lanes.sort_by_key(|(least, _)| std::cmp::Reverse(*least));
+    lanes
+}
+
+/// Begins to deliver, if it is known where: declares the work of the consumer, and its condition counts time from now on.
+///
+/// # Errors
+/// The work cannot be declared.
+pub(crate) fn begin(consumer: &Arc<Consumer>, channel: &Shared) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let Some(workplace) = channel.place.get() else { return Ok(()) };
+    let now = workplace.now();
+    consumer.begin(now);
+    let lanes = consumer.take_lanes();
+    if lanes.is_empty() {
+        return Ok(());
+    }
     let mut declared = Vec::with_capacity(lanes.len());
     for (least, declaration) in lanes {
-        let (consumer, workplace) = (Arc::clone(consumer), Arc::downgrade(&channel.workplace));
-        let code = Box::new(move |job: &JobContext<'_>| run(&consumer, &workplace, job));
-        declared.push((least, channel.workplace.declare(declaration, code).map_err(ConnectError::Work)?));
+        let (own, place) = (Arc::clone(consumer), channel.place.weak());
+        let code = Box::new(move |job: &JobContext<'_>| run(&own, &place, job));
+        declared.push((least, workplace.declare(declaration, code)?));
     }
     _ = consumer.work.set(Work::new(declared.into()));
+    let due = consumer.first_due().into_iter().chain((consumer.queued() > 0).then_some(now)).min();
+    if let Some(due) = due {
+        wake_at(consumer, &channel.place, due, now);
+    }
     Ok(())
 }
 
@@ -446,7 +468,7 @@ impl ConnectedConsumer {
         let (now, qos) = (via.now(), self.consumer.qos.load());
         for _ in 0..self.consumer.queued() {
             let waiting = (now, qos.priority, Instant::MAX);
-            post(&self.consumer, self.channel.0.workplace.as_ref(), via, waiting, now);
+            post(&self.consumer, &self.channel.0.place, via, waiting, now);
         }
     }
 

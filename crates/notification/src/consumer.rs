@@ -25,10 +25,10 @@ use crate::statistics::{ConsumerCounts, ConsumerStatistics};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::{PiGuard, PiLock, Was};
-use talea_operation::JobContext;
+use talea_operation::{Declaration, JobContext};
 use talea_time::{Duration, Instant};
 
 /// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
@@ -152,6 +152,8 @@ pub(crate) struct Consumer {
     pub counts: ConsumerCounts,
     /// The condition over several events that it waits for, if it does.
     grouped: Option<Grouped>,
+    /// The lanes in which it is to have its events, while it is not known where.
+    lanes: Mutex<Vec<(i16, Declaration)>>,
     /// By which it has its events, unless it takes them itself.
     pub work: OnceLock<Work>,
     load: Arc<ChannelLoad>,
@@ -206,10 +208,34 @@ impl Consumer {
             call,
             counts: ConsumerCounts::default(),
             grouped,
+            lanes: Mutex::default(),
             work: OnceLock::new(),
             load,
             made_room: Signal::default(),
             arrived: Signal::default(),
+        }
+    }
+
+    /// The lanes that it is to have.
+    pub fn keep_lanes(&self, lanes: Vec<(i16, Declaration)>) {
+        *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = lanes;
+    }
+
+    /// Those of them that have not been taken.
+    pub fn take_lanes(&self) -> Vec<(i16, Declaration)> {
+        std::mem::take(&mut *self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How many it has, or is to have.
+    pub fn lanes(&self) -> usize {
+        let kept = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).len();
+        self.work.get().map_or(kept, Work::lanes)
+    }
+
+    /// Time counts from now on.
+    pub fn begin(&self, now: Instant) {
+        if let Some(grouped) = &self.grouped {
+            grouped.begin(now);
         }
     }
 
@@ -466,6 +492,7 @@ impl Consumer {
                 drop(inner);
                 let outcome = catch_unwind(AssertUnwindSafe(|| code(&delivery, job)));
                 self.settle(outcome.unwrap_or(Outcome::Fail), std::iter::once(delivery), now);
+                self.tidy();
                 self.turn(1, &self.inner.lock().0)
             }
         }
@@ -488,6 +515,7 @@ impl Consumer {
         if delivered > 0 {
             let outcome = catch_unwind(AssertUnwindSafe(|| code(batch, job)));
             self.settle(outcome.unwrap_or(Outcome::Fail), batch.drain(..), now);
+            self.tidy();
         }
         self.turn(delivered, &self.inner.lock().0)
     }
@@ -522,6 +550,13 @@ impl Consumer {
             inner.batch_since.zip(self.qos.load().pacing).map(|(since, pacing)| since.saturating_add(pacing));
         let condition = self.grouped.as_ref().and_then(Grouped::due);
         held.into_iter().chain(batch).chain(condition).min()
+    }
+
+    /// Events of sets that nobody has any more are free for their suppliers.
+    fn tidy(&self) {
+        if let Some(grouped) = &self.grouped {
+            grouped.tidy();
+        }
     }
 
     /// What the code has said of these.

@@ -164,6 +164,8 @@ pub struct EventPool<T> {
     events: Box<[Arc<Parts<T>>]>,
     /// Where to look for a free one first.
     next: usize,
+    /// Those from here on have not been used since they were tidy.
+    used: usize,
 }
 
 impl<T: Content> EventPool<T> {
@@ -174,19 +176,36 @@ impl<T: Content> EventPool<T> {
     pub fn new(events: usize, event_type: &EventType, mut content: impl FnMut() -> T) -> Self {
         assert!(events > 0, "a pool has events");
         let event = || Arc::new(Parts { header: Header::new(event_type.clone()), content: content() });
-        EventPool { events: std::iter::repeat_with(event).take(events).collect(), next: 0 }
+        EventPool { events: std::iter::repeat_with(event).take(events).collect(), next: 0, used: 0 }
     }
 
     /// An event to be written, which is as it was used last; none if all are in use.
     pub fn loan(&mut self) -> Option<Loan<'_, T>> {
-        let count = self.events.len();
-        let is_free = |place: &usize| Arc::strong_count(&self.events[*place]) == 1;
-        let place = (0..count).map(|step| (self.next + step) % count).find(is_free)?;
+        let (count, first) = (self.events.len(), self.next);
+        let place = (0..count).map(|step| (first + step) % count).find(|place| self.is_free(*place))?;
         self.next = (place + 1) % count;
-        let event = &mut self.events[place];
-        // Only the pool had it, so nobody can have got it since; this also sees what its last reader did.
-        Arc::get_mut(event)?;
-        Some(Loan { event })
+        self.used = self.used.max(place + 1);
+        Some(Loan { event: &mut self.events[place] })
+    }
+
+    /// The first that is free, so that no more are used than have to be.
+    pub(crate) fn loan_first(&mut self) -> Option<Loan<'_, T>> {
+        self.next = 0;
+        self.loan()
+    }
+
+    /// Calls `tidy` with the content of those that are free and have been used.
+    pub(crate) fn tidy(&mut self, mut tidy: impl FnMut(&mut T)) {
+        let free = self.events[..self.used].iter_mut().filter_map(Arc::get_mut);
+        free.for_each(|parts| tidy(&mut parts.content));
+        while self.used > 0 && self.is_free(self.used - 1) {
+            self.used -= 1;
+        }
+    }
+
+    /// Whether only the pool has it, so that nobody else can get it; this also sees what its last reader did.
+    fn is_free(&mut self, place: usize) -> bool {
+        Arc::get_mut(&mut self.events[place]).is_some()
     }
 }
 

@@ -29,11 +29,11 @@ struct Inner {
 }
 
 impl Grouped {
-    /// From `now` on, with memory for as many sets as wait at most.
-    pub fn new(condition: Condition, most: usize, now: Instant) -> Self {
+    /// With memory for as many sets as wait at most. Time counts from the origin of the clock, until it [begins](Self::begin).
+    pub fn new(condition: Condition, most: usize) -> Self {
         // Those that wait, one for each thread that delivers, and those that suppliers are about to discard.
         let (sets, events) = (2 * most + 8, 2 * most + 8);
-        let state = condition.begin(now);
+        let state = condition.begin(Instant::ZERO);
         let size = state.most();
         let set = || EventSet(Vec::with_capacity(size));
         let sets = EventPool::new(sets, &EventType::new("%SET", ""), set);
@@ -41,6 +41,20 @@ impl Grouped {
         let due = AtomicI64::new(nanoseconds(state.due()));
         let inner = PiLock::new(Inner { mail: receiver, state, sets, lost: 0 });
         Grouped { condition, mail: sender, pending: AtomicUsize::new(0), due, inner }
+    }
+
+    /// Time counts from `now` on; what has come is forgotten.
+    pub fn begin(&self, now: Instant) {
+        let mut inner = self.inner.lock().0;
+        inner.state = self.condition.begin(now);
+        self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
+    }
+
+    /// Events of sets that nobody has any more are free for their suppliers.
+    pub fn tidy(&self) {
+        if let Some(mut inner) = self.inner.try_lock() {
+            inner.sets.tidy(|set| set.0.clear());
+        }
     }
 
     /// Whether the event can have anything to do with the condition.
@@ -107,7 +121,8 @@ fn hand_on(events: &[Event], sets: &mut EventPool<EventSet>, lost: &mut u64, cam
     if let [event] = events {
         return came(event.clone());
     }
-    let Some(mut set) = sets.loan() else {
+    sets.tidy(|set| set.0.clear());
+    let Some(mut set) = sets.loan_first() else {
         *lost += 1;
         return;
     };

@@ -14,6 +14,7 @@ mod event;
 mod filter;
 mod grouped;
 mod pattern;
+mod place;
 pub mod qos;
 mod queue;
 mod signal;
@@ -22,7 +23,7 @@ mod supplier;
 mod topology;
 
 pub use admin::{ConsumerAdmin, SupplierAdmin};
-pub use channel::{AdminProperties, EventChannel, EventChannelFactory};
+pub use channel::{AdminProperties, BindError, EventChannel, EventChannelFactory};
 pub use condition::{Collect, Condition, TimeCame};
 pub use connect::{ConnectError, ConnectedConsumer, ConsumerBuilder, NotNow, PullConsumer};
 pub use consumer::Connection;

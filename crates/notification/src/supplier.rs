@@ -147,7 +147,7 @@ impl Supplier {
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
         }
-        let Shared { workplace, load, reject_new_events, rejected, .. } = &*self.channel.0;
+        let Shared { place, load, reject_new_events, rejected, .. } = &*self.channel.0;
         if event.header().reliability == Some(Reliability::Persistent) {
             let allowed = "nothing is kept when the process ends; it is BestEffort".to_owned();
             let (property, error) = (PropertyName::EventReliability.to_string(), QosError::UnsupportedValue);
@@ -172,17 +172,18 @@ impl Supplier {
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
         let now = via.now();
-        let may_wait = via.may_wait();
+        // Before there is somebody who makes room, nobody waits for it.
+        let may_wait = via.may_wait() && place.get().is_some();
         for consumer in subscribers.iter() {
-            let wait = || workplace.now();
-            let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&wait) } else { None };
+            let time = || place.get().map_or(Instant::MAX, |workplace| workplace.now());
+            let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&time) } else { None };
             consumer.offer(event, now, wait, &mut |offered| match offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
-                    post(consumer, workplace.as_ref(), &mut via, (not_before, priority, expires), now);
+                    post(consumer, place, &mut via, (not_before, priority, expires), now);
                 }
                 Offered::ToBePulled => pushed.queued += 1,
-                Offered::DueAt(due) => wake_at(consumer, workplace.as_ref(), due, now),
+                Offered::DueAt(due) => wake_at(consumer, place, due, now),
                 Offered::Discarded => pushed.discarded += 1,
                 Offered::Unwanted => {}
             });

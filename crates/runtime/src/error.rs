@@ -62,6 +62,9 @@ pub enum PrepareError {
     /// Values are to be in the trace, and none is kept.
     #[error("values of outputs are to be kept, and no trace to keep them in: call `Run::keep_trace`, too")]
     ValuesWithoutTrace,
+    /// The deliveries of a notification service cannot be work of this run.
+    #[error("events cannot be delivered: {0}")]
+    Events(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// There is no room for the descriptors by which something outside releases tasks.
     #[error("cannot open descriptors to wait for what releases tasks from outside: {0}; look at `ulimit -n`")]
     Descriptors(#[source] Errno),

@@ -23,6 +23,7 @@
 //! | [`guarantee`] | what schedulers promise each other, and how the promises of a hierarchy are derived |
 //! | [`simulation`] | the system in virtual time |
 //! | [`run`](mod@run) | the system on real threads, with operations of your own |
+//! | [`notification`] | events: channels, filters, quality of service, delivered as work of the run's lanes |
 //! | [`replay`](mod@replay) | a recorded run once more, with the same operations or others |
 //! | [`hierarchy`] | schedulers over threads of your own, changed by calls while they run |
 //! | [`trace`] | events of your own, reading traces, and explaining what is in them |
@@ -33,7 +34,7 @@
 //!
 //! The crate gathers and adds nothing of its own but [`Run`] and [`simulate`]: the parts are `talea-model`
 //! (descriptions), `talea-guarantee` (promises), `talea-policy` (decisions), `talea-check` (verdicts),
-//! `talea-sim` (virtual time), `talea-runtime` (real threads), `talea-record` (what runs
+//! `talea-sim` (virtual time), `talea-runtime` (real threads), `talea-notification` (events), `talea-record` (what runs
 //! write), `talea-insight` (what is computed from it) and `talea-export` (traces for others).
 
 #![forbid(unsafe_code)]
@@ -41,6 +42,7 @@
 pub mod check;
 pub mod guarantee;
 pub mod hierarchy;
+pub mod notification;
 pub mod replay;
 pub mod run;
 pub mod schedulers;

@@ -24,6 +24,7 @@
 //! [`Outcome::missing`] with its remedy.
 
 use talea_model::System;
+use talea_notification::EventChannelFactory;
 use talea_runtime::{Executive, OnFinished};
 use talea_time::Duration;
 
@@ -47,13 +48,17 @@ pub struct Run<'a> {
     operations: Operations,
     options: RunOptions,
     on_finished: Option<OnFinished>,
+    events: Option<&'a EventChannelFactory>,
 }
+
+/// Deliveries that can wait for an instant, beside one for each lane.
+const MORE_ALARMS: usize = 32;
 
 impl<'a> Run<'a> {
     /// A run of `system` until it is stopped, with real-time scheduling as far as it is permitted.
     pub fn new(system: &'a System) -> Self {
         let (operations, options) = (Operations::synthetic(), RunOptions::default());
-        Run { system, operations, options, on_finished: None }
+        Run { system, operations, options, on_finished: None, events: None }
     }
 
     /// Runs `code` for every job of the operation `name`: the task's name, or `task.subtask`.
@@ -157,6 +162,13 @@ impl<'a> Run<'a> {
         self
     }
 
+    /// Delivers the events of this factory's channels. There is room for the consumers that are connected now; for others to come,
+    /// [`Self::posting`] makes some.
+    pub fn events(mut self, factory: &'a EventChannelFactory) -> Self {
+        self.events = Some(factory);
+        self
+    }
+
     /// Makes everything ready and leaves the threads waiting at the start: for a program that wants a
     /// [`StopHandle`] or to look at the threads before it starts them.
     ///
@@ -168,7 +180,21 @@ impl<'a> Run<'a> {
         if let Some(request) = talea_replay::Request::from_environment() {
             request.fulfil(self.system, self.operations);
         }
-        let prepared = Executive::prepare(&super::planned(self.system), self.operations, self.options)?;
+        let mut options = self.options;
+        if let Some(events) = self.events {
+            let (operations, jobs) = events.needs();
+            let PostingRoom { operations: declared, jobs: posted, posters } = options.posting;
+            // One thread posts what waits for its time.
+            let (operations, posters) = (operations + declared, posters + 1);
+            options.posting = PostingRoom { operations, jobs: jobs.max(posted), posters };
+        }
+        let prepared = Executive::prepare(&super::planned(self.system), self.operations, options)?;
+        if let Some(events) = self.events {
+            let failed = |error: Box<dyn std::error::Error + Send + Sync>| PrepareError::Events(error);
+            let alarms = events.needs().0 + MORE_ALARMS;
+            let workplace = prepared.dispatcher().workplace(alarms).map_err(|error| failed(error.into()))?;
+            events.bind(workplace).map_err(|error| failed(error.into()))?;
+        }
         Ok(match self.on_finished {
             Some(callback) => prepared.on_finished(callback),
             None => prepared,

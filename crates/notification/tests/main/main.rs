@@ -20,7 +20,7 @@ pub(crate) const MS: fn(i64) -> Duration = Duration::from_millis;
 /// A channel in virtual time.
 pub(crate) fn channel(settings: QosSettings) -> (VirtualTime, EventChannel) {
     let time = VirtualTime::default();
-    let factory = EventChannelFactory::new(time.clone());
+    let factory = EventChannelFactory::on(time.clone());
     (time, factory.create("test", &settings, AdminProperties::default()).expect("sound"))
 }
 

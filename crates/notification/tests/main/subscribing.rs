@@ -189,7 +189,7 @@ fn limits_and_problems_are_told_and_nothing_is_half_done() {
 #[test]
 fn a_channel_that_is_destroyed_has_nobody() {
     let time = crate::VirtualTime::default();
-    let factory = EventChannelFactory::new(time.clone());
+    let factory = EventChannelFactory::on(time.clone());
     let create = |name| factory.create(name, &QosSettings::new(), AdminProperties::default()).expect("sound");
     let (one, two) = (create("one"), create("two"));
     assert_eq!(
