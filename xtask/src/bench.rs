@@ -19,7 +19,7 @@ pub struct Options {
 }
 
 /// Package and name of every benchmark.
-const BENCHMARKS: [(&str, &str); 7] = [
+const BENCHMARKS: [(&str, &str); 8] = [
     ("talea-sim", "jobs"),
     ("talea-analysis", "analysis"),
     ("talea-policy", "hierarchy"),
@@ -27,6 +27,7 @@ const BENCHMARKS: [(&str, &str); 7] = [
     ("talea-runtime", "mechanisms"),
     ("talea-lab", "hierarchies"),
     ("talea-record", "streams"),
+    ("talea-notification", "events"),
 ];
 
 /// Runs every benchmark and writes the report; its path.

@@ -34,16 +34,12 @@ macro_rules! admin {
 
             /// Attaches a filter for all members, now and later.
             pub fn add_filter(&self, filter: Filter) {
-                let filter = Arc::new(filter);
-                self.filters().filters.rcu(|group| {
-                    let filters = group.0.iter().chain([&filter]).cloned();
-                    FilterGroup(filters.collect())
-                });
+                self.filters().filters.add(filter);
             }
 
             /// Removes all of its filters.
             pub fn remove_filters(&self) {
-                self.filters().filters.store(Arc::default());
+                self.filters().filters.set(FilterGroup::default());
             }
 
             /// The quality of service that members have from now on when they are connected.

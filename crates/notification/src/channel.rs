@@ -243,8 +243,9 @@ impl EventChannel {
             suppliers: topology.suppliers.values().map(|supplier| supplier.name.to_string()).collect(),
             consumer_admins: topology.consumer_admins.keys().copied().collect(),
             supplier_admins: topology.supplier_admins.keys().copied().collect(),
-            queued: self.0.load.queued.load(Ordering::Relaxed),
-            pushed: topology.types().map(|entry| entry.pushed.load(Ordering::Relaxed)).sum(),
+            queued: topology.consumers.values().map(|one| one.consumer.queued()).sum(),
+            pushed: topology.pushed_before
+                + topology.suppliers.values().map(|one| one.pushed.load(Ordering::Relaxed)).sum::<u64>(),
             rejected: self.0.rejected.load(Ordering::Relaxed),
             oldest: oldest.map_or(Duration::ZERO, |oldest| now - oldest),
         }

@@ -384,6 +384,10 @@ impl Part {
                 }
                 let length = to.len();
                 for (part, had) in parts.iter_mut().zip(had.iter_mut()) {
+                    // What it has already, it need not look for; only parts of several events keep something.
+                    if !had.is_empty() && *collect == Collect::First && matches!(part, Part::Event(_)) {
+                        continue;
+                    }
                     if part.feed(food, now, to) && (had.is_empty() || *collect == Collect::Latest) {
                         had.clear();
                         had.extend(to.drain(length..));

@@ -3,7 +3,7 @@
 use crate::admin::ConsumerAdmin;
 use crate::channel::{About, EventChannel, Shared};
 use crate::condition::Condition;
-use crate::consumer::{Call, Connection, Consumer};
+use crate::consumer::{Call, Connection, Consumer, Settings};
 use crate::delivery::{Delivery, Outcome};
 use crate::filter::{Filter, FilterGroup, MappingFilter};
 use crate::grouped::Grouped;
@@ -323,10 +323,11 @@ impl ConsumerBuilder {
         }
         let (is_pull, load) = (call.is_pull(), Arc::clone(&channel.0.load));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
-        let consumer = Arc::new(Consumer::new((number, &name), admin.filters(), qos, (call, grouped), load));
-        consumer.filters.store(Arc::new(FilterGroup(filters.into_iter().map(Arc::new).collect())));
-        consumer.priorities.store(priorities.map(Arc::new));
-        consumer.lifetimes.store(lifetimes.map(Arc::new));
+        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        let (priorities, lifetimes) = (priorities.map(Arc::new), lifetimes.map(Arc::new));
+        let settings = Settings { qos, filters, priorities, lifetimes };
+        let consumer = Consumer::new((number, &name), admin.filters(), settings, (call, grouped), load);
+        let consumer = Arc::new(consumer);
         if !is_pull {
             consumer.keep_lanes(lanes_of(&consumer, &channel.0, lanes));
         }
@@ -465,9 +466,9 @@ impl ConnectedConsumer {
 
     /// One job for each event that waits.
     fn post_all(&self, via: &mut impl Post) {
-        let (now, qos) = (via.now(), self.consumer.qos.load());
+        let (now, settings) = (via.now(), self.consumer.settings.load());
         for _ in 0..self.consumer.queued() {
-            let waiting = (now, qos.priority, Instant::MAX);
+            let waiting = (now, settings.qos.priority, Instant::MAX);
             post(&self.consumer, &self.channel.0.place, via, waiting, now);
         }
     }
@@ -513,12 +514,13 @@ impl ConnectedConsumer {
 
     /// Replaces its own filters.
     pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) {
-        self.consumer.filters.store(Arc::new(FilterGroup(filters.into_iter().map(Arc::new).collect())));
+        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        self.consumer.set(|settings| settings.filters = filters.clone());
     }
 
     /// What counts for it.
     pub fn qos(&self) -> Qos {
-        Qos::clone(&self.consumer.qos.load())
+        self.consumer.settings.load().qos.clone()
     }
 
     /// Sets properties of it, all or none. What waits is put into the new order.
@@ -526,7 +528,7 @@ impl ConnectedConsumer {
     /// # Errors
     /// Every problem. It cannot have more events waiting than when it was connected, when memory was made for them.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
-        let qos = self.consumer.qos.load().with(settings, Level::Proxy)?;
+        let qos = self.consumer.settings.load().qos.with(settings, Level::Proxy)?;
         let room = self.consumer.room();
         if qos.max_events as usize > room {
             let allowed = format!("memory was made for {room} when it was connected");
@@ -543,7 +545,7 @@ impl ConnectedConsumer {
     /// # Errors
     /// Every problem.
     pub fn validate_qos(&self, settings: &QosSettings) -> Result<Vec<(PropertyName, String)>, QosProblems> {
-        self.consumer.qos.load().with(settings, Level::Proxy)?;
+        self.consumer.settings.load().qos.with(settings, Level::Proxy)?;
         let available = PropertyName::ALL.iter().filter(|property| property.levels().contains(&Level::Proxy));
         Ok(available.map(|property| (*property, property.allowed())).collect())
     }

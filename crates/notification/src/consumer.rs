@@ -16,15 +16,15 @@
 use crate::connect::Work;
 use crate::delivery::{Delivery, Outcome};
 use crate::event::Event;
-use crate::filter::{FilterGroup, GroupOperator, MappingFilter, passes};
+use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes};
 use crate::grouped::Grouped;
 use crate::qos::{DiscardPolicy, Qos};
 use crate::queue::{Came, OrderedQueue};
 use crate::signal::Signal;
 use crate::statistics::{ConsumerCounts, ConsumerStatistics};
-use arc_swap::{ArcSwap, ArcSwapOption};
+use arc_swap::ArcSwap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::{PiGuard, PiLock, Was};
@@ -79,16 +79,19 @@ impl Connection {
 /// The filters and the operator of an admin, which its proxies share.
 pub(crate) struct AdminFilters {
     pub operator: GroupOperator,
-    pub filters: ArcSwap<FilterGroup>,
+    pub filters: SharedFilters,
 }
 
 impl AdminFilters {
     pub fn new(operator: GroupOperator) -> Self {
-        AdminFilters { operator, filters: ArcSwap::default() }
+        AdminFilters { operator, filters: SharedFilters::new(FilterGroup::default()) }
     }
 }
 
-/// How many events wait in all of a channel, and how many may.
+/// The number of an event that has not come to the queue.
+const UNNUMBERED: u64 = u64::MAX;
+
+/// How many events wait in all of a channel, of those that came while there was a limit, and how many may.
 #[derive(Default)]
 pub(crate) struct ChannelLoad {
     pub queued: AtomicUsize,
@@ -97,6 +100,10 @@ pub(crate) struct ChannelLoad {
 }
 
 impl ChannelLoad {
+    pub fn is_limited(&self) -> bool {
+        self.most.load(Ordering::Relaxed) > 0
+    }
+
     pub fn is_full(&self) -> bool {
         let most = self.most.load(Ordering::Relaxed);
         most > 0 && self.queued.load(Ordering::Relaxed) >= most
@@ -129,22 +136,27 @@ pub(crate) struct Turn {
     pub due: Option<Instant>,
 }
 
+/// What is set of a consumer; replaced as a whole.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    pub qos: Qos,
+    pub filters: FilterGroup,
+    pub priorities: Option<Arc<MappingFilter<i16>>>,
+    pub lifetimes: Option<Arc<MappingFilter<Duration>>>,
+}
+
 /// See the module.
 pub(crate) struct Consumer {
     pub number: u32,
     pub name: Box<str>,
     pub admin: Arc<AdminFilters>,
-    pub filters: ArcSwap<FilterGroup>,
-    pub priorities: ArcSwapOption<MappingFilter<i16>>,
-    pub lifetimes: ArcSwapOption<MappingFilter<Duration>>,
-    pub qos: ArcSwap<Qos>,
+    pub settings: ArcSwap<Settings>,
     /// Events for which memory was made.
     room: usize,
     connection: AtomicU8,
     mail: MailSender<Delivery>,
     /// Events in the mailbox, in the queue and held.
     queued: AtomicUsize,
-    next_number: AtomicU64,
     /// When an event was taken last, in nanoseconds.
     last_taken: AtomicI64,
     inner: PiLock<Inner>,
@@ -157,7 +169,9 @@ pub(crate) struct Consumer {
     /// By which it has its events, unless it takes them itself.
     pub work: OnceLock<Work>,
     load: Arc<ChannelLoad>,
-    /// Raised when an event is gone.
+    /// Whether suppliers may wait for room, or could at some time.
+    may_block: AtomicBool,
+    /// Raised when an event is gone, if they may.
     made_room: Signal,
     /// Raised when an event has come, if it is pulled.
     arrived: Signal,
@@ -166,6 +180,8 @@ pub(crate) struct Consumer {
 struct Inner {
     mail: MailReceiver<Delivery>,
     queue: OrderedQueue,
+    /// The number of the next event.
+    next_number: u64,
     /// Events that wait for their start, or to be tried again. Preallocated.
     held: Vec<Delivery>,
     /// Since when less than a whole batch waits, if that is awaited.
@@ -177,10 +193,11 @@ impl Consumer {
     pub fn new(
         (number, name): (u32, &str),
         admin: Arc<AdminFilters>,
-        qos: Qos,
+        settings: Settings,
         (mut call, grouped): (Call, Option<Grouped>),
         load: Arc<ChannelLoad>,
     ) -> Self {
+        let qos = &settings.qos;
         let room = qos.max_events as usize;
         if let Call::Serial(serial) = &mut call {
             serial.get_mut().batch.reserve_exact(qos.max_batch as usize);
@@ -189,20 +206,18 @@ impl Consumer {
         let (sender, receiver) = mailbox(2 * room);
         let queue = OrderedQueue::new(qos.order, qos.discard, room);
         let held = Vec::with_capacity(3 * room);
-        let inner = Inner { mail: receiver, queue, held, batch_since: None, may_expire: false };
+        let inner =
+            Inner { mail: receiver, queue, next_number: 0, held, batch_since: None, may_expire: false };
         Consumer {
             number,
             name: name.into(),
             admin,
-            filters: ArcSwap::default(),
-            priorities: ArcSwapOption::empty(),
-            lifetimes: ArcSwapOption::empty(),
-            qos: ArcSwap::from_pointee(qos),
+            may_block: AtomicBool::new(qos.blocking.is_some()),
+            settings: ArcSwap::from_pointee(settings),
             room,
             connection: AtomicU8::new(Connection::Active as u8),
             mail: sender,
             queued: AtomicUsize::new(0),
-            next_number: AtomicU64::new(0),
             last_taken: AtomicI64::new(i64::MIN),
             inner: PiLock::new(inner),
             call,
@@ -272,16 +287,17 @@ impl Consumer {
         wait: Option<&dyn Fn() -> Instant>,
         each: &mut dyn FnMut(Offered),
     ) {
-        match self.passed(event) {
+        let settings = self.settings.load();
+        match self.passed(event, &settings) {
             false => each(Offered::Unwanted),
             true => match &self.grouped {
-                None => each(self.offer_one(event, now, wait)),
+                None => each(self.offer_one(event, now, wait, &settings)),
                 Some(grouped) if !grouped.concerns(event) => {
                     ConsumerCounts::add(&self.counts.filtered);
                     each(Offered::Unwanted);
                 }
                 Some(grouped) => {
-                    let mut came = |event: Event| each(self.offer_one(&event, now, None));
+                    let mut came = |event: Event| each(self.offer_one(&event, now, None, &settings));
                     let has_room = grouped.offer(event, now, &mut came);
                     ConsumerCounts::add(if has_room { &self.counts.grouped } else { &self.counts.no_room });
                     if let Some(due) = grouped.due() {
@@ -296,26 +312,33 @@ impl Consumer {
     fn pass_time(&self, now: Instant) {
         if let Some(grouped) = &self.grouped {
             // What comes of it is delivered by the job that looks.
-            grouped.pass(now, &mut |event| _ = self.offer_one(&event, now, None));
+            let settings = self.settings.load();
+            grouped.pass(now, &mut |event| _ = self.offer_one(&event, now, None, &settings));
         }
     }
 
     /// Whether it is connected, and filters let the event through.
-    fn passed(&self, event: &Event) -> bool {
+    fn passed(&self, event: &Event, settings: &Settings) -> bool {
         if self.connection() == Connection::Closed {
             return false;
         }
-        let errors = &self.counts.filter_errors;
-        if !passes(&self.admin.filters.load(), self.admin.operator, &self.filters.load(), event, errors) {
+        let (errors, proxy) = (&self.counts.filter_errors, settings.filters.judge(event));
+        if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event), errors) {
             ConsumerCounts::add(&self.counts.filtered);
             return false;
         }
         true
     }
 
-    fn offer_one(&self, event: &Event, now: Instant, wait: Option<&dyn Fn() -> Instant>) -> Offered {
-        let (qos, counts) = (self.qos.load(), &self.counts);
-        let Some(delivery) = self.delivery(event, &qos, now) else { return Offered::Discarded };
+    fn offer_one(
+        &self,
+        event: &Event,
+        now: Instant,
+        wait: Option<&dyn Fn() -> Instant>,
+        settings: &Settings,
+    ) -> Offered {
+        let (qos, counts) = (&settings.qos, &self.counts);
+        let Some(delivery) = self.delivery(event, settings, now) else { return Offered::Discarded };
         if let Some(separation) = qos.separation
             && !self.is_separated(now, separation)
         {
@@ -324,12 +347,12 @@ impl Consumer {
         }
         let Delivery { not_before, priority, expires, .. } = delivery;
         if let (Some(limit), Some(now)) = (qos.blocking, wait)
-            && self.is_full(&qos)
+            && self.is_full(qos)
         {
             ConsumerCounts::add(&counts.blocked);
-            _ = self.made_room.wait(limit, now, || !self.is_full(&qos));
+            _ = self.made_room.wait(limit, now, || !self.is_full(qos));
         }
-        if self.enter(delivery, &qos) == Entered::Refused {
+        if self.enter(delivery, qos) == Entered::Refused {
             return Offered::Discarded;
         }
         if self.connection() == Connection::Closed {
@@ -349,24 +372,39 @@ impl Consumer {
     }
 
     /// The event as it is for this consumer; none if it has expired.
-    fn delivery(&self, event: &Event, qos: &Qos, now: Instant) -> Option<Delivery> {
-        let (header, counts) = (event.header(), &self.counts);
-        let (mapped, errors) = self.priorities.load().as_ref().map_or((None, 0), |map| map.value(event));
-        counts.filter_errors.fetch_add(errors, Ordering::Relaxed);
+    fn delivery(&self, event: &Event, settings: &Settings, now: Instant) -> Option<Delivery> {
+        let (header, qos) = (event.header(), &settings.qos);
+        let mapped = self.mapped(settings.priorities.as_deref(), event);
         let priority = mapped.or(header.priority).unwrap_or(qos.priority);
-        let (mapped, errors) = self.lifetimes.load().as_ref().map_or((None, 0), |map| map.value(event));
-        counts.filter_errors.fetch_add(errors, Ordering::Relaxed);
+        let mapped = self.mapped(settings.lifetimes.as_deref(), event);
         let of_event = mapped.or(header.timeout).filter(|timeout| *timeout > Duration::ZERO);
         let timeout = of_event.or(qos.timeout).map_or(Instant::MAX, |timeout| now.saturating_add(timeout));
         let stop = header.stop.filter(|_| qos.stop_times).unwrap_or(Instant::MAX);
         let not_before = header.start.filter(|_| qos.start_times).unwrap_or(now).max(now);
         let expires = timeout.min(stop);
         if expires < not_before {
-            ConsumerCounts::add(&counts.expired);
+            ConsumerCounts::add(&self.counts.expired);
             return None;
         }
-        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        Some(Delivery { event: event.clone(), priority, pushed: now, not_before, expires, number })
+        let (number, is_counted) = (UNNUMBERED, self.load.is_limited());
+        Some(Delivery {
+            event: event.clone(),
+            priority,
+            pushed: now,
+            not_before,
+            expires,
+            number,
+            is_counted,
+        })
+    }
+
+    /// What a mapping filter says of the event, if there is one and it does.
+    fn mapped<V: Copy>(&self, mapping: Option<&MappingFilter<V>>, event: &Event) -> Option<V> {
+        let (value, errors) = mapping?.value(event);
+        if errors > 0 {
+            self.counts.filter_errors.fetch_add(errors, Ordering::Relaxed);
+        }
+        value
     }
 
     /// Whether the last event that was taken lies so far behind; then this is the last one.
@@ -384,14 +422,16 @@ impl Consumer {
 
     fn enter(&self, delivery: Delivery, qos: &Qos) -> Entered {
         let is_full_channel = self.load.is_full();
-        self.load.queued.fetch_add(1, Ordering::Relaxed);
+        if delivery.is_counted {
+            self.load.queued.fetch_add(1, Ordering::Relaxed);
+        }
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
         let is_full = is_full_channel || before >= qos.max_events as usize;
         if !is_full {
             return self.post(delivery);
         }
         if qos.discard == DiscardPolicy::Lifo {
-            self.gone(&self.counts.discarded);
+            self.gone(&delivery, &self.counts.discarded);
             return Entered::Refused;
         }
         match self.inner.try_lock() {
@@ -410,37 +450,43 @@ impl Consumer {
     fn post(&self, delivery: Delivery) -> Entered {
         match self.mail.push(delivery) {
             Ok(()) => Entered::Waits,
-            Err(_delivery) => {
-                self.gone(&self.counts.no_room);
+            Err(delivery) => {
+                self.gone(&delivery, &self.counts.no_room);
                 Entered::Refused
             }
         }
     }
 
     /// Puts the event into the queue; false if it is the one that goes for want of room.
-    fn place(&self, inner: &mut Inner, delivery: Delivery, is_full: bool) -> bool {
+    fn place(&self, inner: &mut Inner, mut delivery: Delivery, is_full: bool) -> bool {
+        if delivery.number == UNNUMBERED {
+            delivery.number = inner.next_number;
+            inner.next_number += 1;
+        }
         inner.may_expire |= delivery.expires != Instant::MAX;
         match inner.queue.push(delivery, is_full) {
             Came::Queued => true,
             Came::InPlaceOf(discarded) => {
-                drop(discarded);
-                self.gone(&self.counts.discarded);
+                self.gone(&discarded, &self.counts.discarded);
                 true
             }
             Came::Refused(discarded) => {
-                drop(discarded);
-                self.gone(&self.counts.discarded);
+                self.gone(&discarded, &self.counts.discarded);
                 false
             }
         }
     }
 
     /// An event does not wait any more, for this reason.
-    fn gone(&self, why: &AtomicU64) {
+    fn gone(&self, delivery: &Delivery, why: &AtomicU64) {
         ConsumerCounts::add(why);
         self.queued.fetch_sub(1, Ordering::Relaxed);
-        self.load.queued.fetch_sub(1, Ordering::Relaxed);
-        self.made_room.raise();
+        if delivery.is_counted {
+            self.load.queued.fetch_sub(1, Ordering::Relaxed);
+        }
+        if self.may_block.load(Ordering::Relaxed) {
+            self.made_room.raise();
+        }
     }
 
     /// Takes what is in the mailbox, and of what is held what may be delivered by now.
@@ -455,8 +501,8 @@ impl Consumer {
         let mut place = 0;
         while place < inner.held.len() {
             if inner.held[place].expires < now {
-                inner.held.swap_remove(place);
-                self.gone(&self.counts.expired);
+                let expired = inner.held.swap_remove(place);
+                self.gone(&expired, &self.counts.expired);
             } else if inner.held[place].not_before <= now {
                 let delivery = inner.held.swap_remove(place);
                 self.place(inner, delivery, false);
@@ -465,7 +511,7 @@ impl Consumer {
             }
         }
         if inner.may_expire {
-            inner.queue.expire(now, |_| self.gone(&self.counts.expired));
+            inner.queue.expire(now, |expired| self.gone(&expired, &self.counts.expired));
             inner.may_expire = inner.queue.iter().any(|delivery| delivery.expires != Instant::MAX);
         }
     }
@@ -507,7 +553,7 @@ impl Consumer {
         if !self.is_batch_due(&mut inner, now) {
             return self.turn(0, &inner);
         }
-        let most = self.qos.load().max_batch as usize;
+        let most = self.settings.load().qos.max_batch as usize;
         batch.extend(std::iter::from_fn(|| self.take_one(&mut inner)).take(most.min(batch.capacity())));
         inner.batch_since = None;
         drop(inner);
@@ -522,7 +568,8 @@ impl Consumer {
 
     /// Whether as many wait as a batch is to have, or it has been awaited long enough.
     fn is_batch_due(&self, inner: &mut Inner, now: Instant) -> bool {
-        let qos = self.qos.load();
+        let settings = self.settings.load();
+        let qos = &settings.qos;
         let Some(pacing) = qos.pacing else { return true };
         if inner.queue.len() == 0 {
             inner.batch_since = None;
@@ -546,8 +593,10 @@ impl Consumer {
     /// When there is something to do next for which nobody has posted a job.
     fn due(&self, inner: &Inner) -> Option<Instant> {
         let held = inner.held.iter().map(|delivery| delivery.not_before).min();
-        let batch =
-            inner.batch_since.zip(self.qos.load().pacing).map(|(since, pacing)| since.saturating_add(pacing));
+        let batch = inner
+            .batch_since
+            .zip(self.settings.load().qos.pacing)
+            .map(|(since, pacing)| since.saturating_add(pacing));
         let condition = self.grouped.as_ref().and_then(Grouped::due);
         held.into_iter().chain(batch).chain(condition).min()
     }
@@ -566,22 +615,22 @@ impl Consumer {
             match outcome {
                 Outcome::Ok => {
                     counts.deliver(now - delivery.pushed);
-                    self.gone(&counts.delivered);
+                    self.gone(&delivery, &counts.delivered);
                 }
-                Outcome::Discard => self.gone(&counts.refused),
-                Outcome::Fail => self.gone(&counts.failed),
+                Outcome::Discard => self.gone(&delivery, &counts.refused),
+                Outcome::Fail => self.gone(&delivery, &counts.failed),
                 Outcome::Retry => {
                     ConsumerCounts::add(&counts.retried);
-                    delivery.not_before = now.saturating_add(self.qos.load().retry);
+                    delivery.not_before = now.saturating_add(self.settings.load().qos.retry);
                     if delivery.expires < delivery.not_before {
-                        self.gone(&counts.expired);
+                        self.gone(&delivery, &counts.expired);
                         continue;
                     }
                     let mut inner = self.inner.lock().0;
                     if inner.held.len() < inner.held.capacity() {
                         inner.held.push(delivery);
                     } else {
-                        self.gone(&counts.no_room);
+                        self.gone(&delivery, &counts.no_room);
                     }
                 }
             }
@@ -595,8 +644,9 @@ impl Consumer {
     pub fn close(&self) -> bool {
         let was = self.connection.swap(Connection::Closed as u8, Ordering::AcqRel);
         let mut inner = self.inner.lock().0;
-        while inner.mail.pop().is_some() || inner.queue.pop().is_some() || inner.held.pop().is_some() {
-            self.gone(&self.counts.discarded);
+        while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.pop()).or_else(|| inner.held.pop())
+        {
+            self.gone(&delivery, &self.counts.discarded);
         }
         drop(inner);
         self.arrived.raise();
@@ -611,7 +661,7 @@ impl Consumer {
         let delivery = self.take_one(&mut inner)?;
         drop(inner);
         self.counts.deliver(now - delivery.pushed);
-        self.gone(&self.counts.delivered);
+        self.gone(&delivery, &self.counts.delivered);
         Some(delivery)
     }
 
@@ -650,11 +700,25 @@ impl Consumer {
         while let Some(delivery) = inner.queue.pop() {
             match queue.push(delivery, false) {
                 Came::Queued => {}
-                Came::InPlaceOf(_) | Came::Refused(_) => self.gone(&self.counts.discarded),
+                Came::InPlaceOf(discarded) | Came::Refused(discarded) => {
+                    self.gone(&discarded, &self.counts.discarded);
+                }
             }
         }
         inner.queue = queue;
-        self.qos.store(Arc::new(qos));
+        if qos.blocking.is_some() {
+            self.may_block.store(true, Ordering::Relaxed);
+        }
+        self.set(|settings| settings.qos = qos.clone());
+    }
+
+    /// Changes what is set.
+    pub fn set(&self, change: impl Fn(&mut Settings)) {
+        self.settings.rcu(|settings| {
+            let mut settings = Settings::clone(settings);
+            change(&mut settings);
+            settings
+        });
     }
 }
 

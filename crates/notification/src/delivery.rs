@@ -16,6 +16,8 @@ pub struct Delivery {
     pub(crate) expires: Instant,
     /// Its number among all that came to the consumer.
     pub(crate) number: u64,
+    /// Whether it counts among those that wait in all of the channel.
+    pub(crate) is_counted: bool,
 }
 
 impl Delivery {

@@ -8,9 +8,10 @@
 
 use crate::event::Event;
 use crate::pattern::TypePattern;
+use arc_swap::ArcSwap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// An expression that could not be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +208,7 @@ pub(crate) struct FilterGroup(pub Vec<Arc<Filter>>);
 
 impl FilterGroup {
     /// What they say; nothing if there are none.
-    fn judge(&self, event: &Event) -> Option<Verdict> {
+    pub fn judge(&self, event: &Event) -> Option<Verdict> {
         if self.0.is_empty() {
             return None;
         }
@@ -223,12 +224,41 @@ impl FilterGroup {
     }
 }
 
-/// Whether an event passes an admin and its proxy.
+/// Filters that several share and that can be replaced. Where there are none, looking costs next to nothing.
+#[derive(Debug)]
+pub(crate) struct SharedFilters {
+    is_empty: AtomicBool,
+    group: ArcSwap<FilterGroup>,
+}
+
+impl SharedFilters {
+    pub fn new(group: FilterGroup) -> Self {
+        SharedFilters { is_empty: AtomicBool::new(group.0.is_empty()), group: ArcSwap::from_pointee(group) }
+    }
+
+    pub fn set(&self, group: FilterGroup) {
+        let is_empty = group.0.is_empty();
+        self.group.store(Arc::new(group));
+        self.is_empty.store(is_empty, Ordering::Release);
+    }
+
+    pub fn add(&self, filter: Filter) {
+        let filter = Arc::new(filter);
+        self.group.rcu(|group| FilterGroup(group.0.iter().chain([&filter]).cloned().collect()));
+        self.is_empty.store(false, Ordering::Release);
+    }
+
+    /// What they say; nothing if there are none.
+    pub fn judge(&self, event: &Event) -> Option<Verdict> {
+        if self.is_empty.load(Ordering::Acquire) { None } else { self.group.load().judge(event) }
+    }
+}
+
+/// Whether an event passes an admin and its proxy, of which the proxy has said this and the admin is asked.
 pub(crate) fn passes(
-    admin: &FilterGroup,
     operator: GroupOperator,
-    proxy: &FilterGroup,
-    event: &Event,
+    proxy: Option<Verdict>,
+    admin: impl FnOnce() -> Option<Verdict>,
     errors: &AtomicU64,
 ) -> bool {
     let count = |verdict: Option<Verdict>| {
@@ -238,14 +268,14 @@ pub(crate) fn passes(
         }
         Some(verdict.matches)
     };
-    let own = count(proxy.judge(event));
+    let own = count(proxy);
     // What has been decided needs no second group.
     match (operator, own) {
         (GroupOperator::And, Some(false)) => return false,
         (GroupOperator::Or, Some(true)) => return true,
         _ => {}
     }
-    count(admin.judge(event)).or(own).unwrap_or(true)
+    count(admin()).or(own).unwrap_or(true)
 }
 
 #[cfg(test)]
@@ -303,12 +333,15 @@ mod tests {
                         GroupOperator::Or => both.clone().count() == 0 || both.clone().any(|passes| passes),
                     };
                     let (admin, proxy) = (group(admin), group(proxy));
-                    assert_eq!(passes(&admin, operator, &proxy, &event("a", value), &errors), expected);
+                    let event = event("a", value);
+                    let passes = passes(operator, proxy.judge(&event), || admin.judge(&event), &errors);
+                    assert_eq!(passes, expected);
                 }
             }
         }
         assert_eq!(errors.load(Ordering::Relaxed), 0);
-        assert!(!passes(&group(Some(1)), GroupOperator::Or, &group(Some(1)), &event("a", 13), &errors));
+        let (group, event) = (group(Some(1)), event("a", 13));
+        assert!(!passes(GroupOperator::Or, group.judge(&event), || group.judge(&event), &errors));
         assert_eq!(errors.load(Ordering::Relaxed), 2);
     }
 

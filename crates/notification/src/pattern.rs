@@ -18,6 +18,18 @@ use thiserror::Error;
 pub struct TypePattern {
     domain: Part,
     name: Part,
+    /// The number of the type, if it is one alone.
+    exact: Option<usize>,
+}
+
+impl TypePattern {
+    fn of(domain: Part, name: Part) -> Self {
+        let exact = match (&domain, &name) {
+            (Part::Is(domain), Part::Is(name)) => Some(EventType::new(domain, name).number()),
+            _ => None,
+        };
+        TypePattern { domain, name, exact }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,7 +86,7 @@ impl TypePattern {
     /// All types.
     pub fn all() -> Self {
         let any = || Part::BeginsWith("".into());
-        TypePattern { domain: any(), name: any() }
+        TypePattern::of(any(), any())
     }
 
     /// Types of this domain and name, in each of which a `*` at the end stands for any rest. As in the standard, an empty domain or name is any, and
@@ -84,12 +96,15 @@ impl TypePattern {
     /// There is a `*` elsewhere.
     pub fn new(domain: &str, name: &str) -> Result<Self, TypePatternError> {
         let name = if name == "%ALL" { "*" } else { name };
-        Ok(TypePattern { domain: domain.parse()?, name: name.parse()? })
+        Ok(TypePattern::of(domain.parse()?, name.parse()?))
     }
 
     /// Whether the type is one of them.
     pub fn matches(&self, event_type: &EventType) -> bool {
-        self.domain.matches(event_type.domain()) && self.name.matches(event_type.name())
+        match self.exact {
+            Some(number) => event_type.number() == number,
+            None => self.domain.matches(event_type.domain()) && self.name.matches(event_type.name()),
+        }
     }
 
     /// The type, if it is one alone.
@@ -118,7 +133,7 @@ impl FromStr for TypePattern {
 
 impl From<&EventType> for TypePattern {
     fn from(event_type: &EventType) -> Self {
-        TypePattern { domain: Part::Is(event_type.domain().into()), name: Part::Is(event_type.name().into()) }
+        TypePattern::of(Part::Is(event_type.domain().into()), Part::Is(event_type.name().into()))
     }
 }
 

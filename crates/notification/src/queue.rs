@@ -114,7 +114,15 @@ mod tests {
     fn waiting(number: u64, priority: i16, expires: i64) -> Delivery {
         let event = Event::new(Header::new(EventType::new("Test", "Queue")), Nothing);
         let (pushed, not_before) = (Instant::ZERO, Instant::ZERO);
-        Delivery { event, priority, pushed, not_before, expires: Instant::from_nanos(expires), number }
+        Delivery {
+            event,
+            priority,
+            pushed,
+            not_before,
+            expires: Instant::from_nanos(expires),
+            number,
+            is_counted: false,
+        }
     }
 
     const ORDERS: [OrderPolicy; 4] =

@@ -34,7 +34,9 @@ impl ConsumerCounts {
     pub fn deliver(&self, latency: Duration) {
         let latency = latency.as_nanos().max(0).unsigned_abs();
         self.latency_sum_ns.fetch_add(latency, Ordering::Relaxed);
-        self.latency_max_ns.fetch_max(latency, Ordering::Relaxed);
+        if latency > self.latency_max_ns.load(Ordering::Relaxed) {
+            self.latency_max_ns.fetch_max(latency, Ordering::Relaxed);
+        }
     }
 
     pub fn read(&self) -> ConsumerStatistics {

@@ -5,10 +5,9 @@ use crate::channel::{About, EventChannel, Shared};
 use crate::connect::{ConnectError, post, wake_at};
 use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Event, EventType};
-use crate::filter::{Filter, FilterGroup, passes};
+use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
 use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
 use crate::topology::{Changed, Offering, TypeEntry};
-use arc_swap::ArcSwap;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -86,15 +85,16 @@ impl SupplierBuilder {
         let SupplierBuilder { admin, name, types, filters } = self;
         let channel = admin.channel.clone();
         let admin_filters = admin.filters();
-        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
-        let filters = Arc::new(ArcSwap::from_pointee(filters));
+        let filters = SharedFilters::new(FilterGroup(filters.into_iter().map(Arc::new).collect()));
+        let pushed = Arc::new(AtomicU64::new(0));
         let mut topology = channel.0.topology();
         let most = channel.0.max_suppliers.load(Ordering::Relaxed);
         if most > 0 && topology.suppliers.len() >= most {
             return Err(ConnectError::TooMany { who: "suppliers", most });
         }
         let number = topology.number();
-        let offering = Offering { name, admin: admin.number, types: BTreeSet::new() };
+        let offering =
+            Offering { name, admin: admin.number, types: BTreeSet::new(), pushed: Arc::clone(&pushed) };
         topology.suppliers.insert(number, offering);
         drop(topology);
         let (filter_errors, filtered) = (AtomicU64::new(0), 0);
@@ -103,6 +103,7 @@ impl SupplierBuilder {
             number,
             admin: admin_filters,
             filters,
+            pushed,
             entries: Vec::new(),
             filter_errors,
             filtered,
@@ -117,7 +118,9 @@ pub struct Supplier {
     channel: EventChannel,
     number: u32,
     admin: Arc<AdminFilters>,
-    filters: Arc<ArcSwap<FilterGroup>>,
+    filters: SharedFilters,
+    /// Events that it has pushed; only it writes that.
+    pushed: Arc<AtomicU64>,
     /// By number of the type.
     entries: Vec<Option<Arc<TypeEntry>>>,
     filter_errors: AtomicU64,
@@ -157,18 +160,13 @@ impl Supplier {
             rejected.fetch_add(1, Ordering::Relaxed);
             return Err(PushError::Rejected);
         }
-        if !passes(
-            &self.admin.filters.load(),
-            self.admin.operator,
-            &self.filters.load(),
-            event,
-            &self.filter_errors,
-        ) {
+        let proxy = self.filters.judge(event);
+        if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event), &self.filter_errors) {
             self.filtered += 1;
             return Ok(Pushed::default());
         }
         let entry = self.entries[number].as_ref().expect("it has been found");
-        entry.count();
+        self.pushed.store(self.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
         let now = via.now();
@@ -291,7 +289,7 @@ impl Supplier {
 
     /// Replaces its own filters.
     pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) {
-        self.filters.store(Arc::new(FilterGroup(filters.into_iter().map(Arc::new).collect())));
+        self.filters.set(FilterGroup(filters.into_iter().map(Arc::new).collect()));
     }
 }
 
@@ -300,8 +298,9 @@ impl Drop for Supplier {
         self.channel.0.listen_no_more(self.number);
         let mut changed = Changed::default();
         let mut topology = self.channel.0.topology();
-        let offered =
-            topology.suppliers.remove(&self.number).map(|offering| offering.types).unwrap_or_default();
+        let gone = topology.suppliers.remove(&self.number);
+        topology.pushed_before += self.pushed.load(Ordering::Relaxed);
+        let offered = gone.map(|offering| offering.types).unwrap_or_default();
         for entry in topology.types().filter(|entry| offered.contains(&(entry.event_type.number() as u32))) {
             if entry.offers.fetch_sub(1, Ordering::Relaxed) == 1 {
                 changed.lost.push(entry.event_type.clone());

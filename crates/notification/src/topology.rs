@@ -11,7 +11,7 @@ use crate::qos::Qos;
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// A type that somebody has named, and who wants events of it.
 pub(crate) struct TypeEntry {
@@ -19,8 +19,6 @@ pub(crate) struct TypeEntry {
     pub subscribers: ArcSwap<Vec<Arc<Consumer>>>,
     /// Suppliers that have said that they push it.
     pub offers: AtomicUsize,
-    /// Events of it that were pushed.
-    pub pushed: AtomicU64,
 }
 
 /// A connected consumer, and what it has subscribed to.
@@ -53,6 +51,8 @@ pub(crate) struct Offering {
     pub name: Box<str>,
     pub admin: u32,
     pub types: BTreeSet<u32>,
+    /// Events that it has pushed.
+    pub pushed: Arc<AtomicU64>,
 }
 
 /// All of it.
@@ -62,6 +62,8 @@ pub(crate) struct Topology {
     pub supplier_admins: BTreeMap<u32, SupplierGroup>,
     pub consumers: BTreeMap<u32, Subscribed>,
     pub suppliers: BTreeMap<u32, Offering>,
+    /// Events that suppliers had pushed which are gone.
+    pub pushed_before: u64,
     types: HashMap<EventType, Arc<TypeEntry>>,
     /// The consumers that have subscribed to a type by its name.
     named: HashMap<EventType, BTreeSet<u32>>,
@@ -81,6 +83,7 @@ impl Topology {
             supplier_admins,
             consumers: BTreeMap::new(),
             suppliers: BTreeMap::new(),
+            pushed_before: 0,
             types: HashMap::new(),
             named: HashMap::new(),
             wildcards: BTreeSet::new(),
@@ -109,7 +112,6 @@ impl Topology {
             event_type: event_type.clone(),
             subscribers: ArcSwap::from_pointee(subscribers),
             offers: AtomicUsize::new(0),
-            pushed: AtomicU64::new(0),
         });
         self.types.insert(event_type.clone(), Arc::clone(&entry));
         entry
@@ -220,11 +222,5 @@ impl Changed {
     /// Whether it is none.
     pub fn is_empty(&self) -> bool {
         self.gained.is_empty() && self.lost.is_empty()
-    }
-}
-
-impl TypeEntry {
-    pub fn count(&self) {
-        self.pushed.fetch_add(1, Ordering::Relaxed);
     }
 }
