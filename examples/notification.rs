@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut event = positions.loan()?;
         *event.content() = Position { x: 10.0 * step.cos(), y: 3.0 * step.sin() };
         supplier.push(job, &event.done()).ok()?;
-        if job.instance() % 50 == 0 {
+        if job.instance().is_multiple_of(50) {
             let mut event = buttons.loan()?;
             event.header().priority = Some(100);
             supplier.push(job, &event.done()).ok()?;

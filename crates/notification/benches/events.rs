@@ -127,7 +127,7 @@ fn measure(effort: Effort) -> Report {
         (0..BATCH).for_each(&mut *step);
         samples.add_batch(MonotonicClock.now() - begin, BATCH);
     };
-    let closures: Vec<Box<dyn Fn(&Words)>> = vec![Box::new(|words| _ = black_box(words.0[0]))];
+    let closures: [Box<dyn Fn(&Words)>; 1] = [Box::new(|words| _ = black_box(words.0[0]))];
     let mut alone = Matched::new(0);
     let (mut among_some, mut among_most) = (Matched::new(some), Matched::new(most));
     let (to_crossbeam, from_crossbeam) = crossbeam_channel::bounded::<Words>(100);

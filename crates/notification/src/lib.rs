@@ -1,7 +1,33 @@
 //! The notification service and the real-time event channel: suppliers push events, filters and quality of service decide who has them and when,
 //! consumers have them delivered as work of their lanes.
 //!
-//! TODO
+//! | The standard's object | Here |
+//! |---|---|
+//! | EventChannelFactory, EventChannel | [`EventChannelFactory`], [`EventChannel`] |
+//! | SupplierAdmin, ConsumerAdmin | [`SupplierAdmin`], [`ConsumerAdmin`]; number 0 is the default one |
+//! | ProxyConsumer (the supplier's end) | [`SupplierBuilder`], [`Supplier`] |
+//! | ProxySupplier (the consumer's end) | [`ConsumerBuilder`], [`ConnectedConsumer`] for push, [`PullConsumer`] for pull; sequences by [`connect_sequence`](ConsumerBuilder::connect_sequence) |
+//! | Filter, MappingFilter | [`Filter`], [`MappingFilter`] |
+//! | QoS and admin properties | [`qos`], [`AdminProperties`] |
+//! | structured, typed and Any events | [`Event`] with [`Content`] of any type |
+//!
+//! # An event's life
+//!
+//! ```text
+//!   EventPool ──loan──► written ──done──► Event ──push──► waits for each consumer ──► delivered ──► nobody has it: free again
+//! ```
+//!
+//! # Where deliveries are done
+//!
+//! Channels know nothing of threads. A [`Workplace`](talea_operation::Workplace) declares the operations of consumers and posts jobs at instants; whoever
+//! pushes brings the means to post ([`Post`](talea_operation::Post)): the job in which it happens, or a thread's own. A factory may be made before there is a
+//! workplace, so that suppliers can belong to operations that are registered before the run is prepared; it is [bound](EventChannelFactory::bind) then.
+//!
+//! # What is real-time safe
+//!
+//! Pushing an event of a pool whose type was offered, filters that do not allocate, queueing, conditions and delivering: they neither allocate nor
+//! lock, in as many steps as consumers have subscribed to the type and events wait. Making, connecting, disconnecting and changing are not.
+
 #![forbid(unsafe_code)]
 
 mod admin;
