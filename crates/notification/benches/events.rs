@@ -26,6 +26,9 @@ struct Words([u64; 8]);
 
 impl Content for Words {}
 
+/// What a consumer would be called by.
+type Code = Box<dyn Fn(&Words)>;
+
 /// Nothing is posted, and no time passes.
 struct Nothing;
 
@@ -127,7 +130,7 @@ fn measure(effort: Effort) -> Report {
         (0..BATCH).for_each(&mut *step);
         samples.add_batch(MonotonicClock.now() - begin, BATCH);
     };
-    let closures: [Box<dyn Fn(&Words)>; 1] = [Box::new(|words| _ = black_box(words.0[0]))];
+    let closures: [Code; 1] = [Box::new(|words| _ = black_box(words.0[0]))];
     let mut alone = Matched::new(0);
     let (mut among_some, mut among_most) = (Matched::new(some), Matched::new(most));
     let (to_crossbeam, from_crossbeam) = crossbeam_channel::bounded::<Words>(100);

@@ -137,13 +137,37 @@ fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
     let Some(work) = consumer.work.get() else { return };
     work.begin();
     let mut turn = consumer.deliver(job);
+    let has_delivered = turn.delivered > 0;
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
         turn = consumer.deliver(job);
+    }
+    if let Some(on_miss) = &consumer.on_miss
+        && has_delivered
+    {
+        let lateness = job.now() - job.deadline();
+        if lateness > Duration::ZERO {
+            let (operation, instance) = (job.operation(), job.instance());
+            on_miss(&Miss { operation, instance, lateness });
+        }
     }
     if let Some(due) = turn.due {
         place.with(|workplace| work.wake_at(workplace, due, job.now()));
     }
 }
+
+/// A delivery that was late. `talea trace explain TRACE --task OPERATION --job INSTANCE` says why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Miss<'a> {
+    /// The operation of the consumer's lane.
+    pub operation: &'a str,
+    /// The number of the job.
+    pub instance: u64,
+    /// How long after its deadline the delivery ended.
+    pub lateness: Duration,
+}
+
+/// Who is called when a delivery was late.
+pub(crate) type OnMiss = Box<dyn Fn(&Miss<'_>) + Send + Sync>;
 
 /// A consumer that is about to be connected.
 #[must_use]
@@ -156,6 +180,7 @@ pub struct ConsumerBuilder {
     lifetimes: Option<MappingFilter<Duration>>,
     settings: QosSettings,
     condition: Option<Condition>,
+    on_miss: Option<OnMiss>,
     lanes: Vec<(i16, Declaration)>,
 }
 
@@ -176,6 +201,7 @@ impl ConsumerBuilder {
             lifetimes: None,
             settings: QosSettings::new(),
             condition: None,
+            on_miss: None,
             lanes: Vec::new(),
         }
     }
@@ -214,6 +240,12 @@ impl ConsumerBuilder {
     /// through.
     pub fn when(mut self, condition: Condition) -> Self {
         self.condition = Some(condition);
+        self
+    }
+
+    /// Calls `code` with each job of its lanes that ends after its deadline, in the lane: when the event has been delivered, and late.
+    pub fn on_deadline_miss(mut self, code: impl Fn(&Miss<'_>) + Send + Sync + 'static) -> Self {
+        self.on_miss = Some(Box::new(code));
         self
     }
 
@@ -303,6 +335,7 @@ impl ConsumerBuilder {
             priorities,
             lifetimes,
             condition,
+            on_miss,
             lanes,
             ..
         } = self;
@@ -326,7 +359,8 @@ impl ConsumerBuilder {
         let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
         let (priorities, lifetimes) = (priorities.map(Arc::new), lifetimes.map(Arc::new));
         let settings = Settings { qos, filters, priorities, lifetimes };
-        let consumer = Consumer::new((number, &name), admin.filters(), settings, (call, grouped), load);
+        let mut consumer = Consumer::new((number, &name), admin.filters(), settings, (call, grouped), load);
+        consumer.on_miss = on_miss;
         let consumer = Arc::new(consumer);
         if !is_pull {
             consumer.keep_lanes(lanes_of(&consumer, &channel.0, lanes));

@@ -13,7 +13,7 @@
 //!
 //! Lock order: the call-back, then the inner part.
 
-use crate::connect::Work;
+use crate::connect::{OnMiss, Work};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::Event;
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes};
@@ -162,6 +162,8 @@ pub(crate) struct Consumer {
     inner: PiLock<Inner>,
     call: Call,
     pub counts: ConsumerCounts,
+    /// Called when a delivery was late.
+    pub on_miss: Option<OnMiss>,
     /// The condition over several events that it waits for, if it does.
     grouped: Option<Grouped>,
     /// The lanes in which it is to have its events, while it is not known where.
@@ -222,6 +224,7 @@ impl Consumer {
             inner: PiLock::new(inner),
             call,
             counts: ConsumerCounts::default(),
+            on_miss: None,
             grouped,
             lanes: Mutex::default(),
             work: OnceLock::new(),

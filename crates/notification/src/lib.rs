@@ -51,7 +51,7 @@ mod topology;
 pub use admin::{ConsumerAdmin, SupplierAdmin};
 pub use channel::{AdminProperties, BindError, EventChannel, EventChannelFactory};
 pub use condition::{Collect, Condition, TimeCame};
-pub use connect::{ConnectError, ConnectedConsumer, ConsumerBuilder, NotNow, PullConsumer};
+pub use connect::{ConnectError, ConnectedConsumer, ConsumerBuilder, Miss, NotNow, PullConsumer};
 pub use consumer::Connection;
 pub use delivery::{Delivery, Outcome};
 pub use event::{Content, Event, EventPool, EventType, Header, Loan};

@@ -367,3 +367,25 @@ fn suppliers_wait_for_room_where_the_policy_says_so() {
     assert_eq!(supplier.push(OfAThread(true), &event(3)).expect("pushed").discarded, 1);
     assert_eq!((consumer.statistics().blocked, consumer.statistics().discarded), (2, 2));
 }
+
+#[test]
+fn a_delivery_that_ends_late_is_told_once() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let misses = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (told, clock) = (Arc::clone(&misses), time.clone());
+    let consumer = channel.consumer("c").lane(Declaration::new("work", MS(5)));
+    let consumer = consumer.on_deadline_miss(move |miss| {
+        told.lock().expect("whole").push((miss.operation.to_owned(), miss.instance, miss.lateness));
+    });
+    let _consumer = consumer.connect(move |delivery| {
+        // Time passes while it works.
+        clock.advance(MS(crate::number(delivery.event()) as i64));
+        Outcome::Ok
+    });
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for number in [5, 6, 1] {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+        time.run();
+    }
+    assert_eq!(*misses.lock().expect("whole"), [(String::new(), 2, MS(1))]);
+}

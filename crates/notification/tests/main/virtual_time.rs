@@ -43,6 +43,12 @@ impl VirtualTime {
         self.inner().room = Some(room);
     }
 
+    /// It is so much later, and nothing else happens.
+    pub fn advance(&self, time: Duration) {
+        let mut inner = self.inner();
+        inner.now = inner.now.saturating_add(time);
+    }
+
     /// Jobs that wait.
     pub fn jobs(&self) -> usize {
         self.inner().jobs.len()
