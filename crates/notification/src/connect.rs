@@ -365,10 +365,13 @@ impl ConsumerBuilder {
         if !is_pull {
             consumer.keep_lanes(lanes_of(&consumer, &channel.0, lanes));
         }
-        begin(&consumer, &channel.0).map_err(ConnectError::Work)?;
         let subscribed = Subscribed { consumer: Arc::clone(&consumer), admin: admin.number, patterns };
         let changed = channel.0.topology().connect(subscribed);
         channel.0.tell(About::Subscriptions, &changed);
+        if let Err(error) = begin(&consumer, &channel.0) {
+            disconnect(&channel.0, number);
+            return Err(ConnectError::Work(error));
+        }
         Ok(ConnectedConsumer { channel, consumer })
     }
 }
@@ -395,6 +398,9 @@ pub(crate) fn begin(consumer: &Arc<Consumer>, channel: &Shared) -> Result<(), Bo
     let Some(workplace) = channel.place.get() else { return Ok(()) };
     let now = workplace.now();
     consumer.begin(now);
+    let retained = channel.topology().retained(consumer.number);
+    // What comes of each is counted there, and a job looks below.
+    retained.iter().for_each(|event| consumer.offer(event, now, None, &mut |_| ()));
     let lanes = consumer.take_lanes();
     if lanes.is_empty() {
         return Ok(());

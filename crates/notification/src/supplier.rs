@@ -7,11 +7,12 @@ use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Event, EventType};
 use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
 use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
-use crate::topology::{Changed, Offering, TypeEntry};
+use crate::topology::{Changed, Offering, Retained, TypeEntry};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_linux::pi_lock::PiLock;
 use talea_operation::Post;
 use talea_time::Instant;
 use thiserror::Error;
@@ -50,6 +51,7 @@ pub struct SupplierBuilder {
     admin: SupplierAdmin,
     name: Box<str>,
     types: Vec<EventType>,
+    retained: Vec<(EventType, usize)>,
     filters: Vec<Filter>,
 }
 
@@ -61,13 +63,30 @@ impl fmt::Debug for SupplierBuilder {
 
 impl SupplierBuilder {
     pub(crate) fn new(admin: SupplierAdmin, name: &str) -> Self {
-        SupplierBuilder { admin, name: name.into(), types: Vec::new(), filters: Vec::new() }
+        SupplierBuilder {
+            admin,
+            name: name.into(),
+            types: Vec::new(),
+            retained: Vec::new(),
+            filters: Vec::new(),
+        }
     }
 
     /// It pushes events of these types. Others can be pushed as well; the first of each then allocates, and waits for who connects or
     /// disconnects somebody.
     pub fn offer(mut self, types: impl IntoIterator<Item = EventType>) -> Self {
         self.types.extend(types);
+        self
+    }
+
+    /// It pushes events of these types, the newest of which, so many, are kept for consumers that connect later (transient local durability in
+    /// DDS and ROS 2). An event that is pushed while a consumer connects may come to that one twice. What counts is what the first supplier of a
+    /// type says. A push of such an event takes a lock for as long as it takes to remember it; who waits for it lends its priority.
+    pub fn offer_retained(mut self, types: impl IntoIterator<Item = EventType>, events: u16) -> Self {
+        for event_type in types {
+            self.retained.push((event_type.clone(), usize::from(events.max(1))));
+            self.types.push(event_type);
+        }
         self
     }
 
@@ -82,7 +101,7 @@ impl SupplierBuilder {
     /// # Errors
     /// As many are connected as may be.
     pub fn connect(self) -> Result<Supplier, ConnectError> {
-        let SupplierBuilder { admin, name, types, filters } = self;
+        let SupplierBuilder { admin, name, types, retained, filters } = self;
         let channel = admin.channel.clone();
         let admin_filters = admin.filters();
         let filters = SharedFilters::new(FilterGroup(filters.into_iter().map(Arc::new).collect()));
@@ -96,6 +115,9 @@ impl SupplierBuilder {
         let offering =
             Offering { name, admin: admin.number, types: BTreeSet::new(), pushed: Arc::clone(&pushed) };
         topology.suppliers.insert(number, offering);
+        for (event_type, events) in retained {
+            _ = topology.entry(&event_type).retained.set(PiLock::new(Retained::new(events)));
+        }
         drop(topology);
         let (filter_errors, filtered) = (AtomicU64::new(0), 0);
         let mut supplier = Supplier {
@@ -167,6 +189,9 @@ impl Supplier {
         }
         let entry = self.entries[number].as_ref().expect("it has been found");
         self.pushed.store(self.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if let Some(retained) = entry.retained.get() {
+            retained.lock().0.add(event);
+        }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
         let now = via.now();

@@ -4,14 +4,15 @@
 //! the list of its event's type at once, however many types and consumers there are, and reads it without a lock: lists are replaced as a whole.
 
 use crate::consumer::{AdminFilters, Consumer};
-use crate::event::EventType;
+use crate::event::{Event, EventType};
 use crate::filter::GroupOperator;
 use crate::pattern::TypePattern;
 use crate::qos::Qos;
 use arc_swap::ArcSwap;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+use talea_linux::pi_lock::PiLock;
 
 /// A type that somebody has named, and who wants events of it.
 pub(crate) struct TypeEntry {
@@ -19,6 +20,27 @@ pub(crate) struct TypeEntry {
     pub subscribers: ArcSwap<Vec<Arc<Consumer>>>,
     /// Suppliers that have said that they push it.
     pub offers: AtomicUsize,
+    /// The newest events of it, if these are kept for who comes later.
+    pub retained: OnceLock<PiLock<Retained>>,
+}
+
+/// The newest events of a type, the oldest first.
+pub(crate) struct Retained {
+    events: VecDeque<Event>,
+    most: usize,
+}
+
+impl Retained {
+    pub fn new(most: usize) -> Self {
+        Retained { events: VecDeque::with_capacity(most), most }
+    }
+
+    pub fn add(&mut self, event: &Event) {
+        if self.events.len() == self.most {
+            self.events.pop_front();
+        }
+        self.events.push_back(event.clone());
+    }
 }
 
 /// A connected consumer, and what it has subscribed to.
@@ -112,6 +134,7 @@ impl Topology {
             event_type: event_type.clone(),
             subscribers: ArcSwap::from_pointee(subscribers),
             offers: AtomicUsize::new(0),
+            retained: OnceLock::new(),
         });
         self.types.insert(event_type.clone(), Arc::clone(&entry));
         entry
@@ -119,6 +142,14 @@ impl Topology {
 
     pub fn types(&self) -> impl Iterator<Item = &Arc<TypeEntry>> {
         self.types.values()
+    }
+
+    /// The events that are kept for a consumer that comes later.
+    pub fn retained(&self, number: u32) -> Vec<Event> {
+        let Some(subscribed) = self.consumers.get(&number) else { return Vec::new() };
+        let wanted = self.types.values().filter(|entry| subscribed.wants(&entry.event_type));
+        let of_types = wanted.filter_map(|entry| entry.retained.get());
+        of_types.flat_map(|retained| retained.lock().0.events.iter().cloned().collect::<Vec<_>>()).collect()
     }
 
     /// Enters a consumer with what it has subscribed to.

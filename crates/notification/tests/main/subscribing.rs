@@ -201,3 +201,25 @@ fn a_channel_that_is_destroyed_has_nobody() {
     assert_eq!(consumer.connection(), talea_notification::Connection::Closed);
     assert_eq!((factory.all(), two.id()), (vec![1], 1));
 }
+
+#[test]
+fn who_comes_late_has_the_newest_of_what_is_retained() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let offered = [event_type("state"), event_type("other")];
+    let supplier = channel.supplier("s").offer_retained([event_type("state")], 2).offer(offered);
+    let mut supplier = supplier.connect().expect("connected");
+    for (number, name) in ["state", "other", "state", "state"].into_iter().enumerate() {
+        supplier.push(&mut time, &event_of(name, number as u64)).expect("pushed");
+    }
+    let (_late, had) = connected(channel.consumer("late").subscribe(types("Test/s*")));
+    let (_other, nothing) = connected(channel.consumer("other").subscribe(types("Test/other")));
+    time.pass(Duration::from_millis(1));
+    supplier.push(&mut time, &event_of("state", 9)).expect("pushed");
+    time.run();
+    assert_eq!((had.take(), nothing.take()), (vec![2, 3, 9], vec![]));
+    let pulled = channel.consumer("pulled").subscribe(types("Test/state")).connect_pull().expect("connected");
+    let taken: Vec<u64> = std::iter::from_fn(|| pulled.try_pull(time.now()))
+        .map(|delivery| crate::number(delivery.event()))
+        .collect();
+    assert_eq!(taken, [3, 9]);
+}
