@@ -150,8 +150,8 @@ impl Condition {
     }
 
     /// Whether an event can have anything to do with it.
-    pub(crate) fn concerns(&self, event: &Event) -> bool {
-        self.0.concerns(event)
+    pub(crate) fn concerns(&self, event: &Event, now: Instant) -> bool {
+        self.0.concerns(event, now)
     }
 
     /// Its state, from `now` on.
@@ -209,26 +209,26 @@ impl Node {
     }
 
     /// Whether it comes true with this event alone; of conditions of one event.
-    fn matches(&self, event: &Event) -> bool {
+    fn matches(&self, event: &Event, now: Instant) -> bool {
         match self {
             Node::Types(patterns) => patterns.iter().any(|pattern| pattern.matches(event.event_type())),
             Node::Source(source) => event.header().source == *source,
             Node::Masked { mask, value } => event.header().source & mask == *value,
-            Node::Matching(filter) => filter.judge(event).matches,
+            Node::Matching(filter) => filter.judge(event, now).matches,
             Node::Anything => true,
-            Node::AllOfOne(parts) => parts.iter().all(|part| part.matches(event)),
-            Node::Not(part) => !part.matches(event),
+            Node::AllOfOne(parts) => parts.iter().all(|part| part.matches(event, now)),
+            Node::Not(part) => !part.matches(event, now),
             _ => false,
         }
     }
 
-    fn concerns(&self, event: &Event) -> bool {
+    fn concerns(&self, event: &Event, now: Instant) -> bool {
         match self {
             Node::Any(parts) | Node::All { parts, .. } | Node::InOrder { parts, .. } => {
-                parts.iter().any(|part| part.concerns(event))
+                parts.iter().any(|part| part.concerns(event, now))
             }
-            Node::Unless { part, .. } => part.concerns(event),
-            of_one_event => of_one_event.matches(event),
+            Node::Unless { part, .. } => part.concerns(event, now),
+            of_one_event => of_one_event.matches(event, now),
         }
     }
 
@@ -357,7 +357,7 @@ impl Part {
     fn feed(&mut self, food: Food<'_>, now: Instant, to: &mut Vec<Event>) -> bool {
         match self {
             Part::Event(node) => match food {
-                Food::Event(event) if node.matches(event) => {
+                Food::Event(event) if node.matches(event, now) => {
                     to.push(event.clone());
                     true
                 }
@@ -555,7 +555,7 @@ mod tests {
         let matches = |condition: &Condition, event: &Event| {
             let mut is_true = false;
             condition.begin(Instant::ZERO).offer(event, at(1), |_| is_true = true);
-            assert_eq!(is_true, condition.concerns(event));
+            assert_eq!(is_true, condition.concerns(event, at(1)));
             is_true
         };
         let both = Condition::all_of_one([of("arm"), Condition::masked(0b110, 0b100)]);

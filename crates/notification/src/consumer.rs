@@ -291,11 +291,11 @@ impl Consumer {
         each: &mut dyn FnMut(Offered),
     ) {
         let settings = self.settings.load();
-        match self.passed(event, &settings) {
+        match self.passed(event, &settings, now) {
             false => each(Offered::Unwanted),
             true => match &self.grouped {
                 None => each(self.offer_one(event, now, wait, &settings)),
-                Some(grouped) if !grouped.concerns(event) => {
+                Some(grouped) if !grouped.concerns(event, now) => {
                     ConsumerCounts::add(&self.counts.filtered);
                     each(Offered::Unwanted);
                 }
@@ -321,12 +321,12 @@ impl Consumer {
     }
 
     /// Whether it is connected, and filters let the event through.
-    fn passed(&self, event: &Event, settings: &Settings) -> bool {
+    fn passed(&self, event: &Event, settings: &Settings, now: Instant) -> bool {
         if self.connection() == Connection::Closed {
             return false;
         }
-        let (errors, proxy) = (&self.counts.filter_errors, settings.filters.judge(event));
-        if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event), errors) {
+        let (errors, proxy) = (&self.counts.filter_errors, settings.filters.judge(event, now));
+        if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), errors) {
             ConsumerCounts::add(&self.counts.filtered);
             return false;
         }
@@ -377,9 +377,9 @@ impl Consumer {
     /// The event as it is for this consumer; none if it has expired.
     fn delivery(&self, event: &Event, settings: &Settings, now: Instant) -> Option<Delivery> {
         let (header, qos) = (event.header(), &settings.qos);
-        let mapped = self.mapped(settings.priorities.as_deref(), event);
+        let mapped = self.mapped(settings.priorities.as_deref(), event, now);
         let priority = mapped.or(header.priority).unwrap_or(qos.priority);
-        let mapped = self.mapped(settings.lifetimes.as_deref(), event);
+        let mapped = self.mapped(settings.lifetimes.as_deref(), event, now);
         let of_event = mapped.or(header.timeout).filter(|timeout| *timeout > Duration::ZERO);
         let timeout = of_event.or(qos.timeout).map_or(Instant::MAX, |timeout| now.saturating_add(timeout));
         let stop = header.stop.filter(|_| qos.stop_times).unwrap_or(Instant::MAX);
@@ -402,8 +402,8 @@ impl Consumer {
     }
 
     /// What a mapping filter says of the event, if there is one and it does.
-    fn mapped<V: Copy>(&self, mapping: Option<&MappingFilter<V>>, event: &Event) -> Option<V> {
-        let (value, errors) = mapping?.value(event);
+    fn mapped<V: Copy>(&self, mapping: Option<&MappingFilter<V>>, event: &Event, now: Instant) -> Option<V> {
+        let (value, errors) = mapping?.value(event, now);
         if errors > 0 {
             self.counts.filter_errors.fetch_add(errors, Ordering::Relaxed);
         }

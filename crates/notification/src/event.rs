@@ -120,15 +120,26 @@ impl Header {
 /// What an event may carry.
 pub trait Content: Any + Send + Sync {}
 
-/// An event in memory: its header, and content of whatever type.
-struct Parts<T: ?Sized> {
-    header: Header,
-    content: T,
+/// An event in memory: its header and its content.
+pub(crate) struct Parts<T> {
+    pub header: Header,
+    pub content: T,
+}
+
+/// The same with content of whatever type.
+trait Carried: Any + Send + Sync {
+    fn header(&self) -> &Header;
+}
+
+impl<T: Content> Carried for Parts<T> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
 }
 
 /// An event. It is shared by all that have it, and nobody changes it any more.
 #[derive(Clone)]
-pub struct Event(Arc<Parts<dyn Content>>);
+pub struct Event(Arc<dyn Carried>);
 
 impl Event {
     /// An event of its own, which allocates. [`EventPool`] has events that do not.
@@ -138,24 +149,29 @@ impl Event {
 
     /// What the service knows of it.
     pub fn header(&self) -> &Header {
-        &self.0.header
+        self.0.header()
     }
 
     /// Its type.
     pub fn event_type(&self) -> &EventType {
-        &self.0.header.event_type
+        &self.0.header().event_type
     }
 
     /// Its content, if that is a `T`.
     pub fn content<T: Content>(&self) -> Option<&T> {
-        let any: &dyn Any = &self.0.content;
+        self.parts().map(|parts| &parts.content)
+    }
+
+    /// Both of it, if its content is a `T`.
+    pub(crate) fn parts<T: Content>(&self) -> Option<&Parts<T>> {
+        let any: &dyn Any = self.0.as_ref();
         any.downcast_ref()
     }
 }
 
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event").field("header", &self.0.header).finish_non_exhaustive()
+        f.debug_struct("Event").field("header", self.header()).finish_non_exhaustive()
     }
 }
 

@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use talea_time::Instant;
 
 /// An expression that could not be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +21,15 @@ pub struct NotEvaluated;
 /// What an expression says of an event. It is called wherever events are pushed, by several threads at once; it neither waits nor allocates where
 /// that matters.
 pub trait Expression: Send + Sync {
-    /// Whether the event is meant.
+    /// Whether the event is meant, which has come at `now`.
     ///
     /// # Errors
     /// It cannot be said of this event.
-    fn holds(&self, event: &Event) -> Result<bool, NotEvaluated>;
+    fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated>;
 }
 
 impl<F: Fn(&Event) -> Result<bool, NotEvaluated> + Send + Sync> Expression for F {
-    fn holds(&self, event: &Event) -> Result<bool, NotEvaluated> {
+    fn holds(&self, event: &Event, _now: Instant) -> Result<bool, NotEvaluated> {
         self(event)
     }
 }
@@ -122,10 +123,10 @@ impl Filter {
     }
 
     /// What it says of the event.
-    pub fn judge(&self, event: &Event) -> Verdict {
+    pub fn judge(&self, event: &Event, now: Instant) -> Verdict {
         let mut errors = 0;
         for constraint in self.constraints.iter().filter(|constraint| constraint.is_of_type(event)) {
-            match constraint.expression.as_ref().map_or(Ok(true), |expression| expression.holds(event)) {
+            match constraint.expression.as_ref().map_or(Ok(true), |expression| expression.holds(event, now)) {
                 Ok(true) => return Verdict { matches: true, errors },
                 Ok(false) => {}
                 Err(NotEvaluated) => errors += 1,
@@ -170,11 +171,11 @@ impl<V: Copy> MappingFilter<V> {
     }
 
     /// The value for the event, if it has one, and how many constraints could not be evaluated.
-    pub fn value(&self, event: &Event) -> (Option<V>, u64) {
+    pub fn value(&self, event: &Event, now: Instant) -> (Option<V>, u64) {
         let mut errors = 0;
         for (constraint, value) in self.filter.constraints.iter().zip(&self.values) {
             let holds = constraint.is_of_type(event).then(|| {
-                constraint.expression.as_ref().map_or(Ok(true), |expression| expression.holds(event))
+                constraint.expression.as_ref().map_or(Ok(true), |expression| expression.holds(event, now))
             });
             match holds {
                 Some(Ok(true)) => return (Some(*value), errors),
@@ -208,13 +209,13 @@ pub(crate) struct FilterGroup(pub Vec<Arc<Filter>>);
 
 impl FilterGroup {
     /// What they say; nothing if there are none.
-    pub fn judge(&self, event: &Event) -> Option<Verdict> {
+    pub fn judge(&self, event: &Event, now: Instant) -> Option<Verdict> {
         if self.0.is_empty() {
             return None;
         }
         let mut errors = 0;
         for filter in &self.0 {
-            let verdict = filter.judge(event);
+            let verdict = filter.judge(event, now);
             errors += verdict.errors;
             if verdict.matches {
                 return Some(Verdict { matches: true, errors });
@@ -249,8 +250,8 @@ impl SharedFilters {
     }
 
     /// What they say; nothing if there are none.
-    pub fn judge(&self, event: &Event) -> Option<Verdict> {
-        if self.is_empty.load(Ordering::Acquire) { None } else { self.group.load().judge(event) }
+    pub fn judge(&self, event: &Event, now: Instant) -> Option<Verdict> {
+        if self.is_empty.load(Ordering::Acquire) { None } else { self.group.load().judge(event, now) }
     }
 }
 
@@ -283,6 +284,8 @@ mod tests {
     use super::*;
     use crate::event::{Content, EventType, Header};
 
+    const NOW: Instant = Instant::ZERO;
+
     struct Value(i64);
     impl Content for Value {}
 
@@ -304,10 +307,10 @@ mod tests {
     #[test]
     fn any_constraint_is_enough_and_none_matches_nothing() {
         let mut filter = Filter::new();
-        assert_eq!(filter.judge(&event("a", 1)), Verdict::default());
+        assert_eq!(filter.judge(&event("a", 1), NOW), Verdict::default());
         let large = filter.add(&types("Test/a"), above(10));
         let of_type = filter.add_types(&types("Test/b*"));
-        let judged = |filter: &Filter, name, value| filter.judge(&event(name, value));
+        let judged = |filter: &Filter, name, value| filter.judge(&event(name, value), NOW);
         assert!(judged(&filter, "a", 11).matches && !judged(&filter, "a", 10).matches);
         assert!(judged(&filter, "bc", 0).matches && !judged(&filter, "c", 20).matches);
         assert_eq!(judged(&filter, "a", 13), Verdict { matches: false, errors: 1 });
@@ -334,25 +337,26 @@ mod tests {
                     };
                     let (admin, proxy) = (group(admin), group(proxy));
                     let event = event("a", value);
-                    let passes = passes(operator, proxy.judge(&event), || admin.judge(&event), &errors);
+                    let passes =
+                        passes(operator, proxy.judge(&event, NOW), || admin.judge(&event, NOW), &errors);
                     assert_eq!(passes, expected);
                 }
             }
         }
         assert_eq!(errors.load(Ordering::Relaxed), 0);
         let (group, event) = (group(Some(1)), event("a", 13));
-        assert!(!passes(GroupOperator::Or, group.judge(&event), || group.judge(&event), &errors));
+        assert!(!passes(GroupOperator::Or, group.judge(&event, NOW), || group.judge(&event, NOW), &errors));
         assert_eq!(errors.load(Ordering::Relaxed), 2);
     }
 
     #[test]
     fn mapping_filters_yield_the_value_of_the_first_that_matches() {
         let mapping = MappingFilter::new().with(&types("Test/a"), above(10), 3).with(&[], above(5), 2);
-        let value = |name, value| mapping.value(&event(name, value));
+        let value = |name, value| mapping.value(&event(name, value), NOW);
         assert_eq!(value("a", 11), (Some(3), 0));
         assert_eq!((value("b", 11), value("a", 7), value("a", 1)), ((Some(2), 0), (Some(2), 0), (None, 0)));
         assert_eq!(value("a", 13), (None, 2));
         let mapping = MappingFilter::<i16>::new().or(7);
-        assert_eq!(mapping.value(&event("a", 1)), (Some(7), 0));
+        assert_eq!(mapping.value(&event("a", 1), NOW), (Some(7), 0));
     }
 }

@@ -58,8 +58,8 @@ impl Grouped {
     }
 
     /// Whether the event can have anything to do with the condition.
-    pub fn concerns(&self, event: &Event) -> bool {
-        self.condition.concerns(event)
+    pub fn concerns(&self, event: &Event, now: Instant) -> bool {
+        self.condition.concerns(event, now)
     }
 
     /// An event has come; `came` is called with what the condition has come true with, one event or one that stands for several. False if there

@@ -182,8 +182,9 @@ impl Supplier {
             rejected.fetch_add(1, Ordering::Relaxed);
             return Err(PushError::Rejected);
         }
-        let proxy = self.filters.judge(event);
-        if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event), &self.filter_errors) {
+        let now = via.now();
+        let proxy = self.filters.judge(event, now);
+        if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), &self.filter_errors) {
             self.filtered += 1;
             return Ok(Pushed::default());
         }
@@ -194,7 +195,6 @@ impl Supplier {
         }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
-        let now = via.now();
         // Before there is somebody who makes room, nobody waits for it.
         let may_wait = via.may_wait() && place.get().is_some();
         for consumer in subscribers.iter() {
