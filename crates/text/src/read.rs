@@ -119,6 +119,19 @@ pub fn text_up_to(path: &Path, limit: u64) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|error| not_utf8(error.as_bytes(), error.utf8_error().valid_up_to()))
 }
 
+/// The text that comes through standard input, however long that takes: at most [`FILE_BYTES_LIMIT`] bytes.
+///
+/// # Errors
+/// See [`ReadError`].
+pub fn standard_input() -> Result<String, ReadError> {
+    let mut bytes = Vec::new();
+    io::stdin().lock().take(FILE_BYTES_LIMIT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES_LIMIT {
+        return Err(ReadError::TooLarge { has: None, limit: FILE_BYTES_LIMIT });
+    }
+    String::from_utf8(bytes).map_err(|error| not_utf8(error.as_bytes(), error.utf8_error().valid_up_to()))
+}
+
 /// The bytes of the file at `path`, which has at most `limit`.
 ///
 /// # Errors

@@ -5,6 +5,7 @@
 
 mod analysis;
 mod chains;
+mod constraints;
 mod guarantees;
 mod shares;
 mod traces;
@@ -165,13 +166,13 @@ pub fn run_file(path: &Path) -> Result<Vec<CaseResult>, VectorError> {
         column: error.column(),
         message: error.to_string(),
     })?;
-    let cases = cases(&file).map_err(|message| VectorError::NotVectors { path: path.into(), message })?;
+    let cases = cases(&file, &text).map_err(|message| VectorError::NotVectors { path: path.into(), message })?;
     let results = cases.into_iter().map(|(id, outcome)| CaseResult { file: path.into(), id, outcome });
     Ok(results.collect())
 }
 
 /// Every case of a file with its outcome, by the file's format.
-fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
+fn cases(file: &Value, text: &str) -> Result<Vec<(String, Outcome)>, String> {
     // The constraint-language vectors are a bare list and the published tables an object without a format.
     let format = match file {
         Value::Array(_) => "etcl-1",
@@ -194,7 +195,7 @@ fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
             all.extend(list("uniformly_slower")?);
             Ok(judged(&all, guarantees::judge_conversion))
         }
-        "etcl-1" => Ok(unsupported(file.as_array().map_or(&[], Vec::as_slice), format)),
+        "etcl-1" => constraints::judge_all(text),
         "paper-tables-1" => {
             let sections = file.as_object().into_iter().flatten();
             let published = sections.filter(|(name, _)| name.starts_with("seed_"));
@@ -206,14 +207,6 @@ fn cases(file: &Value) -> Result<Vec<(String, Outcome)>, String> {
 
 fn judged(cases: &[Value], judge: fn(&Value) -> Outcome) -> Vec<(String, Outcome)> {
     cases.iter().map(|case| (id(case), judge(case))).collect()
-}
-
-fn unsupported(cases: &[Value], format: &str) -> Vec<(String, Outcome)> {
-    let kind = |case: &Value| {
-        let name = ["kind", "alg", "sched"].iter().find_map(|key| case[*key].as_str());
-        name.map_or(format.to_string(), |name| format!("{format} {name}"))
-    };
-    cases.iter().map(|case| (id(case), no_runner(&kind(case)))).collect()
 }
 
 fn no_runner(what: &str) -> Outcome {

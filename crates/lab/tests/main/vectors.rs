@@ -56,6 +56,37 @@ fn every_chain_passes() {
 }
 
 #[test]
+fn every_constraint_passes() {
+    let results = vectors::run_file(&folder().join("etcl.json")).expect("readable");
+    for result in results.iter().filter(|result| result.outcome != Outcome::Passed) {
+        println!("{}: {:?}", result.id, result.outcome);
+    }
+    assert_eq!(Tally::of(&results), Tally { passed: 60, failed: 0, unsupported: 0 });
+}
+
+/// Every outcome of a constraint is compared: with either of the others in its place the case fails.
+#[test]
+fn every_outcome_of_a_constraint_is_compared() {
+    let text = std::fs::read_to_string(folder().join("etcl.json")).expect("readable");
+    let cases: Vec<Value> = serde_json::from_str(&text).expect("a list");
+    let others = |case: &Value| {
+        let all = [Value::from(true), Value::from(false), Value::from("error")];
+        let case = case.clone();
+        all.into_iter().filter(|other| *other != case["expect"]).map(|other| {
+            let mut case = case.clone();
+            case["expect"] = other;
+            case
+        }).collect::<Vec<_>>()
+    };
+    let tampered: Vec<Value> = cases.iter().flat_map(others).collect();
+    let place = tempfile::tempdir().expect("a place for files");
+    let path = place.path().join("tampered.json");
+    std::fs::write(&path, Value::from(tampered).to_string()).expect("writable");
+    let results = vectors::run_file(&path).expect("readable");
+    assert_eq!(Tally::of(&results), Tally { passed: 0, failed: 120, unsupported: 0 });
+}
+
+#[test]
 fn every_field_of_a_share_is_compared() {
     assert!(every_field_is_compared("shares.json", "rt-shares-1") > 1000);
 }

@@ -11,6 +11,7 @@ mod draft;
 mod examples;
 mod export;
 mod failure;
+mod filter;
 mod import;
 mod interrupt;
 mod lab;
@@ -72,6 +73,7 @@ enum Command {
     New(new::Options),
     Import(import::Options),
     Export(export::Options),
+    Filter(filter::Options),
     Vectors(vectors::Options),
     Lab(lab::Options),
     Trace(trace::Options),
@@ -104,6 +106,7 @@ pub fn main() -> ExitCode {
         Command::New(options) => new::main(&options),
         Command::Import(options) => import::main(&options),
         Command::Export(options) => export::main(&options),
+        Command::Filter(options) => filter::main(&options),
         Command::Vectors(options) => vectors::main(&options),
         Command::Lab(options) => lab::main(&options),
         Command::Trace(options) => trace::main(&options),

@@ -1,0 +1,255 @@
+//! Constraints as programs: a flat list of instructions of one size that only jump forward, and pools of what they name.
+//!
+//! Truth values go through a flag, all others through an accumulator and a stack of a size known beforehand, for left operands whose right
+//! operand has to be computed first. Since no jump leads back, an evaluation executes each instruction at most once; what depends on the
+//! data (how long strings are, how many elements or names there are) draws on a budget of steps, and ends in an error when that is used
+//! up.
+//!
+//! ```text
+//! threshold < 20 and $domain_name == 'Plant'
+//!
+//!   0  Test < path 0, constant 0      threshold, looked up by name; 20
+//!   1  JumpIfFalse 3
+//!   2  Test == path 1, constant 1     the domain's name, at its position; 'Plant'
+//! ```
+
+mod evaluate;
+mod operate;
+mod path;
+
+pub(crate) use path::{Labelled, Origin, PathCode, PathStep};
+
+use crate::fault::{Fault, FaultKind};
+use crate::problem::Span;
+use crate::syntax::{Arithmetic, Relation};
+use crate::value::{Filterable, Value};
+use std::fmt;
+use std::marker::PhantomData;
+use talea_time::Instant;
+
+/// Bytes of strings that are compared or searched in one step.
+pub const BYTES_PER_STEP: usize = 32;
+
+/// The largest stack of a program; an expression has at most as many levels.
+pub(crate) const STACK_MOST: usize = crate::Limits::GREATEST.depth;
+
+/// An instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Flags how what is at a path compares with a constant: most constraints are made of these.
+    Test(Relation, u16, u16),
+    /// Flags how what is at two paths compares, of which a bare name may be that of a label.
+    Named(Relation, u16, u16),
+    /// Goes on elsewhere if the flag is false.
+    JumpIfFalse(u16),
+    /// Goes on elsewhere if the flag is true.
+    JumpIfTrue(u16),
+    /// Takes an operand into the accumulator.
+    Load(Operand),
+    /// Puts the accumulator onto the stack.
+    Push,
+    /// Flags how a left operand compares with a right one.
+    Compare(Relation, Operand),
+    /// Takes what a left operand and a right one give into the accumulator.
+    Calculate(Arithmetic, Operand),
+    /// Flags whether a right operand contains a left one.
+    Substring(Operand),
+    /// Flags whether the sequence at a path contains the accumulator.
+    In(u16),
+    /// Flags whether there is something at a path.
+    Exist(u16),
+    /// Flags whether the default arm of the union at a path is active.
+    Default(u16),
+    /// Turns the flag around.
+    Not,
+    /// Takes the accumulator, which has to be a boolean, into the flag.
+    ToFlag,
+    /// Takes the flag into the accumulator.
+    FromFlag,
+    /// Ends in an error that was known beforehand.
+    Fail(u16),
+}
+
+/// An operation with two operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Compare(Relation),
+    Arithmetic(Arithmetic),
+    Substring,
+}
+
+impl Operator {
+    pub(crate) fn op(self, right: Operand) -> Op {
+        match self {
+            Operator::Compare(relation) => Op::Compare(relation, right),
+            Operator::Arithmetic(operator) => Op::Calculate(operator, right),
+            Operator::Substring => Op::Substring(right),
+        }
+    }
+}
+
+/// Where the right operand of an operation is, or one that is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// In the accumulator, with the left operand on the stack. Else the left one is in the accumulator.
+    Stack,
+    /// In the pool of constants.
+    Constant(u16),
+    /// At a path.
+    Path(u16),
+}
+
+/// A value that is written out.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Constant {
+    Boolean(bool),
+    Integer(i64),
+    Unsigned(u64),
+    Float(f64),
+    Text(Box<str>),
+}
+
+impl Constant {
+    #[inline]
+    fn value(&self) -> Value<'_> {
+        match self {
+            Constant::Boolean(value) => Value::Boolean(*value),
+            Constant::Integer(value) => Value::Integer(*value),
+            Constant::Unsigned(value) => Value::Unsigned(*value),
+            Constant::Float(value) => Value::Float(*value),
+            Constant::Text(text) => Value::Text(text),
+        }
+    }
+}
+
+/// Instructions and pools, whatever type they are for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Code {
+    pub(crate) ops: Vec<Op>,
+    /// Where in the text each instruction comes from.
+    pub(crate) spans: Vec<Span>,
+    pub(crate) constants: Vec<Constant>,
+    pub(crate) names: Vec<Box<str>>,
+    /// Errors that were known beforehand.
+    pub(crate) faults: Vec<FaultKind>,
+    pub(crate) paths: Vec<PathCode>,
+    /// The steps of all paths.
+    pub(crate) steps: Vec<PathStep>,
+    pub(crate) step_spans: Vec<Span>,
+    /// How many left operands are on the stack at most.
+    pub(crate) stack: usize,
+    /// Steps of the instructions, if each is executed.
+    pub(crate) fixed_steps: u32,
+    /// Steps beside these that depend on the data.
+    pub(crate) data_steps: u32,
+}
+
+/// A constraint that can be evaluated on values of `T`.
+///
+/// Evaluation neither allocates nor locks nor panics, and takes at most [`steps`](Self::steps) steps.
+pub struct Program<T> {
+    pub(crate) code: Code,
+    of: PhantomData<fn(&T)>,
+}
+
+impl<T> Clone for Program<T> {
+    fn clone(&self) -> Self {
+        Program { code: self.code.clone(), of: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Program<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.code.fmt(f)
+    }
+}
+
+impl<T: Filterable> Program<T> {
+    pub(crate) fn new(code: Code) -> Self {
+        Program { code, of: PhantomData }
+    }
+
+    /// Whether the constraint holds for `event` at the instant `now`, which is what `$curtime` stands for.
+    ///
+    /// # Errors
+    /// A part that had to be evaluated could not be. In a filter this counts as no match.
+    pub fn evaluate(&self, event: &T, now: Instant) -> Result<bool, Fault> {
+        // A stack is filled when it is made, so it is no larger than needed.
+        match self.code.stack {
+            0 => self.code.run::<T, 0>(event, now).map(|outcome| outcome.flag),
+            1..=4 => self.code.run::<T, 4>(event, now).map(|outcome| outcome.flag),
+            _ => self.code.run::<T, STACK_MOST>(event, now).map(|outcome| outcome.flag),
+        }
+    }
+
+    /// The value of an expression, which need not be a boolean and has been compiled for its value.
+    pub(crate) fn value<'a>(&'a self, event: &'a T, now: Instant) -> Result<Value<'a>, Fault> {
+        self.code.run::<T, STACK_MOST>(event, now).map(|outcome| outcome.value)
+    }
+
+    /// The most steps that an evaluation takes, whatever the event has; known when the program is made.
+    ///
+    /// A step is an instruction, a step of a path, an element or name that is looked at, or [`BYTES_PER_STEP`] bytes of a string that is
+    /// compared or searched. If nothing but instructions and steps of paths is needed, that is all; else it is the limit that
+    /// the constraint was parsed with, and an evaluation that would take more ends in [`FaultKind::TooManySteps`].
+    pub fn steps(&self) -> u32 {
+        self.code.fixed_steps + self.code.data_steps
+    }
+
+    /// How many operands wait on the stack at most.
+    pub fn stack(&self) -> usize {
+        self.code.stack
+    }
+}
+
+/// An evaluation under way: what it may still spend on data, and why the last path led nowhere.
+///
+/// Paths give an `Option` and leave the reason here: values stay where they were written, instead of being copied from one result
+/// type into another, which took most of the time of an evaluation.
+#[derive(Debug)]
+struct Attempt {
+    steps_left: u32,
+    why: FaultKind,
+    /// The step of the path at which it could be followed no longer; `None` is its root.
+    step: Option<usize>,
+}
+
+impl Attempt {
+    fn new(steps: u32) -> Self {
+        Attempt { steps_left: steps, why: FaultKind::Missing, step: None }
+    }
+
+    /// Takes `steps` from what is left.
+    #[inline]
+    fn charge(&mut self, steps: usize) -> Result<(), FaultKind> {
+        match u32::try_from(steps).ok().and_then(|steps| self.steps_left.checked_sub(steps)) {
+            Some(left) => {
+                self.steps_left = left;
+                Ok(())
+            }
+            None => Err(FaultKind::TooManySteps),
+        }
+    }
+
+    /// Takes the steps of looking at so many bytes.
+    #[inline]
+    fn charge_bytes(&mut self, bytes: usize) -> Result<(), FaultKind> {
+        self.charge(bytes / BYTES_PER_STEP)
+    }
+
+    /// The same for a path.
+    #[inline]
+    fn afford(&mut self, steps: usize) -> Option<()> {
+        match self.charge(steps) {
+            Ok(()) => Some(()),
+            Err(kind) => self.stop(kind),
+        }
+    }
+
+    /// A path that leads nowhere.
+    #[inline]
+    fn stop<T>(&mut self, why: FaultKind) -> Option<T> {
+        self.why = why;
+        None
+    }
+}

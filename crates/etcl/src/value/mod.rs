@@ -1,0 +1,54 @@
+//! The data that constraints look at, as borrowed views: nothing is copied or converted to be filtered.
+//!
+//! A [`Value`] is a number, a string and so on, or leads to a [`Node`], through which one looks at what has parts. A type that has a view is
+//! a [`View`]; what a constraint can be compiled for is [`Filterable`]. All three are derived by `#[derive(Filterable)]` with the feature
+//! `derive`.
+
+mod layout;
+mod node;
+mod standard;
+
+pub use layout::{EnumType, Form, Kind, Label, Layout, Lookup, Member};
+pub use node::{Category, Node, SelectorValue, Value};
+
+/// A type whose values can be looked at as parts of an event.
+pub trait View {
+    /// What is known of every value of the type.
+    fn kind() -> Kind
+    where
+        Self: Sized;
+
+    /// The value; `None` if there is none, as of an `Option`.
+    fn view(&self) -> Option<Value<'_>>;
+}
+
+/// A type that constraints are compiled for: the whole that `$` stands for.
+pub trait Filterable: Node {
+    /// What is known of the type as a whole.
+    fn layout() -> &'static Layout
+    where
+        Self: Sized;
+
+    /// What a name without a path before it stands for.
+    ///
+    /// Asked once, when a constraint is compiled; what is [`Lookup::ByName`] is looked up in each event by [`Filterable::short`].
+    fn resolve(name: &str, form: Form) -> Lookup
+    where
+        Self: Sized,
+    {
+        let _ = form;
+        Self::layout().position(name).map_or(Lookup::Absent, |position| {
+            Lookup::At(position, (Self::layout().members[position].kind)())
+        })
+    }
+
+    /// The value that a name without a path stands for in this event.
+    fn short(&self, name: &str) -> Option<Value<'_>> {
+        self.named(name)
+    }
+
+    /// How many names [`Filterable::short`] compares at most.
+    fn short_names(&self) -> usize {
+        self.len()
+    }
+}

@@ -1,0 +1,76 @@
+//! No text makes the parser or the compiler panic, and what they accept prints and parses again.
+
+use crate::tape::tapes;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use talea_etcl::{Constraint, Event, Limits};
+use talea_time::Instant;
+
+const FRAGMENTS: [&str; 52] = [
+    "and", "or", "not", "in", "exist", "default", "TRUE", "FALSE", "min", "$", ".", "(", ")", "[", "]", "~", "==",
+    "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "1", "0", "18446744073709551615", "18446744073709551616",
+    "9223372036854775808", ".5", "1.", "1e3", "1e999", "'a'", "'", "\\", "\\'", "\\and", "_length", "_d", "_type_id",
+    "a", "threshold", "$domain_name", "ö", "\u{0}", "=", "!", " ", "\n",
+];
+
+/// Reads, compiles and evaluates; whatever comes of it.
+fn try_out(text: &str) {
+    let constraint = match Constraint::parse(text) {
+        Ok(constraint) => constraint,
+        Err(problem) => {
+            assert!(text.get(problem.span.range()).is_some(), "{problem:?} is outside of {text:?}");
+            assert!(!problem.message.is_empty() && !problem.remedy.is_empty(), "{problem:?}");
+            return;
+        }
+    };
+    let again = Constraint::parse_within(&constraint.to_string(), Limits::GREATEST);
+    assert_eq!(again.expect("what is printed parses").expression(), constraint.expression(), "{text:?}");
+    match constraint.compile::<Event>() {
+        Ok(program) => {
+            let event = Event::new("a", "b", "c");
+            if let Err(fault) = program.evaluate(&event, Instant::ZERO) {
+                assert!(text.get(fault.span.range()).is_some(), "{fault:?} is outside of {text:?}");
+            }
+        }
+        Err(problem) => assert!(text.get(problem.span.range()).is_some(), "{problem:?}"),
+    }
+    let _ = constraint.explain(&Event::new("a", "b", "c"), Instant::ZERO);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
+    #[test]
+    fn any_bytes(bytes in vec(any::<u8>(), 0..100)) {
+        try_out(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn any_fragments(mut tape in tapes(60), spaced in any::<bool>()) {
+        let parts = tape.list(40, |tape| tape.pick(&FRAGMENTS));
+        try_out(&parts.join(if spaced { " " } else { "" }));
+    }
+}
+
+#[test]
+fn what_nests_deeply_or_goes_on_is_refused_and_does_not_overflow_the_stack() {
+    let deep = format!("{}1{}", "(".repeat(400_000), ")".repeat(400_000));
+    let nested = format!("{}$a{} == 1", "1 - (".repeat(62), ")".repeat(62));
+    let run = move || {
+        let limits = Limits { evaluation_steps: 1 << 20, ..Limits::GREATEST };
+        let refused = |text: &str| match Constraint::parse_within(text, limits) {
+            Ok(_) => panic!("it is accepted"),
+            Err(problem) => problem.message,
+        };
+        assert!(refused(&deep).contains("64 levels"));
+        assert!(refused(&vec!["a"; 17_000].join(" + ")).contains("16384 parts"));
+        // A long chain is no deep tree.
+        for text in [vec!["a"; 16_000].join(" or "), nested.clone()] {
+            let constraint = Constraint::parse_within(&text, limits).expect("it fits");
+            let program = constraint.compile::<Event>().expect("it fits");
+            assert!(program.evaluate(&Event::new("a", "b", "c"), Instant::ZERO).is_err());
+        }
+    };
+    // Threads with real-time priorities have small stacks.
+    std::thread::Builder::new().stack_size(1 << 20).spawn(run).expect("a thread").join().expect("no panic");
+}

@@ -1,0 +1,137 @@
+//! `talea filter`.
+
+use super::failure::{Failure, Verdict, path_shown};
+use super::output;
+use crate::cli::output::tell;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+use talea_etcl::{Constraint, Event, Fault, Part, PartOutcome, Problem};
+use talea_model::{Location, Problem as FileProblem, Problems, Severity};
+use talea_text::{ReadError, read};
+use talea_time::Instant;
+
+/// Ask whether an event matches a constraint
+///
+/// The constraint is an expression of the extended trader constraint language, by which consumers of events say which ones they want:
+/// comparisons of the event's properties, joined by and, or and not. The event is a file of JSON with domain_name, type_name,
+/// event_name, variable_header, filterable_data and maybe remainder_of_body. Prints true or false; where a part cannot be
+/// evaluated, says which and why.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  talea filter \"threshold < 20 and 'bear' ~ text\" --event examples/event.json
+  talea filter \"exist priority or severity >= MAJOR\" --event examples/event.json --explain
+  talea filter '$domain_name == $.remainder_of_body.plant' --event -
+
+Exit status: 0 it matches; 1 it does not; 2 the constraint is refused or cannot be evaluated on the event, usage or input error.")]
+pub struct Options {
+    /// The constraint
+    #[arg(value_name = "EXPR", allow_hyphen_values = true)]
+    expression: String,
+    /// File with the event, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    event: PathBuf,
+    /// Show each part of the constraint with its value
+    #[arg(long)]
+    explain: bool,
+    /// What $curtime stands for, in nanoseconds [default: the time since the beginning of 1970]
+    #[arg(long, value_name = "NS", allow_hyphen_values = true)]
+    now: Option<i64>,
+}
+
+pub fn main(options: &Options) -> super::Outcome {
+    let text = &options.expression;
+    let constraint = Constraint::parse(text).map_err(|problem| refused(text, &problem))?;
+    let (program, warnings) =
+        constraint.compile_with_warnings::<Event>().map_err(|problem| refused(text, &problem))?;
+    for warning in warnings {
+        tell!("warning: {CONSTRAINT}, {warning}");
+    }
+    let event = event(&options.event)?;
+    let now = Instant::from_nanos(options.now.unwrap_or_else(since_1970));
+    if options.explain {
+        let parts = constraint.explain(&event, now).map_err(|problem| refused(text, &problem))?;
+        output::print(&explained(&parts))?;
+    }
+    let matches = program.evaluate(&event, now).map_err(|fault| without_result(text, fault))?;
+    if !options.explain {
+        output::print(if matches { "true" } else { "false" })?;
+    }
+    Ok(if matches { Verdict::Fine } else { Verdict::Negative })
+}
+
+/// What the constraint is called where a file would have its name.
+const CONSTRAINT: &str = "the constraint";
+
+fn since_1970() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+fn event(path: &Path) -> Result<Event, Failure> {
+    let is_standard_input = path == Path::new("-");
+    let name = if is_standard_input { "standard input".into() } else { path_shown(path) };
+    let unread = |error: ReadError| Failure::new(format!("cannot read {name}: {error}"), error.remedy());
+    let text = if is_standard_input { read::standard_input() } else { read::text(path) }.map_err(unread)?;
+    Event::from_json(&text).map_err(|problem| {
+        let location = Location { span: problem.span, line: problem.line, column: problem.column };
+        drawn(&name, &text, location, problem.message, problem.remedy)
+    })
+}
+
+fn drawn(name: &str, text: &str, location: Location, message: String, remedy: String) -> Failure {
+    let problem = FileProblem { severity: Severity::Error, location: Some(location), message, remedy };
+    Problems::new(name, text, vec![problem]).into()
+}
+
+fn refused(text: &str, problem: &Problem) -> Failure {
+    let location = Location { span: problem.span.range(), line: problem.line, column: problem.column };
+    drawn(CONSTRAINT, text, location, problem.message.clone(), problem.remedy.clone())
+}
+
+fn without_result(text: &str, fault: Fault) -> Failure {
+    let (line, column) = fault.span.line_and_column(text);
+    let location = Location { span: fault.span.range(), line, column };
+    drawn(CONSTRAINT, text, location, fault.kind.to_string(), fault.kind.remedy().into())
+}
+
+/// A line per part: its value, and the part below those that it stands in. What is written out says itself what it is.
+fn explained(parts: &[Part]) -> String {
+    let values: Vec<String> = parts.iter().map(|part| value(&part.outcome)).collect();
+    let shown = || parts.iter().zip(&values).filter(|(part, value)| part.depth == 0 || part.text != **value);
+    let width = shown().map(|(_, value)| value.chars().count()).max().unwrap_or(0);
+    let line = |(part, value): (&Part, &String)| {
+        let indent = 2 * (part.depth + 1);
+        let pad = width - value.chars().count();
+        let line = format!("{value}{:pad$}{:indent$}{}", "", "", part.text);
+        match &part.outcome {
+            PartOutcome::Fault(fault) => format!("{line}    ({})", fault.kind),
+            _ => line,
+        }
+    };
+    shown().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn value(outcome: &PartOutcome) -> String {
+    match outcome {
+        PartOutcome::Value(value) => match value.as_str() {
+            "TRUE" => "true".into(),
+            "FALSE" => "false".into(),
+            other => shortened(other),
+        },
+        PartOutcome::Label => "label".into(),
+        PartOutcome::Fault(_) => "error".into(),
+        PartOutcome::Skipped => "-".into(),
+    }
+}
+
+/// A value in a column of its own.
+fn shortened(value: &str) -> String {
+    const MOST: usize = 30;
+    if value.chars().count() <= MOST {
+        return value.into();
+    }
+    let start: String = value.chars().take(MOST - 3).collect();
+    start + "..."
+}
