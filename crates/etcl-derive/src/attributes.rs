@@ -47,7 +47,8 @@ impl Part {
         if is_name(name) {
             return Ok(name.into());
         }
-        let message = "a constraint cannot name this; give it another name with #[filterable(rename = \"name\")]";
+        let message =
+            "a constraint cannot name this; give it another name with #[filterable(rename = \"name\")]";
         Err(Error::new(ident.span(), message))
     }
 }

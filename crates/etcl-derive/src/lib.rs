@@ -25,9 +25,10 @@ pub fn filterable(input: TokenStream) -> TokenStream {
     let expanded = match &input.data {
         Data::Struct(data) => structure::expand(&input, data),
         Data::Enum(data) => enumeration::expand(&input, data),
-        Data::Union(data) => {
-            Err(Error::new(data.union_token.span, "a Rust union cannot be looked at; use an enum with fields"))
-        }
+        Data::Union(data) => Err(Error::new(
+            data.union_token.span,
+            "a Rust union cannot be looked at; use an enum with fields",
+        )),
     };
     expanded.unwrap_or_else(Error::into_compile_error).into()
 }

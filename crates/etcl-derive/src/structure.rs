@@ -7,7 +7,10 @@ use syn::{DataStruct, DeriveInput, Error, Fields, Result, parse_quote};
 
 pub fn expand(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
     let Fields::Named(fields) = &data.fields else {
-        return Err(Error::new_spanned(&input.ident, "a struct without named fields has nothing to name in constraints"));
+        return Err(Error::new_spanned(
+            &input.ident,
+            "a struct without named fields has nothing to name in constraints",
+        ));
     };
     let ident = &input.ident;
     let type_name = ident.to_string();

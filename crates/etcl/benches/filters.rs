@@ -44,7 +44,9 @@ fn event(reading: &Reading) -> Event {
     data.insert("price", reading.price);
     data.insert("unit", "bar");
     data.insert("threshold", reading.threshold);
-    Event::new(&*reading.domain_name, "Pump", "overload").with_variable_header(header).with_filterable_data(data)
+    Event::new(&*reading.domain_name, "Pump", "overload")
+        .with_variable_header(header)
+        .with_filterable_data(data)
 }
 
 fn compiled<T: Filterable>(text: &str) -> Program<T> {

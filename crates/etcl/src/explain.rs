@@ -62,8 +62,7 @@ impl Constraint {
         parts.push(Part { depth, span: part.span, text: part.to_string(), outcome });
         let mut is_reached = is_reached;
         for operand in part.operands() {
-            let ended_operand =
-                self.explain_part(operand, (event, now), (depth + 1, is_reached), parts)?;
+            let ended_operand = self.explain_part(operand, (event, now), (depth + 1, is_reached), parts)?;
             is_reached &= match &part.node {
                 Node::And(_) => ended_operand == Ended::True,
                 Node::Or(_) => ended_operand == Ended::False,

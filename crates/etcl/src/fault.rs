@@ -104,7 +104,9 @@ impl fmt::Display for FaultKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FaultKind::Missing => f.write_str("the event has no such value"),
-            FaultKind::UnknownLabel => f.write_str("this is neither a property nor a label of the enumeration"),
+            FaultKind::UnknownLabel => {
+                f.write_str("this is neither a property nor a label of the enumeration")
+            }
             FaultKind::InactiveArm => f.write_str("another arm of the union is active"),
             FaultKind::Shape { found } => write!(f, "{found} has nothing of this kind"),
             FaultKind::Unnamed => f.write_str("the type has none"),

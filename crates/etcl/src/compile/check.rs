@@ -57,7 +57,8 @@ impl<T: Filterable> Compiler<'_, T> {
             }
             Operator::Substring => {
                 let is_text = |category| category == Category::Text;
-                let own = || self.operand("~ takes strings", is_text, (left_category, right_category), operands);
+                let own =
+                    || self.operand("~ takes strings", is_text, (left_category, right_category), operands);
                 Fact { fails: fails.or_else(own), ..Fact::boolean() }
             }
             Operator::Arithmetic(operator) => {
@@ -105,7 +106,8 @@ impl<T: Filterable> Compiler<'_, T> {
             let not_sequence = sequence.category.filter(|category| *category != Category::Sequence);
             let composite = element.category.filter(|category| !is_plain(*category));
             let not_sequence = not_sequence.map(|found| unfit(found, path.span, "in takes a sequence"));
-            not_sequence.or(composite.map(|found| unfit(found, part.span, "in looks for a number, string, boolean or label")))
+            not_sequence.or(composite
+                .map(|found| unfit(found, part.span, "in looks for a number, string, boolean or label")))
         };
         let fails = element.fails.or(sequence.fails).or_else(own);
         Fact { fails, ..Fact::boolean() }

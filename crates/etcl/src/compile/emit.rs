@@ -111,7 +111,8 @@ impl<T: Filterable> Compiler<'_, T> {
         whole: &Expression,
     ) -> Fact {
         let operator = Operator::Compare(relation);
-        let (Some(left_simple), Some(right_simple)) = (self.comparand(left, right), self.comparand(right, left))
+        let (Some(left_simple), Some(right_simple)) =
+            (self.comparand(left, right), self.comparand(right, left))
         else {
             return self.binary(operator, left, right, whole);
         };

@@ -144,7 +144,9 @@ impl<'a, T: Filterable> Compiler<'a, T> {
                 self.height += 1;
                 self.code.stack = self.code.stack.max(self.height);
             }
-            Op::Compare(_, Operand::Stack) | Op::Calculate(_, Operand::Stack) | Op::Substring(Operand::Stack) => {
+            Op::Compare(_, Operand::Stack)
+            | Op::Calculate(_, Operand::Stack)
+            | Op::Substring(Operand::Stack) => {
                 self.height -= 1;
             }
             _ => {}

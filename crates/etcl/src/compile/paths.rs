@@ -85,9 +85,7 @@ impl<T: Filterable> Compiler<'_, T> {
         };
         Ok(match (kind, &step.kind) {
             (Kind::Struct(layout), StepKind::Member(name)) => match layout().position(name) {
-                Some(position) => {
-                    (PathStep::At(position as u32), (layout().members[position].kind)())
-                }
+                Some(position) => (PathStep::At(position as u32), (layout().members[position].kind)()),
                 None => return Err(self.no_member(name, step.span, layout())),
             },
             (Kind::Struct(layout), StepKind::Position(position)) => {
@@ -109,10 +107,7 @@ impl<T: Filterable> Compiler<'_, T> {
             (Kind::Sequence(element), StepKind::Index(index)) => (PathStep::Index(*index), element()),
             (Kind::Sequence(_) | Kind::List, StepKind::Length) => (PathStep::Length, Kind::Integer),
             (Kind::List, StepKind::Index(_) | StepKind::Pick(_))
-            | (
-                Kind::Union,
-                StepKind::Member(_) | StepKind::Arm(_) | StepKind::Discriminator,
-            )
+            | (Kind::Union, StepKind::Member(_) | StepKind::Arm(_) | StepKind::Discriminator)
             | (Kind::Dynamic, _) => self.dynamic(&step.kind),
             (kind, _) => {
                 let found = kind.category().unwrap_or(crate::value::Category::Struct);

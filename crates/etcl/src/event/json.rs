@@ -71,16 +71,11 @@ impl Event {
 }
 
 fn event(reader: &Reader<'_>, object: &Object<'_>) -> Result<Event, EventProblem> {
-    const KEYS: [&str; 6] = [
-        "domain_name",
-        "type_name",
-        "event_name",
-        "variable_header",
-        "filterable_data",
-        "remainder_of_body",
-    ];
+    const KEYS: [&str; 6] =
+        ["domain_name", "type_name", "event_name", "variable_header", "filterable_data", "remainder_of_body"];
     reader.only(object, &KEYS)?;
-    let name = |key: &str| -> Result<String, EventProblem> { reader.text_of(reader.needed(object, key)?, key) };
+    let name =
+        |key: &str| -> Result<String, EventProblem> { reader.text_of(reader.needed(object, key)?, key) };
     let properties = |key: &str| -> Result<Properties, EventProblem> {
         match reader.needed(object, key)? {
             Json::Object(properties) => reader.properties(properties),

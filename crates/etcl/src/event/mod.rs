@@ -149,9 +149,7 @@ impl Filterable for Event {
         };
         match (form, fixed, LAYOUT.position(name)) {
             (Form::Dollar | Form::Dotted, Some(position), _) => Lookup::At(position, Kind::Text),
-            (Form::Dotted, None, Some(position)) => {
-                Lookup::At(position, (LAYOUT.members[position].kind)())
-            }
+            (Form::Dotted, None, Some(position)) => Lookup::At(position, (LAYOUT.members[position].kind)()),
             _ => Lookup::ByName,
         }
     }

@@ -72,11 +72,7 @@ pub(super) fn compare(
 }
 
 /// The order of two values.
-fn order(
-    left: Value<'_>,
-    right: Value<'_>,
-    attempt: &mut Attempt,
-) -> Result<Option<Ordering>, FaultKind> {
+fn order(left: Value<'_>, right: Value<'_>, attempt: &mut Attempt) -> Result<Option<Ordering>, FaultKind> {
     Ok(Some(match (left, right) {
         (Value::Integer(left), Value::Integer(right)) => left.cmp(&right),
         (Value::Float(left), Value::Float(right)) => return Ok(left.partial_cmp(&right)),
@@ -202,7 +198,11 @@ fn float(operator: Arithmetic, left: f64, right: f64) -> Result<Value<'static>, 
 }
 
 /// Whether `right` contains `left`. The search takes time in proportion to both, by the two-way algorithm of the standard library.
-pub(super) fn is_substring(left: Value<'_>, right: Value<'_>, attempt: &mut Attempt) -> Result<bool, FaultKind> {
+pub(super) fn is_substring(
+    left: Value<'_>,
+    right: Value<'_>,
+    attempt: &mut Attempt,
+) -> Result<bool, FaultKind> {
     match (left, right) {
         (Value::Text(left), Value::Text(right)) => {
             attempt.charge_bytes(left.len().saturating_add(right.len()))?;
@@ -213,11 +213,12 @@ pub(super) fn is_substring(left: Value<'_>, right: Value<'_>, attempt: &mut Atte
 }
 
 /// Whether a sequence has an element that is equal. What cannot be compared is unequal.
-pub(super) fn contains(sequence: &dyn Node, element: Value<'_>, attempt: &mut Attempt) -> Result<bool, FaultKind> {
-    if matches!(
-        element,
-        Value::Sequence(_) | Value::Struct(_) | Value::List(_) | Value::Union(_)
-    ) {
+pub(super) fn contains(
+    sequence: &dyn Node,
+    element: Value<'_>,
+    attempt: &mut Attempt,
+) -> Result<bool, FaultKind> {
+    if matches!(element, Value::Sequence(_) | Value::Struct(_) | Value::List(_) | Value::Union(_)) {
         return Err(FaultKind::Operand { found: element.category() });
     }
     for position in 0..sequence.len() {

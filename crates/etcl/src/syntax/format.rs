@@ -1,7 +1,7 @@
 //! Expressions as text, which parses to the same tree. Parentheses stand only where the tree needs them.
 
-use super::tree::{Arithmetic, Expression, Literal, Node, Path, Root, Selector, StepKind};
 use super::KEYWORDS;
+use super::tree::{Arithmetic, Expression, Literal, Node, Path, Root, Selector, StepKind};
 use std::fmt::{self, Display, Formatter, Write};
 
 /// How tightly a node binds; an operand has to bind as tightly as its place asks.
@@ -58,7 +58,8 @@ impl Display for Expression {
                 within(f, right, Binding::Sum)
             }
             Node::Arithmetic(first, rest) => {
-                let operand = if binding(&self.node) == Binding::Term { Binding::Unary } else { Binding::Term };
+                let operand =
+                    if binding(&self.node) == Binding::Term { Binding::Unary } else { Binding::Term };
                 within(f, first, operand)?;
                 for (operator, expression) in rest {
                     write!(f, " {} ", operator.symbol())?;

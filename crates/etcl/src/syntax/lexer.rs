@@ -51,9 +51,8 @@ pub(super) enum Digits {
     Position,
 }
 
-const SYMBOLS: [&str; 20] = [
-    "==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", "$", ".", "+", "-", "*", "/", "~", "=", "!", "&",
-];
+const SYMBOLS: [&str; 20] =
+    ["==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", "$", ".", "+", "-", "*", "/", "~", "=", "!", "&"];
 const SPECIAL: [&str; 4] = ["_length", "_d", "_type_id", "_repos_id"];
 
 /// A text and what it may have.
@@ -157,7 +156,11 @@ impl<'a> Lexer<'a> {
         if bytes.get(end) == Some(&b'.') {
             if !is_digit(end + 1) {
                 let message = "expected a digit behind the point of a number";
-                return Err(self.problem(Span::new(start, end + 1), message, "write it with a digit, as 1.0"));
+                return Err(self.problem(
+                    Span::new(start, end + 1),
+                    message,
+                    "write it with a digit, as 1.0",
+                ));
             }
             end = digits(end + 1);
         }

@@ -33,7 +33,8 @@ use crate::problem::{Problem, ProblemKind, Span};
 /// What is wrong with it first.
 pub(crate) fn parse(text: &str, limits: &Limits) -> Result<Expression, Problem> {
     if text.len() > limits.length_bytes {
-        let message = format!("the text has {} bytes; at most {} are accepted", text.len(), limits.length_bytes);
+        let message =
+            format!("the text has {} bytes; at most {} are accepted", text.len(), limits.length_bytes);
         let remedy = "split it into several constraints, of which one has to match";
         return Err(Problem::new(ProblemKind::Limit, text, Span::default(), message, remedy));
     }
@@ -123,7 +124,9 @@ impl<'a> Parser<'a> {
     fn unexpected_end(&self) -> Box<Problem> {
         let remedy = match &self.token {
             token if relation(token).is_some() => "comparisons do not chain; join two of them with and",
-            Token::Symbol("." | "[" | "(") => "write $ before a name that a path begins with, as $name.member",
+            Token::Symbol("." | "[" | "(") => {
+                "write $ before a name that a path begins with, as $name.member"
+            }
             Token::Symbol(")") => "remove it, or open it with ( before",
             Token::Float(_) => "write $ before a name that a path begins with, and spaces between operands",
             Token::Keyword("min" | "max" | "with" | "first" | "random") => {
@@ -281,7 +284,9 @@ impl<'a> Parser<'a> {
                 self.advance(Digits::Number)?;
                 self.signed(start, sign == "-")
             }
-            Token::Integer(number) => self.literal(integer(number, false).unwrap_or(Literal::Unsigned(number))),
+            Token::Integer(number) => {
+                self.literal(integer(number, false).unwrap_or(Literal::Unsigned(number)))
+            }
             Token::Float(number) => self.literal(Literal::Float(number)),
             Token::Text(text) => self.literal(Literal::Text(text.into_owned())),
             Token::Keyword("TRUE") => self.literal(Literal::Boolean(true)),
@@ -349,15 +354,19 @@ impl<'a> Parser<'a> {
     fn signed(&mut self, start: Span, is_negative: bool) -> Parsed {
         let span = start.to(self.span);
         let literal = match self.token {
-            Token::Integer(number) => integer(number, is_negative).or({
-                if is_negative { None } else { Some(Literal::Unsigned(number)) }
-            }),
+            Token::Integer(number) => integer(number, is_negative)
+                .or({ if is_negative { None } else { Some(Literal::Unsigned(number)) } }),
             Token::Float(number) => Some(Literal::Float(if is_negative { -number } else { number })),
             _ => return Err(self.expected("a number behind the sign", "write 0 - x for what is no literal")),
         };
         let Some(literal) = literal else {
             let message = "expected a number of at most 64 bits, found a smaller one".into();
-            return Err(self.problem(ProblemKind::Syntax, span, message, "write at least -9223372036854775808"));
+            return Err(self.problem(
+                ProblemKind::Syntax,
+                span,
+                message,
+                "write at least -9223372036854775808",
+            ));
         };
         self.advance(Digits::Number)?;
         self.node(Node::Literal(literal), span, 0)
@@ -372,7 +381,11 @@ impl<'a> Parser<'a> {
                 self.advance(Digits::Number)?;
                 Path { root: Root::Bare(name.into()), steps: Vec::new(), span, root_span: span }
             }
-            _ => return Err(self.expected("a name behind \"exist\"", "write exist name, or exist $name.member")),
+            _ => {
+                return Err(
+                    self.expected("a name behind \"exist\"", "write exist name, or exist $name.member")
+                );
+            }
         };
         self.node(Node::Exist(path), start.to(self.last), 0)
     }
@@ -494,7 +507,12 @@ impl<'a> Parser<'a> {
                 _ => {
                     let message = "expected a selector of at most 64 bits, found a larger one".into();
                     let span = start.to(self.span);
-                    return Err(self.problem(ProblemKind::Syntax, span, message, "write one that a union can have"));
+                    return Err(self.problem(
+                        ProblemKind::Syntax,
+                        span,
+                        message,
+                        "write one that a union can have",
+                    ));
                 }
             },
             Token::Text(text) if start == self.span => Selector::Text(text.into_owned()),

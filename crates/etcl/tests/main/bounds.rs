@@ -4,8 +4,8 @@ use crate::tape::{Tape, tapes};
 use proptest::prelude::*;
 use std::cell::Cell;
 use talea_etcl::{
-    Constraint, FaultKind, Filterable, Form, Kind, Layout, Limits, Lookup, Member, Node, ProblemKind, Program,
-    Value,
+    Constraint, FaultKind, Filterable, Form, Kind, Layout, Limits, Lookup, Member, Node, ProblemKind,
+    Program, Value,
 };
 use talea_time::Instant;
 

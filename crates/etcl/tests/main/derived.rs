@@ -99,8 +99,12 @@ fn fields_are_members_by_name_and_by_position() {
 
 #[test]
 fn labels_are_known_when_a_constraint_is_compiled() {
-    for text in ["severity == MAJOR", "MAJOR == $severity", "severity >= Minor and severity < Critical", "$severity == 1"]
-    {
+    for text in [
+        "severity == MAJOR",
+        "MAJOR == $severity",
+        "severity >= Minor and severity < Critical",
+        "$severity == 1",
+    ] {
         assert_eq!(evaluated(text), Ok(true), "{text}");
     }
     assert_eq!(evaluated("other > severity"), Ok(true));
@@ -135,7 +139,10 @@ fn mistakes_are_found_when_a_constraint_is_compiled() {
     let (_, said) = refused("$place.hal == 2 and is_new");
     assert_eq!(said, "line 1, column 7: Place has no member hal; did you mean hall?");
     let (_, said) = refused("severity == MAJRO");
-    assert_eq!(said, "line 1, column 13: MAJRO is neither a member nor a label of Severity; did you mean MAJOR?");
+    assert_eq!(
+        said,
+        "line 1, column 13: MAJRO is neither a member nor a label of Severity; did you mean MAJOR?"
+    );
     let (kind, said) = refused("count < 'a'");
     assert_eq!(kind, ProblemKind::Type);
     assert!(said.starts_with("line 1, column 1: count is an integer and 'a' is a string"), "{said}");

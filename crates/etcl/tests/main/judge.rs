@@ -19,7 +19,13 @@ pub enum Datum {
     Pair(String, Box<Datum>),
     /// The number of the enumeration, and the position of the label.
     Enum(usize, usize),
-    Union { disc: Box<Datum>, labels: Vec<Datum>, member: String, default: bool, value: Box<Datum> },
+    Union {
+        disc: Box<Datum>,
+        labels: Vec<Datum>,
+        member: String,
+        default: bool,
+        value: Box<Datum>,
+    },
 }
 
 /// The labels of the enumerations.
@@ -285,12 +291,8 @@ fn order(left: &Datum, right: &Datum) -> Result<Option<Ordering>> {
         (Datum::Str(left), Datum::Str(right)) => Ok(Some(left.as_bytes().cmp(right.as_bytes()))),
         (Datum::Bool(left), Datum::Bool(right)) => Ok(Some(u8::from(*left).cmp(&u8::from(*right)))),
         (Datum::Enum(a, left), Datum::Enum(b, right)) if a == b => Ok(Some(left.cmp(right))),
-        (Datum::Enum(_, left), right) => {
-            Ok(Some((*left as i128).cmp(&integer(right).ok_or(Wrong)?)))
-        }
-        (left, Datum::Enum(_, right)) => {
-            Ok(Some(integer(left).ok_or(Wrong)?.cmp(&(*right as i128))))
-        }
+        (Datum::Enum(_, left), right) => Ok(Some((*left as i128).cmp(&integer(right).ok_or(Wrong)?))),
+        (left, Datum::Enum(_, right)) => Ok(Some(integer(left).ok_or(Wrong)?.cmp(&(*right as i128)))),
         _ => Err(Wrong),
     }
 }
@@ -325,15 +327,14 @@ fn calculate(operator: &str, left: &Datum, right: &Datum) -> Result<Datum> {
 
 fn go(here: Datum, step: &Go) -> Result<Datum> {
     let selected = |int: Option<i64>, text: Option<&str>, by: &Datum| match by {
-        Datum::Enum(of, at) => {
-            int == Some(*at as i64) || text.is_some_and(|text| ENUMS[*of].1[*at] == text)
-        }
+        Datum::Enum(of, at) => int == Some(*at as i64) || text.is_some_and(|text| ENUMS[*of].1[*at] == text),
         Datum::Str(label) => text == Some(label),
         other => int.is_some() && integer(other) == int.map(i128::from),
     };
     let arm = |int: Option<i64>, text: Option<&str>| match &here {
         Datum::Union { disc, labels, value, .. } => {
-            let is_selected = labels.iter().any(|label| selected(int, text, label)) || selected(int, text, disc);
+            let is_selected =
+                labels.iter().any(|label| selected(int, text, label)) || selected(int, text, disc);
             if is_selected { Ok((**value).clone()) } else { Err(Wrong) }
         }
         _ => Err(Wrong),

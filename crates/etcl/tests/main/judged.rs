@@ -153,7 +153,9 @@ fn fitting(tape: &mut Tape, here: &Datum) -> Option<Go> {
             Go::ArmStr("x".into()),
             Go::ArmStr("GREEN".into()),
         ]),
-        Datum::Pair(..) => tape.pick(&[Go::Dot("name".into()), Go::Dot("value".into()), Go::Nth(1), Go::Nth(2)]),
+        Datum::Pair(..) => {
+            tape.pick(&[Go::Dot("name".into()), Go::Dot("value".into()), Go::Nth(1), Go::Nth(2)])
+        }
         Datum::Enum(..) => tape.pick(&[Go::TypeId, Go::ReposId]),
         _ => return None,
     })
@@ -177,7 +179,11 @@ fn inner(here: &Datum, step: &Go) -> Option<Datum> {
 fn operand(tape: &mut Tape, world: &World, depth: usize) -> Tree {
     if depth > 0 && tape.is_one_in(4) {
         let operator = tape.pick(&["+", "-", "*", "/"]);
-        return Tree::Two(operator, operand(tape, world, depth - 1).into(), operand(tape, world, depth - 1).into());
+        return Tree::Two(
+            operator,
+            operand(tape, world, depth - 1).into(),
+            operand(tape, world, depth - 1).into(),
+        );
     }
     match tape.below(4) {
         0 => Tree::Lit(literal(tape)),
@@ -230,9 +236,9 @@ fn tree(tape: &mut Tape, world: &World, depth: usize) -> Tree {
         0 | 1 => {
             let relation = tape.pick(&["==", "!=", "<", "<=", ">", ">="]);
             let aligned = if tape.below(2) == 0 { aligned(tape, world) } else { None };
-            let (left, right) =
-                aligned.unwrap_or_else(|| (operand(tape, world, 2), operand(tape, world, 2)));
-            let is_text = matches!((&left, &right), (Tree::Lit(Datum::Str(_)), _) | (_, Tree::Lit(Datum::Str(_))));
+            let (left, right) = aligned.unwrap_or_else(|| (operand(tape, world, 2), operand(tape, world, 2)));
+            let is_text =
+                matches!((&left, &right), (Tree::Lit(Datum::Str(_)), _) | (_, Tree::Lit(Datum::Str(_))));
             let relation = if is_text && tape.is_one_in(3) { "~" } else { relation };
             Tree::Two(relation, left.into(), right.into())
         }
@@ -257,8 +263,9 @@ fn tree(tape: &mut Tape, world: &World, depth: usize) -> Tree {
 }
 
 fn owned(datum: &Datum) -> OwnedValue {
-    let properties =
-        |pairs: &[(String, Datum)]| pairs.iter().map(|(name, datum)| (name, owned(datum))).collect::<Properties>();
+    let properties = |pairs: &[(String, Datum)]| {
+        pairs.iter().map(|(name, datum)| (name, owned(datum))).collect::<Properties>()
+    };
     match datum {
         Datum::Bool(value) => (*value).into(),
         Datum::Int(value) => (*value).into(),
@@ -295,8 +302,9 @@ fn owned(datum: &Datum) -> OwnedValue {
 }
 
 fn event(world: &World) -> Event {
-    let properties =
-        |pairs: &[(String, Datum)]| pairs.iter().map(|(name, datum)| (name, owned(datum))).collect::<Properties>();
+    let properties = |pairs: &[(String, Datum)]| {
+        pairs.iter().map(|(name, datum)| (name, owned(datum))).collect::<Properties>()
+    };
     let event = Event::new(&*world.domain, &*world.kind, &*world.event)
         .with_variable_header(properties(&world.header))
         .with_filterable_data(properties(&world.data));
@@ -325,7 +333,8 @@ fn agree(mut tape: Tape) -> Result<(), TestCaseError> {
             let result = program.evaluate(&event, now);
             prop_assert_eq!(result.ok(), expected, "{}: {:?} on {:?}", text, result, world);
             // As it is printed, without most of its parentheses, it means the same.
-            let printed = Constraint::parse_within(&constraint.to_string(), Limits::GREATEST).expect("printed");
+            let printed =
+                Constraint::parse_within(&constraint.to_string(), Limits::GREATEST).expect("printed");
             let printed = printed.compile::<Event>().expect("the same tree");
             prop_assert_eq!(printed.evaluate(&event, now).ok(), expected, "{}", constraint);
         }

@@ -63,7 +63,17 @@ fn literal(tape: &mut Tape) -> Literal {
         1 => Literal::Boolean(tape.below(2) == 1),
         2 => Literal::Text(text(tape)),
         3 => Literal::Unsigned(tape.pick(&[1 << 63, u64::MAX])),
-        _ => Literal::Float(tape.pick(&[0.0, 1.5, -2.5, 0.1, 1e300, -1e-300, f64::MIN_POSITIVE, f64::MAX, 5e-324])),
+        _ => Literal::Float(tape.pick(&[
+            0.0,
+            1.5,
+            -2.5,
+            0.1,
+            1e300,
+            -1e-300,
+            f64::MIN_POSITIVE,
+            f64::MAX,
+            5e-324,
+        ])),
     }
 }
 
@@ -101,10 +111,8 @@ fn expression(tape: &mut Tape, depth: usize) -> Expression {
             Node::Default(path)
         }
         _ => {
-            let operators = tape.pick(&[
-                [Arithmetic::Add, Arithmetic::Subtract],
-                [Arithmetic::Multiply, Arithmetic::Divide],
-            ]);
+            let operators = tape
+                .pick(&[[Arithmetic::Add, Arithmetic::Subtract], [Arithmetic::Multiply, Arithmetic::Divide]]);
             let first = below(tape);
             let mut rest = vec![(tape.pick(&operators), below(tape))];
             rest.extend(tape.list(2, |tape| (tape.pick(&operators), below(tape))));
@@ -113,7 +121,6 @@ fn expression(tape: &mut Tape, depth: usize) -> Expression {
     };
     Expression { node, span: Span::default() }
 }
-
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4096))]

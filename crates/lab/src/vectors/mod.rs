@@ -166,7 +166,8 @@ pub fn run_file(path: &Path) -> Result<Vec<CaseResult>, VectorError> {
         column: error.column(),
         message: error.to_string(),
     })?;
-    let cases = cases(&file, &text).map_err(|message| VectorError::NotVectors { path: path.into(), message })?;
+    let cases =
+        cases(&file, &text).map_err(|message| VectorError::NotVectors { path: path.into(), message })?;
     let results = cases.into_iter().map(|(id, outcome)| CaseResult { file: path.into(), id, outcome });
     Ok(results.collect())
 }

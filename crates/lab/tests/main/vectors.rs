@@ -72,11 +72,14 @@ fn every_outcome_of_a_constraint_is_compared() {
     let others = |case: &Value| {
         let all = [Value::from(true), Value::from(false), Value::from("error")];
         let case = case.clone();
-        all.into_iter().filter(|other| *other != case["expect"]).map(|other| {
-            let mut case = case.clone();
-            case["expect"] = other;
-            case
-        }).collect::<Vec<_>>()
+        all.into_iter()
+            .filter(|other| *other != case["expect"])
+            .map(|other| {
+                let mut case = case.clone();
+                case["expect"] = other;
+                case
+            })
+            .collect::<Vec<_>>()
     };
     let tampered: Vec<Value> = cases.iter().flat_map(others).collect();
     let place = tempfile::tempdir().expect("a place for files");

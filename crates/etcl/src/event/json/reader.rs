@@ -83,9 +83,8 @@ impl Reader<'_> {
 
     pub(super) fn properties(&self, object: &Object<'_>) -> Read<Properties> {
         self.without_duplicates(&object.properties)?;
-        let pair = |property: &ObjectProp<'_>| {
-            Ok((property.name.as_str().to_owned(), self.value(&property.value)?))
-        };
+        let pair =
+            |property: &ObjectProp<'_>| Ok((property.name.as_str().to_owned(), self.value(&property.value)?));
         let pairs = object.properties.iter().map(pair).collect::<Read<Vec<_>>>()?;
         Properties::new(pairs).map_err(|error| {
             self.problem(object.range.start..object.range.end, error.to_string(), "leave one of them out")
@@ -114,7 +113,8 @@ impl Reader<'_> {
             Json::StringLit(text) => Ok(OwnedValue::Text(text.value.clone().into_owned())),
             Json::NumberLit(number) => self.number(number),
             Json::Array(array) => {
-                let elements = array.elements.iter().map(|element| self.value(element)).collect::<Read<_>>()?;
+                let elements =
+                    array.elements.iter().map(|element| self.value(element)).collect::<Read<_>>()?;
                 Ok(OwnedValue::Sequence(elements))
             }
             Json::Object(object) => self.object(object),
@@ -187,8 +187,11 @@ impl Reader<'_> {
 
     fn label(&self, object: &Object<'_>) -> Read<OwnedValue> {
         let listed = self.needed(object, "labels")?;
-        let Json::Array(labels) = listed else { return Err(self.unexpected(listed, "labels", "a list of strings")) };
-        let labels = labels.elements.iter().map(|label| self.text_of(label, "a label")).collect::<Read<_>>()?;
+        let Json::Array(labels) = listed else {
+            return Err(self.unexpected(listed, "labels", "a list of strings"));
+        };
+        let labels =
+            labels.elements.iter().map(|label| self.text_of(label, "a label")).collect::<Read<_>>()?;
         let of = OwnedEnumType {
             name: self.text_of(self.needed(object, "name")?, "name")?,
             repository_id: self.optional_text(object, "repos_id")?.unwrap_or_default(),

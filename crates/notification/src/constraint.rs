@@ -1,0 +1,280 @@
+//! Constraints in the constraint language ([`talea_etcl`]) over events that carry a type of one's own, or structured events.
+//!
+//! `$domain_name`, `$type_name`, `$event_name`, `$source` and `$priority` are the event's header; the priority is missing where the header states
+//! none. Other names are the content's.
+
+use crate::event::{Content, Event, EventType, Header, Parts};
+use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
+use crate::pattern::TypePattern;
+use talea_etcl::{
+    Constraint, Filterable, Form, Kind, Layout, Lookup, Node, OwnedValue, Problem, Program, Value,
+};
+use talea_time::{Duration, Instant};
+use thiserror::Error;
+
+/// Constraints that a filter has at most, if they are texts: strangers write them.
+const MOST_CONSTRAINTS: usize = 256;
+
+/// Why a constraint is refused. The filter is as it was.
+#[derive(Debug, Error)]
+pub enum ConstraintError {
+    /// What is wrong with the text, and where (`InvalidConstraint`).
+    #[error(transparent)]
+    Invalid(#[from] Problem),
+    /// The filter has as many as it may.
+    #[error("a filter has at most {MOST_CONSTRAINTS} constraints")]
+    TooMany,
+}
+
+/// The header's names, before those of the content.
+const NAMES: [(&str, Kind); 5] = [
+    ("domain_name", Kind::Text),
+    ("type_name", Kind::Text),
+    ("event_name", Kind::Text),
+    ("source", Kind::Integer),
+    ("priority", Kind::Integer),
+];
+
+impl<T: Content + Filterable> Node for Parts<T> {
+    fn len(&self) -> usize {
+        NAMES.len() + self.content.len()
+    }
+
+    #[inline]
+    fn at(&self, position: usize) -> Option<Value<'_>> {
+        let Header { event_type, event_name, source, priority, .. } = &self.header;
+        match position {
+            0 => Some(Value::Text(event_type.domain())),
+            1 => Some(Value::Text(event_type.name())),
+            2 => Some(Value::Text(event_name.as_deref().unwrap_or_default())),
+            3 => Some(Value::Unsigned(u64::from(*source))),
+            4 => priority.map(|priority| Value::Integer(i64::from(priority))),
+            _ => self.content.at(position - NAMES.len()),
+        }
+    }
+
+    fn name_at(&self, position: usize) -> Option<&str> {
+        match NAMES.get(position) {
+            Some((name, _)) => Some(name),
+            None => self.content.name_at(position - NAMES.len()),
+        }
+    }
+
+    fn type_name(&self) -> Option<&str> {
+        self.content.type_name()
+    }
+
+    fn repository_id(&self) -> Option<&str> {
+        self.content.repository_id()
+    }
+}
+
+impl<T: Content + Filterable> Filterable for Parts<T> {
+    fn layout() -> &'static Layout {
+        T::layout()
+    }
+
+    fn resolve(name: &str, form: Form) -> Lookup {
+        let of_header = NAMES.iter().position(|(known, _)| *known == name).filter(|_| form != Form::Bare);
+        if let Some(position) = of_header {
+            return Lookup::At(position, NAMES[position].1);
+        }
+        match T::resolve(name, form) {
+            Lookup::At(position, kind) => Lookup::At(NAMES.len() + position, kind),
+            other => other,
+        }
+    }
+
+    fn short(&self, name: &str) -> Option<Value<'_>> {
+        self.content.short(name)
+    }
+
+    fn short_names(&self) -> usize {
+        self.content.short_names()
+    }
+}
+
+/// A constraint that is evaluated on events which carry a `T`; others it does not match, which is counted as an error.
+struct Compiled<T>(Program<Parts<T>>);
+
+impl<T: Content + Filterable> Expression for Compiled<T> {
+    fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
+        let parts = event.parts::<T>().ok_or(NotEvaluated)?;
+        self.0.evaluate(parts, now).map_err(|_| NotEvaluated)
+    }
+}
+
+impl Filter {
+    /// A filter of one constraint: of events of these types, or of any if there are none, that carry a `T`, those of which `text` holds.
+    ///
+    /// ```
+    /// use talea_notification::{Content, Event, EventType, Filter, Header};
+    /// use talea_etcl::Filterable;
+    /// use talea_time::Instant;
+    ///
+    /// #[derive(Filterable)]
+    /// struct Battery { charge: f64 }
+    /// impl Content for Battery {}
+    ///
+    /// let low = Filter::parse::<Battery>(&[], "charge < 20 and $domain_name == 'Robot'")?;
+    /// let event = Event::new(Header::new(EventType::new("Robot", "Battery")), Battery { charge: 11.5 });
+    /// assert!(low.judge(&event, Instant::ZERO).matches);
+    /// let problem = Filter::parse::<Battery>(&[], "chrge < 20").unwrap_err().to_string();
+    /// assert!(problem.contains("did you mean charge?"), "{problem}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The text is no constraint, or can never be evaluated on a `T`.
+    pub fn parse<T: Content + Filterable>(
+        types: &[TypePattern],
+        text: &str,
+    ) -> Result<Self, ConstraintError> {
+        let mut filter = Filter::new();
+        filter.add_constraint::<T>(types, text)?;
+        Ok(filter)
+    }
+
+    /// Adds such a constraint (`add_constraints`).
+    ///
+    /// # Errors
+    /// The same, or the filter has as many as it may.
+    pub fn add_constraint<T: Content + Filterable>(
+        &mut self,
+        types: &[TypePattern],
+        text: &str,
+    ) -> Result<ConstraintId, ConstraintError> {
+        if self.constraints().count() >= MOST_CONSTRAINTS {
+            return Err(ConstraintError::TooMany);
+        }
+        Ok(self.add(types, Compiled(Constraint::parse(text)?.compile::<Parts<T>>()?)))
+    }
+}
+
+/// Structured events are content like any other, and what is in them is found by the constraint language.
+impl Content for talea_etcl::Event {}
+
+/// A property in the header of a structured event that cannot be what it says.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the property {property} in the header of the event {problem}")]
+pub struct HeaderProblem {
+    property: &'static str,
+    problem: &'static str,
+}
+
+impl Event {
+    /// A structured event: its type is its domain and type name, and the properties `Priority` (from -32767 to 32767) and `Timeout` (in units of
+    /// 100 ns, as in the standard) of its header count. Allocates.
+    ///
+    /// # Errors
+    /// One of these has another kind of value, or one outside of its range.
+    pub fn structured(event: talea_etcl::Event) -> Result<Self, HeaderProblem> {
+        let mut header = Header::new(EventType::new(event.domain_name(), event.type_name()));
+        header.event_name =
+            Some(event.event_name().into()).filter(|name: &std::sync::Arc<str>| !name.is_empty());
+        let number = |property, problem| match event.variable_header().get(property) {
+            None => Ok(None),
+            Some(OwnedValue::Integer(number)) => Ok(Some(*number)),
+            Some(_) => Err(HeaderProblem { property, problem }),
+        };
+        let (range, time) =
+            ("is a number from -32767 to 32767", "is a time of 0 or more, in units of 100 ns");
+        header.priority = match number("Priority", range)? {
+            Some(number @ -32_767..=32_767) => Some(number as i16),
+            Some(_) => return Err(HeaderProblem { property: "Priority", problem: range }),
+            None => None,
+        };
+        header.timeout = match number("Timeout", time)? {
+            Some(number @ 0..=90_000_000_000_000_000) => Some(Duration::from_nanos(number * 100)),
+            Some(_) => return Err(HeaderProblem { property: "Timeout", problem: time }),
+            None => None,
+        };
+        Ok(Event::new(header, event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_etcl::Properties;
+
+    #[derive(Filterable)]
+    struct Alarm {
+        level: i64,
+        text: String,
+        at: Option<f64>,
+    }
+
+    impl Content for Alarm {}
+
+    fn alarm(level: i64, priority: Option<i16>) -> Event {
+        let mut header = Header::new(EventType::new("Plant", "Alarm"));
+        (header.priority, header.source) = (priority, 7);
+        Event::new(header, Alarm { level, text: "pump hot".into(), at: None })
+    }
+
+    fn judged(text: &str, event: &Event) -> (bool, u64) {
+        let filter = Filter::parse::<Alarm>(&[], text).expect("a constraint");
+        let verdict = filter.judge(event, Instant::from_nanos(5));
+        (verdict.matches, verdict.errors)
+    }
+
+    #[test]
+    fn constraints_see_header_and_content() {
+        let event = alarm(4, Some(-3));
+        for text in [
+            "",
+            "level > 3 and 'hot' ~ text",
+            "$domain_name == 'Plant' and $type_name == 'Alarm' and $event_name == ''",
+            "$source == 7 and $priority < 0 and $curtime == 5",
+            "not exist at",
+        ] {
+            assert_eq!(judged(text, &event), (true, 0), "{text}");
+        }
+        assert_eq!(judged("level > 4", &event), (false, 0));
+        assert_eq!(judged("at > 1.0", &event), (false, 1));
+        assert_eq!(judged("$priority < 0", &alarm(4, None)), (false, 1));
+        // What carries something else does not match.
+        let other = Event::new(
+            Header::new(EventType::new("Plant", "Alarm")),
+            talea_etcl::Event::new("Plant", "Alarm", ""),
+        );
+        assert_eq!(judged("level > 3", &other), (false, 1));
+        let refused = Filter::parse::<Alarm>(&[], "level > 'three'").unwrap_err();
+        assert!(matches!(refused, ConstraintError::Invalid(_)), "{refused}");
+    }
+
+    #[test]
+    fn structured_events_say_their_header_and_are_filtered_as_they_are() {
+        let event = |priority: i64, timeout: i64| {
+            let mut header = Properties::default();
+            header.insert("Priority", priority);
+            header.insert("Timeout", timeout);
+            let mut data = Properties::default();
+            data.insert("threshold", 15);
+            let event = talea_etcl::Event::new("Plant", "Pump", "overload");
+            Event::structured(event.with_variable_header(header).with_filterable_data(data))
+        };
+        let sound = event(9, 20_000).expect("sound");
+        assert_eq!(
+            (sound.header().priority, sound.header().timeout),
+            (Some(9), Some(Duration::from_millis(2)))
+        );
+        let filter = Filter::parse::<talea_etcl::Event>(
+            &[],
+            "threshold < 20 and $event_name == 'overload' and Priority == 9",
+        );
+        assert!(filter.expect("a constraint").judge(&sound, Instant::ZERO).matches);
+        assert_eq!(event(40_000, 0).unwrap_err().property, "Priority");
+        assert_eq!(event(0, -1).unwrap_err().property, "Timeout");
+    }
+
+    #[test]
+    fn a_filter_has_a_limit() {
+        let mut filter = Filter::new();
+        for _ in 0..MOST_CONSTRAINTS {
+            filter.add_constraint::<Alarm>(&[], "level > 3").expect("there is room");
+        }
+        assert!(matches!(filter.add_constraint::<Alarm>(&[], "level > 3"), Err(ConstraintError::TooMany)));
+    }
+}
