@@ -8,15 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea::notification::qos::{OrderPolicy, QosSettings};
 use talea::notification::{
-    AdminProperties, Collect, Condition, Content, EventChannelFactory, EventPool, EventType, Filter, Outcome,
-    TypePattern,
+    AdminProperties, Collect, Condition, Content, EventChannelFactory, EventPool, EventType, Filter,
+    Filterable, Outcome, TypePattern,
 };
 use talea::run::Declaration;
 use talea::{Criticality, Duration, Run, Strategy, System, TaskBuilder, Work};
 
-/// How full the battery is, in percent.
-#[derive(Clone, Copy)]
-struct Battery(f64);
+/// How full the battery is. What derives `Filterable` can be filtered by constraints that are texts, from a file for one.
+#[derive(Clone, Copy, Filterable)]
+#[filterable(crate = "talea::notification::etcl")]
+struct Battery {
+    /// In percent.
+    charge: f64,
+}
 
 /// Where the robot is, in metres.
 #[derive(Clone, Copy)]
@@ -54,13 +58,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Outcome::Ok
     })?;
     // Of the battery only what is low, and no more often than every 100 ms.
-    let low = Filter::of(&[], |event: &talea::notification::Event| {
-        Ok(event.content().is_some_and(|Battery(charge)| *charge < 20.0))
-    });
+    let low = Filter::parse::<Battery>(&[], "charge < 20 and $domain_name == 'Robot'")?;
     let warning = channel.consumer("warning").subscribe([types("Robot/Battery")?]).filter(low);
     let warning = warning.qos(QosSettings::new().separation(Duration::from_millis(100)));
     let warning = warning.lane(lane("warning", 50, Criticality::Low)).connect(|delivery| {
-        if let Some(Battery(charge)) = delivery.event().content() {
+        if let Some(Battery { charge }) = delivery.event().content() {
             println!("the battery is at {charge:.1} %");
         }
         Outcome::Ok
@@ -86,13 +88,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .map(|(domain, name)| EventType::new(domain, name));
     let offered = [battery.clone(), position.clone(), button.clone()];
     let mut supplier = channel.supplier("robot").offer(offered).connect()?;
-    let mut batteries = EventPool::new(64, &battery, || Battery(100.0));
+    let mut batteries = EventPool::new(64, &battery, || Battery { charge: 100.0 });
     let mut positions = EventPool::new(64, &position, || Position { x: 0.0, y: 0.0 });
     let mut buttons = EventPool::new(64, &button, || Pressed);
     let mut sense = move |job: &talea::JobContext<'_>| -> Option<()> {
         let step = job.instance() as f64 / 100.0;
         let mut event = batteries.loan()?;
-        *event.content() = Battery((40.0 - 8.0 * step).max(5.0));
+        *event.content() = Battery { charge: (40.0 - 8.0 * step).max(5.0) };
         supplier.push(job, &event.done()).ok()?;
         let mut event = positions.loan()?;
         *event.content() = Position { x: 10.0 * step.cos(), y: 3.0 * step.sin() };

@@ -3,7 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::meta::ParseNestedMeta;
-use syn::{Attribute, DeriveInput, Error, Ident, LitStr, Result};
+use syn::{Attribute, DeriveInput, Error, Ident, LitStr, Path, Result};
 
 /// What is said of a field or variant.
 #[derive(Default)]
@@ -58,19 +58,30 @@ fn is_name(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// The identifier of a type, as an expression of type `Option<&'static str>`.
-pub fn repository_id(input: &DeriveInput) -> Result<TokenStream> {
+/// What is said of a type: its identifier, as an expression of type `Option<&'static str>`, and where `talea-etcl` is.
+pub struct Whole {
+    pub id: TokenStream,
+    pub root: Option<Path>,
+}
+
+pub fn whole(input: &DeriveInput) -> Result<Whole> {
     let mut id = quote!(::core::option::Option::None);
+    let mut root = None;
     each(&input.attrs, |meta| {
+        if meta.path.is_ident("crate") {
+            let path: LitStr = meta.value()?.parse()?;
+            root = Some(path.parse()?);
+            return Ok(());
+        }
         if meta.path.is_ident("id") {
             let text: LitStr = meta.value()?.parse()?;
             id = quote!(::core::option::Option::Some(#text));
             Ok(())
         } else {
-            Err(meta.error("expected id = \"IDL:Module/Type:1.0\""))
+            Err(meta.error("expected id = \"IDL:Module/Type:1.0\" or crate = \"path\""))
         }
     })?;
-    Ok(id)
+    Ok(Whole { id, root })
 }
 
 fn each(attributes: &[Attribute], mut read: impl FnMut(ParseNestedMeta<'_>) -> Result<()>) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Enums: enumerations, and unions where variants have fields.
 
-use crate::attributes::{Part, ensure_different, repository_id};
+use crate::attributes::{Part, ensure_different, whole};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataEnum, DeriveInput, Error, Fields, Result, Type, Variant, parse_quote};
@@ -16,7 +16,7 @@ pub fn expand(input: &DeriveInput, data: &DataEnum) -> Result<TokenStream> {
     }
     let names: Vec<&String> = names.iter().map(|(name, _)| name).collect();
     let type_name = input.ident.to_string();
-    let id = repository_id(input)?;
+    let id = whole(input)?.id;
     let labels = quote! {
         const LABELS: &::talea_etcl::EnumType = &::talea_etcl::EnumType {
             name: #type_name,

@@ -1,6 +1,6 @@
 //! Structs.
 
-use crate::attributes::{Part, ensure_different, repository_id};
+use crate::attributes::{Part, ensure_different, whole};
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DataStruct, DeriveInput, Error, Fields, Result, parse_quote};
@@ -14,7 +14,7 @@ pub fn expand(input: &DeriveInput, data: &DataStruct) -> Result<TokenStream> {
     };
     let ident = &input.ident;
     let type_name = ident.to_string();
-    let id = repository_id(input)?;
+    let id = whole(input)?.id;
     let (mut members, mut names, mut types) = (Vec::new(), Vec::new(), Vec::new());
     let mut generics = input.generics.clone();
     for field in &fields.named {

@@ -354,8 +354,11 @@ impl<'a> Parser<'a> {
     fn signed(&mut self, start: Span, is_negative: bool) -> Parsed {
         let span = start.to(self.span);
         let literal = match self.token {
-            Token::Integer(number) => integer(number, is_negative)
-                .or({ if is_negative { None } else { Some(Literal::Unsigned(number)) } }),
+            Token::Integer(number) => integer(number, is_negative).or(if is_negative {
+                None
+            } else {
+                Some(Literal::Unsigned(number))
+            }),
             Token::Float(number) => Some(Literal::Float(if is_negative { -number } else { number })),
             _ => return Err(self.expected("a number behind the sign", "write 0 - x for what is no literal")),
         };
