@@ -19,7 +19,7 @@ pub struct Options {
 }
 
 /// Package and name of every benchmark.
-const BENCHMARKS: [(&str, &str); 8] = [
+const BENCHMARKS: [(&str, &str); 9] = [
     ("talea-sim", "jobs"),
     ("talea-analysis", "analysis"),
     ("talea-policy", "hierarchy"),
@@ -28,6 +28,7 @@ const BENCHMARKS: [(&str, &str); 8] = [
     ("talea-lab", "hierarchies"),
     ("talea-record", "streams"),
     ("talea-notification", "events"),
+    ("talea-etcl", "filters"),
 ];
 
 /// Runs every benchmark and writes the report; its path.
@@ -126,7 +127,7 @@ fn text(rows: &[Value], options: &Options) -> Result<String, String> {
         ));
     }
     line(&format!(
-        "\n## Decisions of the hierarchy, mechanisms of the Linux runtime, and data streams\n\n{MECHANISMS}"
+        "\n## Decisions of the hierarchy, mechanisms of the Linux runtime, data streams, and filters\n\n{MECHANISMS}"
     ));
     let mut group = "";
     for row in rows.iter().filter(|row| row["p50_ns"].is_number()) {

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 32] = [
+const ORDER: [&str; 34] = [
     "talea-time",
     "talea-text",
+    "talea-etcl-derive",
+    "talea-etcl",
     "talea-measure",
     "talea-statistics",
     "talea-ring",

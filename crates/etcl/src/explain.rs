@@ -16,6 +16,8 @@ pub struct Part {
     pub span: Span,
     /// The part as it is written, in one line.
     pub text: String,
+    /// Whether it is a literal, which shows its value itself.
+    pub is_literal: bool,
     /// What became of it.
     pub outcome: PartOutcome,
 }
@@ -59,7 +61,8 @@ impl Constraint {
             Err(fault) => (PartOutcome::Fault(fault), Ended::Fault),
         };
         let whole = parts.len();
-        parts.push(Part { depth, span: part.span, text: part.to_string(), outcome });
+        let is_literal = matches!(part.node, Node::Literal(_));
+        parts.push(Part { depth, span: part.span, text: part.to_string(), is_literal, outcome });
         let mut is_reached = is_reached;
         for operand in part.operands() {
             let ended_operand = self.explain_part(operand, (event, now), (depth + 1, is_reached), parts)?;

@@ -21,7 +21,7 @@ impl<T: Filterable> Compiler<'_, T> {
     /// The part as a value, in the accumulator.
     fn value(&mut self, part: &Expression) -> Fact {
         let fact = self.expression(part);
-        self.to_value(part);
+        self.ensure_value(part);
         fact
     }
 
@@ -118,7 +118,8 @@ impl<T: Filterable> Compiler<'_, T> {
         };
         let (left_fact, right_fact) = match (left_simple, right_simple) {
             (Ok((Operand::Path(path), left_fact)), Ok((Operand::Constant(constant), right_fact))) => {
-                self.push(Op::Test(relation, path, constant), whole.span);
+                let op = self.test(relation, path, constant);
+                self.push_with_left(op, whole.span, left.span);
                 (left_fact, right_fact)
             }
             (Ok((Operand::Path(left), left_fact)), Ok((Operand::Path(right), right_fact)))
@@ -133,6 +134,16 @@ impl<T: Filterable> Compiler<'_, T> {
             }
         };
         self.combined(operator, (left_fact, right_fact), (left, right), whole)
+    }
+
+    /// The comparison of what is at a path with a constant.
+    fn test(&self, relation: Relation, path: u16, constant: u16) -> Op {
+        let code = &self.code.paths[usize::from(path)];
+        match code.origin {
+            Origin::At(position) if code.first == code.end => Op::TestAt(relation, position, constant),
+            Origin::Short(name) if code.first == code.end => Op::TestShort(relation, name, constant),
+            _ => Op::Test(relation, path, constant),
+        }
     }
 
     fn may_be_label(&self, path: u16) -> bool {

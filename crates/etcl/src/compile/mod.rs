@@ -52,7 +52,7 @@ pub(crate) fn compile<T: Filterable>(
             }
         }
         // A part is run for its value, or for the error that it has.
-        Wanted::Any => compiler.to_value(expression),
+        Wanted::Any => compiler.ensure_value(expression),
     }
     let Compiler { mut code, warnings, uses_data, .. } = compiler;
     match limits.evaluation_steps.checked_sub(code.fixed_steps) {
@@ -132,13 +132,18 @@ impl<'a, T: Filterable> Compiler<'a, T> {
     }
 
     /// Ensures that what the part gives is in the accumulator.
-    fn to_value(&mut self, part: &Expression) {
+    fn ensure_value(&mut self, part: &Expression) {
         if !is_value(part) {
             self.push(Op::FromFlag, part.span);
         }
     }
 
     fn push(&mut self, op: Op, span: Span) {
+        self.push_with_left(op, span, span);
+    }
+
+    /// An instruction for a part that stands at `span` and its left operand at `left`.
+    fn push_with_left(&mut self, op: Op, span: Span, left: Span) {
         match op {
             Op::Push => {
                 self.height += 1;
@@ -154,5 +159,6 @@ impl<'a, T: Filterable> Compiler<'a, T> {
         self.code.fixed_steps += 1;
         self.code.ops.push(op);
         self.code.spans.push(span);
+        self.code.left_spans.push(left);
     }
 }

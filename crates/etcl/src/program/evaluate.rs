@@ -39,18 +39,34 @@ impl Code {
                 }
             };
         }
+        // How what was found compares with a constant. It is not moved from where it was written.
+        macro_rules! tested {
+            ($relation:expr, $found:expr, $constant:expr, $at:expr, $absent:expr) => {
+                match test($relation, &$found, &self.constants[usize::from($constant)], attempt) {
+                    Some(Ok(holds)) => holds,
+                    Some(Err(kind)) => return Err(self.fault(kind, $at)),
+                    None => return Err($absent),
+                }
+            };
+        }
         while let Some(op) = self.ops.get(next) {
             let at = next;
             next += 1;
             match *op {
+                Op::TestAt(relation, position, constant) => {
+                    let found = event.at(usize::from(position));
+                    flag = tested!(relation, found, constant, at, self.left_fault(FaultKind::Missing, at));
+                }
+                Op::TestShort(relation, name, constant) => {
+                    if let Err(kind) = attempt.charge(event.short_names()) {
+                        return Err(self.left_fault(kind, at));
+                    }
+                    let found = event.short(&self.names[usize::from(name)]);
+                    flag = tested!(relation, found, constant, at, self.left_fault(FaultKind::Missing, at));
+                }
                 Op::Test(relation, path, constant) => {
                     let found = self.follow(self.path(path), event, now, attempt);
-                    let constant = &self.constants[usize::from(constant)];
-                    flag = match test(relation, &found, constant, attempt) {
-                        Some(Ok(holds)) => holds,
-                        Some(Err(kind)) => return Err(self.fault(kind, at)),
-                        None => return Err(self.astray(path, attempt)),
-                    };
+                    flag = tested!(relation, found, constant, at, self.astray(path, attempt));
                 }
                 Op::JumpIfFalse(target) => {
                     if !flag {
@@ -209,6 +225,11 @@ impl Code {
     #[cold]
     fn fault(&self, kind: FaultKind, at: usize) -> Fault {
         Fault { kind, span: self.spans.get(at).copied().unwrap_or_default() }
+    }
+
+    #[cold]
+    fn left_fault(&self, kind: FaultKind, at: usize) -> Fault {
+        Fault { kind, span: self.left_spans.get(at).copied().unwrap_or_default() }
     }
 
     /// The fault of a path that leads nowhere: it stands where the path can be followed no longer.

@@ -8,9 +8,9 @@
 //! ```text
 //! threshold < 20 and $domain_name == 'Plant'
 //!
-//!   0  Test < path 0, constant 0      threshold, looked up by name; 20
+//!   0  TestShort < name 0, constant 0        threshold, looked up by name; 20
 //!   1  JumpIfFalse 3
-//!   2  Test == path 1, constant 1     the domain's name, at its position; 'Plant'
+//!   2  TestAt == position 3, constant 1      the domain's name, at its position; 'Plant'
 //! ```
 
 mod evaluate;
@@ -36,7 +36,12 @@ pub(crate) const STACK_MOST: usize = crate::Limits::GREATEST.depth;
 /// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Flags how what is at a path compares with a constant: most constraints are made of these.
+    /// Flags how the part of the event at a position compares with a constant. Most constraints are made of this and the next one, so these
+    /// take the shortest way.
+    TestAt(Relation, u16, u16),
+    /// Flags how what the event has under a name compares with a constant.
+    TestShort(Relation, u16, u16),
+    /// Flags how what is at a path compares with a constant.
     Test(Relation, u16, u16),
     /// Flags how what is at two paths compares, of which a bare name may be that of a label.
     Named(Relation, u16, u16),
@@ -128,6 +133,8 @@ pub(crate) struct Code {
     pub(crate) ops: Vec<Op>,
     /// Where in the text each instruction comes from.
     pub(crate) spans: Vec<Span>,
+    /// Where the left operand of each instruction stands.
+    pub(crate) left_spans: Vec<Span>,
     pub(crate) constants: Vec<Constant>,
     pub(crate) names: Vec<Box<str>>,
     /// Errors that were known beforehand.

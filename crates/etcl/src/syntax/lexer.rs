@@ -226,6 +226,7 @@ impl<'a> Lexer<'a> {
         let found = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol));
         let span = Span::new(start, start + found.map_or(first.len_utf8(), |symbol| symbol.len()));
         let remedy = match (found, first) {
+            (Some(&"="), _) if rest.starts_with("=<") || rest.starts_with("=>") => "write <= or >=",
             (Some(&"="), _) => "write == to compare",
             (Some(&"!"), _) => "write not before what is to be false, and != to compare",
             (Some(&"&"), _) | (None, '|') => "write and, or",

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use talea_etcl::{Constraint, FaultKind, Filterable, Node, ProblemKind, Value};
 use talea_time::{Duration, Instant};
 
-#[derive(Clone, Copy, Filterable)]
+#[derive(Filterable)]
 #[filterable(id = "IDL:Plant/Severity:1.0")]
+#[expect(dead_code, reason = "nothing is minor here")]
 enum Severity {
     Minor,
     #[filterable(rename = "MAJOR")]

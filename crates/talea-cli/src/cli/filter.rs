@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use talea_etcl::{Constraint, Event, Fault, Part, PartOutcome, Problem};
 use talea_model::{Location, Problem as FileProblem, Problems, Severity};
-use talea_text::{ReadError, read};
+use talea_text::{ReadError, printable, read};
 use talea_time::Instant;
 
 /// Ask whether an event matches a constraint
@@ -96,21 +96,31 @@ fn without_result(text: &str, fault: Fault) -> Failure {
     drawn(CONSTRAINT, text, location, fault.kind.to_string(), fault.kind.remedy().into())
 }
 
-/// A line per part: its value, and the part below those that it stands in. What is written out says itself what it is.
+/// A line per part: its value, and the part below those that it stands in. Literals show their values themselves.
 fn explained(parts: &[Part]) -> String {
-    let values: Vec<String> = parts.iter().map(|part| value(&part.outcome)).collect();
-    let shown = || parts.iter().zip(&values).filter(|(part, value)| part.depth == 0 || part.text != **value);
-    let width = shown().map(|(_, value)| value.chars().count()).max().unwrap_or(0);
-    let line = |(part, value): (&Part, &String)| {
-        let indent = 2 * (part.depth + 1);
+    let lines: Vec<(String, String)> = (0..parts.len())
+        .filter(|index| parts[*index].depth == 0 || !parts[*index].is_literal)
+        .map(|index| (value(&parts[index].outcome), described(&parts[index..])))
+        .collect();
+    let width = lines.iter().map(|(value, _)| value.chars().count()).max().unwrap_or(0);
+    let line = |(value, part): &(String, String)| {
         let pad = width - value.chars().count();
-        let line = format!("{value}{:pad$}{:indent$}{}", "", "", part.text);
-        match &part.outcome {
-            PartOutcome::Fault(fault) => format!("{line}    ({})", fault.kind),
-            _ => line,
-        }
+        format!("{value}{:pad$}  {part}", "")
     };
-    shown().map(line).collect::<Vec<_>>().join("\n")
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// The first of these parts. The smallest part with an error has the reason beside it.
+fn described(parts: &[Part]) -> String {
+    let Part { depth, text, outcome, .. } = &parts[0];
+    let mut within = parts[1..].iter().take_while(|part| part.depth > *depth);
+    let line = format!("{:indent$}{}", "", printable(text), indent = 2 * depth);
+    match outcome {
+        PartOutcome::Fault(fault) if !within.any(|part| part.outcome == *outcome) => {
+            format!("{line}    ({})", fault.kind)
+        }
+        _ => line,
+    }
 }
 
 fn value(outcome: &PartOutcome) -> String {
@@ -126,11 +136,12 @@ fn value(outcome: &PartOutcome) -> String {
     }
 }
 
-/// A value in a column of its own.
+/// A value in one line of a column of its own, whatever it has.
 fn shortened(value: &str) -> String {
     const MOST: usize = 30;
+    let value = printable(value);
     if value.chars().count() <= MOST {
-        return value.into();
+        return value.into_owned();
     }
     let start: String = value.chars().take(MOST - 3).collect();
     start + "..."

@@ -106,6 +106,19 @@ fn names_in_files_and_of_files_are_shown_and_not_obeyed() {
         let output = talea(&["trace", "stats", file]).output().expect("it starts");
         is_harmless(file, &[output.stdout, output.stderr].concat());
     }
+    for (expression, event) in [
+        (
+            "$a == 1",
+            "{\"domain_name\": \"\", \"type_name\": \"\", \"event_name\": \"\", \"variable_header\": {}, \"filterable_data\": {\"a\": \"\\u001b[2J\\u009b\\nerror: forged\"}}",
+        ),
+        ("TRUE", "{\"\\u001b[2J\\nerror: forged\": 1}"),
+        ("TRUE", "{\"domain_name\": \u{1b}[2J}"),
+    ] {
+        let event = write(&place, "event.json", event);
+        let output =
+            talea(&["filter", expression, "--event", &event, "--explain"]).output().expect("it starts");
+        is_harmless(expression, &[output.stdout, output.stderr].concat());
+    }
     // Lines in one's own arguments are one's own.
     let evil = EVIL.replace('\n', "");
     let output = talea(&["check", &format!("--{evil}"), "--strategy", &evil]).output().expect("it starts");

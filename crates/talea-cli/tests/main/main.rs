@@ -12,6 +12,7 @@ mod errors;
 mod examples;
 mod explained;
 mod exported;
+mod filtered;
 mod hierarchies;
 mod hostile;
 mod interchange;
