@@ -31,6 +31,9 @@ const BENCHMARKS: [(&str, &str); 9] = [
     ("talea-etcl", "filters"),
 ];
 
+/// Packages whose benchmarks need others' libraries, which nothing else does.
+const HAVE_PEERS: [&str; 2] = ["talea-notification", "talea-etcl"];
+
 /// Runs every benchmark and writes the report; its path.
 ///
 /// # Errors
@@ -49,7 +52,11 @@ pub fn run(options: &Options) -> Result<PathBuf, String> {
 /// One JSON object per line of the benchmark's standard output.
 fn measure(package: &str, bench: &str, options: &Options) -> Result<Vec<Value>, String> {
     let mut command = Command::new("cargo");
-    command.args(["bench", "--quiet", "-p", package, "--bench", bench, "--", "--json"]);
+    command.args(["bench", "--quiet", "-p", package, "--bench", bench]);
+    if HAVE_PEERS.contains(&package) {
+        command.args(["--features", "peers"]);
+    }
+    command.args(["--", "--json"]);
     if options.quick {
         command.arg("--quick");
     }

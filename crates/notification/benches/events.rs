@@ -1,6 +1,6 @@
 //! What an event costs on its way through a channel, in one thread: from the push to the consumer that takes it.
 //!
-//! `cargo bench -p talea-notification --bench events [-- --json] [--quick]`
+//! `cargo bench -p talea-notification --features peers --bench events [-- --json] [--quick]`
 //!
 //! The floor is a call through a list of boxed closures, which keeps nothing, filters nothing and counts nothing. Events are made beforehand.
 
