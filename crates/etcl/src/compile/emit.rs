@@ -142,6 +142,9 @@ impl<T: Filterable> Compiler<'_, T> {
         match code.origin {
             Origin::At(position) if code.first == code.end => Op::TestAt(relation, position, constant),
             Origin::Short(name) if code.first == code.end => Op::TestShort(relation, name, constant),
+            Origin::Picked(position, name) if code.first == code.end => {
+                Op::TestPicked(relation, position, name, constant)
+            }
             _ => Op::Test(relation, path, constant),
         }
     }

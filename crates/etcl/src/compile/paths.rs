@@ -20,7 +20,15 @@ impl<T: Filterable> Compiler<'_, T> {
     /// The path in the pool, and what is known of the values there.
     pub(super) fn path(&mut self, path: &Path) -> Result<(u16, Kind), Box<Dead>> {
         let first = self.code.steps.len();
-        let (origin, mut kind, steps, root_span) = self.root(path)?;
+        let (mut origin, mut kind, mut steps, mut root_span) = self.root(path)?;
+        if let (Origin::At(position), Kind::List, [Step { kind: StepKind::Pick(name), span }, rest @ ..]) =
+            (origin, kind, steps)
+        {
+            self.uses_data = true;
+            self.code.fixed_steps += 1;
+            origin = Origin::Picked(position, self.name(name));
+            (kind, steps, root_span) = (Kind::Dynamic, rest, root_span.to(*span));
+        }
         for step in steps {
             let (step_code, next) = match self.step(kind, step) {
                 Ok(resolved) => resolved,
@@ -56,6 +64,12 @@ impl<T: Filterable> Compiler<'_, T> {
 
     fn root<'p>(&mut self, path: &'p Path) -> Result<Beginning<'p>, Box<Dead>> {
         let steps = &path.steps[..];
+        if path.root == Root::Event
+            && let Some((position, kind, count)) = shortcut::<T>(steps)
+        {
+            let span = path.root_span.to(steps[count - 1].span);
+            return Ok((Origin::At(position as u16), kind, &steps[count..], span));
+        }
         let (name, form, steps, span) = match (&path.root, steps) {
             (Root::Dollar(name), _) => (name, Form::Dollar, steps, path.root_span),
             (Root::Bare(name), _) => (name, Form::Bare, steps, path.root_span),
@@ -153,6 +167,19 @@ impl<T: Filterable> Compiler<'_, T> {
         let problem = self.problem(ProblemKind::Name, span, message, &remedy);
         Box::new(Dead { problem, fault: FaultKind::UnknownLabel })
     }
+}
+
+/// The position of what the first members of a path lead to by a shorter way, what is known of it, and how many members these are.
+fn shortcut<T: Filterable>(steps: &[Step]) -> Option<(usize, Kind, usize)> {
+    let member = |step| match step {
+        &Step { kind: StepKind::Member(ref name), .. } => Some(name.as_str()),
+        _ => None,
+    };
+    let members: Vec<&str> = steps.iter().map_while(member).collect();
+    (2..=members.len()).rev().find_map(|count| {
+        let (position, kind) = T::shortcut(&members[..count])?;
+        Some((position, kind, count))
+    })
 }
 
 /// The name that was probably meant, or the names that there are.

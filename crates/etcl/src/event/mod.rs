@@ -30,6 +30,7 @@ const REMAINDER_OF_BODY: usize = 2;
 const DOMAIN_NAME: usize = 3;
 const TYPE_NAME: usize = 4;
 const EVENT_NAME: usize = 5;
+const VARIABLE_HEADER: usize = 6;
 
 static LAYOUT: Layout = Layout {
     name: "StructuredEvent",
@@ -118,6 +119,7 @@ impl Node for Event {
             DOMAIN_NAME => Some(Value::Text(self.domain_name())),
             TYPE_NAME => Some(Value::Text(Event::type_name(self))),
             EVENT_NAME => Some(Value::Text(self.event_name())),
+            VARIABLE_HEADER => Some(Value::List(&self.header.variable)),
             _ => None,
         }
     }
@@ -151,6 +153,16 @@ impl Filterable for Event {
             (Form::Dollar | Form::Dotted, Some(position), _) => Lookup::At(position, Kind::Text),
             (Form::Dotted, None, Some(position)) => Lookup::At(position, (LAYOUT.members[position].kind)()),
             _ => Lookup::ByName,
+        }
+    }
+
+    fn shortcut(members: &[&str]) -> Option<(usize, Kind)> {
+        match members {
+            ["header", "variable_header"] => Some((VARIABLE_HEADER, Kind::List)),
+            ["header", "fixed_header", "event_name"] => Some((EVENT_NAME, Kind::Text)),
+            ["header", "fixed_header", "event_type", "domain_name"] => Some((DOMAIN_NAME, Kind::Text)),
+            ["header", "fixed_header", "event_type", "type_name"] => Some((TYPE_NAME, Kind::Text)),
+            _ => None,
         }
     }
 

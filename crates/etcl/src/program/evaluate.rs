@@ -64,6 +64,11 @@ impl Code {
                     let found = event.short(&self.names[usize::from(name)]);
                     flag = tested!(relation, found, constant, at, self.left_fault(FaultKind::Missing, at));
                 }
+                Op::TestPicked(relation, position, name, constant) => {
+                    attempt.why = FaultKind::Missing;
+                    let found = self.pick(event.at(usize::from(position)), name, attempt);
+                    flag = tested!(relation, found, constant, at, self.left_fault(attempt.why, at));
+                }
                 Op::Test(relation, path, constant) => {
                     let found = self.follow(self.path(path), event, now, attempt);
                     flag = tested!(relation, found, constant, at, self.astray(path, attempt));

@@ -36,11 +36,13 @@ pub(crate) const STACK_MOST: usize = crate::Limits::GREATEST.depth;
 /// An instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Flags how the part of the event at a position compares with a constant. Most constraints are made of this and the next one, so these
+    /// Flags how the part of the event at a position compares with a constant. Most constraints are made of this and the next two, so these
     /// take the shortest way.
     TestAt(Relation, u16, u16),
     /// Flags how what the event has under a name compares with a constant.
     TestShort(Relation, u16, u16),
+    /// Flags how what the name/value list at a position has under a name compares with a constant: position, name, constant.
+    TestPicked(Relation, u16, u16, u16),
     /// Flags how what is at a path compares with a constant.
     Test(Relation, u16, u16),
     /// Flags how what is at two paths compares, of which a bare name may be that of a label.

@@ -15,6 +15,8 @@ pub(crate) enum Origin {
     At(u16),
     /// What the event has under this name.
     Short(u16),
+    /// What the name/value list at a position that is known has under a name.
+    Picked(u16, u16),
     /// The instant of evaluation.
     Now,
 }
@@ -103,8 +105,27 @@ impl Code {
                 attempt.afford(event.short_names())?;
                 event.short(&self.names[usize::from(name)])
             }
+            Origin::Picked(position, name) => self.pick(event.at(usize::from(position)), name, attempt),
             Origin::Whole => Some(Value::Struct(event)),
             Origin::Now => Some(Value::Integer(now.as_nanos())),
+        }
+    }
+
+    /// What a name/value list has under a name.
+    #[inline]
+    pub(super) fn pick<'a>(
+        &'a self,
+        list: Option<Value<'a>>,
+        name: u16,
+        attempt: &mut Attempt,
+    ) -> Option<Value<'a>> {
+        match &list {
+            Some(Value::List(node)) => {
+                attempt.afford(node.len())?;
+                node.named(&self.names[usize::from(name)])
+            }
+            Some(other) => attempt.stop(FaultKind::Shape { found: other.category() }),
+            None => None,
         }
     }
 

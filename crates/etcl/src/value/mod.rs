@@ -42,6 +42,15 @@ pub trait Filterable: Node {
         })
     }
 
+    /// The position of what these members, one within the other, lead to, where there is a shorter way than through each of them.
+    fn shortcut(members: &[&str]) -> Option<(usize, Kind)>
+    where
+        Self: Sized,
+    {
+        let _ = members;
+        None
+    }
+
     /// The value that a name without a path stands for in this event.
     fn short(&self, name: &str) -> Option<Value<'_>> {
         self.named(name)

@@ -54,6 +54,12 @@ struct Pair<T, const LENGTH: usize> {
     rest: [T; LENGTH],
 }
 
+#[derive(Filterable)]
+struct Borrowed<'a> {
+    name: &'a str,
+    parts: &'a [u16],
+}
+
 fn alarm(next: Option<Box<Alarm>>) -> Alarm {
     Alarm {
         severity: Severity::Major,
@@ -168,4 +174,12 @@ fn types_with_parameters_have_members_too() {
     let program = program.compile::<Pair<i32, 2>>().expect("it compiles");
     assert_eq!(program.evaluate(&Pair { head: 1, rest: [2, 3] }, Instant::ZERO), Ok(true));
     assert_eq!(program.clone().evaluate(&Pair { head: 2, rest: [2, 3] }, Instant::ZERO), Ok(false));
+}
+
+#[test]
+fn types_that_borrow_are_filtered_where_they_are() {
+    let program = Constraint::parse("name == 'x' and 3 in parts and $parts[0] == 2").expect("it parses");
+    let program = program.compile::<Borrowed<'_>>().expect("it compiles");
+    let (name, parts) = (String::from("x"), vec![2, 3]);
+    assert_eq!(program.evaluate(&Borrowed { name: &name, parts: &parts }, Instant::ZERO), Ok(true));
 }
