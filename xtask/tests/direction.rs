@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 34] = [
+const ORDER: [&str; 35] = [
     "talea-time",
     "talea-text",
     "talea-etcl-derive",
@@ -20,6 +20,7 @@ const ORDER: [&str; 34] = [
     "talea-interchange",
     "talea-policy",
     "talea-operation",
+    "talea-notification",
     "talea-analysis",
     "talea-record",
     "talea-transport",
