@@ -250,7 +250,7 @@ impl ConsumerBuilder {
     }
 
     /// All its events are delivered in the lane of this work, whatever their priority (the standard's `SERVER_DECLARED`). The name in the
-    /// declaration is the operation's.
+    /// declaration is the operation's. Without any, the work is called `channel.consumer`, is due 100 ms after the push and takes 100 µs at most.
     pub fn lane(mut self, work: Declaration) -> Self {
         self.lanes = vec![(i16::MIN, work)];
         self
@@ -384,7 +384,7 @@ fn lanes_of(
 ) -> Vec<(i16, Declaration)> {
     if lanes.is_empty() {
         let name = format!("{}.{}", channel.name, consumer.name);
-        lanes.push((i16::MIN, Declaration::new(&name, DEFAULT_DEADLINE)));
+        lanes.push((i16::MIN, Declaration::new(&name, DEFAULT_DEADLINE).wcet(DEFAULT_WCET)));
     }
     lanes.sort_by_key(|(least, _)| std::cmp::Reverse(*least));
     lanes
@@ -423,6 +423,8 @@ pub(crate) fn begin(consumer: &Arc<Consumer>, channel: &Shared) -> Result<(), Bo
 const AGAIN: Duration = Duration::from_millis(1);
 /// How long after its push an event is to be delivered where nothing says so.
 const DEFAULT_DEADLINE: Duration = Duration::from_millis(100);
+/// How long a delivery executes at most where nothing says so.
+const DEFAULT_WCET: talea_time::Work = talea_time::Work::from_micros(100);
 
 /// Disconnects a consumer. False if it is not connected.
 pub(crate) fn disconnect(channel: &Shared, number: u32) -> bool {
