@@ -1,20 +1,25 @@
 //! Groups of consumers and of suppliers, with filters that all in a group share.
 
-use crate::channel::EventChannel;
-use crate::connect::ConsumerBuilder;
 use crate::consumer::AdminFilters;
 use crate::filter::{Filter, FilterGroup, GroupOperator};
 use crate::qos::{Level, Qos, QosProblems, QosSettings};
-use crate::supplier::SupplierBuilder;
+use crate::shared::Shared;
+use std::fmt;
 use std::sync::Arc;
 
 macro_rules! admin {
     ($(#[$doc:meta])* $name:ident, $groups:ident) => {
         $(#[$doc])*
-        #[derive(Clone, Debug)]
+        #[derive(Clone)]
         pub struct $name {
-            pub(crate) channel: EventChannel,
+            pub(crate) shared: Arc<Shared>,
             pub(crate) number: u32,
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name)).field("number", &self.number).finish_non_exhaustive()
+            }
         }
 
         impl $name {
@@ -29,7 +34,7 @@ macro_rules! admin {
             }
 
             pub(crate) fn filters(&self) -> Arc<AdminFilters> {
-                Arc::clone(&self.channel.0.topology().$groups[&self.number].filters)
+                Arc::clone(&self.shared.topology().$groups[&self.number].filters)
             }
 
             /// Attaches a filter for all members, now and later.
@@ -44,7 +49,7 @@ macro_rules! admin {
 
             /// The quality of service that members have from now on when they are connected.
             pub fn qos(&self) -> Qos {
-                self.channel.0.topology().$groups[&self.number].qos.clone()
+                self.shared.topology().$groups[&self.number].qos.clone()
             }
 
             /// Sets properties of it, all or none.
@@ -52,7 +57,7 @@ macro_rules! admin {
             /// # Errors
             /// Every problem.
             pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
-                let mut topology = self.channel.0.topology();
+                let mut topology = self.shared.topology();
                 let group = topology.$groups.get_mut(&self.number).expect("admins stay as long as their channel");
                 group.qos = group.qos.with(settings, Level::Admin)?;
                 Ok(())
@@ -74,27 +79,17 @@ admin! {
 impl ConsumerAdmin {
     /// The numbers of its consumers (`push_suppliers`, `pull_suppliers`).
     pub fn consumers(&self) -> Vec<u32> {
-        let topology = self.channel.0.topology();
+        let topology = self.shared.topology();
         let own = topology.consumers.iter().filter(|(_, consumer)| consumer.admin == self.number);
         own.map(|(number, _)| *number).collect()
-    }
-
-    /// Begins to connect a consumer of this group.
-    pub fn consumer(&self, name: &str) -> ConsumerBuilder {
-        ConsumerBuilder::new(self.clone(), name)
     }
 }
 
 impl SupplierAdmin {
     /// The numbers of its suppliers (`push_consumers`).
     pub fn suppliers(&self) -> Vec<u32> {
-        let topology = self.channel.0.topology();
+        let topology = self.shared.topology();
         let own = topology.suppliers.iter().filter(|(_, supplier)| supplier.admin == self.number);
         own.map(|(number, _)| *number).collect()
-    }
-
-    /// Begins to connect a supplier of this group.
-    pub fn supplier(&self, name: &str) -> SupplierBuilder {
-        SupplierBuilder::new(self.clone(), name)
     }
 }

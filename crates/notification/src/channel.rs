@@ -1,18 +1,20 @@
 //! A channel, and the factory that makes channels.
 
 use crate::admin::{ConsumerAdmin, SupplierAdmin};
-use crate::connect::{ConsumerBuilder, begin};
-use crate::consumer::{AdminFilters, ChannelLoad, Consumer};
+use crate::connect::ConsumerBuilder;
+use crate::consumer::{AdminFilters, Consumer};
 use crate::event::EventType;
 use crate::filter::GroupOperator;
 use crate::place::Place;
+use crate::posting::{begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
+use crate::shared::Shared;
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
 use crate::supplier::SupplierBuilder;
-use crate::topology::{Changed, ConsumerGroup, SupplierGroup, Topology};
+use crate::topology::{ConsumerGroup, SupplierGroup, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use talea_operation::Workplace;
 use talea_time::{Duration, Instant};
@@ -29,55 +31,6 @@ pub struct AdminProperties {
     pub max_suppliers: usize,
     /// Whether a push is refused when as many events wait as may; otherwise the discard policies of the consumers decide (`RejectNewEvents`).
     pub reject_new_events: bool,
-}
-
-/// Who is told of changes.
-type Listener = Arc<dyn Fn(&Changed) + Send + Sync>;
-
-/// Of what somebody wants to be told.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum About {
-    Subscriptions,
-    Offers,
-}
-
-/// What all handles of a channel share.
-pub(crate) struct Shared {
-    pub number: u32,
-    pub name: Box<str>,
-    pub place: Place,
-    pub load: Arc<ChannelLoad>,
-    pub max_consumers: AtomicUsize,
-    pub max_suppliers: AtomicUsize,
-    pub reject_new_events: AtomicBool,
-    pub rejected: AtomicU64,
-    topology: Mutex<Topology>,
-    listeners: Mutex<Vec<(u32, About, Listener)>>,
-}
-
-impl Shared {
-    pub fn topology(&self) -> MutexGuard<'_, Topology> {
-        self.topology.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn listen(&self, owner: u32, about: About, listener: Listener) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|(other, what, _)| (*other, *what) != (owner, about));
-        listeners.push((owner, about, listener));
-    }
-
-    pub fn listen_no_more(&self, owner: u32) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, ..)| *other != owner);
-    }
-
-    /// Tells those who want to know. Not while the topology is locked: they may ask about it.
-    pub fn tell(&self, about: About, changed: &Changed) {
-        if changed.is_empty() {
-            return;
-        }
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        listeners.iter().filter(|(_, what, _)| *what == about).for_each(|(_, _, listener)| listener(changed));
-    }
 }
 
 /// A channel: suppliers push events into it, and each consumer has those that it has subscribed to and lets through. All copies are the same one.
@@ -103,12 +56,12 @@ impl EventChannel {
 
     /// The admin of consumers that is always there (`default_consumer_admin`).
     pub fn consumer_admin(&self) -> ConsumerAdmin {
-        ConsumerAdmin { channel: self.clone(), number: 0 }
+        ConsumerAdmin { shared: Arc::clone(&self.0), number: 0 }
     }
 
     /// The admin of suppliers that is always there (`default_supplier_admin`).
     pub fn supplier_admin(&self) -> SupplierAdmin {
-        SupplierAdmin { channel: self.clone(), number: 0 }
+        SupplierAdmin { shared: Arc::clone(&self.0), number: 0 }
     }
 
     /// A group of consumers that share filters, which go with their own by `operator`, and have this quality of service where theirs says
@@ -126,7 +79,7 @@ impl EventChannel {
         let number = topology.number();
         let group = ConsumerGroup { filters: Arc::new(AdminFilters::new(operator)), qos };
         topology.consumer_admins.insert(number, group);
-        Ok(ConsumerAdmin { channel: self.clone(), number })
+        Ok(ConsumerAdmin { shared: Arc::clone(&self.0), number })
     }
 
     /// A group of suppliers that share filters (`new_for_suppliers`).
@@ -143,19 +96,19 @@ impl EventChannel {
         let number = topology.number();
         let group = SupplierGroup { filters: Arc::new(AdminFilters::new(operator)), qos };
         topology.supplier_admins.insert(number, group);
-        Ok(SupplierAdmin { channel: self.clone(), number })
+        Ok(SupplierAdmin { shared: Arc::clone(&self.0), number })
     }
 
     /// The admin of this number, if there is one.
     pub fn consumer_admin_of(&self, number: u32) -> Option<ConsumerAdmin> {
         let is_there = self.0.topology().consumer_admins.contains_key(&number);
-        is_there.then(|| ConsumerAdmin { channel: self.clone(), number })
+        is_there.then(|| ConsumerAdmin { shared: Arc::clone(&self.0), number })
     }
 
     /// The admin of this number, if there is one.
     pub fn supplier_admin_of(&self, number: u32) -> Option<SupplierAdmin> {
         let is_there = self.0.topology().supplier_admins.contains_key(&number);
-        is_there.then(|| SupplierAdmin { channel: self.clone(), number })
+        is_there.then(|| SupplierAdmin { shared: Arc::clone(&self.0), number })
     }
 
     /// Begins to connect a consumer.
@@ -350,18 +303,8 @@ impl EventChannelFactory {
         let qos = Qos::default().with(settings, Level::Channel)?;
         let mut channels = self.channels();
         let number = channels.last_key_value().map_or(0, |(number, _)| number + 1);
-        let channel = EventChannel(Arc::new(Shared {
-            number,
-            name: name.into(),
-            place: self.place.clone(),
-            load: Arc::new(ChannelLoad::default()),
-            max_consumers: AtomicUsize::new(0),
-            max_suppliers: AtomicUsize::new(0),
-            reject_new_events: AtomicBool::new(false),
-            rejected: AtomicU64::new(0),
-            topology: Mutex::new(Topology::new(qos)),
-            listeners: Mutex::default(),
-        }));
+        let shared = Shared::new(number, name, self.place.clone(), Topology::new(qos));
+        let channel = EventChannel(Arc::new(shared));
         channel.set_admin_properties(properties);
         channels.insert(number, channel.clone());
         Ok(channel)
@@ -381,7 +324,7 @@ impl EventChannelFactory {
     pub fn destroy(&self, number: u32) -> bool {
         let Some(channel) = self.channels().remove(&number) else { return false };
         let consumers: Vec<u32> = channel.0.topology().consumers.keys().copied().collect();
-        consumers.into_iter().for_each(|consumer| _ = crate::connect::disconnect(&channel.0, consumer));
+        consumers.into_iter().for_each(|consumer| _ = disconnect(&channel.0, consumer));
         true
     }
 }

@@ -13,7 +13,8 @@
 //!
 //! Lock order: the call-back, then the inner part.
 
-use crate::connect::{OnMiss, Work};
+mod deliver;
+
 use crate::delivery::{Delivery, Outcome};
 use crate::event::Event;
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes};
@@ -22,12 +23,12 @@ use crate::qos::{DiscardPolicy, Qos};
 use crate::queue::{Came, OrderedQueue};
 use crate::signal::Signal;
 use crate::statistics::{ConsumerCounts, ConsumerStatistics};
+use crate::work::{OnMiss, Work};
 use arc_swap::ArcSwap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
-use talea_linux::pi_lock::{PiGuard, PiLock, Was};
+use talea_linux::pi_lock::PiLock;
 use talea_operation::{Declaration, JobContext};
 use talea_time::{Duration, Instant};
 
@@ -519,130 +520,6 @@ impl Consumer {
         }
     }
 
-    /// In a job of the consumer: hands on what is due.
-    pub fn deliver(&self, job: &JobContext<'_>) -> Turn {
-        let now = job.now();
-        self.pass_time(now);
-        match &self.call {
-            Call::Pull => Turn { delivered: 0, left: 0, due: None },
-            Call::Serial(serial) => {
-                let (mut serial, was) = serial.lock();
-                if was == Was::Held {
-                    ConsumerCounts::add(&self.counts.waited_for_serial);
-                }
-                self.deliver_serially(&mut serial, job)
-            }
-            Call::Concurrent(code) => {
-                let mut inner = self.inner.lock().0;
-                self.drain(&mut inner, now);
-                let Some(delivery) = self.take_one(&mut inner) else {
-                    return self.turn(0, &inner);
-                };
-                drop(inner);
-                let outcome = catch_unwind(AssertUnwindSafe(|| code(&delivery, job)));
-                self.settle(outcome.unwrap_or(Outcome::Fail), std::iter::once(delivery), now);
-                self.tidy();
-                self.turn(1, &self.inner.lock().0)
-            }
-        }
-    }
-
-    fn deliver_serially(&self, serial: &mut PiGuard<'_, Serial>, job: &JobContext<'_>) -> Turn {
-        // It may have waited for another one.
-        let now = job.now();
-        let Serial { code, batch } = &mut **serial;
-        let mut inner = self.inner.lock().0;
-        self.drain(&mut inner, now);
-        if !self.is_batch_due(&mut inner, now) {
-            return self.turn(0, &inner);
-        }
-        let most = self.settings.load().qos.max_batch as usize;
-        batch.extend(std::iter::from_fn(|| self.take_one(&mut inner)).take(most.min(batch.capacity())));
-        inner.batch_since = None;
-        drop(inner);
-        let delivered = batch.len();
-        if delivered > 0 {
-            let outcome = catch_unwind(AssertUnwindSafe(|| code(batch, job)));
-            self.settle(outcome.unwrap_or(Outcome::Fail), batch.drain(..), now);
-            self.tidy();
-        }
-        self.turn(delivered, &self.inner.lock().0)
-    }
-
-    /// Whether as many wait as a batch is to have, or it has been awaited long enough.
-    fn is_batch_due(&self, inner: &mut Inner, now: Instant) -> bool {
-        let settings = self.settings.load();
-        let qos = &settings.qos;
-        let Some(pacing) = qos.pacing else { return true };
-        if inner.queue.len() == 0 {
-            inner.batch_since = None;
-            return false;
-        }
-        let since = *inner.batch_since.get_or_insert(now);
-        inner.queue.len() >= qos.max_batch as usize || now - since >= pacing
-    }
-
-    fn take_one(&self, inner: &mut Inner) -> Option<Delivery> {
-        if self.connection() != Connection::Active {
-            return None;
-        }
-        inner.queue.pop()
-    }
-
-    fn turn(&self, delivered: usize, inner: &Inner) -> Turn {
-        Turn { delivered, left: inner.queue.len(), due: self.due(inner) }
-    }
-
-    /// When there is something to do next for which nobody has posted a job.
-    fn due(&self, inner: &Inner) -> Option<Instant> {
-        let held = inner.held.iter().map(|delivery| delivery.not_before).min();
-        let batch = inner
-            .batch_since
-            .zip(self.settings.load().qos.pacing)
-            .map(|(since, pacing)| since.saturating_add(pacing));
-        let condition = self.grouped.as_ref().and_then(Grouped::due);
-        held.into_iter().chain(batch).chain(condition).min()
-    }
-
-    /// Events of sets that nobody has any more are free for their suppliers.
-    fn tidy(&self) {
-        if let Some(grouped) = &self.grouped {
-            grouped.tidy();
-        }
-    }
-
-    /// What the code has said of these.
-    fn settle(&self, outcome: Outcome, deliveries: impl Iterator<Item = Delivery>, now: Instant) {
-        let counts = &self.counts;
-        for mut delivery in deliveries {
-            match outcome {
-                Outcome::Ok => {
-                    counts.deliver(now - delivery.pushed);
-                    self.gone(&delivery, &counts.delivered);
-                }
-                Outcome::Discard => self.gone(&delivery, &counts.refused),
-                Outcome::Fail => self.gone(&delivery, &counts.failed),
-                Outcome::Retry => {
-                    ConsumerCounts::add(&counts.retried);
-                    delivery.not_before = now.saturating_add(self.settings.load().qos.retry);
-                    if delivery.expires < delivery.not_before {
-                        self.gone(&delivery, &counts.expired);
-                        continue;
-                    }
-                    let mut inner = self.inner.lock().0;
-                    if inner.held.len() < inner.held.capacity() {
-                        inner.held.push(delivery);
-                    } else {
-                        self.gone(&delivery, &counts.no_room);
-                    }
-                }
-            }
-        }
-        if outcome == Outcome::Fail {
-            self.close();
-        }
-    }
-
     /// Disconnects it; what waits is discarded. False if it was disconnected already.
     pub fn close(&self) -> bool {
         let was = self.connection.swap(Connection::Closed as u8, Ordering::AcqRel);
@@ -654,28 +531,6 @@ impl Consumer {
         drop(inner);
         self.arrived.raise();
         was != Connection::Closed as u8
-    }
-
-    /// Takes the next event, of a consumer that takes them itself.
-    pub fn try_take(&self, now: Instant) -> Option<Delivery> {
-        self.pass_time(now);
-        let mut inner = self.inner.lock().0;
-        self.drain(&mut inner, now);
-        let delivery = self.take_one(&mut inner)?;
-        drop(inner);
-        self.counts.deliver(now - delivery.pushed);
-        self.gone(&delivery, &self.counts.delivered);
-        Some(delivery)
-    }
-
-    /// Waits for the next event for so long.
-    pub fn take(&self, limit: Duration, now: impl Fn() -> Instant) -> Option<Delivery> {
-        let mut taken = None;
-        self.arrived.wait(limit, &now, || {
-            taken = self.try_take(now());
-            taken.is_some() || self.connection() == Connection::Closed
-        });
-        taken
     }
 
     /// The push of the event that has waited longest.

@@ -1,12 +1,13 @@
 //! Suppliers (`ProxyConsumer`): who pushes events.
 
 use crate::admin::SupplierAdmin;
-use crate::channel::{About, EventChannel, Shared};
-use crate::connect::{ConnectError, post, wake_at};
+use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Event, EventType};
 use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
+use crate::posting::{post, wake_at};
 use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
+use crate::shared::{About, Shared};
 use crate::topology::{Changed, Offering, Retained, TypeEntry};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -61,8 +62,15 @@ impl fmt::Debug for SupplierBuilder {
     }
 }
 
+impl SupplierAdmin {
+    /// Begins to connect a supplier of this group.
+    pub fn supplier(&self, name: &str) -> SupplierBuilder {
+        SupplierBuilder::new(self.clone(), name)
+    }
+}
+
 impl SupplierBuilder {
-    pub(crate) fn new(admin: SupplierAdmin, name: &str) -> Self {
+    fn new(admin: SupplierAdmin, name: &str) -> Self {
         SupplierBuilder {
             admin,
             name: name.into(),
@@ -102,12 +110,12 @@ impl SupplierBuilder {
     /// As many are connected as may be.
     pub fn connect(self) -> Result<Supplier, ConnectError> {
         let SupplierBuilder { admin, name, types, retained, filters } = self;
-        let channel = admin.channel.clone();
+        let shared = Arc::clone(&admin.shared);
         let admin_filters = admin.filters();
         let filters = SharedFilters::new(FilterGroup(filters.into_iter().map(Arc::new).collect()));
         let pushed = Arc::new(AtomicU64::new(0));
-        let mut topology = channel.0.topology();
-        let most = channel.0.max_suppliers.load(Ordering::Relaxed);
+        let mut topology = shared.topology();
+        let most = shared.max_suppliers.load(Ordering::Relaxed);
         if most > 0 && topology.suppliers.len() >= most {
             return Err(ConnectError::TooMany { who: "suppliers", most });
         }
@@ -121,7 +129,7 @@ impl SupplierBuilder {
         drop(topology);
         let (filter_errors, filtered) = (AtomicU64::new(0), 0);
         let mut supplier = Supplier {
-            channel,
+            shared,
             number,
             admin: admin_filters,
             filters,
@@ -137,7 +145,7 @@ impl SupplierBuilder {
 
 /// A connected supplier. It belongs to one thread, or one operation, at a time. Dropping it disconnects it.
 pub struct Supplier {
-    channel: EventChannel,
+    shared: Arc<Shared>,
     number: u32,
     admin: Arc<AdminFilters>,
     filters: SharedFilters,
@@ -172,7 +180,7 @@ impl Supplier {
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
         }
-        let Shared { place, load, reject_new_events, rejected, .. } = &*self.channel.0;
+        let Shared { place, load, reject_new_events, rejected, .. } = &*self.shared;
         if event.header().reliability == Some(Reliability::Persistent) {
             let allowed = "nothing is kept when the process ends; it is BestEffort".to_owned();
             let (property, error) = (PropertyName::EventReliability.to_string(), QosError::UnsupportedValue);
@@ -241,7 +249,7 @@ impl Supplier {
     pub fn is_wanted(&self, event_type: &EventType) -> bool {
         match self.entries.get(event_type.number()) {
             Some(Some(entry)) => !entry.subscribers.load().is_empty(),
-            _ => !self.channel.0.topology().entry(event_type).subscribers.load().is_empty(),
+            _ => !self.shared.topology().entry(event_type).subscribers.load().is_empty(),
         }
     }
 
@@ -253,7 +261,7 @@ impl Supplier {
         if self.entries.len() <= number {
             self.entries.resize(number + 1, None);
         }
-        self.entries[number] = Some(self.channel.0.topology().entry(event_type));
+        self.entries[number] = Some(self.shared.topology().entry(event_type));
         Ok(())
     }
 
@@ -270,7 +278,7 @@ impl Supplier {
         added.retain(|one| !in_both.contains(one));
         removed.retain(|one| !in_both.contains(one));
         let mut changed = Changed::default();
-        let mut topology = self.channel.0.topology();
+        let mut topology = self.shared.topology();
         for event_type in added {
             let entry = topology.entry(&event_type);
             let Some(offering) = topology.suppliers.get_mut(&self.number) else { continue };
@@ -297,14 +305,14 @@ impl Supplier {
             }
         }
         drop(topology);
-        self.channel.0.tell(About::Offers, &changed);
+        self.shared.tell(About::Offers, &changed);
         changed
     }
 
     /// Calls `listener`, from whichever thread it is that changes something, when a type gains its first consumer or loses its last
     /// (`subscription_change`).
     pub fn on_subscription_change(&self, listener: impl Fn(&Changed) + Send + Sync + 'static) {
-        self.channel.0.listen(self.number, About::Subscriptions, Arc::new(listener));
+        self.shared.listen(self.number, About::Subscriptions, Arc::new(listener));
     }
 
     /// Events that its own filters, or those of its admin, did not let through, and constraints that could not be evaluated.
@@ -320,9 +328,9 @@ impl Supplier {
 
 impl Drop for Supplier {
     fn drop(&mut self) {
-        self.channel.0.listen_no_more(self.number);
+        self.shared.listen_no_more(self.number);
         let mut changed = Changed::default();
-        let mut topology = self.channel.0.topology();
+        let mut topology = self.shared.topology();
         let gone = topology.suppliers.remove(&self.number);
         topology.pushed_before += self.pushed.load(Ordering::Relaxed);
         let offered = gone.map(|offering| offering.types).unwrap_or_default();
@@ -332,6 +340,6 @@ impl Drop for Supplier {
             }
         }
         drop(topology);
-        self.channel.0.tell(About::Offers, &changed);
+        self.shared.tell(About::Offers, &changed);
     }
 }

@@ -22,6 +22,7 @@ mod operations;
 mod ports;
 mod posting;
 mod synthetic;
+mod workplace;
 
 pub use assembly::{Assembled, KeptOutput, Wiring};
 pub use context::{JobContext, JobServices};
@@ -31,6 +32,7 @@ pub use kind::{OutputKind, Value};
 pub use operation::{Body, Operation, TakenValue};
 pub use operations::{Code, Operations};
 pub use ports::{Input, Output, Ports};
-pub use posting::{Declaration, NotPosted, Post, Posted, PostedOperation, Workplace};
+pub use posting::{Declaration, NotPosted, Posted, PostedOperation};
 pub use synthetic::SyntheticValue;
 pub use talea_channel::{Dropped, Encoded, KeptBytes, KeptEnd, Moment, Published, Stamp};
+pub use workplace::{Post, Workplace};

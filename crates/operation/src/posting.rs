@@ -1,8 +1,5 @@
 //! Posted work: jobs of operations that the description of the system does not have, released by a program while the run lasts.
 
-use crate::context::JobContext;
-use crate::operations::Code;
-use std::error::Error;
 use talea_model::{Criticality, OperationId};
 use talea_time::{Duration, Instant, Work};
 use thiserror::Error;
@@ -111,67 +108,4 @@ pub struct Posted {
     pub deadline: Option<Instant>,
     /// What the job finds.
     pub handle: u64,
-}
-
-/// What can post: a job, or a thread that has been given the means.
-pub trait Post {
-    /// The current instant on the clock of the run.
-    fn now(&self) -> Instant;
-
-    /// Posts a job.
-    ///
-    /// # Errors
-    /// [`NotPosted`].
-    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted>;
-
-    /// Whether it may wait for something, since nothing waits for it that has a deadline.
-    fn may_wait(&self) -> bool;
-}
-
-impl Post for &JobContext<'_> {
-    fn now(&self) -> Instant {
-        JobContext::now(self)
-    }
-
-    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
-        self.services.post(posted)
-    }
-
-    fn may_wait(&self) -> bool {
-        false
-    }
-}
-
-impl<P: Post> Post for &mut P {
-    fn now(&self) -> Instant {
-        (**self).now()
-    }
-
-    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
-        (**self).post_work(posted)
-    }
-
-    fn may_wait(&self) -> bool {
-        (**self).may_wait()
-    }
-}
-
-/// Where operations can be declared while a run lasts.
-pub trait Workplace: Send + Sync {
-    /// The current instant on the clock of the run.
-    fn now(&self) -> Instant;
-
-    /// Declares an operation, for each job of which `code` is called, one job at a time.
-    ///
-    /// # Errors
-    /// Why it cannot be; nothing has changed.
-    fn declare(
-        &self,
-        declaration: Declaration,
-        code: Code,
-    ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
-
-    /// Posts a job of the operation when this instant has come. Neither allocates nor waits. False if there is no room to remember it; then
-    /// nothing is posted.
-    fn post_at(&self, at: Instant, operation: PostedOperation) -> bool;
 }

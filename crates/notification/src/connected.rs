@@ -1,0 +1,224 @@
+//! The handles of connected consumers.
+
+use crate::consumer::{Connection, Consumer};
+use crate::delivery::Delivery;
+use crate::filter::{Filter, FilterGroup};
+use crate::pattern::TypePattern;
+use crate::posting::{disconnect, post};
+use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
+use crate::shared::{About, Shared};
+use crate::statistics::ConsumerStatistics;
+use crate::topology::Changed;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use talea_operation::Post;
+use talea_time::{Duration, Instant};
+use thiserror::Error;
+
+/// A connected consumer (the standard's `ProxySupplier`, seen from its consumer). Dropping it disconnects it, and discards what waits for it.
+#[must_use = "dropping it disconnects the consumer"]
+pub struct ConnectedConsumer {
+    shared: Arc<Shared>,
+    consumer: Arc<Consumer>,
+}
+
+impl fmt::Debug for ConnectedConsumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectedConsumer").field("name", &self.consumer.name).finish_non_exhaustive()
+    }
+}
+
+/// The consumer is not in the state in which that can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NotNow {
+    /// It is active (`ConnectionAlreadyActive`).
+    #[error("the consumer is not suspended")]
+    AlreadyActive,
+    /// It is suspended (`ConnectionAlreadyInactive`).
+    #[error("the consumer is suspended")]
+    AlreadySuspended,
+    /// It is disconnected, for its code has failed (`NotConnected`).
+    #[error("the consumer is not connected any more")]
+    NotConnected,
+}
+
+impl ConnectedConsumer {
+    pub(crate) fn new(shared: Arc<Shared>, consumer: Arc<Consumer>) -> Self {
+        ConnectedConsumer { shared, consumer }
+    }
+
+    /// Its number in the channel.
+    pub fn id(&self) -> u32 {
+        self.consumer.number
+    }
+
+    /// Whether it has its events.
+    pub fn connection(&self) -> Connection {
+        self.consumer.connection()
+    }
+
+    /// It has no events from now on; they wait, as many as may (`suspend_connection`). A delivery that has begun ends.
+    ///
+    /// # Errors
+    /// It is suspended, or not connected.
+    pub fn suspend(&self) -> Result<(), NotNow> {
+        match self.consumer.change(Connection::Active, Connection::Suspended) {
+            true => Ok(()),
+            false if self.connection() == Connection::Suspended => Err(NotNow::AlreadySuspended),
+            false => Err(NotNow::NotConnected),
+        }
+    }
+
+    /// It has its events again (`resume_connection`): those that wait are delivered.
+    ///
+    /// # Errors
+    /// It is not suspended, or not connected.
+    pub fn resume(&self, mut via: impl Post) -> Result<(), NotNow> {
+        if !self.consumer.change(Connection::Suspended, Connection::Active) {
+            return Err(match self.connection() {
+                Connection::Active => NotNow::AlreadyActive,
+                _ => NotNow::NotConnected,
+            });
+        }
+        self.post_all(&mut via);
+        Ok(())
+    }
+
+    /// One job for each event that waits.
+    fn post_all(&self, via: &mut impl Post) {
+        let (now, settings) = (via.now(), self.consumer.settings.load());
+        for _ in 0..self.consumer.queued() {
+            let waiting = (now, settings.qos.priority, Instant::MAX);
+            post(&self.consumer, &self.shared.place, via, waiting, now);
+        }
+    }
+
+    /// It has subscribed to these as well, and to those no more (`subscription_change`). A pattern that is in both is not changed. Where it had
+    /// all types, those that are added take their place; all types take the place of everything else.
+    pub fn subscription_change(
+        &self,
+        added: impl IntoIterator<Item = TypePattern>,
+        removed: impl IntoIterator<Item = TypePattern>,
+    ) -> Changed {
+        let (added, removed): (BTreeSet<_>, BTreeSet<_>) =
+            (added.into_iter().collect(), removed.into_iter().collect());
+        let mut topology = self.shared.topology();
+        let number = self.consumer.number;
+        let Some(subscribed) = topology.consumers.get(&number) else { return Changed::default() };
+        let mut patterns = subscribed.patterns.clone();
+        let had_all = patterns.iter().any(TypePattern::is_all);
+        for pattern in added.difference(&removed) {
+            if pattern.is_all() {
+                patterns = BTreeSet::from([pattern.clone()]);
+                break;
+            }
+            if had_all {
+                patterns.retain(|pattern| !pattern.is_all());
+            }
+            patterns.insert(pattern.clone());
+        }
+        removed.difference(&added).filter(|pattern| !pattern.is_all()).for_each(|pattern| {
+            patterns.remove(pattern);
+        });
+        let changed = topology.subscribe(number, patterns).unwrap_or_default();
+        drop(topology);
+        self.shared.tell(About::Subscriptions, &changed);
+        changed
+    }
+
+    /// Calls `listener`, from whichever thread it is that changes something, when a type gains its first supplier or loses its last
+    /// (`offer_change`).
+    pub fn on_offer_change(&self, listener: impl Fn(&Changed) + Send + Sync + 'static) {
+        self.shared.listen(self.consumer.number, About::Offers, Arc::new(listener));
+    }
+
+    /// Replaces its own filters.
+    pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) {
+        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        self.consumer.set(|settings| settings.filters = filters.clone());
+    }
+
+    /// What counts for it.
+    pub fn qos(&self) -> Qos {
+        self.consumer.settings.load().qos.clone()
+    }
+
+    /// Sets properties of it, all or none. What waits is put into the new order.
+    ///
+    /// # Errors
+    /// Every problem. It cannot have more events waiting than when it was connected, when memory was made for them.
+    pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
+        let qos = self.consumer.settings.load().qos.with(settings, Level::Proxy)?;
+        let room = self.consumer.room();
+        if qos.max_events as usize > room {
+            let allowed = format!("memory was made for {room} when it was connected");
+            let property = PropertyName::MaxEventsPerConsumer.to_string();
+            let error = QosError::UnavailableValue;
+            return Err(QosProblems(vec![QosProblem { property, error, allowed }]));
+        }
+        self.consumer.set_qos(qos);
+        Ok(())
+    }
+
+    /// Whether these could be set, and what else could: of each property its name and the values that it may have.
+    ///
+    /// # Errors
+    /// Every problem.
+    pub fn validate_qos(&self, settings: &QosSettings) -> Result<Vec<(PropertyName, String)>, QosProblems> {
+        self.consumer.settings.load().qos.with(settings, Level::Proxy)?;
+        let available = PropertyName::ALL.iter().filter(|property| property.levels().contains(&Level::Proxy));
+        Ok(available.map(|property| (*property, property.allowed())).collect())
+    }
+
+    /// Events that wait.
+    pub fn queued(&self) -> usize {
+        self.consumer.queued()
+    }
+
+    /// What became of the others.
+    pub fn statistics(&self) -> ConsumerStatistics {
+        self.consumer.statistics()
+    }
+
+    /// Deliveries whose priority was below that of all its lanes.
+    pub fn lane_misses(&self) -> u64 {
+        self.consumer.work.get().map_or(0, |work| work.lane_misses.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for ConnectedConsumer {
+    fn drop(&mut self) {
+        disconnect(&self.shared, self.consumer.number);
+    }
+}
+
+/// A connected consumer that takes its events itself.
+#[derive(Debug)]
+#[must_use = "dropping it disconnects the consumer"]
+pub struct PullConsumer(ConnectedConsumer);
+
+impl PullConsumer {
+    pub(crate) fn new(consumer: ConnectedConsumer) -> Self {
+        PullConsumer(consumer)
+    }
+
+    /// The next event, if one is there (`try_pull_structured_event`).
+    pub fn try_pull(&self, now: Instant) -> Option<Delivery> {
+        self.0.consumer.try_take(now)
+    }
+
+    /// The next event, waiting so long for it; `now` says what time it is (`pull_structured_event`). None also when the channel is destroyed.
+    pub fn pull(&self, limit: Duration, now: impl Fn() -> Instant) -> Option<Delivery> {
+        self.0.consumer.take(limit, now)
+    }
+}
+
+impl std::ops::Deref for PullConsumer {
+    type Target = ConnectedConsumer;
+
+    fn deref(&self) -> &ConnectedConsumer {
+        &self.0
+    }
+}

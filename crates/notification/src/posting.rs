@@ -1,0 +1,114 @@
+//! The jobs by which consumers have their events: declared, posted, and what they do.
+
+use crate::consumer::Consumer;
+use crate::place::{Place, WeakPlace};
+use crate::shared::{About, Shared};
+use crate::work::{Miss, Work};
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use talea_operation::{JobContext, Post, Posted};
+use talea_time::{Duration, Instant};
+
+/// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline.
+#[inline]
+pub(crate) fn post(
+    consumer: &Consumer,
+    place: &Place,
+    via: &mut impl Post,
+    (not_before, priority, expires): (Instant, i16, Instant),
+    now: Instant,
+) {
+    let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) else { return };
+    if not_before > now {
+        work.wake_at(workplace, not_before, now);
+        return;
+    }
+    let deadline = Some(expires).filter(|expires| *expires != Instant::MAX);
+    let posted = Posted { operation: work.lane(priority), deadline, handle: consumer.number.into() };
+    // Before it is posted, for it may begin at once.
+    work.outstanding.fetch_add(1, Ordering::Relaxed);
+    if via.post_work(posted).is_err() {
+        work.begin();
+        // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
+        // before the event is seen, there is one more.
+        work.wake_at(workplace, now.saturating_add(AGAIN), now);
+    }
+}
+
+/// A job of the consumer is to look at this instant.
+pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Instant, now: Instant) {
+    if let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) {
+        work.wake_at(workplace, due, now);
+    }
+}
+
+/// A job of a consumer.
+fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
+    let Some(work) = consumer.work.get() else { return };
+    work.begin();
+    let mut turn = consumer.deliver(job);
+    let has_delivered = turn.delivered > 0;
+    while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
+        turn = consumer.deliver(job);
+    }
+    if let Some(on_miss) = &consumer.on_miss
+        && has_delivered
+    {
+        let lateness = job.now() - job.deadline();
+        if lateness > Duration::ZERO {
+            let (operation, instance) = (job.operation(), job.instance());
+            on_miss(&Miss { operation, instance, lateness });
+        }
+    }
+    if let Some(due) = turn.due {
+        place.with(|workplace| work.wake_at(workplace, due, job.now()));
+    }
+}
+
+/// Begins to deliver, if it is known where: declares the work of the consumer, and its condition counts time from now on.
+///
+/// # Errors
+/// The work cannot be declared.
+pub(crate) fn begin(consumer: &Arc<Consumer>, channel: &Shared) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let Some(workplace) = channel.place.get() else { return Ok(()) };
+    let now = workplace.now();
+    consumer.begin(now);
+    let retained = channel.topology().retained(consumer.number);
+    // What comes of each is counted there, and a job looks below.
+    retained.iter().for_each(|event| consumer.offer(event, now, None, &mut |_| ()));
+    let lanes = consumer.take_lanes();
+    if lanes.is_empty() {
+        return Ok(());
+    }
+    let mut declared = Vec::with_capacity(lanes.len());
+    for (least, declaration) in lanes {
+        let (own, place) = (Arc::clone(consumer), channel.place.weak());
+        let code = Box::new(move |job: &JobContext<'_>| run(&own, &place, job));
+        declared.push((least, workplace.declare(declaration, code)?));
+    }
+    _ = consumer.work.set(Work::new(declared.into()));
+    let due = consumer.first_due().into_iter().chain((consumer.queued() > 0).then_some(now)).min();
+    if let Some(due) = due {
+        wake_at(consumer, &channel.place, due, now);
+    }
+    Ok(())
+}
+
+/// After how long it is tried again to post a job.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// Disconnects a consumer. False if it is not connected.
+pub(crate) fn disconnect(channel: &Shared, number: u32) -> bool {
+    channel.listen_no_more(number);
+    let mut topology = channel.topology();
+    let Some(consumer) = topology.consumers.get(&number).map(|subscribed| Arc::clone(&subscribed.consumer))
+    else {
+        return false;
+    };
+    let changed = topology.disconnect(number);
+    drop(topology);
+    consumer.close();
+    channel.tell(About::Subscriptions, &changed);
+    true
+}
