@@ -1,6 +1,6 @@
 //! What is delivered when, in which order, in which lane, and what becomes of the rest.
 
-use crate::{Had, MS, channel, event, event_with};
+use crate::{Had, MS, channel, connected, event, event_with};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
@@ -11,15 +11,7 @@ use talea_time::{Duration, Instant};
 #[test]
 fn each_event_is_one_job_and_the_first_of_the_queue_goes_first() {
     let (mut time, channel) = channel(QosSettings::new().order(OrderPolicy::Priority));
-    let had = Had::default();
-    let consumer = {
-        let had = had.clone();
-        channel.consumer("c").connect(move |delivery| {
-            had.add(delivery);
-            Outcome::Ok
-        })
-    };
-    let consumer = consumer.expect("connected");
+    let (consumer, had) = connected(channel.consumer("c"));
     let mut supplier = channel.supplier("s").connect().expect("connected");
     for (number, priority) in [(0, 1), (1, 5), (2, 5), (3, -2)] {
         let event = event_with(number, |header| header.priority = Some(priority));
@@ -53,13 +45,7 @@ fn an_event_goes_to_the_lane_of_its_priority_or_the_next_lower_one() {
 #[test]
 fn events_start_stop_and_expire_when_they_say_so() {
     let (mut time, channel) = channel(QosSettings::new().timeout(MS(50)));
-    let had = Had::default();
-    let own = had.clone();
-    let consumer = channel.consumer("c").connect(move |delivery| {
-        own.add(delivery);
-        Outcome::Ok
-    });
-    let consumer = consumer.expect("connected");
+    let (consumer, had) = connected(channel.consumer("c"));
     let mut supplier = channel.supplier("s").connect().expect("connected");
     let at = |ms: i64| Some(Instant::ZERO + MS(ms));
     let mut push = |number, start: Option<Instant>, stop: Option<Instant>, timeout: Option<Duration>| {
@@ -112,13 +98,7 @@ fn events_start_stop_and_expire_when_they_say_so() {
 #[test]
 fn a_consumer_that_is_suspended_keeps_what_it_may() {
     let (mut time, channel) = channel(QosSettings::new().keep_last(2));
-    let had = Had::default();
-    let own = had.clone();
-    let consumer = channel.consumer("c").connect(move |delivery| {
-        own.add(delivery);
-        Outcome::Ok
-    });
-    let consumer = consumer.expect("connected");
+    let (consumer, had) = connected(channel.consumer("c"));
     let mut supplier = channel.supplier("s").connect().expect("connected");
     assert_eq!(consumer.resume(&mut time), Err(NotNow::AlreadyActive));
     consumer.suspend().expect("active");
@@ -205,13 +185,7 @@ fn sequences_come_in_batches_when_they_are_full_or_have_been_awaited_long_enough
 #[test]
 fn events_without_a_job_are_delivered_by_the_jobs_of_others() {
     let (mut time, channel) = channel(QosSettings::new());
-    let had = Had::default();
-    let own = had.clone();
-    let consumer = channel.consumer("c").connect(move |delivery| {
-        own.add(delivery);
-        Outcome::Ok
-    });
-    let consumer = consumer.expect("connected");
+    let (consumer, had) = connected(channel.consumer("c"));
     let mut supplier = channel.supplier("s").connect().expect("connected");
     time.limit_jobs(2);
     for number in 0..6 {
@@ -272,14 +246,7 @@ fn consumers_that_take_events_themselves_wait_for_them() {
 #[test]
 fn deliveries_that_come_too_soon_after_another_are_left_out() {
     let (mut time, channel) = channel(QosSettings::new());
-    let had = Had::default();
-    let own = had.clone();
-    let consumer = channel.consumer("c").qos(QosSettings::new().separation(MS(10)));
-    let consumer = consumer.connect(move |delivery| {
-        own.add(delivery);
-        Outcome::Ok
-    });
-    let consumer = consumer.expect("connected");
+    let (consumer, had) = connected(channel.consumer("c").qos(QosSettings::new().separation(MS(10))));
     let mut supplier = channel.supplier("s").connect().expect("connected");
     for number in 0..7 {
         supplier.push(&mut time, &event(number)).expect("pushed");

@@ -10,7 +10,8 @@ mod virtual_time;
 use std::sync::{Arc, Mutex};
 use talea_notification::qos::QosSettings;
 use talea_notification::{
-    AdminProperties, Delivery, Event, EventChannel, EventChannelFactory, EventType, Header, TypePattern,
+    AdminProperties, ConnectedConsumer, ConsumerBuilder, Delivery, Event, EventChannel, EventChannelFactory,
+    EventType, Header, Outcome, TypePattern,
 };
 use talea_time::Duration;
 use virtual_time::{Number, VirtualTime, number};
@@ -55,4 +56,15 @@ impl Had {
     pub(crate) fn take(&self) -> Vec<u64> {
         std::mem::take(&mut *self.0.lock().expect("whole"))
     }
+}
+
+/// A consumer that has each event, and what it has had.
+pub(crate) fn connected(builder: ConsumerBuilder) -> (ConnectedConsumer, Had) {
+    let had = Had::default();
+    let own = had.clone();
+    let consumer = builder.connect(move |delivery| {
+        own.add(delivery);
+        Outcome::Ok
+    });
+    (consumer.expect("connected"), had)
 }

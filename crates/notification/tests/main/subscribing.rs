@@ -1,6 +1,6 @@
 //! Who has subscribed to what, who is told of it, and which filters let what through.
 
-use crate::{Had, channel, event_of, types};
+use crate::{channel, connected, event_of, types};
 use std::sync::{Arc, Mutex};
 use talea_notification::qos::{Level, PropertyName, QosError, QosSettings};
 use talea_notification::{
@@ -9,16 +9,6 @@ use talea_notification::{
 };
 use talea_operation::Post;
 use talea_time::Duration;
-
-fn connected(builder: talea_notification::ConsumerBuilder) -> (talea_notification::ConnectedConsumer, Had) {
-    let had = Had::default();
-    let own = had.clone();
-    let consumer = builder.connect(move |delivery| {
-        own.add(delivery);
-        Outcome::Ok
-    });
-    (consumer.expect("connected"), had)
-}
 
 fn event_type(name: &str) -> EventType {
     EventType::new("Test", name)
