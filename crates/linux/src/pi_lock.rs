@@ -66,6 +66,12 @@ impl<T: ?Sized> PiLock<T> {
         taken.is_ok().then(|| PiGuard { lock: self })
     }
 
+    /// Whether somebody has it at this moment.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.word.load(Ordering::Relaxed) != 0
+    }
+
     #[cold]
     fn wait(&self) -> PiGuard<'_, T> {
         loop {
@@ -78,7 +84,7 @@ impl<T: ?Sized> PiLock<T> {
         }
     }
 
-    /// The value, of which nobody else has anything.
+    /// The value, which nobody else can have.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
@@ -86,8 +92,7 @@ impl<T: ?Sized> PiLock<T> {
 
 impl<T: ?Sized> std::fmt::Debug for PiLock<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let is_held = self.word.load(Ordering::Relaxed) != 0;
-        f.debug_struct("PiLock").field("is_held", &is_held).finish_non_exhaustive()
+        f.debug_struct("PiLock").field("is_held", &self.is_held()).finish_non_exhaustive()
     }
 }
 

@@ -6,7 +6,7 @@
 //! also its group's, is nobody else's.
 
 use crate::guardian::{CommandNote, Guardian};
-use crate::keeper::{Ended, Go, Kept, KeptEnd};
+use crate::keeper::{Ended, Go, Keeper, Kept};
 use rustix::process::{Signal, kill_process_group};
 use std::io;
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Started {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(name: &str, command: &Command, keeper: &Arc<KeptEnd>) -> io::Result<Self> {
+    pub fn start(name: &str, command: &Command, keeper: &Arc<Keeper>) -> io::Result<Self> {
         let kept = keeper.launch(name, command)?;
         Ok(Started { name: name.into(), process: kept.process, kept, is_ended: false, guarded: None })
     }

@@ -1,53 +1,25 @@
-//! The one lock of a managed set: the thread that holds it inherits the priority of the threads that wait for it.
-//!
-//! The word is the kernel's priority-inheritance futex: 0, or the owner's thread id, with a bit that the kernel sets
-//! while somebody waits. Without contention neither end makes a system call.
+//! The one lock of a managed set: a [lock with priority inheritance](talea_linux::pi_lock), whose holder is shielded from being held.
 
 use crate::hold::Shield;
-use rustix::io::Errno;
-use rustix::thread::futex::{self, Flags};
-use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
-
-const FREE: u32 = 0;
+use talea_linux::pi_lock::{self, PiGuard};
 
 /// How often [`PiLock::lock_patiently`] looks before it waits: some microseconds, a few times what a decision takes.
 const LOOKS: usize = 200;
 
-thread_local! {
-    /// The caller's thread id, asked for once.
-    static OWN: Cell<u32> = const { Cell::new(0) };
-}
-
-fn own() -> u32 {
-    OWN.with(|own| {
-        if own.get() == 0 {
-            own.set(rustix::thread::gettid().as_raw_nonzero().get() as u32);
-        }
-        own.get()
-    })
-}
-
 /// A value that one thread at a time may use.
-pub(crate) struct PiLock<T> {
-    word: AtomicU32,
-    value: UnsafeCell<T>,
-}
-
-// SAFETY: the value is reachable through a guard alone, of which there is one at a time.
-unsafe impl<T: Send> Sync for PiLock<T> {}
+pub(crate) struct PiLock<T>(pi_lock::PiLock<T>);
 
 /// The right to use the value; gives it up on drop.
 pub(crate) struct Guard<'a, T> {
-    lock: &'a PiLock<T>,
+    value: PiGuard<'a, T>,
     /// Lowered after the lock is free.
     _shield: Shield,
 }
 
 impl<T> PiLock<T> {
     pub fn new(value: T) -> Self {
-        PiLock { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
+        PiLock(pi_lock::PiLock::new(value))
     }
 
     /// Waits for the lock.
@@ -55,17 +27,8 @@ impl<T> PiLock<T> {
     /// # Panics
     /// If the caller has it already.
     pub fn lock(&self) -> Guard<'_, T> {
-        if let Some(guard) = self.take_free() {
-            return guard;
-        }
         let shield = Shield::raise();
-        loop {
-            match futex::lock_pi(&self.word, Flags::PRIVATE, None) {
-                Ok(()) => return Guard { lock: self, _shield: shield },
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(errno) => panic!("the dispatcher's lock cannot be taken: {errno}"),
-            }
-        }
+        Guard { value: self.0.lock().0, _shield: shield }
     }
 
     /// The same for who is in no hurry and decides nothing about a processor. The kernel hands the lock to who waits for it at
@@ -73,7 +36,7 @@ impl<T> PiLock<T> {
     /// no sentinel decides. So the lock is looked at for a while before.
     pub fn lock_patiently(&self) -> Guard<'_, T> {
         for _ in 0..LOOKS {
-            if self.word.load(Ordering::Relaxed) == FREE
+            if !self.0.is_held()
                 && let Some(guard) = self.take_free()
             {
                 return guard;
@@ -86,16 +49,7 @@ impl<T> PiLock<T> {
     /// The lock if nobody has it: then the caller has run at its own priority up to this moment.
     pub fn take_free(&self) -> Option<Guard<'_, T>> {
         let shield = Shield::raise();
-        let taken = self.word.compare_exchange(FREE, own(), Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then(|| Guard { lock: self, _shield: shield })
-    }
-}
-
-impl<T> Drop for Guard<'_, T> {
-    fn drop(&mut self) {
-        if self.lock.word.compare_exchange(own(), FREE, Ordering::Release, Ordering::Relaxed).is_err() {
-            futex::unlock_pi(&self.lock.word, Flags::PRIVATE).expect("the owner can unlock");
-        }
+        self.0.try_lock().map(|value| Guard { value, _shield: shield })
     }
 }
 
@@ -103,15 +57,13 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this guard is the only one, so nobody changes the value.
-        unsafe { &*self.lock.value.get() }
+        &self.value
     }
 }
 
 impl<T> DerefMut for Guard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this guard is the only one and is borrowed mutably.
-        unsafe { &mut *self.lock.value.get() }
+        &mut self.value
     }
 }
 

@@ -128,7 +128,7 @@ pub enum SetError {
     Guardian(Errno),
     /// The keeper's process cannot be.
     #[error("the keeper, which starts programs and ends them, cannot be started: {0}")]
-    KeptEnd(Errno),
+    Keeper(Errno),
     /// The timer or its descriptor cannot be.
     #[error("the controller's timer cannot be made: {0}")]
     Timer(Errno),

@@ -5,7 +5,7 @@ use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
 use crate::guardian::{self, Guardian};
 use crate::hold::{Held, Hold};
-use crate::keeper::KeptEnd;
+use crate::keeper::Keeper;
 use crate::lock::PiLock;
 use crate::managed_run::{EndedRun, ManagedRun};
 use crate::member::{Departed, Member, MemberId, Received};
@@ -67,7 +67,7 @@ pub struct ManagedSet {
     pub(crate) shared: Arc<Shared>,
     pub(crate) guardian: Arc<Guardian>,
     /// Who starts and ends commands.
-    pub(crate) keeper: Arc<KeptEnd>,
+    pub(crate) keeper: Arc<Keeper>,
     /// By whom the kernel is asked to tell wake-ups, if it does.
     pub(crate) wakeups: Option<Arc<Mutex<Chooser>>>,
     /// Why wake-ups are not traced, if they are not.
@@ -90,7 +90,7 @@ impl ManagedSet {
     pub fn prepare(engine: Engine, options: &Options) -> Result<Self, SetError> {
         check(&engine, options)?;
         let guardian = Arc::new(Guardian::start(options.priorities).map_err(SetError::Guardian)?);
-        let keeper = KeptEnd::start(&guardian, &options.cpus).map_err(SetError::KeptEnd)?;
+        let keeper = Keeper::start(&guardian, &options.cpus).map_err(SetError::Keeper)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags).map_err(SetError::Timer)?;
         let priorities = match options.slices {

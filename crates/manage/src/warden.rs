@@ -5,7 +5,7 @@
 //! had. Each of these is bounded by the limits of the set, so it may outrank everybody.
 
 use crate::guardian::Guardian;
-use crate::keeper::KeptEnd;
+use crate::keeper::Keeper;
 use crate::member::{Body, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
 use crate::origin::Origin;
@@ -28,7 +28,7 @@ const ROUNDS: u32 = 5;
 pub(crate) struct Warden<'a> {
     pub shared: &'a Shared,
     pub guardian: &'a Guardian,
-    pub keeper: &'a KeptEnd,
+    pub keeper: &'a Keeper,
     pub chooser: Option<&'a Mutex<Chooser>>,
     pub departed: &'a Mutex<Departed>,
     pub threads_max: usize,

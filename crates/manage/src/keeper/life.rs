@@ -18,7 +18,7 @@ const PAUSE_NS: i64 = 1_000_000;
 const FILE_MAX: usize = super::region::PATH_MAX + 32;
 
 /// All that a keeper knows.
-pub(super) struct KeptEnd<'a> {
+pub(super) struct Keeper<'a> {
     pub region: &'a Region,
     pub filter: &'a Filter,
     /// The process that it serves, and a descriptor of it.
@@ -30,7 +30,7 @@ pub(super) struct KeptEnd<'a> {
     pub warden: &'a AtomicI32,
 }
 
-impl KeptEnd<'_> {
+impl Keeper<'_> {
     /// Until the other end of the socket is closed, or the process has ended.
     ///
     /// # Safety

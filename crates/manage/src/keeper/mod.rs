@@ -57,7 +57,7 @@ const STARTED: &str = ".run";
 const READY_WITHIN: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// The keeper of a run. It ends with this, and ends what it has started.
-pub struct KeptEnd {
+pub struct Keeper {
     process: Tid,
     region: *mut Region,
     /// The end by which it is asked, one at a time.
@@ -80,13 +80,13 @@ struct Places {
 
 // SAFETY: all of the region but the request and the text is made of atomics; these two are used with the socket's lock held. It stays mapped
 // until the keeper is dropped.
-unsafe impl Send for KeptEnd {}
+unsafe impl Send for Keeper {}
 // SAFETY: as above.
-unsafe impl Sync for KeptEnd {}
+unsafe impl Sync for Keeper {}
 
 /// A program that was started and waits.
 pub(crate) struct Kept {
-    keeper: Arc<KeptEnd>,
+    keeper: Arc<Keeper>,
     slot: usize,
     /// Its first process.
     pub process: Tid,
@@ -99,7 +99,7 @@ pub(crate) struct Kept {
 /// Lets a program go on that waits for its beginning.
 #[derive(Clone)]
 pub struct Go {
-    keeper: Arc<KeptEnd>,
+    keeper: Arc<Keeper>,
     slot: usize,
 }
 
@@ -111,7 +111,7 @@ pub(crate) struct Ended {
     pub by_itself: bool,
 }
 
-impl KeptEnd {
+impl Keeper {
     /// Forks the keeper of programs on these processors. It restores nobody: that is the guardian's.
     pub fn start(guardian: &Guardian, cpus: &[u16]) -> Result<Self, Errno> {
         let process = getpid();
@@ -138,11 +138,11 @@ impl KeptEnd {
                 // SAFETY: zeroed memory is an empty region, which stays mapped in the child.
                 let region = unsafe { &*region };
                 let warden = guardian.warden();
-                let keeper = life::KeptEnd { region, filter: &filter, process, watched, socket, warden };
+                let keeper = life::Keeper { region, filter: &filter, process, watched, socket, warden };
                 // SAFETY: this process was just forked.
                 unsafe { keeper.live() }
             }
-            process => Ok(KeptEnd {
+            process => Ok(Keeper {
                 process: Tid::from_raw(process).expect("a process has a number"),
                 region,
                 socket: Mutex::new(near),
@@ -354,7 +354,7 @@ fn wait_for(slot: &Slot) -> bool {
     }
 }
 
-impl Drop for KeptEnd {
+impl Drop for Keeper {
     fn drop(&mut self) {
         let _is_there = self.end_all();
         // Its end of the socket closes, at which it leaves its cgroup.
@@ -526,10 +526,10 @@ mod tests {
         command
     }
 
-    fn keeper() -> (Arc<Guardian>, Arc<KeptEnd>) {
+    fn keeper() -> (Arc<Guardian>, Arc<Keeper>) {
         let guardian = Arc::new(Guardian::start(Priorities::default()).unwrap());
         let cpus = talea_linux::affinity::allowed().unwrap();
-        let keeper = KeptEnd::start(&guardian, &cpus).unwrap();
+        let keeper = Keeper::start(&guardian, &cpus).unwrap();
         (guardian, Arc::new(keeper))
     }
 

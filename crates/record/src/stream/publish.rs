@@ -8,7 +8,7 @@
 //! are removed when the next stream is published.
 
 use super::announced::{self, RING_RECORDS, RINGS};
-use super::clock::{self, KeptEnd};
+use super::clock::{self, Keeper};
 use super::local::{self, AttachThreadError, LocalWriter};
 use crate::directory::Directory;
 use crate::live::process::{Liveness, Owner};
@@ -192,7 +192,7 @@ pub struct Stream {
     pub rings: RingFile,
     published: Published,
     /// While there is a stream, time stamps are cheap.
-    _keeper: Arc<KeptEnd>,
+    _keeper: Arc<Keeper>,
 }
 
 /// The file's name in the directory, for as long as it is there.

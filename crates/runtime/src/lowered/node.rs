@@ -18,7 +18,7 @@ use talea_linux::thread::{JoinHandle, spawn};
 use talea_manage::Priorities;
 use talea_manage::command::{self, Started};
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX};
-use talea_manage::keeper::KeptEnd;
+use talea_manage::keeper::Keeper;
 use talea_manage::{AdmitError, SetError};
 use talea_model::{System, ThreadWork};
 use talea_policy::arrangement::{Blueprint, Kept};
@@ -55,7 +55,7 @@ pub(crate) struct LoweredNode {
     begin: Option<SyncSender<Instant>>,
     warden: Option<JoinHandle<Account>>,
     guardian: Option<Arc<Guardian>>,
-    keeper: Option<Arc<KeptEnd>>,
+    keeper: Option<Arc<Keeper>>,
     commands: Vec<Started>,
     /// Until the warden has them.
     programs: Vec<Program>,
@@ -133,11 +133,11 @@ impl LoweredNode {
     }
 
     /// The keeper of the node's programs.
-    fn keeper(&mut self, (guardian, cpus): (&Arc<Guardian>, &[u16])) -> Result<Arc<KeptEnd>, HierarchyError> {
+    fn keeper(&mut self, (guardian, cpus): (&Arc<Guardian>, &[u16])) -> Result<Arc<Keeper>, HierarchyError> {
         if let Some(keeper) = &self.keeper {
             return Ok(Arc::clone(keeper));
         }
-        let keeper = KeptEnd::start(guardian, cpus).map_err(SetError::KeptEnd)?;
+        let keeper = Keeper::start(guardian, cpus).map_err(SetError::Keeper)?;
         Ok(Arc::clone(self.keeper.insert(Arc::new(keeper))))
     }
 
@@ -337,7 +337,7 @@ impl Drop for LoweredNode {
     }
 }
 
-fn calls_of(keeper: Option<&KeptEnd>, name: &str) -> Vec<(String, u64)> {
+fn calls_of(keeper: Option<&Keeper>, name: &str) -> Vec<(String, u64)> {
     let calls = keeper.map(|keeper| keeper.calls(name)).unwrap_or_default();
     calls.into_iter().map(|(call, times)| (call.name().to_owned(), times)).collect()
 }

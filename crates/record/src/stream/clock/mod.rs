@@ -106,7 +106,7 @@ const STACK: usize = 64 * 1024;
 
 /// Holds the thread that compares, which ends with it.
 #[derive(Debug)]
-pub struct KeptEnd(Arc<Signal>);
+pub struct Keeper(Arc<Signal>);
 
 #[derive(Debug, Default)]
 struct Signal {
@@ -114,19 +114,19 @@ struct Signal {
     told: Condvar,
 }
 
-static KEEPER: Mutex<Weak<KeptEnd>> = Mutex::new(Weak::new());
+static KEEPER: Mutex<Weak<Keeper>> = Mutex::new(Weak::new());
 /// Held by the thread that compares: there is one at a time.
 static COMPARING: Mutex<()> = Mutex::new(());
 
 /// Has the rate compared while what is returned is held. Called from an ordinary thread, whose scheduling the keeper
 /// inherits. Without a keeper, because no thread can be made, time comes from the kernel.
-pub fn keep() -> Arc<KeptEnd> {
+pub fn keep() -> Arc<Keeper> {
     let mut current = KEEPER.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(keeper) = current.upgrade() {
         return keeper;
     }
     let signal = Arc::new(Signal::default());
-    let keeper = Arc::new(KeptEnd(Arc::clone(&signal)));
+    let keeper = Arc::new(Keeper(Arc::clone(&signal)));
     *current = Arc::downgrade(&keeper);
     if is_usable() {
         // Failing to make a thread is no failure: the time comes from the kernel then.
@@ -136,7 +136,7 @@ pub fn keep() -> Arc<KeptEnd> {
     keeper
 }
 
-impl Drop for KeptEnd {
+impl Drop for Keeper {
     fn drop(&mut self) {
         *self.0.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.told.notify_all();
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     /// Waits for the keeper's first line; `None` where the machine has no counter to take time from.
-    fn kept() -> Option<Arc<KeptEnd>> {
+    fn kept() -> Option<Arc<Keeper>> {
         let keeper = keep();
         if !is_usable() {
             talea_measure::skip("the kernel does not take its time from the counter");
