@@ -14,7 +14,7 @@ use crate::supplier::SupplierBuilder;
 use crate::topology::{ConsumerGroup, SupplierGroup, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use talea_operation::Workplace;
 use talea_time::{Duration, Instant};
@@ -231,6 +231,8 @@ pub enum BindError {
 pub struct EventChannelFactory {
     place: Place,
     channels: Mutex<BTreeMap<u32, EventChannel>>,
+    /// The number of the next channel: no number is given twice.
+    next: AtomicU32,
 }
 
 impl fmt::Debug for EventChannelFactory {
@@ -244,7 +246,7 @@ impl fmt::Debug for EventChannelFactory {
 impl EventChannelFactory {
     /// A factory whose channels deliver from when it is [bound](Self::bind) on. Until then events wait, as many as may.
     pub fn new() -> Self {
-        EventChannelFactory { place: Place::default(), channels: Mutex::default() }
+        EventChannelFactory::default()
     }
 
     /// A factory whose channels deliver by work that is declared and posted here.
@@ -302,7 +304,7 @@ impl EventChannelFactory {
     ) -> Result<EventChannel, QosProblems> {
         let qos = Qos::default().with(settings, Level::Channel)?;
         let mut channels = self.channels();
-        let number = channels.last_key_value().map_or(0, |(number, _)| number + 1);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let shared = Shared::new(number, name, self.place.clone(), Topology::new(qos));
         let channel = EventChannel(Arc::new(shared));
         channel.set_admin_properties(properties);

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`of_types`](Condition::of_types), [`from_source`](Condition::from_source), [`masked`](Condition::masked), [`matching`](Condition::matching), [`anything`](Condition::anything) | with an event that is such a one |
 //! | [`all_of_one`](Condition::all_of_one) | with an event of which all parts come true (logical and) |
-//! | [`not`](Condition::not) | with an event of which its part does not |
+//! | [`negation`](Condition::negation) | with an event of which its part does not |
 //! | [`any`](Condition::any) | when one of its parts does (disjunction) |
 //! | [`all`](Condition::all) | when each part has come true since it came true last (conjunction) |
 //! | [`in_order`](Condition::in_order) | when its parts have come true one after the other (sequence) |
@@ -39,17 +39,32 @@ pub struct Condition(Node);
 enum Node {
     Types(Vec<TypePattern>),
     Source(u32),
-    Masked { mask: u32, value: u32 },
+    Masked {
+        mask: u32,
+        value: u32,
+    },
     Matching(Arc<Filter>),
     Anything,
     AllOfOne(Vec<Node>),
     Not(Box<Node>),
     Any(Vec<Node>),
-    All { parts: Vec<Node>, collect: Collect, within: Option<Duration> },
-    InOrder { parts: Vec<Node>, within: Option<Duration> },
+    All {
+        parts: Vec<Node>,
+        collect: Collect,
+        within: Option<Duration>,
+    },
+    InOrder {
+        parts: Vec<Node>,
+        within: Option<Duration>,
+    },
     After(Duration),
     Every(Duration),
-    Unless { part: Box<Node>, within: Duration },
+    Unless {
+        part: Box<Node>,
+        within: Duration,
+    },
+    /// What has no time, and somebody has limited it.
+    Limited,
 }
 
 /// Content of the events by which time is told.
@@ -100,8 +115,7 @@ impl Condition {
     }
 
     /// Events with which the part does not come true.
-    #[allow(clippy::should_implement_trait)]
-    pub fn not(part: Condition) -> Self {
+    pub fn negation(part: Condition) -> Self {
         Condition(Node::Not(Box::new(part.0)))
     }
 
@@ -120,11 +134,13 @@ impl Condition {
         Condition(Node::InOrder { parts: nodes(parts), within: None })
     }
 
-    /// Of [`all`](Self::all) and [`in_order`](Self::in_order): what is not complete so long after it began begins anew. Nothing of others.
+    /// Of [`all`](Self::all) and [`in_order`](Self::in_order): what is not complete so long after it began begins anew. Others are refused when the
+    /// consumer is connected.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
-        if let Node::All { within, .. } | Node::InOrder { within, .. } = &mut self.0 {
-            *within = Some(time);
+        match &mut self.0 {
+            Node::All { within, .. } | Node::InOrder { within, .. } => *within = Some(time),
+            _ => self.0 = Node::Limited,
         }
         self
     }
@@ -168,33 +184,35 @@ fn tick() -> Event {
 
 impl Node {
     fn problem(&self) -> Option<&'static str> {
-        match self {
-            Node::AllOfOne(parts)
-            | Node::Any(parts)
-            | Node::All { parts, .. }
-            | Node::InOrder { parts, .. }
-                if parts.is_empty() =>
-            {
-                Some("a condition of several parts has none")
+        let is_empty = |parts: &[Node]| parts.is_empty().then_some("a condition of several parts has none");
+        let is_no_time = |time: &Duration| (*time <= Duration::ZERO).then_some("a time is more than 0");
+        let (own, parts): (_, &[Node]) = match self {
+            Node::Types(_) | Node::Source(_) | Node::Masked { .. } | Node::Matching(_) | Node::Anything => {
+                (None, &[])
             }
-            Node::AllOfOne(parts) if parts.iter().any(|part| !part.is_of_one_event()) => Some(
-                "all_of_one and not are about one event: they have no conditions of several events or of time as parts",
-            ),
-            Node::Not(part) if !part.is_of_one_event() => Some(
-                "all_of_one and not are about one event: they have no conditions of several events or of time as parts",
-            ),
-            Node::After(time) | Node::Every(time) | Node::Unless { within: time, .. }
-                if *time <= Duration::ZERO =>
-            {
-                Some("a time is more than 0")
+            Node::AllOfOne(parts) => (is_empty(parts).or_else(|| Node::not_of_one_event(parts)), parts),
+            Node::Not(part) => {
+                let part = std::slice::from_ref(part.as_ref());
+                (Node::not_of_one_event(part), part)
             }
-            Node::AllOfOne(parts)
-            | Node::Any(parts)
-            | Node::All { parts, .. }
-            | Node::InOrder { parts, .. } => parts.iter().find_map(Node::problem),
-            Node::Not(part) | Node::Unless { part, .. } => part.problem(),
-            _ => None,
-        }
+            Node::Any(parts) => (is_empty(parts), parts),
+            Node::All { parts, within, .. } | Node::InOrder { parts, within } => {
+                (is_empty(parts).or_else(|| within.as_ref().and_then(is_no_time)), parts)
+            }
+            Node::After(time) | Node::Every(time) => (is_no_time(time), &[]),
+            Node::Unless { part, within } => (is_no_time(within), std::slice::from_ref(part.as_ref())),
+            Node::Limited => {
+                (Some("within is of all and in_order, which are complete some time after they begin"), &[])
+            }
+        };
+        own.or_else(|| parts.iter().find_map(Node::problem))
+    }
+
+    fn not_of_one_event(parts: &[Node]) -> Option<&'static str> {
+        let is_it = parts.iter().any(|part| !part.is_of_one_event());
+        is_it.then_some(
+            "all_of_one and negation are about one event: they have no conditions of several events or of time as parts",
+        )
     }
 
     fn is_of_one_event(&self) -> bool {
@@ -562,7 +580,7 @@ mod tests {
         assert!(
             matches(&both, &arm(0b101)) && !matches(&both, &arm(0b111)) && !matches(&both, &event("leg"))
         );
-        let not = Condition::not(Condition::from_source(3));
+        let not = Condition::negation(Condition::from_source(3));
         assert!(
             matches(&not, &arm(4)) && !matches(&not, &arm(3)) && matches(&Condition::anything(), &arm(0))
         );
@@ -589,10 +607,13 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_told() {
         let conjunction = Condition::all(Collect::First, [of("a"), of("b")]);
-        assert!(Condition::not(conjunction.clone()).problem().is_some());
+        assert!(Condition::negation(conjunction.clone()).problem().is_some());
         assert!(Condition::any([Condition::all_of_one([conjunction])]).problem().is_some());
         assert!(Condition::all(Collect::First, []).problem().is_some());
         assert!(Condition::any([Condition::every(Duration::ZERO)]).problem().is_some());
+        assert!(Condition::negation(of("a")).within(Duration::from_millis(1)).problem().is_some());
+        assert!(of("a").within(Duration::from_millis(1)).problem().is_some());
+        assert!(Condition::in_order([of("a")]).within(Duration::ZERO).problem().is_some());
     }
 
     proptest! {

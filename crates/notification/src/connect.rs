@@ -9,7 +9,7 @@ use crate::filter::{Filter, FilterGroup, MappingFilter};
 use crate::grouped::Grouped;
 use crate::pattern::TypePattern;
 use crate::posting::{begin, disconnect};
-use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
+use crate::qos::{Level, PropertyName, Qos, QosError, QosProblems, QosSettings};
 use crate::shared::{About, Shared};
 use crate::topology::Subscribed;
 use crate::work::{Miss, OnMiss};
@@ -164,12 +164,7 @@ impl ConsumerBuilder {
         self,
         mut code: impl FnMut(&Delivery, &JobContext<'_>) -> Outcome + Send + 'static,
     ) -> Result<ConnectedConsumer, ConnectError> {
-        if self.effective()?.max_batch > 1 {
-            let allowed = "more than one event at once is for consumers of sequences (connect_sequence)";
-            let error = QosError::UnavailableValue;
-            let property = PropertyName::MaximumBatchSize.to_string();
-            return Err(QosProblems(vec![QosProblem { property, error, allowed: allowed.into() }]).into());
-        }
+        self.refuse_batches()?;
         self.connect_as(Call::serial(Box::new(move |events, job| code(&events[0], job))))
     }
 
@@ -181,6 +176,7 @@ impl ConsumerBuilder {
         self,
         code: impl Fn(&Delivery, &JobContext<'_>) -> Outcome + Send + Sync + 'static,
     ) -> Result<ConnectedConsumer, ConnectError> {
+        self.refuse_batches()?;
         self.connect_as(Call::Concurrent(Box::new(code)))
     }
 
@@ -200,7 +196,19 @@ impl ConsumerBuilder {
     /// # Errors
     /// [`ConnectError`].
     pub fn connect_pull(self) -> Result<PullConsumer, ConnectError> {
+        self.refuse_batches()?;
         self.connect_as(Call::Pull).map(PullConsumer::new)
+    }
+
+    /// Only sequences have several events at once.
+    fn refuse_batches(&self) -> Result<(), QosProblems> {
+        match self.effective()?.max_batch {
+            1 => Ok(()),
+            _ => Err(QosProblems(vec![PropertyName::MaximumBatchSize.problem(
+                QosError::UnavailableValue,
+                "more than one event at once is for consumers of sequences (connect_sequence)",
+            )])),
+        }
     }
 
     fn effective(&self) -> Result<Qos, QosProblems> {

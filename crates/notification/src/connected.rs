@@ -86,13 +86,13 @@ impl ConnectedConsumer {
         Ok(())
     }
 
-    /// One job for each event that waits.
+    /// One job for each event that waits, in its lane.
     fn post_all(&self, via: &mut impl Post) {
-        let (now, settings) = (via.now(), self.consumer.settings.load());
-        for _ in 0..self.consumer.queued() {
-            let waiting = (now, settings.qos.priority, Instant::MAX);
-            post(&self.consumer, &self.shared.place, via, waiting, now);
+        let now = via.now();
+        for priority in self.consumer.priorities(now) {
+            post(&self.consumer, &self.shared.place, via, (now, priority, Instant::MAX), now);
         }
+        self.consumer.look_again();
     }
 
     /// It has subscribed to these as well, and to those no more (`subscription_change`). A pattern that is in both is not changed. Where it had
@@ -148,15 +148,24 @@ impl ConnectedConsumer {
     /// Sets properties of it, all or none. What waits is put into the new order.
     ///
     /// # Errors
-    /// Every problem. It cannot have more events waiting than when it was connected, when memory was made for them.
+    /// Every problem. It cannot have more events waiting, or at once, than when it was connected, when memory was made for them.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
         let qos = self.consumer.settings.load().qos.with(settings, Level::Proxy)?;
-        let room = self.consumer.room();
-        if qos.max_events as usize > room {
-            let allowed = format!("memory was made for {room} when it was connected");
-            let property = PropertyName::MaxEventsPerConsumer.to_string();
-            let error = QosError::UnavailableValue;
-            return Err(QosProblems(vec![QosProblem { property, error, allowed }]));
+        let made_for = [
+            (PropertyName::MaxEventsPerConsumer, qos.max_events as usize, self.consumer.room()),
+            (PropertyName::MaximumBatchSize, qos.max_batch as usize, self.consumer.batch_room()),
+        ];
+        let too_many = made_for.into_iter().filter(|(_, wanted, room)| wanted > room);
+        let problems: Vec<QosProblem> = too_many
+            .map(|(property, _, room)| {
+                property.problem(
+                    QosError::UnavailableValue,
+                    format!("memory was made for {room} when it was connected"),
+                )
+            })
+            .collect();
+        if !problems.is_empty() {
+            return Err(QosProblems(problems));
         }
         self.consumer.set_qos(qos);
         Ok(())

@@ -23,7 +23,7 @@ use crate::qos::{DiscardPolicy, Qos};
 use crate::queue::{Came, OrderedQueue};
 use crate::signal::Signal;
 use crate::statistics::{ConsumerCounts, ConsumerStatistics};
-use crate::work::{OnMiss, Work};
+use crate::work::{Due, OnMiss, Work};
 use arc_swap::ArcSwap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -105,6 +105,12 @@ impl ChannelLoad {
         self.most.load(Ordering::Relaxed) > 0
     }
 
+    /// More wait than may.
+    pub fn is_over(&self) -> bool {
+        let most = self.most.load(Ordering::Relaxed);
+        most > 0 && self.queued.load(Ordering::Relaxed) > most
+    }
+
     pub fn is_full(&self) -> bool {
         let most = self.most.load(Ordering::Relaxed);
         most > 0 && self.queued.load(Ordering::Relaxed) >= most
@@ -119,10 +125,10 @@ pub(crate) enum Offered {
     /// It waits for the consumer to take it.
     ToBePulled,
     /// A job is to look then, when time alone changes something.
-    DueAt(Instant),
+    Due(Due),
     /// The consumer does not want it, by its filters or its state.
     Unwanted,
-    /// It, or another one that waited, is discarded or expired; that is counted.
+    /// It is discarded or expired; that is counted.
     Discarded,
 }
 
@@ -133,8 +139,8 @@ pub(crate) struct Turn {
     pub delivered: usize,
     /// Events that wait and may be delivered.
     pub left: usize,
-    /// When there is something to do next for which no job is posted.
-    pub due: Option<Instant>,
+    /// What is to do next for which no job is posted.
+    pub due: Option<Due>,
 }
 
 /// What is set of a consumer; replaced as a whole.
@@ -152,8 +158,9 @@ pub(crate) struct Consumer {
     pub name: Box<str>,
     pub admin: Arc<AdminFilters>,
     pub settings: ArcSwap<Settings>,
-    /// Events for which memory was made.
+    /// Events for which memory was made, waiting and at once.
     room: usize,
+    batch_room: usize,
     connection: AtomicU8,
     mail: MailSender<Delivery>,
     /// Events in the mailbox, in the queue and held.
@@ -201,9 +208,9 @@ impl Consumer {
         load: Arc<ChannelLoad>,
     ) -> Self {
         let qos = &settings.qos;
-        let room = qos.max_events as usize;
+        let (room, batch_room) = (qos.max_events as usize, qos.max_batch as usize);
         if let Call::Serial(serial) = &mut call {
-            serial.get_mut().batch.reserve_exact(qos.max_batch as usize);
+            serial.get_mut().batch.reserve_exact(batch_room);
         }
         // As many again as may wait, for suppliers that come while somebody makes room.
         let (sender, receiver) = mailbox(2 * room);
@@ -218,6 +225,7 @@ impl Consumer {
             may_block: AtomicBool::new(qos.blocking.is_some()),
             settings: ArcSwap::from_pointee(settings),
             room,
+            batch_room,
             connection: AtomicU8::new(Connection::Active as u8),
             mail: sender,
             queued: AtomicUsize::new(0),
@@ -282,6 +290,11 @@ impl Consumer {
         self.room
     }
 
+    /// The same of those that it has at once.
+    pub fn batch_room(&self) -> usize {
+        self.batch_room
+    }
+
     /// An event has been pushed whose type the consumer has subscribed to. Where it may have to wait for room, and the quality of service wants
     /// that, `wait` says what time it is.
     pub fn offer(
@@ -304,8 +317,8 @@ impl Consumer {
                     let mut came = |event: Event| each(self.offer_one(&event, now, None, &settings));
                     let has_room = grouped.offer(event, now, &mut came);
                     ConsumerCounts::add(if has_room { &self.counts.grouped } else { &self.counts.no_room });
-                    if let Some(due) = grouped.due() {
-                        each(Offered::DueAt(due));
+                    if let Some(at) = grouped.due() {
+                        each(Offered::Due(Due { at, priority: settings.qos.priority }));
                     }
                 }
             },
@@ -499,7 +512,7 @@ impl Consumer {
             if delivery.not_before > now && inner.held.len() < inner.held.capacity() {
                 inner.held.push(delivery);
             } else {
-                self.place(inner, delivery, false);
+                self.place(inner, delivery, self.load.is_over());
             }
         }
         let mut place = 0;
@@ -540,9 +553,29 @@ impl Consumer {
         inner.queue.iter().chain(&inner.held).map(|delivery| delivery.pushed).min()
     }
 
-    /// When time alone changes something, of a condition.
-    pub fn first_due(&self) -> Option<Instant> {
-        self.grouped.as_ref().and_then(Grouped::due)
+    /// What is to be done now that it is known where: one job at least for each priority of events that wait, and what a condition waits for.
+    pub fn dues(&self, now: Instant) -> Vec<Due> {
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        let priority = self.settings.load().qos.priority;
+        let condition = self.grouped.as_ref().and_then(Grouped::due).map(|at| Due { at, priority });
+        let waiting = inner.queue.iter().chain(&inner.held);
+        waiting
+            .map(|one| Due { at: one.not_before.max(now), priority: one.priority })
+            .chain(condition)
+            .collect()
+    }
+
+    /// The priorities of the events that may be delivered, in their order.
+    pub fn priorities(&self, now: Instant) -> Vec<i16> {
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        inner.queue.iter().map(|delivery| delivery.priority).collect()
+    }
+
+    /// Whoever waits for events looks again.
+    pub fn look_again(&self) {
+        self.arrived.raise();
     }
 
     /// What is counted.

@@ -3,7 +3,7 @@
 use crate::consumer::Consumer;
 use crate::place::{Place, WeakPlace};
 use crate::shared::{About, Shared};
-use crate::work::{Miss, Work};
+use crate::work::{Due, Miss, Work};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ pub(crate) fn post(
 ) {
     let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) else { return };
     if not_before > now {
-        work.wake_at(workplace, not_before, now);
+        work.wake_at(workplace, Due { at: not_before, priority });
         return;
     }
     let deadline = Some(expires).filter(|expires| *expires != Instant::MAX);
@@ -32,14 +32,14 @@ pub(crate) fn post(
         work.begin();
         // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
         // before the event is seen, there is one more.
-        work.wake_at(workplace, now.saturating_add(AGAIN), now);
+        work.wake_at(workplace, Due { at: now.saturating_add(AGAIN), priority });
     }
 }
 
 /// A job of the consumer is to look at this instant.
-pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Instant, now: Instant) {
+pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Due) {
     if let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) {
-        work.wake_at(workplace, due, now);
+        work.wake_at(workplace, due);
     }
 }
 
@@ -62,7 +62,7 @@ fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
         }
     }
     if let Some(due) = turn.due {
-        place.with(|workplace| work.wake_at(workplace, due, job.now()));
+        place.with(|workplace| work.wake_at(workplace, due));
     }
 }
 
@@ -88,10 +88,7 @@ pub(crate) fn begin(consumer: &Arc<Consumer>, channel: &Shared) -> Result<(), Bo
         declared.push((least, workplace.declare(declaration, code)?));
     }
     _ = consumer.work.set(Work::new(declared.into()));
-    let due = consumer.first_due().into_iter().chain((consumer.queued() > 0).then_some(now)).min();
-    if let Some(due) = due {
-        wake_at(consumer, &channel.place, due, now);
-    }
+    consumer.dues(now).into_iter().for_each(|due| wake_at(consumer, &channel.place, due));
     Ok(())
 }
 

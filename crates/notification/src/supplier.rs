@@ -41,7 +41,7 @@ pub enum PushError {
     /// The header asks for what there is not.
     #[error("{0}")]
     Qos(QosProblem),
-    /// The channel has been destroyed, or the supplier pushes too many types.
+    /// The supplier pushes too many types.
     #[error("a supplier pushes at most {MOST_TYPES} types")]
     TooManyTypes,
 }
@@ -214,7 +214,7 @@ impl Supplier {
                     post(consumer, place, &mut via, (not_before, priority, expires), now);
                 }
                 Offered::ToBePulled => pushed.queued += 1,
-                Offered::DueAt(due) => wake_at(consumer, place, due, now),
+                Offered::Due(due) => wake_at(consumer, place, due),
                 Offered::Discarded => pushed.discarded += 1,
                 Offered::Unwanted => {}
             });

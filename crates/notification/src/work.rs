@@ -1,8 +1,15 @@
 //! The work by which consumers have their events.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use talea_operation::{PostedOperation, Workplace};
 use talea_time::{Duration, Instant};
+
+/// When there is something to do for which no job is posted, and by which priority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub at: Instant,
+    pub priority: i16,
+}
 
 /// The work by which a consumer has its events: an operation for each of its lanes.
 pub(crate) struct Work {
@@ -11,16 +18,13 @@ pub(crate) struct Work {
     /// Jobs that were posted for events and have not begun. As a rule there are as many as events wait; where there was no room for one, a job
     /// does for several.
     pub outstanding: AtomicUsize,
-    /// The instant for which a job is to be posted, in nanoseconds.
-    armed: AtomicI64,
     /// Deliveries whose priority is below that of all lanes.
     pub lane_misses: AtomicU64,
 }
 
 impl Work {
     pub fn new(lanes: Box<[(i16, PostedOperation)]>) -> Self {
-        let (outstanding, armed) = (AtomicUsize::new(0), AtomicI64::new(i64::MIN));
-        Work { lanes, outstanding, armed, lane_misses: AtomicU64::new(0) }
+        Work { lanes, outstanding: AtomicUsize::new(0), lane_misses: AtomicU64::new(0) }
     }
 
     /// How many lanes there are.
@@ -28,29 +32,23 @@ impl Work {
         self.lanes.len()
     }
 
-    /// The lane for events of this priority: the highest that is for no more than that, or else the lowest, which is counted.
+    /// The lane for an event of this priority that is to be delivered now. Whether none is for it is counted.
     pub fn lane(&self, priority: i16) -> PostedOperation {
-        match self.lanes.iter().find(|(least, _)| *least <= priority) {
-            Some((_, operation)) => *operation,
-            None => {
-                self.lane_misses.fetch_add(1, Ordering::Relaxed);
-                self.lanes.last().expect("there is a lane").1
-            }
+        if self.lanes.last().is_some_and(|(least, _)| priority < *least) {
+            self.lane_misses.fetch_add(1, Ordering::Relaxed);
         }
+        self.lane_for(priority)
     }
 
-    /// A job is to be posted at this instant, unless one is to be posted no later.
-    pub fn wake_at(&self, workplace: &dyn Workplace, due: Instant, now: Instant) {
-        let armed = self.armed.load(Ordering::Relaxed);
-        if armed > now.as_nanos() && armed <= due.as_nanos() {
-            return;
-        }
-        self.armed.store(due.as_nanos(), Ordering::Relaxed);
-        let operation = self.lanes.last().expect("there is a lane").1;
-        if !workplace.post_at(due, operation) {
-            // The next job, of whichever event, sees to it.
-            self.armed.store(i64::MIN, Ordering::Relaxed);
-        }
+    /// The highest lane that is for no more than this priority, or else the lowest.
+    fn lane_for(&self, priority: i16) -> PostedOperation {
+        let lane = self.lanes.iter().find(|(least, _)| *least <= priority);
+        lane.or(self.lanes.last()).expect("there is a lane").1
+    }
+
+    /// A job of the lane for this priority is to look at this instant.
+    pub fn wake_at(&self, workplace: &dyn Workplace, Due { at, priority }: Due) {
+        workplace.post_at(at, self.lane_for(priority));
     }
 
     /// One of the jobs begins, or one that was posted for an instant and is none of them.

@@ -64,7 +64,7 @@ pub trait Workplace: Send + Sync {
         code: Code,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
-    /// Posts a job of the operation when this instant has come. Neither allocates nor waits. False if there is no room to remember it; then
-    /// nothing is posted.
-    fn post_at(&self, at: Instant, operation: PostedOperation) -> bool;
+    /// Posts a job of the operation when this instant has come; of several instants that are waited for, at the earliest alone, and the job sees
+    /// what else there is. Neither allocates nor waits.
+    fn post_at(&self, at: Instant, operation: PostedOperation);
 }

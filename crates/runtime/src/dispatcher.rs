@@ -124,6 +124,11 @@ impl Dispatcher {
         Dispatcher(Arc::new(inner))
     }
 
+    /// The number of the first operation that can be declared, and how many can.
+    pub(crate) fn declarable(&self) -> (usize, usize) {
+        (self.0.shared.layout.operations.len(), self.0.room.operations)
+    }
+
     /// The system of the run.
     pub(crate) fn system(&self) -> &System {
         &self.0.system

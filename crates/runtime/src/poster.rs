@@ -3,6 +3,7 @@
 use crate::flow::{JobFlow, Shared};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use talea_model::OperationId;
 use talea_operation::{NotPosted, Posted, PostedOperation};
 use talea_time::Instant;
 
@@ -28,6 +29,12 @@ impl Poster {
     /// Whether the run is over, so that nothing is posted any more.
     pub(crate) fn is_over(&self) -> bool {
         self.shared.stop.is_stopped()
+    }
+
+    /// Posts a job of the declared operation of this number.
+    pub(crate) fn post_declared(&mut self, number: usize) -> Result<u64, NotPosted> {
+        let (id, run) = (OperationId::from_index(number), self.shared.posting.run());
+        self.post(PostedOperation { id, run }, 0)
     }
 
     /// Posts a job of the operation, which is due within the operation's deadline from now. `handle` is what the job

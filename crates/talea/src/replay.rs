@@ -34,6 +34,7 @@
 //! let same = talea::replay(&system, operations(1), &trace)?;
 //! assert!(same.compared() > 0 && same.first.is_none());
 //! let other = talea::replay(&system, operations(2), &trace)?;
+//! assert!(other.differing() == other.compared());
 //! assert!(other.first.expect("it differs").to_string().starts_with("count.sum of job "));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

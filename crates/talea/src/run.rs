@@ -51,9 +51,6 @@ pub struct Run<'a> {
     events: Option<&'a EventChannelFactory>,
 }
 
-/// Deliveries that can wait for an instant, beside one for each lane.
-const MORE_ALARMS: usize = 32;
-
 impl<'a> Run<'a> {
     /// A run of `system` until it is stopped, with real-time scheduling as far as it is permitted.
     pub fn new(system: &'a System) -> Self {
@@ -191,8 +188,7 @@ impl<'a> Run<'a> {
         let prepared = Executive::prepare(&super::planned(self.system), self.operations, options)?;
         if let Some(events) = self.events {
             let failed = |error: Box<dyn std::error::Error + Send + Sync>| PrepareError::Events(error);
-            let alarms = events.needs().0 + MORE_ALARMS;
-            let workplace = prepared.dispatcher().workplace(alarms).map_err(|error| failed(error.into()))?;
+            let workplace = prepared.dispatcher().workplace().map_err(|error| failed(error.into()))?;
             events.bind(workplace).map_err(|error| failed(error.into()))?;
         }
         Ok(match self.on_finished {

@@ -4,6 +4,8 @@ use super::{Call, Connection, Consumer, Inner, Serial, Turn};
 use crate::delivery::{Delivery, Outcome};
 use crate::grouped::Grouped;
 use crate::statistics::ConsumerCounts;
+use crate::work::Due;
+use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_linux::pi_lock::{PiGuard, Was};
 use talea_operation::JobContext;
@@ -48,7 +50,7 @@ impl Consumer {
             return self.turn(0, &inner);
         }
         let most = self.settings.load().qos.max_batch as usize;
-        batch.extend(std::iter::from_fn(|| self.take_one(&mut inner)).take(most.min(batch.capacity())));
+        batch.extend(std::iter::from_fn(|| self.take_one(&mut inner)).take(most));
         inner.batch_since = None;
         drop(inner);
         let delivered = batch.len();
@@ -84,15 +86,18 @@ impl Consumer {
         Turn { delivered, left: inner.queue.len(), due: self.due(inner) }
     }
 
-    /// When there is something to do next for which nobody has posted a job.
-    fn due(&self, inner: &Inner) -> Option<Instant> {
-        let held = inner.held.iter().map(|delivery| delivery.not_before).min();
-        let batch = inner
-            .batch_since
-            .zip(self.settings.load().qos.pacing)
-            .map(|(since, pacing)| since.saturating_add(pacing));
-        let condition = self.grouped.as_ref().and_then(Grouped::due);
-        held.into_iter().chain(batch).chain(condition).min()
+    /// What is to do next for which nobody has posted a job.
+    fn due(&self, inner: &Inner) -> Option<Due> {
+        let settings = self.settings.load();
+        let (priority, pacing) = (settings.qos.priority, settings.qos.pacing);
+        let held = inner.held.iter().map(|one| Due { at: one.not_before, priority: one.priority });
+        let batch = inner.batch_since.zip(pacing).map(|(since, pacing)| {
+            let first = inner.queue.iter().next().map_or(priority, |delivery| delivery.priority);
+            Due { at: since.saturating_add(pacing), priority: first }
+        });
+        let condition = self.grouped.as_ref().and_then(Grouped::due).map(|at| Due { at, priority });
+        // Of those that are due at once the most urgent one: its job sees the others.
+        held.chain(batch).chain(condition).min_by_key(|due| (due.at, Reverse(due.priority)))
     }
 
     /// Events of sets that nobody has any more are free for their suppliers.
@@ -148,11 +153,24 @@ impl Consumer {
 
     /// Waits for the next event for so long.
     pub fn take(&self, limit: Duration, now: impl Fn() -> Instant) -> Option<Delivery> {
-        let mut taken = None;
-        self.arrived.wait(limit, &now, || {
-            taken = self.try_take(now());
-            taken.is_some() || self.connection() == Connection::Closed
-        });
-        taken
+        let end = now().saturating_add(limit);
+        // Events that are held come without anybody's doing.
+        let next = || self.due(&self.inner.lock().0).map_or(end, |due| due.at.min(end));
+        loop {
+            let mut taken = self.try_take(now());
+            let until = next();
+            let is_closed = || self.connection() == Connection::Closed;
+            if taken.is_some() || is_closed() || now() >= end {
+                return taken;
+            }
+            let look = || {
+                taken = self.try_take(now());
+                taken.is_some() || is_closed() || next() < until
+            };
+            self.arrived.wait(until - now(), &now, look);
+            if taken.is_some() {
+                return taken;
+            }
+        }
     }
 }

@@ -159,12 +159,16 @@ fn sequences_come_in_batches_when_they_are_full_or_have_been_awaited_long_enough
     let settings = QosSettings::new().max_batch(3).pacing(MS(10));
     let refused = channel.consumer("c").qos(settings.clone()).connect(|_| Outcome::Ok).unwrap_err();
     assert!(refused.to_string().contains("connect_sequence"), "{refused}");
+    let refused =
+        channel.consumer("c").qos(settings.clone()).connect_concurrent(|_, _| Outcome::Ok).map(drop);
+    assert!(refused.is_err() && channel.consumer("c").qos(settings.clone()).connect_pull().is_err());
     let consumer = channel.consumer("c").qos(settings).connect_sequence(move |deliveries, _| {
         own.0.lock().expect("whole").push(1_000 + deliveries.len() as u64);
         deliveries.iter().for_each(|delivery| own.add(delivery));
         Outcome::Ok
     });
-    let _consumer = consumer.expect("connected");
+    let consumer = consumer.expect("connected");
+    assert!(consumer.set_qos(&QosSettings::new().max_batch(4)).is_err(), "memory was made for three");
     let mut supplier = channel.supplier("s").connect().expect("connected");
     let mut push = |numbers: std::ops::Range<u64>| {
         numbers.for_each(|number| _ = supplier.push(time.clone(), &event(number)).expect("pushed"));
@@ -355,4 +359,64 @@ fn a_delivery_that_ends_late_is_told_once() {
         time.run();
     }
     assert_eq!(*misses.lock().expect("whole"), [(String::new(), 2, MS(1))]);
+}
+
+/// What waits for its time or for the consumer is delivered in the lane of its priority, too.
+#[test]
+fn what_is_delivered_later_goes_to_the_lane_of_its_priority() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let lane = |level: usize| Declaration::new(&format!("lane {level}"), MS(10)).lane(level);
+    let (consumer, had) = connected(channel.consumer("c").lane_from(10, lane(0)).lane_from(0, lane(1)));
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let clock = time.clone();
+    let mut push = |number: u64, priority: i16, start: Option<i64>| {
+        let event = event_with(number, |header| {
+            header.priority = Some(priority);
+            header.start = start.map(|start| Instant::ZERO + MS(start));
+        });
+        supplier.push(clock.clone(), &event).expect("pushed");
+    };
+    push(0, 20, Some(5));
+    push(1, 3, Some(7));
+    assert_eq!(time.alarms(), [(Instant::ZERO + MS(5), 0), (Instant::ZERO + MS(7), 1)]);
+    time.pass(MS(10));
+    assert_eq!(had.take(), [0, 1]);
+    consumer.suspend().expect("active");
+    push(2, 20, None);
+    push(3, 3, None);
+    time.run();
+    consumer.resume(&mut time).expect("suspended");
+    assert_eq!(time.levels(), [0, 1]);
+    time.run();
+    assert_eq!(had.take(), [2, 3]);
+}
+
+/// A consumer that takes its events itself has those that start later when they start, and those that waited while it was suspended.
+#[test]
+fn who_waits_for_an_event_has_it_when_it_starts_and_when_it_is_resumed() {
+    use talea_time::Clock;
+    let (time, channel) = channel(QosSettings::new());
+    let now = || talea_linux::clock::MonotonicClock.now();
+    let consumer = channel.consumer("c").connect_pull().expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let limit = Duration::from_secs(600);
+    time.set(now());
+    let later = event_with(1, |header| header.start = Some(now() + MS(2)));
+    supplier.push(time.clone(), &later).expect("pushed");
+    let taken = consumer.pull(limit, now).expect("it starts");
+    assert!(now() >= taken.event().header().start.expect("it has one"));
+    consumer.suspend().expect("active");
+    supplier.push(time.clone(), &event(2)).expect("pushed");
+    let waits = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            waits.store(true, Ordering::Release);
+            consumer.pull(limit, now).map(|delivery| crate::number(delivery.event()))
+        });
+        while !waits.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        consumer.resume(time.clone()).expect("suspended");
+        assert_eq!(waiting.join().expect("it waits"), Some(2));
+    });
 }

@@ -4,19 +4,41 @@ use crate::{MS, channel, event_with};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::{Arc, Mutex};
-use talea_notification::Outcome;
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, QosSettings};
-use talea_operation::Post;
+use talea_notification::{AdminProperties, Outcome};
+use talea_operation::{Declaration, Post};
 use talea_time::Instant;
+
+const ORDERS: [OrderPolicy; 4] =
+    [OrderPolicy::Any, OrderPolicy::Fifo, OrderPolicy::Priority, OrderPolicy::Deadline];
+const DISCARDS: [DiscardPolicy; 5] = [
+    DiscardPolicy::Any,
+    DiscardPolicy::Fifo,
+    DiscardPolicy::Lifo,
+    DiscardPolicy::Priority,
+    DiscardPolicy::Deadline,
+];
 
 #[derive(Clone, Debug)]
 enum Step {
-    Push { priority: i16, timeout: Option<i64>, start: Option<i64> },
+    Push {
+        priority: i16,
+        timeout: Option<i64>,
+        start: Option<i64>,
+    },
     Execute,
     Pass(i64),
     Suspend,
     Resume,
     Limit(usize),
+    /// Other orders, and less room.
+    Qos {
+        order: OrderPolicy,
+        discard: DiscardPolicy,
+        most: u32,
+    },
+    /// So many events may wait in the channel.
+    Channel(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -29,6 +51,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Suspend),
         1 => Just(Step::Resume),
         1 => (1usize..5).prop_map(Step::Limit),
+        1 => (select(&ORDERS[..]), select(&DISCARDS[..]), 1u32..5)
+            .prop_map(|(order, discard, most)| Step::Qos { order, discard, most }),
+        1 => (0usize..4).prop_map(Step::Channel),
     ]
 }
 
@@ -44,10 +69,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn each_event_is_settled_once(
-        order in select(&[OrderPolicy::Any, OrderPolicy::Fifo, OrderPolicy::Priority, OrderPolicy::Deadline][..]),
-        discard in select(&[
-            DiscardPolicy::Any, DiscardPolicy::Fifo, DiscardPolicy::Lifo, DiscardPolicy::Priority, DiscardPolicy::Deadline,
-        ][..]),
+        order in select(&ORDERS[..]),
+        discard in select(&DISCARDS[..]),
         most in 1u32..5,
         batch in 1u32..3,
         retry_every in prop::option::of(2u64..5),
@@ -58,7 +81,9 @@ proptest! {
         let had = Arc::new(Mutex::new(Vec::<Delivered>::new()));
         let (own, clock) = (Arc::clone(&had), time.clone());
         let mut calls = 0u64;
-        let consumer = channel.consumer("c").connect_sequence(move |deliveries, _| {
+        let lane = |level: usize| Declaration::new(&format!("lane {level}"), MS(10)).lane(level);
+        let builder = channel.consumer("c").lane_from(1, lane(0)).lane_from(-1, lane(1));
+        let consumer = builder.connect_sequence(move |deliveries, _| {
             calls += 1;
             if retry_every.is_some_and(|every| calls.is_multiple_of(every)) {
                 return Outcome::Retry;
@@ -92,6 +117,14 @@ proptest! {
                 Step::Suspend => _ = consumer.suspend(),
                 Step::Resume => _ = consumer.resume(&mut time),
                 Step::Limit(jobs) => time.limit_jobs(jobs),
+                // More than there is memory for is refused, and then nothing changes.
+                Step::Qos { order, discard, most } => {
+                    _ = consumer.set_qos(&QosSettings::new().order(order).discard(discard).max_events(most));
+                }
+                Step::Channel(most) => {
+                    let limit = AdminProperties { max_queue_length: most, ..AdminProperties::default() };
+                    channel.set_admin_properties(limit);
+                }
             }
             let counted = consumer.statistics();
             prop_assert_eq!(counted.settled() + consumer.queued() as u64, pushed);

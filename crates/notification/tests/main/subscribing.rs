@@ -189,7 +189,8 @@ fn a_channel_that_is_destroyed_has_nobody() {
     let (consumer, _) = connected(one.consumer("c"));
     assert!(factory.destroy(one.id()) && !factory.destroy(one.id()));
     assert_eq!(consumer.connection(), talea_notification::Connection::Closed);
-    assert_eq!((factory.all(), two.id()), (vec![1], 1));
+    assert!(factory.destroy(two.id()));
+    assert_eq!((create("three").id(), factory.all()), (2, vec![2]), "no number is given twice");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn what_two_threads_push_is_delivered_in_two_lanes_and_all_of_it_is_counted() {
     const EVENTS: u64 = 2_000;
     let prepared = prepared(Operations::synthetic());
     let (stop, dispatcher) = (prepared.stop_handle(), prepared.dispatcher());
-    let factory = EventChannelFactory::on(dispatcher.workplace(64).expect("there is a poster"));
+    let factory = EventChannelFactory::on(dispatcher.workplace().expect("there is a poster"));
     let settings = QosSettings::new().order(OrderPolicy::Priority).max_events(64);
     let channel = factory.create("events", &settings, AdminProperties::default()).expect("sound");
     let sum = Arc::new(AtomicU64::new(0));
@@ -132,7 +132,7 @@ fn operations_push_and_deliveries_push_again() {
     });
     let prepared = prepared(operations);
     let (stop, dispatcher) = (prepared.stop_handle(), prepared.dispatcher());
-    let factory = EventChannelFactory::on(dispatcher.workplace(64).expect("there is a poster"));
+    let factory = EventChannelFactory::on(dispatcher.workplace().expect("there is a poster"));
     let create = |name| factory.create(name, &QosSettings::new(), AdminProperties::default()).expect("sound");
     let (first, second) = (create("first"), create("second"));
     let mut relay = second.supplier("relay").connect().expect("connected");

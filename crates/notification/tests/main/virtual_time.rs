@@ -43,6 +43,20 @@ impl VirtualTime {
         self.inner().room = Some(room);
     }
 
+    /// It is this instant.
+    pub fn set(&self, now: Instant) {
+        self.inner().now = now;
+    }
+
+    /// The instants at which jobs are to be posted, with the levels of their lanes.
+    pub fn alarms(&self) -> Vec<(Instant, usize)> {
+        let inner = self.inner();
+        let level = |operation: &PostedOperation| inner.operations[operation.id.index()].0.level.unwrap_or(0);
+        let mut alarms: Vec<_> = inner.alarms.iter().map(|(at, operation)| (*at, level(operation))).collect();
+        alarms.sort_unstable();
+        alarms
+    }
+
     /// It is so much later, and nothing else happens.
     pub fn advance(&self, time: Duration) {
         let mut inner = self.inner();
@@ -161,9 +175,12 @@ impl Workplace for VirtualTime {
         Ok(PostedOperation { id, run: 0 })
     }
 
-    fn post_at(&self, at: Instant, operation: PostedOperation) -> bool {
-        self.inner().alarms.push((at, operation));
-        true
+    fn post_at(&self, at: Instant, operation: PostedOperation) {
+        let alarms = &mut self.inner().alarms;
+        match alarms.iter_mut().find(|(_, other)| *other == operation) {
+            Some((earliest, _)) => *earliest = at.min(*earliest),
+            None => alarms.push((at, operation)),
+        }
     }
 }
 
