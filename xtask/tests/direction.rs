@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 35] = [
+const ORDER: [&str; 36] = [
     "talea-time",
     "talea-text",
     "talea-etcl-derive",
     "talea-etcl",
+    "talea-event",
     "talea-measure",
     "talea-statistics",
     "talea-ring",

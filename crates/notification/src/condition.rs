@@ -17,8 +17,9 @@
 
 use crate::event::{Content, Event, EventType, Header};
 use crate::filter::Filter;
-use crate::pattern::TypePattern;
+use crate::pattern::Types;
 use std::sync::Arc;
+use talea_event::TypePattern;
 use talea_time::{Duration, Instant};
 
 /// Which event of a part counts until a conjunction is complete.
@@ -37,7 +38,7 @@ pub struct Condition(Node);
 
 #[derive(Clone, Debug)]
 enum Node {
-    Types(Vec<TypePattern>),
+    Types(Types),
     Source(u32),
     Masked {
         mask: u32,
@@ -86,7 +87,7 @@ fn nodes(parts: impl IntoIterator<Item = Condition>) -> Vec<Node> {
 impl Condition {
     /// Events of any of these types.
     pub fn of_types(types: impl IntoIterator<Item = TypePattern>) -> Self {
-        Condition(Node::Types(types.into_iter().collect()))
+        Condition(Node::Types(Types::of(types)))
     }
 
     /// Events from this source.
@@ -229,7 +230,7 @@ impl Node {
     /// Whether it comes true with this event alone; of conditions of one event.
     fn matches(&self, event: &Event, now: Instant) -> bool {
         match self {
-            Node::Types(patterns) => patterns.iter().any(|pattern| pattern.matches(event.event_type())),
+            Node::Types(types) => types.have(event.event_type()),
             Node::Source(source) => event.header().source == *source,
             Node::Masked { mask, value } => event.header().source & mask == *value,
             Node::Matching(filter) => filter.judge(event, now).matches,

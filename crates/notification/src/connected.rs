@@ -3,7 +3,6 @@
 use crate::consumer::{Connection, Consumer};
 use crate::delivery::Delivery;
 use crate::filter::{Filter, FilterGroup};
-use crate::pattern::TypePattern;
 use crate::posting::{disconnect, post};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::shared::{About, Shared};
@@ -13,6 +12,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use talea_event::TypePattern;
 use talea_operation::Post;
 use talea_time::{Duration, Instant};
 use thiserror::Error;

@@ -5,10 +5,10 @@
 
 use crate::event::{Content, Event, EventType, Header, Parts};
 use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
-use crate::pattern::TypePattern;
 use talea_etcl::{
     Constraint, Filterable, Form, Kind, Layout, Lookup, Node, OwnedValue, Problem, Program, Value,
 };
+use talea_event::TypePattern;
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 

@@ -7,11 +7,12 @@
 //! An event passes an admin with its proxy by the [operator](GroupOperator) of the admin. Where one of them has no filter it does not count.
 
 use crate::event::Event;
-use crate::pattern::TypePattern;
+use crate::pattern::Types;
 use arc_swap::ArcSwap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use talea_event::TypePattern;
 use talea_time::Instant;
 
 /// An expression that could not be evaluated.
@@ -41,13 +42,13 @@ pub struct ConstraintId(u32);
 struct Constraint {
     id: ConstraintId,
     /// Of all types if there is none.
-    types: Vec<TypePattern>,
+    types: Types,
     expression: Option<Arc<dyn Expression>>,
 }
 
 impl Constraint {
     fn is_of_type(&self, event: &Event) -> bool {
-        self.types.is_empty() || self.types.iter().any(|pattern| pattern.matches(event.event_type()))
+        self.types.are_none() || self.types.have(event.event_type())
     }
 }
 
@@ -106,7 +107,7 @@ impl Filter {
     fn put(&mut self, types: &[TypePattern], expression: Option<Arc<dyn Expression>>) -> ConstraintId {
         let id = ConstraintId(self.next);
         self.next += 1;
-        self.constraints.push(Constraint { id, types: types.to_vec(), expression });
+        self.constraints.push(Constraint { id, types: Types::of(types.iter().cloned()), expression });
         id
     }
 

@@ -6,12 +6,12 @@
 use crate::consumer::{AdminFilters, Consumer};
 use crate::event::{Event, EventType};
 use crate::filter::GroupOperator;
-use crate::pattern::TypePattern;
 use crate::qos::Qos;
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
+use talea_event::TypePattern;
 use talea_linux::pi_lock::PiLock;
 
 /// A type that somebody has named, and who wants events of it.
@@ -52,7 +52,7 @@ pub(crate) struct Subscribed {
 
 impl Subscribed {
     fn wants(&self, event_type: &EventType) -> bool {
-        self.patterns.iter().any(|pattern| pattern.matches(event_type))
+        self.patterns.iter().any(|pattern| pattern.matches(event_type.domain(), event_type.name()))
     }
 }
 
@@ -165,7 +165,8 @@ impl Topology {
         let before = std::mem::replace(&mut subscribed.patterns, patterns);
         let subscribed = self.consumers.get(&number)?;
         let exact = |patterns: &BTreeSet<TypePattern>| -> BTreeSet<EventTypeKey> {
-            patterns.iter().filter_map(TypePattern::exact).map(EventTypeKey).collect()
+            let exact = patterns.iter().filter_map(TypePattern::exact);
+            exact.map(|(domain, name)| EventTypeKey(EventType::new(domain, name))).collect()
         };
         let has_wildcards =
             |patterns: &BTreeSet<TypePattern>| patterns.iter().any(|pattern| pattern.exact().is_none());

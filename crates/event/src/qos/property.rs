@@ -75,7 +75,7 @@ pub(crate) enum Kind {
 /// The longest time that a property may state: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Events that a consumer can have waiting at most: room for all of them is made beforehand.
-pub(crate) const MOST_EVENTS: i64 = 1 << 16;
+const MOST_EVENTS: i64 = 1 << 16;
 
 macro_rules! properties {
     ($($(#[$doc:meta])* $name:ident: $kind:expr, $($level:ident)|+;)*) => {
@@ -179,7 +179,8 @@ impl PropertyName {
         }
     }
 
-    pub(crate) fn problem(self, error: QosError, allowed: impl Into<String>) -> QosProblem {
+    /// A problem with it.
+    pub fn problem(self, error: QosError, allowed: impl Into<String>) -> QosProblem {
         QosProblem { property: self.as_str().into(), error, allowed: allowed.into() }
     }
 
