@@ -6,4 +6,13 @@
 mod pattern;
 pub mod qos;
 
+/// Why an event that was pushed is not delivered to who wanted it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventLoss {
+    /// As many waited as may, and it went by the discard policy.
+    Discarded,
+    /// It was not worth being delivered any more.
+    Expired,
+}
+
 pub use pattern::{TypePattern, TypePatternError};

@@ -263,6 +263,7 @@ fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
             | Meaning::Edge
             | Meaning::Output
             | Meaning::Input
+            | Meaning::Publication
             | Meaning::Code(_),
         ) => ShownKind::Text,
         (FieldKind::U64 | FieldKind::U32 | FieldKind::U16 | FieldKind::U8, _) => ShownKind::Unsigned,
@@ -308,6 +309,8 @@ fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> 
         }
         Meaning::Output => metadata.outputs.get(index).map(|output| output.name.as_str()),
         Meaning::Input => metadata.inputs.get(index).map(|input| input.name.as_str()),
+        Meaning::Publication if number == u64::from(u32::MAX) => return Shown::Absent,
+        Meaning::Publication => metadata.publications.get(index).map(|publication| publication.name.as_str()),
         Meaning::Code(codes) => codes.label(number),
         Meaning::Number | Meaning::Deadline => None,
     };

@@ -5,7 +5,8 @@ use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::{Lost, Take};
 use talea_record::{
-    LossCause, Metadata, NameSpace, Question, Record, RunOutcome, SkipReason, Typed, ValueLoss,
+    EventLossReason, LossCause, Metadata, NameSpace, Question, Record, RunOutcome, SkipReason, Typed,
+    ValueLoss,
 };
 use talea_time::{Duration, Instant};
 
@@ -255,6 +256,27 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             None => format!("question {}", answer.what.number()),
         },
         Typed::Drop(drop) => format!("never taken by {}", input_name(metadata, drop.input)),
+        Typed::Push(push) => match metadata.publications.get(push.publication as usize) {
+            Some(publication) => format!("{} into {}", publication.event_type, publication.channel),
+            None => format!("publication {}", push.publication),
+        },
+        Typed::Deliver(deliver) => {
+            let publication = metadata.publications.get(deliver.publication as usize);
+            let event_type = publication.map_or("an event", |publication| publication.event_type.as_str());
+            let from = deliver.from.map(|from| format!(", from {}", metadata.job_name(from)));
+            format!("{event_type}{}", from.unwrap_or_default())
+        }
+        Typed::EventsLost(lost) => {
+            let operation = metadata.operations.get(lost.operation as usize);
+            let operation = operation.map_or_else(|| lost.operation.to_string(), |known| known.name.clone());
+            let why = match lost.why.known() {
+                Some(EventLossReason::Discarded) => "as many waited as may".into(),
+                Some(EventLossReason::Expired) => "not worth being delivered any more".into(),
+                None => format!("reason {}", lost.why.number()),
+            };
+            let events = if lost.events == 1 { "event" } else { "events" };
+            format!("{} {events} for {operation}: {why}", lost.events)
+        }
         _ => return None,
     };
     Some(detail)

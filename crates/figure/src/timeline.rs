@@ -147,6 +147,7 @@ mod tests {
             edges: Vec::new(),
             outputs: Vec::new(),
             inputs: Vec::new(),
+            publications: Vec::new(),
             chains: Vec::new(),
             promise_tolerance: None,
             recorded: None,

@@ -167,10 +167,13 @@ impl Origins {
             Place::Node(node, _) => [Place::Node(node, ""), Place::Whole],
             Place::Task(task, _) => [Place::Task(task, ""), Place::Whole],
             Place::Subtask(task, subtask, _) => [Place::Subtask(task, subtask, ""), Place::Task(task, "")],
-            Place::Output(task, subtask, ..) | Place::Input(task, subtask, ..) => {
+            Place::Output(task, subtask, ..)
+            | Place::Input(task, subtask, ..)
+            | Place::Publication(task, subtask, ..) => {
                 [Place::Subtask(task, subtask, ""), Place::Task(task, "")]
             }
-            Place::Trigger(task, _) => [Place::Task(task, ""), Place::Whole],
+            Place::Trigger(task, _) | Place::Subscription(task, _) => [Place::Task(task, ""), Place::Whole],
+            Place::Channel(channel, _) => [Place::Channel(channel, ""), Place::Whole],
             Place::Chain(chain, _) => [Place::Chain(chain, ""), Place::Whole],
             Place::Scheduler(scheduler, _)
             | Place::PlanEntry(scheduler, _)

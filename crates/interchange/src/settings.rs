@@ -64,6 +64,9 @@ impl Losses {
             | Place::Output(_, _, _, key)
             | Place::Input(_, _, _, key)
             | Place::Trigger(_, key)
+            | Place::Channel(_, key)
+            | Place::Publication(_, _, _, key)
+            | Place::Subscription(_, key)
             | Place::Chain(_, key)
             | Place::Scheduler(_, key)
             | Place::SchedulerUnder(_, _, key)
@@ -151,10 +154,14 @@ impl Losses {
                     (Trigger::Output { .. }, Some(output)) => {
                         format!("values of {}", system.outputs()[output.index()].name)
                     }
+                    (Trigger::Events(subscription), _) => {
+                        format!("events of channel {}", system.channels[subscription.channel].name)
+                    }
                     _ => "something outside".into(),
                 };
                 let what = format!("it is released every {}, not by {by}", task.period);
-                self.add(Effect::Approximated, Place::Task(index, "trigger"), &subject, what);
+                let key = if matches!(trigger, Trigger::Events(_)) { "subscription" } else { "trigger" };
+                self.add(Effect::Approximated, Place::Task(index, key), &subject, what);
             }
             if let Some(Separation { burst, excess, .. }) = task.separation {
                 let value = format!("burst {burst}, excess {excess}");
@@ -171,6 +178,10 @@ impl Losses {
                 }
                 for (number, input) in subtask.inputs.iter().enumerate() {
                     self.unsayable(Place::Input(index, position, number, "inputs"), &subject, &input.name);
+                }
+                for (number, event) in subtask.events.iter().enumerate() {
+                    let place = Place::Publication(index, position, number, "events");
+                    self.unsayable(place, &subject, &event.event_type);
                 }
             }
         }

@@ -25,12 +25,14 @@
 //! ```
 
 mod chain;
+mod channel;
 mod hierarchy;
 mod link;
 mod names;
 mod ports;
 mod trigger;
 
+use crate::channel::{Channel, Publication};
 use crate::description::*;
 use crate::execution::Execution;
 use crate::operation::OperationAddress;
@@ -44,9 +46,11 @@ use hierarchy::HierarchyBuilder;
 use names::OperationNames;
 use std::collections::HashMap;
 use std::fmt;
+use talea_event::qos::QosSettings;
 use talea_time::{Duration, Work};
 
 pub use chain::ChainBuilder;
+pub use channel::{PublicationBuilder, SubscriptionBuilder};
 pub use hierarchy::{SchedulerBuilder, ThreadBuilder};
 pub use link::LinkBuilder;
 pub use ports::{InputBuilder, OutputBuilder};
@@ -100,6 +104,7 @@ impl System {
                 overhead: Overhead::default(),
                 nodes: Vec::new(),
                 links: Vec::new(),
+                channels: Vec::new(),
                 tasks: Vec::new(),
                 chains: Vec::new(),
                 schedulers: Vec::new(),
@@ -169,6 +174,12 @@ impl SystemBuilder {
         self
     }
 
+    /// Adds a channel of events with the quality of service of what comes out of it.
+    pub fn channel(mut self, name: impl Into<String>, qos: QosSettings) -> Self {
+        self.description.channels.push(Channel { name: name.into(), qos });
+        self
+    }
+
     /// Adds a task.
     pub fn task(mut self, task: TaskBuilder) -> Self {
         self.tasks.push(task);
@@ -227,7 +238,7 @@ impl SystemBuilder {
         let (mut tasks, unconnected): (Vec<Task>, Vec<Unconnected>) = resolved.unzip();
         let names = OperationNames::of(&tasks);
         for (index, ports) in unconnected.into_iter().enumerate() {
-            ports.connect(index, &mut tasks, &names, &mut violations);
+            ports.connect(index, &mut tasks, (&names, &description.channels), &mut violations);
         }
         derive_periods(&mut tasks);
         let chains = self.chains.into_iter().enumerate();
@@ -291,6 +302,7 @@ struct Step {
     node: Option<String>,
     outputs: Vec<OutputBuilder>,
     inputs: Vec<InputBuilder>,
+    events: Vec<PublicationBuilder>,
 }
 
 /// The ports of a task that name operations of others, until all tasks are there.
@@ -299,6 +311,8 @@ struct Unconnected {
     arrivals: OutsideArrivals,
     /// By subtask.
     inputs: Vec<Vec<InputBuilder>>,
+    /// By subtask.
+    events: Vec<Vec<PublicationBuilder>>,
 }
 
 impl Unconnected {
@@ -307,11 +321,21 @@ impl Unconnected {
         self,
         index: usize,
         tasks: &mut [Task],
-        names: &OperationNames,
+        (names, channels): (&OperationNames, &[Channel]),
         violations: &mut Vec<Violation>,
     ) {
         if let Some(trigger) = self.trigger {
+            let names = (names, channels);
             tasks[index].trigger = trigger.resolve(index, self.arrivals, tasks, names, violations);
+        }
+        for (subtask, events) in self.events.into_iter().enumerate() {
+            let operation = OperationAddress { task: index, subtask };
+            let events = events.into_iter().enumerate();
+            let resolve = |(position, event): (usize, PublicationBuilder)| {
+                event.resolve((operation, position), tasks, channels, violations)
+            };
+            let events: Vec<Publication> = events.map(resolve).collect();
+            tasks[index].subtasks[subtask].events = events;
         }
         for (subtask, inputs) in self.inputs.into_iter().enumerate() {
             let operation = OperationAddress { task: index, subtask };
@@ -487,6 +511,12 @@ impl TaskBuilder {
         self
     }
 
+    /// Adds events that the one operation pushes.
+    pub fn event(mut self, event: PublicationBuilder) -> Self {
+        self.own.events.push(event);
+        self
+    }
+
     /// Adds a subtask.
     pub fn subtask(mut self, subtask: SubtaskBuilder) -> Self {
         self.subtasks.push(subtask);
@@ -514,13 +544,16 @@ impl TaskBuilder {
                 ("node", self.own.node.is_some()),
                 ("outputs", !self.own.outputs.is_empty()),
                 ("inputs", !self.own.inputs.is_empty()),
+                ("events", !self.own.events.is_empty()),
             ];
             for (key, _) in given.into_iter().filter(|(_, given)| *given) {
                 violations.push(Violation::error(
                     Place::Task(index, key),
                     format!("task \"{}\" has subtasks and also its own {key}", task.name),
                     match key {
-                        "outputs" | "inputs" => format!("move the {key} into the subtasks they belong to"),
+                        "outputs" | "inputs" | "events" => {
+                            format!("move the {key} into the subtasks they belong to")
+                        }
                         _ => format!("move the {key} into the subtask it belongs to"),
                     },
                 ));
@@ -535,9 +568,10 @@ impl TaskBuilder {
         let subtasks = self.subtasks.into_iter().enumerate();
         let resolved =
             subtasks.map(|(position, subtask)| subtask.resolve(position, &siblings, nodes, violations));
-        let (subtasks, inputs) = resolved.unzip();
+        let (subtasks, ports): (_, Vec<_>) = resolved.unzip();
+        let (inputs, events) = ports.into_iter().unzip();
         task.subtasks = subtasks;
-        (task, Unconnected { trigger, arrivals, inputs })
+        (task, Unconnected { trigger, arrivals, inputs, events })
     }
 
     /// Fills in what follows from period, trigger and separation, and says what does not fit to them.
@@ -668,13 +702,19 @@ impl SubtaskBuilder {
         self
     }
 
+    /// Adds events that it pushes.
+    pub fn event(mut self, event: PublicationBuilder) -> Self {
+        self.step.events.push(event);
+        self
+    }
+
     fn resolve(
         self,
         position: usize,
         siblings: &Siblings<'_>,
         nodes: &NodeNames<'_>,
         violations: &mut Vec<Violation>,
-    ) -> (Subtask, Vec<InputBuilder>) {
+    ) -> (Subtask, (Vec<InputBuilder>, Vec<PublicationBuilder>)) {
         let place = |key| Place::Subtask(siblings.task, position, key);
         let label = || match siblings.names.len() {
             1 if self.name == siblings.task_name => format!("task \"{}\"", self.name),
@@ -708,8 +748,9 @@ impl SubtaskBuilder {
         let wcet = self.step.wcet.unwrap_or(Work::ZERO);
         let exec = self.step.exec.unwrap_or(Execution::Constant(wcet));
         let outputs = self.step.outputs.into_iter().map(OutputBuilder::resolve).collect();
-        let (join, bound, inputs) = (self.join, self.bound, Vec::new());
-        let subtask = Subtask { name: self.name, node, wcet, exec, after, join, bound, outputs, inputs };
-        (subtask, self.step.inputs)
+        let (join, bound, inputs, events) = (self.join, self.bound, Vec::new(), Vec::new());
+        let name = self.name;
+        let subtask = Subtask { name, node, wcet, exec, after, join, bound, outputs, inputs, events };
+        (subtask, (self.step.inputs, self.step.events))
     }
 }

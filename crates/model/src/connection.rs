@@ -1,9 +1,11 @@
 //! The ports of a system, numbered, and what connects its operations.
 
+use crate::channel::{Publication, PublicationAddress, Subscription};
 use crate::description::{Description, Task};
 use crate::operation::{OperationAddress, OperationId};
 use crate::ports::{Input, OutputAddress, PORT_LIMIT, Take};
 use crate::trigger::Trigger;
+use std::collections::HashMap;
 
 /// Numbers of ports: their positions when all of a kind are listed by operation and in file order.
 macro_rules! port_number {
@@ -40,6 +42,26 @@ port_number! {
 port_number! {
     /// An input's number, for indexing [`System::inputs`](crate::System::inputs).
     InputId, "input"
+}
+
+port_number! {
+    /// A publication's number, for indexing [`System::publications`](crate::System::publications).
+    PublicationId, "publication"
+}
+
+/// What an operation pushes into a channel, with whom it releases.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicationSite {
+    /// Its number.
+    pub id: PublicationId,
+    /// The operation that pushes it.
+    pub operation: OperationId,
+    /// Index into the subtask's events.
+    pub index: usize,
+    /// The names of operation, channel and type: `imu.read>health Robot/Battery`.
+    pub name: String,
+    /// The tasks that have subscribed to it, by index, each with the places of the types among those of its subscription.
+    pub subscribers: Vec<(usize, Vec<usize>)>,
 }
 
 /// An output with what it is connected to.
@@ -81,6 +103,7 @@ pub struct InputSite {
 pub(crate) struct Connections {
     pub outputs: Vec<OutputSite>,
     pub inputs: Vec<InputSite>,
+    pub publications: Vec<PublicationSite>,
     /// Index of each operation's first output; one more entry than operations.
     output_starts: Vec<u32>,
     /// The same of its inputs.
@@ -93,6 +116,7 @@ impl Connections {
         let mut made = Connections {
             outputs: Vec::new(),
             inputs: Vec::new(),
+            publications: Vec::new(),
             output_starts: vec![0],
             input_starts: vec![0],
         };
@@ -113,8 +137,8 @@ impl Connections {
         }
         let mut operations = 0..made.output_starts.len() - 1;
         for (task_index, task) in description.tasks.iter().enumerate() {
-            if let Some(Trigger::Output { output, .. }) = task.trigger {
-                let output = made.output_at(&task_starts, output);
+            if let Some(Trigger::Output { output, .. }) = &task.trigger {
+                let output = made.output_at(&task_starts, *output);
                 made.outputs[output.index()].triggers.push(task_index);
             }
             for (position, subtask) in task.subtasks.iter().enumerate() {
@@ -128,6 +152,26 @@ impl Connections {
                 }
                 made.input_starts.push(made.inputs.len() as u32);
             }
+        }
+        let mut subscriptions: HashMap<usize, Vec<(usize, &Subscription)>> = HashMap::new();
+        for (index, task) in description.tasks.iter().enumerate() {
+            if let Some(Trigger::Events(subscription)) = &task.trigger {
+                subscriptions.entry(subscription.channel).or_default().push((index, subscription));
+            }
+        }
+        for (number, (address, publication)) in description.publications().enumerate() {
+            let PublicationAddress { operation: at, event: index } = address;
+            let channel = &description.channels[publication.channel].name;
+            let operation = description.tasks[at.task].operation_name(at.subtask);
+            made.publications.push(PublicationSite {
+                id: PublicationId::from_index(number),
+                operation: OperationId::from_index(task_starts[at.task] + at.subtask),
+                index,
+                name: format!("{operation}>{channel} {}", publication.event_type),
+                subscribers: subscriptions
+                    .get(&publication.channel)
+                    .map_or_else(Vec::new, |those| subscribers(those, publication)),
+            });
         }
         made
     }
@@ -145,6 +189,15 @@ impl Connections {
     pub(crate) fn inputs_of(&self, operation: OperationId) -> &[InputSite] {
         &self.inputs[range(&self.input_starts, operation)]
     }
+}
+
+/// The tasks that have subscribed to a publication, of those that have subscribed to its channel.
+fn subscribers(those: &[(usize, &Subscription)], publication: &Publication) -> Vec<(usize, Vec<usize>)> {
+    let subscribed = |(index, subscription): &(usize, &Subscription)| {
+        let parts: Vec<usize> = subscription.parts_of(publication.channel, &publication.event_type).collect();
+        (!parts.is_empty()).then_some((*index, parts))
+    };
+    those.iter().filter_map(subscribed).collect()
 }
 
 fn range(starts: &[u32], operation: OperationId) -> std::ops::Range<usize> {
@@ -206,7 +259,7 @@ pub(crate) fn connection_between(
     let second = &task.subtasks[to.subtask];
     let reads = |(_, input): &(usize, &Input)| input.from.operation == from;
     let inputs: Vec<usize> = second.inputs.iter().enumerate().filter(reads).map(|(index, _)| index).collect();
-    let kind = match task.trigger {
+    let kind = match &task.trigger {
         _ if from.task == to.task && second.after.contains(&from.subtask) => ConnectionKind::Successor,
         Some(Trigger::Output { output, .. }) if output.operation == from && second.after.is_empty() => {
             ConnectionKind::Trigger(output.output)

@@ -1,6 +1,7 @@
 //! The vocabulary of a system description: plain values, each with its meaning and unit.
 
 use crate::chain::Chain;
+use crate::channel::{Channel, Publication, PublicationAddress};
 use crate::execution::Execution;
 use crate::hierarchy::{Scheduler, Thread};
 use crate::keyword::keywords;
@@ -34,6 +35,8 @@ pub struct Description {
     pub nodes: Vec<Node>,
     /// What lies between them.
     pub links: Vec<Link>,
+    /// The channels of events.
+    pub channels: Vec<Channel>,
     /// The end-to-end tasks, at least one unless there are threads.
     pub tasks: Vec<Task>,
     /// Paths through connected operations whose times are bounded and measured.
@@ -70,6 +73,18 @@ impl Description {
     pub fn output_at(&self, address: OutputAddress) -> Option<(&Task, &Output)> {
         let (task, subtask) = self.subtask_at(address.operation)?;
         Some((task, subtask.outputs.get(address.output)?))
+    }
+
+    /// All publications, in file order, by their indices.
+    pub fn publications(&self) -> impl Iterator<Item = (PublicationAddress, &Publication)> {
+        let subtasks = self.tasks.iter().enumerate().flat_map(|(task, described)| {
+            let of = move |subtask| OperationAddress { task, subtask };
+            described.subtasks.iter().enumerate().map(move |(subtask, described)| (of(subtask), described))
+        });
+        subtasks.flat_map(|(operation, described)| {
+            let events = described.events.iter().enumerate();
+            events.map(move |(event, described)| (PublicationAddress { operation, event }, described))
+        })
     }
 }
 
@@ -169,6 +184,8 @@ pub struct Subtask {
     pub outputs: Vec<Output>,
     /// What its jobs take when they begin, in file order.
     pub inputs: Vec<Input>,
+    /// The events that its jobs push into channels when their work is done, in file order.
+    pub events: Vec<Publication>,
 }
 
 /// Costs of the mechanisms, charged by the simulator and later counted by the analysis.

@@ -3,6 +3,7 @@
 //! The reader refuses what is not declared here and fills in the defaults; the JSON Schema is
 //! generated from the same declarations.
 
+mod channel;
 mod hierarchy;
 mod parameters;
 mod ports;
@@ -10,6 +11,7 @@ mod ports;
 use crate::description::*;
 use crate::trigger::{Communication, Excess};
 use crate::validate::{CPU_LIMIT, NODE_LIMIT};
+pub(crate) use channel::{CHANNEL, PUBLICATION, SUBSCRIPTION};
 pub(crate) use hierarchy::{SCHEDULER, THREAD, UNDER};
 use ports::COUNT;
 pub(crate) use ports::{CHAIN, INPUT, OUTPUT, TRIGGER};
@@ -50,6 +52,16 @@ pub(crate) enum Kind {
     OperationNames,
     /// Whole numbers by name, each in one of its forms.
     Fields,
+    /// The name of a channel.
+    ChannelName,
+    /// Properties of quality of service by name.
+    Properties,
+    /// A type of events.
+    EventType,
+    /// Patterns of types of events.
+    EventTypes,
+    /// A text in the constraint language.
+    Constraint,
     /// One of the forms in which something outside happens.
     Arrivals,
     /// A word or a table.
@@ -139,6 +151,8 @@ impl Table {
             () if std::ptr::eq(self, &OUTPUT) => Some("{ name = \"...\" }"),
             () if std::ptr::eq(self, &INPUT) => Some("{ name = \"...\", from = \"task.output\" }"),
             () if std::ptr::eq(self, &TRIGGER) => Some("{ output = \"task.output\" }"),
+            () if std::ptr::eq(self, &PUBLICATION) => Some("{ channel = \"...\", type = \"Domain/Name\" }"),
+            () if std::ptr::eq(self, &SUBSCRIPTION) => Some("{ channel = \"...\" }"),
             () => None,
         }
     }
@@ -189,12 +203,7 @@ pub(crate) static FILE: Table = Table {
         Key { name: "chain", kind: Kind::Many(&CHAIN), presence: Optional, doc: CHAIN.doc },
         Key { name: "scheduler", kind: Kind::Many(&SCHEDULER), presence: Optional, doc: SCHEDULER.doc },
         Key { name: "thread", kind: Kind::Many(&THREAD), presence: Optional, doc: THREAD.doc },
-        Key {
-            name: "channel",
-            kind: Kind::Later("connect subtasks with \"after\" instead"),
-            presence: Optional,
-            doc: "",
-        },
+        Key { name: "channel", kind: Kind::Many(&CHANNEL), presence: Optional, doc: CHANNEL.doc },
     ],
 };
 
@@ -369,6 +378,12 @@ pub(crate) static TASK: Table = Table {
                   handle that the program gives.",
         },
         Key {
+            name: "subscription",
+            kind: Kind::One(&SUBSCRIPTION),
+            presence: Optional,
+            doc: "The events of a channel that release it in place of a period or a trigger.",
+        },
+        Key {
             name: "separation",
             kind: TIME,
             presence: Optional,
@@ -479,6 +494,12 @@ pub(crate) static TASK: Table = Table {
             presence: Optional,
             doc: "What a task of one subtask takes.",
         },
+        Key {
+            name: "events",
+            kind: Kind::Many(&PUBLICATION),
+            presence: Optional,
+            doc: "What a task of one subtask pushes into channels.",
+        },
         Key { name: "subtask", kind: Kind::Many(&SUBTASK), presence: Optional, doc: SUBTASK.doc },
     ],
 };
@@ -509,6 +530,12 @@ pub(crate) static SUBTASK: Table = Table {
         },
         Key { name: "outputs", kind: Kind::Many(&OUTPUT), presence: Optional, doc: "What it publishes." },
         Key { name: "inputs", kind: Kind::Many(&INPUT), presence: Optional, doc: "What it takes." },
+        Key {
+            name: "events",
+            kind: Kind::Many(&PUBLICATION),
+            presence: Optional,
+            doc: "What it pushes into channels.",
+        },
         Key {
             name: "after",
             kind: Kind::SubtaskNames,

@@ -9,6 +9,7 @@
 
 mod builder;
 mod chain;
+mod channel;
 mod composition;
 mod connection;
 mod description;
@@ -34,12 +35,16 @@ mod validate;
 mod write;
 
 pub use builder::{
-    ChainBuilder, InputBuilder, LinkBuilder, OutputBuilder, SchedulerBuilder, SubtaskBuilder, SystemBuilder,
-    TaskBuilder, ThreadBuilder, TriggerBuilder, Violations,
+    ChainBuilder, InputBuilder, LinkBuilder, OutputBuilder, PublicationBuilder, SchedulerBuilder,
+    SubscriptionBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder, ThreadBuilder, TriggerBuilder,
+    Violations,
 };
 pub use chain::Chain;
+pub use channel::{Channel, Collect, EventTypeName, Publication, PublicationAddress, Subscription};
 pub use composition::Scheduling;
-pub use connection::{ChainSite, Hop, HopKind, InputId, InputSite, OutputId, OutputSite};
+pub use connection::{
+    ChainSite, Hop, HopKind, InputId, InputSite, OutputId, OutputSite, PublicationId, PublicationSite,
+};
 pub use description::*;
 pub use execution::Execution;
 pub use hierarchy::*;

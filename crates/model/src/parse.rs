@@ -9,6 +9,7 @@
 //! that one mistake makes one message.
 
 mod chain;
+mod channel;
 mod execution;
 mod file;
 mod hierarchy;
@@ -136,7 +137,11 @@ fn is_consequence(violation: &Violation, unread: &Unread) -> bool {
         && violation.place.task().is_none_or(|task| unread.concerns_task(task));
     let names_operations = matches!(
         violation.place,
-        Place::Input(_, _, _, "from") | Place::Trigger(_, "output") | Place::Chain(_, "path")
+        Place::Input(_, _, _, "from")
+            | Place::Trigger(_, "output")
+            | Place::Chain(_, "path")
+            | Place::Publication(_, _, _, "channel")
+            | Place::Subscription(_, "channel" | "types" | "filter")
     );
     of_item
         || (names_operations && unread.concerns_operations())

@@ -137,6 +137,11 @@ fn kind(key: &Key) -> String {
         Kind::OutputName => "name of an output, with that of its operation".into(),
         Kind::OperationNames => "list of names of operations".into(),
         Kind::Fields => "table of whole numbers, `{ uniform = [least, greatest] }` or `{ list = [numbers] }`".into(),
+        Kind::ChannelName => "name of a channel".into(),
+        Kind::Properties => "table of [properties](notification.md#quality-of-service)".into(),
+        Kind::EventType => "type of events".into(),
+        Kind::EventTypes => "list of types of events".into(),
+        Kind::Constraint => "[constraint](notification.md#filters)".into(),
         Kind::Arrivals => "`\"none\"`, or `{ periodic = time, jitter = time }`, `{ sporadic = mean }`, `{ poisson = mean }`, \
                            `{ list = [times] }`, `{ file = \"file\" }`"
             .into(),
@@ -192,17 +197,28 @@ fn written(literal: &Literal) -> String {
 /// A line as it could stand in a file.
 fn example(key: &Key) -> String {
     let value = match &key.kind {
-        Kind::One(table) => return format!("`{}`", table.header),
+        Kind::One(table) => match table.entry() {
+            Some(_) => "{ channel = \"health\", types = [\"Robot/*\"] }".into(),
+            None => return format!("`{}`", table.header),
+        },
         Kind::Many(table) if !table.is_inline() => return format!("`{}`", table.header),
         Kind::Many(_) if key.name == "outputs" => "[{ name = \"state\", bytes = 64 }]".into(),
         Kind::Many(_) if key.name == "inputs" => {
             "[{ name = \"state\", from = \"imu.estimate.state\" }]".into()
+        }
+        Kind::Many(_) if key.name == "events" => {
+            "[{ channel = \"health\", type = \"Robot/Battery\" }]".into()
         }
         Kind::Many(_) => "[{ scheduler = \"FP\", priority = 2 }]".into(),
         Kind::Title => "\"stop to actuator\"".into(),
         Kind::OutputName => "\"imu.estimate.state\"".into(),
         Kind::OperationNames => "[\"imu.estimate\", \"control\"]".into(),
         Kind::Fields => "{ temperature = { uniform = [20, 90] } }".into(),
+        Kind::ChannelName => "\"health\"".into(),
+        Kind::Properties => "{ OrderPolicy = \"Priority\", MaxEventsPerConsumer = 8 }".into(),
+        Kind::EventType => "\"Robot/Battery\"".into(),
+        Kind::EventTypes => "[\"Robot/*\"]".into(),
+        Kind::Constraint => "\"charge < 20\"".into(),
         Kind::Arrivals => "{ sporadic = \"20ms\" }".into(),
         Kind::WordOr(word, _) => format!("\"{word}\""),
         Kind::Name => format!("\"{}\"", if key.name == "name" { "navigation" } else { key.name }),

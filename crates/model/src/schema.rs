@@ -6,6 +6,7 @@ use crate::keys::{CPUS, FILE, INPUT, Key, Kind, Literal, Presence, TASK, THREAD,
 use crate::reference::same_code;
 use crate::validate::NAME_BYTES_LIMIT;
 use serde_json::{Map, Value, json};
+use talea_event::qos::PropertyName;
 
 /// The JSON Schema (draft 2020-12) of system files, for editors and other tools.
 ///
@@ -45,16 +46,16 @@ fn table(table: &Table) -> Value {
         "additionalProperties": false,
     });
     if std::ptr::eq(table, &TASK) {
-        let own = ["wcet", "exec", "node", "outputs", "inputs"].map(|key| json!({ "required": [key] }));
+        let own =
+            ["wcet", "exec", "node", "outputs", "inputs", "events"].map(|key| json!({ "required": [key] }));
         schema["allOf"] = json!([
             { "oneOf": [
                 { "required": ["wcet"], "not": { "required": ["subtask"] } },
                 { "required": ["subtask"], "not": { "anyOf": own } },
             ] },
-            { "oneOf": one_of(&["period", "trigger"]) },
+            { "oneOf": one_of(&["period", "trigger", "subscription"]) },
         ]);
         schema["dependentRequired"] = json!({
-            "separation": ["trigger"],
             "burst": ["separation"],
             "excess": ["separation"],
             "arrivals": ["trigger", "separation"],
@@ -77,13 +78,21 @@ fn table(table: &Table) -> Value {
     schema
 }
 
+fn properties() -> Value {
+    let value = json!({ "type": ["string", "integer", "boolean"] });
+    let all = PropertyName::ALL.iter().map(|property| (property.to_string(), value.clone()));
+    json!({ "type": "object", "properties": all.collect::<Map<_, _>>(), "additionalProperties": false })
+}
+
 fn one_of(keys: &[&str]) -> Value {
     keys.iter().map(|key| json!({ "required": [key] })).collect()
 }
 
 fn property(key: &Key) -> Value {
     let mut schema = match &key.kind {
-        Kind::Name | Kind::NodeName | Kind::SchedulerName => json!({ "$ref": "#/$defs/name" }),
+        Kind::Name | Kind::NodeName | Kind::SchedulerName | Kind::ChannelName => {
+            json!({ "$ref": "#/$defs/name" })
+        }
         Kind::Title => title(),
         Kind::OutputName => json!({ "$ref": "#/$defs/output" }),
         Kind::OperationNames => {
@@ -91,6 +100,12 @@ fn property(key: &Key) -> Value {
             json!({ "type": "array", "items": operation, "minItems": 2, "uniqueItems": true })
         }
         Kind::Fields => json!({ "$ref": "#/$defs/fields" }),
+        Kind::Properties => properties(),
+        Kind::EventType => json!({ "type": "string", "pattern": r"^[^/*]+/[^/*]+$" }),
+        Kind::EventTypes => {
+            json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true })
+        }
+        Kind::Constraint => json!({ "type": "string" }),
         Kind::Arrivals => json!({ "$ref": "#/$defs/arrivals" }),
         Kind::WordOr(word, inner) => json!({ "oneOf": [{ "const": word }, table(inner)] }),
         Kind::Guarantee => json!({ "$ref": "#/$defs/guarantee" }),

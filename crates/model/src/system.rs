@@ -1,6 +1,7 @@
 //! The validated system: a [`Description`] that satisfies every rule, with its operations numbered.
 
-use crate::connection::{ChainSite, Connections, InputId, InputSite, OutputId, OutputSite};
+use crate::channel::Publication;
+use crate::connection::{ChainSite, Connections, InputId, InputSite, OutputId, OutputSite, PublicationSite};
 use crate::description::{Criticality, Description, Join, Overrun, Strategy, Subtask, Synchronisation, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Thread, ThreadWork};
@@ -34,6 +35,7 @@ fn task_of_thread(thread: &Thread) -> Task {
         bound: None,
         outputs: Vec::new(),
         inputs: Vec::new(),
+        events: Vec::new(),
     };
     Task {
         name: thread.name.clone(),
@@ -228,6 +230,24 @@ impl System {
         self.connections.inputs_of(operation)
     }
 
+    /// All that operations push into channels, indexed by [`PublicationId::index`](crate::PublicationId::index), in file order.
+    pub fn publications(&self) -> &[PublicationSite] {
+        &self.connections.publications
+    }
+
+    /// The declaration of a publication.
+    pub fn publication(&self, site: &PublicationSite) -> &Publication {
+        &self.subtask(site.operation).events[site.index]
+    }
+
+    /// The publications to which the task at `index` has subscribed, each with the places of its types in the subscription.
+    pub fn subscribed_by(&self, task: usize) -> impl Iterator<Item = (&PublicationSite, &[usize])> {
+        self.publications().iter().filter_map(move |site| {
+            let (_, parts) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
+            Some((site, parts.as_slice()))
+        })
+    }
+
     /// The declaration of an output.
     pub fn output(&self, id: OutputId) -> &Output {
         let site = &self.connections.outputs[id.index()];
@@ -251,7 +271,7 @@ impl System {
             Some(Trigger::Output { output, .. }) => {
                 Some(self.outputs_of(self.operation_at(output.operation))[output.output].id)
             }
-            Some(Trigger::External { .. }) | None => None,
+            Some(Trigger::External { .. } | Trigger::Events(_)) | None => None,
         }
     }
 

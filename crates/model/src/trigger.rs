@@ -1,5 +1,6 @@
 //! What releases a task in place of a period, and when its values are exchanged.
 
+use crate::channel::Subscription;
 use crate::keyword::keywords;
 use crate::ports::OutputAddress;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ pub enum Trigger {
         /// When that happens where there is no outside: in simulations and in runs without code.
         arrivals: OutsideArrivals,
     },
+    /// Events of a channel that it has subscribed to.
+    Events(Subscription),
 }
 
 keywords! {

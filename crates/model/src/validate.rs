@@ -2,6 +2,7 @@
 //! from the builder obey the same ones.
 
 mod chain;
+mod channel;
 mod graph;
 mod hierarchy;
 mod link;
@@ -64,6 +65,12 @@ pub enum Place {
     Input(usize, usize, usize, &'static str),
     /// The trigger of a task by the task's index, and the key in the trigger's table.
     Trigger(usize, &'static str),
+    /// A channel by index, and the key.
+    Channel(usize, &'static str),
+    /// A publication by task, subtask and its own index, and the key.
+    Publication(usize, usize, usize, &'static str),
+    /// The subscription of a task by the task's index, and the key in its table.
+    Subscription(usize, &'static str),
     /// A chain by index, and the key.
     Chain(usize, &'static str),
     /// A scheduler by index, and the key.
@@ -86,6 +93,8 @@ impl Place {
             | Place::Subtask(task, _, _)
             | Place::Output(task, _, _, _)
             | Place::Input(task, _, _, _)
+            | Place::Publication(task, _, _, _)
+            | Place::Subscription(task, _)
             | Place::Trigger(task, _) => Some(task),
             _ => None,
         }
@@ -180,6 +189,7 @@ fn check_contents(description: &Description, missing: Missing, found: &mut Vec<V
     }
     ports::check(description, &unresolved, found);
     trigger::check(description, &unresolved, found);
+    channel::check(description, &unresolved, found);
     chain::check(description, &unresolved, found);
     hierarchy::check(description, missing, found);
     if description.strategy != Strategy::DEFAULT {
@@ -210,16 +220,18 @@ fn file_order(place: Place) -> (u8, usize, usize) {
         Place::Overhead(_) => (2, 0, 0),
         Place::Node(node, _) => (3, node, 0),
         Place::Link(link, _) => (4, link, 0),
-        Place::Task(task, _) | Place::Trigger(task, _) => (5, task, 0),
+        Place::Channel(channel, _) => (5, channel, 0),
+        Place::Task(task, _) | Place::Trigger(task, _) | Place::Subscription(task, _) => (6, task, 0),
         Place::Subtask(task, subtask, _)
         | Place::Output(task, subtask, _, _)
-        | Place::Input(task, subtask, _, _) => (5, task, subtask + 1),
-        Place::Chain(chain, _) => (6, chain, 0),
-        Place::Scheduler(scheduler, _) => (7, scheduler, 0),
-        Place::PlanEntry(scheduler, _) => (7, scheduler, 0),
-        Place::SchedulerUnder(scheduler, edge, _) => (7, scheduler, edge + 1),
-        Place::Thread(thread, _) => (8, thread, 0),
-        Place::ThreadUnder(thread, edge, _) => (8, thread, edge + 1),
+        | Place::Input(task, subtask, _, _)
+        | Place::Publication(task, subtask, _, _) => (6, task, subtask + 1),
+        Place::Chain(chain, _) => (7, chain, 0),
+        Place::Scheduler(scheduler, _) => (8, scheduler, 0),
+        Place::PlanEntry(scheduler, _) => (8, scheduler, 0),
+        Place::SchedulerUnder(scheduler, edge, _) => (8, scheduler, edge + 1),
+        Place::Thread(thread, _) => (9, thread, 0),
+        Place::ThreadUnder(thread, edge, _) => (9, thread, edge + 1),
     }
 }
 

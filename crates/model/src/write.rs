@@ -2,6 +2,7 @@
 
 use crate::System;
 use crate::chain::Chain;
+use crate::channel::{Channel, Publication, Subscription};
 use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
@@ -10,6 +11,7 @@ use crate::plan::{Plan, PlanEntry};
 use crate::ports::{FieldValues, Full, Input, Output, OutputAddress, SyntheticField, Take};
 use crate::trigger::{OutsideArrivals, Separation, Trigger};
 use std::fmt::{self, Display, Write};
+use talea_event::qos::{PropertyValue, QosSettings};
 use talea_time::Duration;
 
 impl System {
@@ -43,6 +45,13 @@ impl System {
             writeln!(out, "cpus = [{}]", cpus.join(", "))?;
         }
         self.links.iter().try_for_each(|link| self.write_link(link, out))?;
+        for Channel { name, qos } in &self.channels {
+            writeln!(out, "\n[[channel]]")?;
+            quoted(out, "name", name)?;
+            write!(out, "qos = ")?;
+            write_qos(qos, out)?;
+            writeln!(out)?;
+        }
         self.tasks.iter().try_for_each(|task| self.write_task(task, out))?;
         self.chains.iter().try_for_each(|chain| self.write_chain(chain, out))?;
         self.schedulers.iter().try_for_each(|scheduler| self.write_scheduler(scheduler, out))?;
@@ -192,6 +201,7 @@ impl System {
                 writeln!(out, "trigger = {{ output = \"{output}\", every = {every}, on = \"{on}\" }}")?;
             }
             Trigger::External { .. } => quoted(out, "trigger", "external")?,
+            Trigger::Events(subscription) => self.write_subscription(subscription, out)?,
         }
         if let Some(Separation { separation, burst, excess }) = separation {
             quoted(out, "separation", separation)?;
@@ -253,8 +263,69 @@ impl System {
         execution(out, &subtask.exec)?;
         writeln!(out)?;
         write_outputs(&subtask.outputs, out)?;
-        self.write_inputs(&subtask.inputs, out)
+        self.write_inputs(&subtask.inputs, out)?;
+        self.write_events(&subtask.events, out)
     }
+
+    fn write_events(&self, events: &[Publication], out: &mut String) -> fmt::Result {
+        if events.is_empty() {
+            return Ok(());
+        }
+        writeln!(out, "events = [")?;
+        for Publication { channel, event_type, bytes, fields, priority, timeout } in events {
+            let channel = &self.channels[*channel].name;
+            write!(out, "  {{ channel = \"{channel}\", type = \"{event_type}\", bytes = {bytes}")?;
+            write_fields(fields, out)?;
+            if let Some(priority) = priority {
+                write!(out, ", priority = {priority}")?;
+            }
+            if let Some(timeout) = timeout {
+                write!(out, ", timeout = \"{timeout}\"")?;
+            }
+            writeln!(out, " }},")?;
+        }
+        writeln!(out, "]")
+    }
+
+    fn write_subscription(&self, subscription: &Subscription, out: &mut String) -> fmt::Result {
+        let Subscription { channel, types, filter, collect, within, qos } = subscription;
+        write!(out, "subscription = {{ channel = \"{}\", ", self.channels[*channel].name)?;
+        list(out, "types", types.iter())?;
+        if let Some(filter) = filter {
+            write!(out, ", filter = {}", text(filter))?;
+        }
+        if let Some(collect) = collect {
+            write!(out, ", collect = \"{collect}\"")?;
+        }
+        if let Some(within) = within {
+            write!(out, ", within = \"{within}\"")?;
+        }
+        write!(out, ", qos = ")?;
+        write_qos(qos, out)?;
+        writeln!(out, " }}")
+    }
+}
+
+/// A text with what it needs of escapes, which are those of JSON but for one character.
+fn text(text: &str) -> String {
+    let escaped = serde_json::to_string(text).expect("a text can be written");
+    escaped.replace('\u{7f}', "\\u007f")
+}
+
+fn write_qos(qos: &QosSettings, out: &mut String) -> fmt::Result {
+    let properties = qos.iter().map(|(property, value)| match value {
+        PropertyValue::Number(_) | PropertyValue::Flag(_) => format!("{property} = {value}"),
+        value => format!("{property} = \"{value}\""),
+    });
+    write!(out, "{{ {} }}", properties.collect::<Vec<_>>().join(", "))
+}
+
+fn write_fields(fields: &[SyntheticField], out: &mut String) -> fmt::Result {
+    if fields.is_empty() {
+        return Ok(());
+    }
+    let fields: Vec<String> = fields.iter().map(field).collect();
+    write!(out, ", fields = {{ {} }}", fields.join(", "))
 }
 
 fn write_outputs(outputs: &[Output], out: &mut String) -> fmt::Result {
@@ -264,10 +335,7 @@ fn write_outputs(outputs: &[Output], out: &mut String) -> fmt::Result {
     writeln!(out, "outputs = [")?;
     for Output { name, bytes, fields } in outputs {
         write!(out, "  {{ name = \"{name}\", bytes = {bytes}")?;
-        if !fields.is_empty() {
-            let fields: Vec<String> = fields.iter().map(field).collect();
-            write!(out, ", fields = {{ {} }}", fields.join(", "))?;
-        }
+        write_fields(fields, out)?;
         writeln!(out, " }},")?;
     }
     writeln!(out, "]")

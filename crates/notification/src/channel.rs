@@ -261,7 +261,15 @@ impl EventChannelFactory {
     /// # Errors
     /// It is bound already, or work of a consumer cannot be declared; then the consumers in question have no events.
     pub fn bind(&self, workplace: impl Workplace + 'static) -> Result<(), BindError> {
-        if !self.place.set(Arc::new(workplace)) {
+        self.bind_shared(Arc::new(workplace))
+    }
+
+    /// The same with a workplace that others have, too.
+    ///
+    /// # Errors
+    /// As [`Self::bind`].
+    pub fn bind_shared(&self, workplace: Arc<dyn Workplace>) -> Result<(), BindError> {
+        if !self.place.set(workplace) {
             return Err(BindError::Bound);
         }
         for channel in self.channels().values() {

@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_event::TypePattern;
+use talea_model::OperationId;
 use talea_operation::{Declaration, JobContext};
 use talea_time::Duration;
 use thiserror::Error;
@@ -57,6 +58,7 @@ pub struct ConsumerBuilder {
     condition: Option<Condition>,
     on_miss: Option<OnMiss>,
     lanes: Vec<(i16, Declaration)>,
+    task: Option<OperationId>,
 }
 
 impl fmt::Debug for ConsumerBuilder {
@@ -85,6 +87,7 @@ impl ConsumerBuilder {
             condition: None,
             on_miss: None,
             lanes: Vec::new(),
+            task: None,
         }
     }
 
@@ -200,6 +203,12 @@ impl ConsumerBuilder {
         self.connect_as(Call::Pull).map(PullConsumer::new)
     }
 
+    /// Connects it: jobs of the task with this first operation take its events, for each of which one is posted.
+    pub(crate) fn connect_task(mut self, first: OperationId) -> Result<ConnectedConsumer, ConnectError> {
+        self.task = Some(first);
+        self.connect_as(Call::Task)
+    }
+
     /// Only sequences have several events at once.
     fn refuse_batches(&self) -> Result<(), QosProblems> {
         match self.effective()?.max_batch {
@@ -227,6 +236,7 @@ impl ConsumerBuilder {
             condition,
             on_miss,
             lanes,
+            task,
             ..
         } = self;
         if let Some(problem) = condition.as_ref().and_then(Condition::problem) {
@@ -251,8 +261,9 @@ impl ConsumerBuilder {
         let settings = Settings { qos, filters, priorities, lifetimes };
         let mut consumer = Consumer::new((number, &name), admin.filters(), settings, (call, grouped), load);
         consumer.on_miss = on_miss;
+        consumer.task = task;
         let consumer = Arc::new(consumer);
-        if !is_pull {
+        if !is_pull && task.is_none() {
             consumer.keep_lanes(lanes_of(&consumer, &shared, lanes));
         }
         let subscribed = Subscribed { consumer: Arc::clone(&consumer), admin: admin.number, patterns };

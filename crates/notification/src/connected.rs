@@ -1,9 +1,11 @@
 //! The handles of connected consumers.
 
+use crate::constraint::ConstraintError;
 use crate::consumer::{Connection, Consumer};
 use crate::delivery::Delivery;
+use crate::event::Content;
 use crate::filter::{Filter, FilterGroup};
-use crate::posting::{disconnect, post};
+use crate::posting::{disconnect, post, wake_at};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::shared::{About, Shared};
 use crate::statistics::ConsumerStatistics;
@@ -11,7 +13,8 @@ use crate::topology::Changed;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use talea_etcl::Filterable;
 use talea_event::TypePattern;
 use talea_operation::Post;
 use talea_time::{Duration, Instant};
@@ -194,6 +197,55 @@ impl ConnectedConsumer {
     /// Deliveries whose priority was below that of all its lanes.
     pub fn lane_misses(&self) -> u64 {
         self.consumer.work.get().map_or(0, |work| work.lane_misses.load(Ordering::Relaxed))
+    }
+}
+
+/// A consumer as those see it who push events to it.
+#[derive(Clone)]
+pub(crate) struct Watched(Arc<Consumer>);
+
+impl Watched {
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Events that were lost for want of room, and that have expired.
+    pub fn lost(&self) -> (u64, u64) {
+        let counts = &self.0.counts;
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (of(&counts.discarded) + of(&counts.no_room), of(&counts.expired))
+    }
+
+    /// Lets through what carries a `T` of which this constraint holds, as well.
+    pub fn filter_also<T: Content + Filterable>(&self, text: &str) -> Result<(), ConstraintError> {
+        let filter = Arc::new(Filter::parse_only::<T>(text)?);
+        self.0.set(|settings| settings.filters.0.push(Arc::clone(&filter)));
+        Ok(())
+    }
+}
+
+impl ConnectedConsumer {
+    pub(crate) fn watched(&self) -> Watched {
+        Watched(Arc::clone(&self.consumer))
+    }
+
+    /// Events that it can have at once.
+    pub(crate) fn memory(&self) -> usize {
+        self.consumer.memory()
+    }
+
+    /// The next event for a job of the task that has its events.
+    pub(crate) fn take_for_job(&self, now: Instant) -> Option<Delivery> {
+        let (taken, due) = self.consumer.take_for_job(now);
+        if let Some(due) = due {
+            wake_at(&self.consumer, &self.shared.place, due);
+        }
+        taken
+    }
+
+    /// The job has done with what it took.
+    pub(crate) fn tidy(&self) {
+        self.consumer.tidy();
     }
 }
 

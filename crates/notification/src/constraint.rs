@@ -104,6 +104,15 @@ impl<T: Content + Filterable> Expression for Compiled<T> {
     }
 }
 
+/// An expression that is code which is told the time.
+struct Only<F>(F);
+
+impl<F: Fn(&Event, Instant) -> Result<bool, NotEvaluated> + Send + Sync> Expression for Only<F> {
+    fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
+        (self.0)(event, now)
+    }
+}
+
 impl Filter {
     /// A filter of one constraint: of events of these types, or of any if there are none, that carry a `T`, those of which `text` holds.
     ///
@@ -133,6 +142,16 @@ impl Filter {
         let mut filter = Filter::new();
         filter.add_constraint::<T>(types, text)?;
         Ok(filter)
+    }
+
+    /// The same of events of any type, of which those that carry something else do not match, and that is no error.
+    pub(crate) fn parse_only<T: Content + Filterable>(text: &str) -> Result<Self, ConstraintError> {
+        let program = Constraint::parse(text)?.compile::<Parts<T>>()?;
+        let holds = move |event: &Event, now: Instant| match event.parts::<T>() {
+            Some(parts) => program.evaluate(parts, now).map_err(|_| NotEvaluated),
+            None => Ok(false),
+        };
+        Ok(Filter::of(&[], Only(holds)))
     }
 
     /// Adds such a constraint (`add_constraints`).

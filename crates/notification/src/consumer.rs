@@ -29,6 +29,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize,
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::PiLock;
+use talea_model::OperationId;
 use talea_operation::{Declaration, JobContext};
 use talea_time::{Duration, Instant};
 
@@ -44,6 +45,8 @@ pub(crate) enum Call {
     Concurrent(ConcurrentCode),
     /// The consumer takes them itself.
     Pull,
+    /// Jobs of a task of the system take them.
+    Task,
 }
 
 pub(crate) struct Serial {
@@ -122,6 +125,8 @@ impl ChannelLoad {
 pub(crate) enum Offered {
     /// It waits, and one delivery more is due, not before this instant, with this priority and this time to expire.
     Queued { not_before: Instant, priority: i16, expires: Instant },
+    /// It waits in the place of another one, for which a delivery is due already.
+    InPlace,
     /// It waits for the consumer to take it.
     ToBePulled,
     /// A job is to look then, when time alone changes something.
@@ -176,6 +181,8 @@ pub(crate) struct Consumer {
     grouped: Option<Grouped>,
     /// The lanes in which it is to have its events, while it is not known where.
     lanes: Mutex<Vec<(i16, Declaration)>>,
+    /// The first operation of the task that takes its events, if one does.
+    pub task: Option<OperationId>,
     /// By which it has its events, unless it takes them itself.
     pub work: OnceLock<Work>,
     load: Arc<ChannelLoad>,
@@ -236,6 +243,7 @@ impl Consumer {
             on_miss: None,
             grouped,
             lanes: Mutex::default(),
+            task: None,
             work: OnceLock::new(),
             load,
             made_room: Signal::default(),
@@ -278,6 +286,12 @@ impl Consumer {
 
     pub fn is_pulled(&self) -> bool {
         self.call.is_pull()
+    }
+
+    /// Events that it can have at once: waiting, held, on the way and in the hands of a job; and those that a condition keeps.
+    pub fn memory(&self) -> usize {
+        let one = self.grouped.as_ref().map_or(1, Grouped::events);
+        (6 * self.room + 2) * one
     }
 
     /// Events that wait.
@@ -369,7 +383,8 @@ impl Consumer {
             ConsumerCounts::add(&counts.blocked);
             _ = self.made_room.wait(limit, now, || !self.is_full(qos));
         }
-        if self.enter(delivery, qos) == Entered::Refused {
+        let entered = self.enter(delivery, qos);
+        if entered == Entered::Refused {
             return Offered::Discarded;
         }
         if self.connection() == Connection::Closed {
@@ -380,6 +395,9 @@ impl Consumer {
         if self.is_pulled() {
             self.arrived.raise();
             return Offered::ToBePulled;
+        }
+        if entered == Entered::InPlace && matches!(self.call, Call::Task) {
+            return Offered::InPlace;
         }
         Offered::Queued { not_before, priority, expires }
     }
@@ -454,10 +472,7 @@ impl Consumer {
         match self.inner.try_lock() {
             Some(mut inner) => {
                 self.drain(&mut inner, delivery.pushed);
-                match self.place(&mut inner, delivery, is_full_channel) {
-                    true => Entered::Waits,
-                    false => Entered::Refused,
-                }
+                self.place(&mut inner, delivery, is_full_channel)
             }
             // Who has the lock is taking an event, and puts things right when it looks next.
             None => self.post(delivery),
@@ -474,22 +489,22 @@ impl Consumer {
         }
     }
 
-    /// Puts the event into the queue; false if it is the one that goes for want of room.
-    fn place(&self, inner: &mut Inner, mut delivery: Delivery, is_full: bool) -> bool {
+    /// Puts the event into the queue, unless it is the one that goes for want of room.
+    fn place(&self, inner: &mut Inner, mut delivery: Delivery, is_full: bool) -> Entered {
         if delivery.number == UNNUMBERED {
             delivery.number = inner.next_number;
             inner.next_number += 1;
         }
         inner.may_expire |= delivery.expires != Instant::MAX;
         match inner.queue.push(delivery, is_full) {
-            Came::Queued => true,
+            Came::Queued => Entered::Waits,
             Came::InPlaceOf(discarded) => {
                 self.gone(&discarded, &self.counts.discarded);
-                true
+                Entered::InPlace
             }
             Came::Refused(discarded) => {
                 self.gone(&discarded, &self.counts.discarded);
-                false
+                Entered::Refused
             }
         }
     }
@@ -617,5 +632,7 @@ impl Consumer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entered {
     Waits,
+    /// For another one that waited and is discarded.
+    InPlace,
     Refused,
 }

@@ -5,6 +5,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use talea_model::{OperationId, PublicationId};
 use talea_time::{Duration, Instant};
 
 /// The type of an event: a domain, such as `Robot`, and a name within it, such as `Battery`.
@@ -99,6 +100,19 @@ pub struct Header {
     pub stop: Option<Instant>,
     /// Whether it is to survive the end of the process.
     pub reliability: Option<Reliability>,
+    /// Who has pushed it, if that is what the description of a system says.
+    pub origin: Option<Origin>,
+}
+
+/// The job that has pushed an event which a description of a system declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// As what it was published.
+    pub publication: PublicationId,
+    /// The operation.
+    pub operation: OperationId,
+    /// The instance of the job.
+    pub instance: u64,
 }
 
 impl Header {
@@ -113,6 +127,7 @@ impl Header {
             start: None,
             stop: None,
             reliability: None,
+            origin: None,
         }
     }
 }
@@ -249,6 +264,12 @@ impl<T: Content> Loan<'_, T> {
     /// Its content.
     pub fn content(&mut self) -> &mut T {
         &mut self.parts().content
+    }
+
+    /// Both.
+    pub(crate) fn parts_mut(&mut self) -> (&mut T, &mut Header) {
+        let Parts { header, content } = self.parts();
+        (content, header)
     }
 
     /// It is written.

@@ -43,6 +43,11 @@ impl Grouped {
         Grouped { condition, mail: sender, pending: AtomicUsize::new(0), due, inner }
     }
 
+    /// The most events with which it comes true.
+    pub fn events(&self) -> usize {
+        self.inner.lock().0.state.most().max(1)
+    }
+
     /// Time counts from `now` on; what has come is forgotten.
     pub fn begin(&self, now: Instant) {
         let mut inner = self.inner.lock().0;

@@ -77,6 +77,11 @@ pub(crate) fn begin(consumer: &Arc<Consumer>, channel: &Shared) -> Result<(), Bo
     let retained = channel.topology().retained(consumer.number);
     // What comes of each is counted there, and a job looks below.
     retained.iter().for_each(|event| consumer.offer(event, now, None, &mut |_| ()));
+    if let Some(first) = consumer.task {
+        _ = consumer.work.set(Work::new([(i16::MIN, workplace.task(first)?)].into()));
+        consumer.dues(now).into_iter().for_each(|due| wake_at(consumer, &channel.place, due));
+        return Ok(());
+    }
     let lanes = consumer.take_lanes();
     if lanes.is_empty() {
         return Ok(());

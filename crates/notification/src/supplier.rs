@@ -213,7 +213,7 @@ impl Supplier {
                     pushed.queued += 1;
                     post(consumer, place, &mut via, (not_before, priority, expires), now);
                 }
-                Offered::ToBePulled => pushed.queued += 1,
+                Offered::ToBePulled | Offered::InPlace => pushed.queued += 1,
                 Offered::Due(due) => wake_at(consumer, place, due),
                 Offered::Discarded => pushed.discarded += 1,
                 Offered::Unwanted => {}

@@ -2,12 +2,14 @@
 
 use crate::ends::Ends;
 use crate::error::{OperationError, OperationErrors, nearest};
+use crate::events::{Binding, EventEnds};
 use crate::kind::OutputKind;
 use crate::operation::{Body, Operation};
 use crate::operations::{Code, Operations};
 use crate::ports::{AllEnds, Audience, OpenedOutput, Ports, ValueType, connect};
 use crate::synthetic::{Fields, SyntheticValue};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use talea_channel::{Input, KeptEnd, Output, Reader, Take, WhenFull};
 use talea_model::{
     Communication, Full, InputId, InputSite, OnValue, OperationId, OutputId, OutputSite, System, Trigger,
@@ -27,6 +29,8 @@ pub struct Assembled {
     pub operations: Vec<Option<Operation>>,
     /// The outputs whose values are recorded.
     pub kept: Vec<KeptOutput>,
+    /// To be called, each once, when it is known where deliveries of channels are work.
+    pub bindings: Vec<Binding>,
 }
 
 /// An output whose values are recorded.
@@ -114,6 +118,7 @@ impl Operations {
                 opened_inputs: vec![None; subtask.inputs.len()],
                 opened_outputs: subtask.outputs.iter().map(|_| None).collect(),
                 is_outside: false,
+                events: self.events.get_mut(&operation.id),
                 errors: &mut errors,
             };
             let code = registration(&mut ports);
@@ -122,6 +127,11 @@ impl Operations {
                 outputs[site.id.index()] = opened;
             }
             registered.push(Some(Registered { code, inputs, is_outside }));
+            let unopened = self.events.get(&operation.id).map_or_else(Vec::new, |ends| ends.unopened());
+            errors.extend(unopened.into_iter().map(|what| OperationError::Events {
+                operation: operation.name.clone(),
+                problem: format!("does not open {what}, which the system describes: open it, or leave it out of the description"),
+            }));
         }
         for name in self.by_name.into_keys() {
             let nearest = nearest(&name, system.operations().iter().map(|operation| operation.name.as_str()));
@@ -133,7 +143,8 @@ impl Operations {
         if !errors.is_empty() {
             return Err(OperationErrors(errors));
         }
-        Ok(connect_all(system, registered, outputs, (is_here, wiring)))
+        let events = self.events;
+        Ok(connect_all(system, registered, (outputs, events), self.bindings, (is_here, wiring)))
     }
 }
 
@@ -229,7 +240,8 @@ fn check_apart(
 fn connect_all(
     system: &System,
     registered: Vec<Option<Registered>>,
-    opened: Vec<Option<OpenedOutput>>,
+    (opened, mut events): (Vec<Option<OpenedOutput>>, BTreeMap<OperationId, Box<dyn EventEnds>>),
+    bindings: Vec<Binding>,
     (is_here, wiring): (impl Fn(OperationId) -> bool, &Wiring<'_>),
 ) -> Assembled {
     let mut kept = Vec::new();
@@ -277,16 +289,18 @@ fn connect_all(
         let (outputs, fields): (Vec<_>, Vec<_>) = system.outputs_of(operation).iter().map(taken).unzip();
         let (is_synthetic, is_outside) =
             (registered.is_none(), registered.as_ref().is_some_and(|registered| registered.is_outside));
-        if is_synthetic && inputs.is_empty() && outputs.is_empty() {
+        let events = events.remove(&operation).filter(|_| is_here(operation)).map(RefCell::new);
+        if is_synthetic && inputs.is_empty() && outputs.is_empty() && events.is_none() {
             return None;
         }
         let outputs = outputs.into_iter().map(RefCell::new).collect();
         let body = registered.map_or(Body::Synthetic, |registered| Body::User(registered.code));
         let fields = if is_synthetic { fields.into() } else { Box::default() };
-        Some(Operation { body, ends: Ends { operation, inputs, input_ids, outputs }, fields, is_outside })
+        let ends = Ends { operation, inputs, input_ids, outputs, events };
+        Some(Operation { body, ends, fields, is_outside })
     };
     let operations = system.operations().iter().map(|operation| operation.id);
-    Assembled { operations: operations.zip(registered).map(&mut assemble).collect(), kept }
+    Assembled { operations: operations.zip(registered).map(&mut assemble).collect(), kept, bindings }
 }
 
 /// The reader when values come in an order in which they nearly came once: it has had no more at once than it had room for then.

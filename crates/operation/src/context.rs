@@ -1,6 +1,7 @@
 //! A job as its operation's code sees it.
 
 use crate::ends::Ends;
+use crate::events::{EventEnds, EventNote};
 use crate::ports::{Input, Output};
 use crate::posting::{NotPosted, Posted, PostedOperation};
 use std::any::Any;
@@ -20,6 +21,8 @@ pub trait JobServices {
     /// # Errors
     /// [`NotPosted`].
     fn post(&self, posted: Posted) -> Result<u64, NotPosted>;
+    /// A channel tells something, which is recorded if that is wanted.
+    fn note(&self, note: EventNote);
 }
 
 /// A job as its operation sees it.
@@ -124,6 +127,16 @@ impl JobContext<'_> {
     #[inline]
     pub fn set<T: Send + Sync + 'static>(&self, output: Output<T>, value: T) {
         *self.write(output) = value;
+    }
+
+    /// The job's ends at channels, if it has any, for who has made them.
+    pub fn event_ends(&self) -> Option<RefMut<'_, dyn EventEnds>> {
+        self.ends.events.as_ref().map(|ends| RefMut::map(ends.borrow_mut(), |ends| ends.as_mut()))
+    }
+
+    /// A channel tells something while the job pushes events.
+    pub fn note(&self, note: EventNote) {
+        self.services.note(note);
     }
 
     /// Posts a job of a declared operation, which is due within that operation's deadline from now. Returns its number among

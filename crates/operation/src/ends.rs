@@ -1,5 +1,6 @@
 //! What an operation reads and writes by.
 
+use crate::events::EventEnds;
 use std::cell::RefCell;
 use talea_channel::{Input, Output};
 use talea_model::OperationId;
@@ -12,4 +13,6 @@ pub(crate) struct Ends {
     pub input_ids: Box<[usize]>,
     /// Written while inputs are read, one job at a time.
     pub outputs: Box<[RefCell<Box<dyn Output>>]>,
+    /// At channels, if it has any.
+    pub events: Option<RefCell<Box<dyn EventEnds>>>,
 }

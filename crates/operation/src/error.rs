@@ -69,6 +69,14 @@ pub enum OperationError {
         /// The port.
         name: String,
     },
+    /// Code opens an end at a channel that its operation does not have, or in a way in which it cannot be.
+    #[error("the code of operation \"{operation}\" {problem}")]
+    Events {
+        /// Whose code.
+        operation: String,
+        /// What is wrong, with what to do instead.
+        problem: String,
+    },
     /// The two ends of a connection are of different types.
     #[error(
         "input \"{input}\" takes values of type {taken}, and output \"{output}\", which it reads, has values of type {written}: let \

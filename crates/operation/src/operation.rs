@@ -2,6 +2,7 @@
 
 use crate::context::{JobContext, JobServices};
 use crate::ends::Ends;
+use crate::events::{EventNote, TakenEvent};
 use crate::operations::Code;
 use crate::synthetic::Fields;
 use std::cell::RefCell;
@@ -49,8 +50,8 @@ impl std::fmt::Debug for Operation {
 impl Operation {
     /// Code without ports, as of an operation that is declared while a run lasts.
     pub fn without_ports(operation: OperationId, code: Code) -> Self {
-        let ends =
-            Ends { operation, inputs: Box::default(), input_ids: Box::default(), outputs: Box::default() };
+        let (inputs, input_ids, outputs) = (Box::default(), Box::default(), Box::default());
+        let ends = Ends { operation, inputs, input_ids, outputs, events: None };
         Operation { body: Body::User(code), ends, fields: Box::default(), is_outside: false }
     }
 
@@ -64,9 +65,9 @@ impl Operation {
         self.is_outside
     }
 
-    /// Whether it reads or writes values.
+    /// Whether it reads or writes values, or takes or pushes events.
     pub fn has_ports(&self) -> bool {
-        !self.ends.inputs.is_empty() || !self.ends.outputs.is_empty()
+        !self.ends.inputs.is_empty() || !self.ends.outputs.is_empty() || self.ends.events.is_some()
     }
 
     /// A job begins: takes what there is for it. Says of each input what that was.
@@ -74,6 +75,19 @@ impl Operation {
     pub fn take(&mut self, moment: Moment, mut taken: impl FnMut(TakenValue)) {
         for (input, port) in self.ends.inputs.iter_mut().enumerate() {
             taken(TakenValue { input, taken: port.take(moment) });
+        }
+    }
+
+    /// A job begins: takes its events, if it has subscribed to any. Says of each where it is from, and what else the channel has to tell.
+    #[inline]
+    pub fn take_events(
+        &mut self,
+        now: Instant,
+        mut taken: impl FnMut(TakenEvent),
+        mut noted: impl FnMut(EventNote),
+    ) {
+        if let Some(events) = &mut self.ends.events {
+            events.get_mut().begin(now, &mut taken, &mut noted);
         }
     }
 
@@ -106,10 +120,28 @@ impl Operation {
         }
     }
 
+    /// A job of an operation without code has completed: pushes its events.
+    #[inline]
+    pub fn push_events(&mut self, services: &dyn JobServices, name: &str, job: &Job, started: Instant) {
+        let ends = &self.ends;
+        if let (Body::Synthetic, Some(events)) = (&self.body, &ends.events) {
+            let job = JobContext { services, name, job, started, handle: 0, ends };
+            events.borrow_mut().push_synthetic(&job);
+        }
+    }
+
+    /// Whether it has ends at channels.
+    pub fn has_events(&self) -> bool {
+        self.ends.events.is_some()
+    }
+
     /// The job has done with what it took.
     #[inline]
     pub fn leave(&mut self) {
         self.ends.inputs.iter_mut().for_each(|port| port.leave());
+        if let Some(events) = &mut self.ends.events {
+            events.get_mut().leave();
+        }
     }
 
     /// Another job goes before the one that has taken values, which [takes](Self::take) again when it goes on. It has the value of its instance then,

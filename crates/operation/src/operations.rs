@@ -1,8 +1,10 @@
 //! The code of a program's operations, by name.
 
 use crate::context::JobContext;
+use crate::events::{Binding, EventEnds};
 use crate::ports::Ports;
 use std::collections::BTreeMap;
+use talea_model::OperationId;
 
 /// A user's operation, called once per job. Its jobs run one at a time, each after the one before has returned, so it may keep
 /// what it likes from job to job. They need not be on the same thread: a preemptive lane has several, so that a job of one operation
@@ -17,6 +19,9 @@ pub(crate) type Registration = Box<dyn FnOnce(&mut Ports<'_>) -> Code>;
 #[derive(Default)]
 pub struct Operations {
     pub(crate) by_name: BTreeMap<String, Registration>,
+    /// By operation.
+    pub(crate) events: BTreeMap<OperationId, Box<dyn EventEnds>>,
+    pub(crate) bindings: Vec<Binding>,
 }
 
 impl std::fmt::Debug for Operations {
@@ -36,6 +41,23 @@ impl Operations {
     #[must_use]
     pub fn with(self, name: &str, code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
         self.with_ports(name, |_ports| code)
+    }
+
+    /// Gives operations their ends at channels, and has `binding` called when it is known where deliveries are work.
+    #[must_use]
+    pub fn with_events(
+        mut self,
+        ends: impl IntoIterator<Item = (OperationId, Box<dyn EventEnds>)>,
+        binding: Binding,
+    ) -> Self {
+        self.events.extend(ends);
+        self.bindings.push(binding);
+        self
+    }
+
+    /// Whether operations have ends at channels.
+    pub fn have_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// The same with code that reads and writes values: `register` opens each of the operation's ports and returns the code, which keeps

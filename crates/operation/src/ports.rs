@@ -1,6 +1,7 @@
 //! The ports of an operation, as the code that is registered for it opens them.
 
 use crate::error::{OperationError, nearest};
+use crate::events::EventEnds;
 use crate::kind::{OutputKind, Value};
 use std::any::TypeId;
 use std::fmt;
@@ -127,6 +128,7 @@ pub struct Ports<'a> {
     pub(crate) opened_inputs: Vec<Option<ValueType>>,
     pub(crate) opened_outputs: Vec<Option<OpenedOutput>>,
     pub(crate) is_outside: bool,
+    pub(crate) events: Option<&'a mut Box<dyn EventEnds>>,
     pub(crate) errors: &'a mut Vec<OperationError>,
 }
 
@@ -143,10 +145,25 @@ impl fmt::Debug for Ports<'_> {
 const NOWHERE: usize = usize::MAX;
 
 impl<'a> Ports<'a> {
+    /// The operation's number.
+    pub fn operation(&self) -> OperationId {
+        self.operation
+    }
+
     /// The operation reads something from outside, or does something there: a sensor, a socket, an actuator. When a run is replayed it is not
     /// called, and what it published is taken from the record.
     pub fn outside(&mut self) {
         self.is_outside = true;
+    }
+
+    /// The operation's ends at channels, if it has any, for who has made them.
+    pub fn event_ends(&mut self) -> Option<&mut dyn EventEnds> {
+        Some(self.events.as_mut()?.as_mut())
+    }
+
+    /// The code has opened an end at a channel that there is not, or in a way in which it cannot be; this says what is wrong, with all else that is.
+    pub fn refuse_events(&mut self, problem: String) {
+        self.errors.push(OperationError::Events { operation: self.name.to_owned(), problem });
     }
 
     /// Opens the input of this name for values of type `T`. That there is none, or that its producer's are of another type, is said when

@@ -4,6 +4,7 @@ use crate::context::JobContext;
 use crate::operations::Code;
 use crate::posting::{Declaration, NotPosted, Posted, PostedOperation};
 use std::error::Error;
+use talea_model::OperationId;
 use talea_time::Instant;
 
 /// What can post: a job, or a thread that has been given the means.
@@ -63,6 +64,12 @@ pub trait Workplace: Send + Sync {
         declaration: Declaration,
         code: Code,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
+
+    /// The task of the system whose first operation this is, to be released by posting a job of it.
+    ///
+    /// # Errors
+    /// It cannot be released here.
+    fn task(&self, first: OperationId) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
     /// Posts a job of the operation when this instant has come; of several instants that are waited for, at the earliest alone, and the job sees
     /// what else there is. Neither allocates nor waits.

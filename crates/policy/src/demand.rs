@@ -33,6 +33,8 @@ pub enum Purpose {
     Value,
     /// When something outside releases a task.
     Outside,
+    /// Fields of events.
+    Event,
 }
 
 /// The key of the stream that `index` (of an operation or a task) draws from.
@@ -44,6 +46,7 @@ pub fn stream(seed: u64, purpose: Purpose, index: usize) -> u64 {
         Purpose::Loss => 4,
         Purpose::Value => 5,
         Purpose::Outside => 6,
+        Purpose::Event => 7,
     };
     mix(mix(seed) ^ mix(purpose << 32 | index as u64))
 }

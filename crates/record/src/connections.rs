@@ -16,6 +16,21 @@ pub struct OutputEntry {
     pub is_kept: bool,
 }
 
+/// What an operation pushes into a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicationEntry {
+    /// The names of operation, channel and type: `imu.read>health Robot/Battery`.
+    pub name: String,
+    /// Index of its operation.
+    pub operation: usize,
+    /// The name of the channel.
+    pub channel: String,
+    /// The type of the events, `Domain/Name`.
+    pub event_type: String,
+    /// The tasks that have subscribed to it, by index.
+    pub subscribers: Vec<usize>,
+}
+
 /// An input of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputEntry {
@@ -103,6 +118,8 @@ pub enum ReleasedBy {
     Values,
     /// Something outside.
     Outside,
+    /// Events of a channel.
+    Events,
 }
 
 impl ReleasedBy {
@@ -119,6 +136,20 @@ pub(crate) fn outputs_of(system: &System) -> Vec<OutputEntry> {
         is_kept: false,
     };
     system.outputs().iter().map(entry).collect()
+}
+
+pub(crate) fn publications_of(system: &System) -> Vec<PublicationEntry> {
+    let entry = |site: &talea_model::PublicationSite| {
+        let described = system.publication(site);
+        PublicationEntry {
+            name: site.name.clone(),
+            operation: site.operation.index(),
+            channel: system.channels[described.channel].name.clone(),
+            event_type: described.event_type.to_string(),
+            subscribers: site.subscribers.iter().map(|(task, _)| *task).collect(),
+        }
+    };
+    system.publications().iter().map(entry).collect()
 }
 
 pub(crate) fn inputs_of(system: &System) -> Vec<InputEntry> {

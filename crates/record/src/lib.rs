@@ -47,13 +47,15 @@ mod suggestion;
 pub mod values;
 mod written;
 
-pub use connections::{ChainEntry, CountedValues, HopEntry, InputEntry, OutputEntry, ReleasedBy};
+pub use connections::{
+    ChainEntry, CountedValues, HopEntry, InputEntry, OutputEntry, PublicationEntry, ReleasedBy,
+};
 pub use contents::Contents;
 pub use damage::Damage;
 pub use definition::{Definition, EdgeNumbers};
 pub use event::{
-    ChangeKind, CostKind, InterruptKind, LossCause, LossReason, MemberRole, Question, RunOutcome, SkipReason,
-    ThreadRole, Trigger, Typed, ValueLoss, ViolationSide, WakeContext,
+    ChangeKind, CostKind, EventLossReason, InterruptKind, LossCause, LossReason, MemberRole, Question,
+    RunOutcome, SkipReason, ThreadRole, Trigger, Typed, ValueLoss, ViolationSide, WakeContext,
 };
 pub use layout::TraceError;
 pub use log::{LogError, LogWriter};

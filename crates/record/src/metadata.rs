@@ -1,7 +1,8 @@
 //! What the records of a run refer to by number, stored beside them so that a trace stands alone.
 
 use crate::connections::{
-    ChainEntry, HopEntry, InputEntry, OutputEntry, ReleasedBy, chains_of, inputs_of, outputs_of,
+    ChainEntry, HopEntry, InputEntry, OutputEntry, PublicationEntry, ReleasedBy, chains_of, inputs_of,
+    outputs_of, publications_of,
 };
 use crate::record::JobId;
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,9 @@ pub struct Metadata {
     /// Inputs of operations, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputEntry>,
+    /// What operations push into channels, by index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub publications: Vec<PublicationEntry>,
     /// Cause-effect chains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chains: Vec<ChainEntry>,
@@ -288,6 +292,7 @@ impl TaskEntry {
                 None => ReleasedBy::Period,
                 Some(Trigger::Output { .. }) => ReleasedBy::Values,
                 Some(Trigger::External { .. }) => ReleasedBy::Outside,
+                Some(Trigger::Events(_)) => ReleasedBy::Events,
             },
         }
     }
@@ -384,6 +389,7 @@ impl Metadata {
             edges,
             outputs: outputs_of(system),
             inputs: inputs_of(system),
+            publications: publications_of(system),
             chains: chains_of(system),
             promise_tolerance,
             recorded,
@@ -460,6 +466,7 @@ impl Metadata {
             edges: Vec::new(),
             outputs: Vec::new(),
             inputs: Vec::new(),
+            publications: Vec::new(),
             chains: Vec::new(),
             promise_tolerance: None,
             recorded: None,
@@ -584,6 +591,12 @@ impl Metadata {
         for (entry, input) in self.inputs.iter().enumerate() {
             within("inputs", entry, input.operation, self.operations.len())?;
             within("inputs", entry, input.output, self.outputs.len())?;
+        }
+        for (entry, publication) in self.publications.iter().enumerate() {
+            within("publications", entry, publication.operation, self.operations.len())?;
+            for task in &publication.subscribers {
+                within("publications", entry, *task, self.tasks.len())?;
+            }
         }
         for (entry, chain) in self.chains.iter().enumerate() {
             if chain.operations.len() != chain.hops.len() + 1 {

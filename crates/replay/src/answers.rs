@@ -1,7 +1,7 @@
 //! What jobs were told, and are told again.
 
 use std::cell::Cell;
-use talea_operation::{JobServices, NotPosted, Posted};
+use talea_operation::{EventNote, JobServices, NotPosted, Posted};
 use talea_record::Question;
 use talea_record::event::Answer;
 use talea_time::Instant;
@@ -77,4 +77,7 @@ impl JobServices for Answering<'_> {
     fn post(&self, _posted: Posted) -> Result<u64, NotPosted> {
         Err(NotPosted::Replayed)
     }
+
+    // What is pushed in a replay reaches nobody.
+    fn note(&self, _note: EventNote) {}
 }

@@ -6,7 +6,8 @@ use crate::flow::{JobFlowSetUp, Shared};
 use crate::layout::{OperationSite, Origin, Visibility};
 use crate::poster::Poster;
 use crate::posting::PostingRoom;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::workplace::Alarms;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use talea_model::{Execution, OperationId, System};
 use talea_operation::{Declaration, JobContext, Operation, PostedOperation};
 use talea_policy::discipline::Discipline;
@@ -113,6 +114,22 @@ pub(crate) struct State {
     pub posters: Vec<JobFlowSetUp>,
 }
 
+/// See [`Dispatcher::weak`].
+#[derive(Clone)]
+pub(crate) struct WeakDispatcher(Weak<Inner>);
+
+impl WeakDispatcher {
+    pub fn upgrade(&self) -> Option<Dispatcher> {
+        self.0.upgrade().map(Dispatcher)
+    }
+}
+
+impl std::fmt::Debug for WeakDispatcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WeakDispatcher").finish_non_exhaustive()
+    }
+}
+
 impl std::fmt::Debug for Dispatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Dispatcher").field("room", &self.0.room).finish_non_exhaustive()
@@ -122,6 +139,21 @@ impl std::fmt::Debug for Dispatcher {
 impl Dispatcher {
     pub(crate) fn new(inner: Inner) -> Self {
         Dispatcher(Arc::new(inner))
+    }
+
+    /// A way to it that does not keep it.
+    pub(crate) fn weak(&self) -> WeakDispatcher {
+        WeakDispatcher(Arc::downgrade(&self.0))
+    }
+
+    /// These are told when the run is over.
+    pub(crate) fn tell_of_end(&self, alarms: Alarms) {
+        self.0.shared.alarms.lock().unwrap_or_else(PoisonError::into_inner).push(alarms);
+    }
+
+    /// The operation of the system as one whose jobs can be posted.
+    pub(crate) fn posted(&self, operation: OperationId) -> PostedOperation {
+        PostedOperation { id: operation, run: self.0.shared.posting.run() }
     }
 
     /// The number of the first operation that can be declared, and how many can.

@@ -17,8 +17,9 @@ use crate::outcome::{LostValues, OperationPanic};
 use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
 use crate::trigger_table::Triggering;
+use crate::workplace::Alarms;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_linux::burn::Burner;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
@@ -204,6 +205,8 @@ pub(crate) struct Shared {
     /// By node; `None` where the run's end is the node's.
     pub ends: Vec<Option<OnceLock<NodeEnd>>>,
     pub tally: Tally,
+    /// Who is to be told of the end.
+    pub alarms: Mutex<Vec<Alarms>>,
     /// Whether what jobs are answered is recorded, so that they can be replayed.
     pub keeps_answers: bool,
 }
@@ -292,6 +295,7 @@ impl Shared {
             bell.ring();
         });
         self.ports.iter().flatten().for_each(Port::ring);
+        self.alarms.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(Alarms::end);
     }
 }
 
@@ -428,6 +432,13 @@ impl JobFlow {
     /// Posts a job of a declared operation, which is released now, and rings. Its deadline is what the operation has, unless another one
     /// is given. Returns its number.
     pub fn post(&mut self, shared: &Shared, posted: Posted) -> Result<u64, NotPosted> {
+        let number = self.post_quietly(shared, posted)?;
+        self.ring(shared);
+        Ok(number)
+    }
+
+    /// The same without ringing.
+    pub fn post_quietly(&mut self, shared: &Shared, posted: Posted) -> Result<u64, NotPosted> {
         let Posted { operation: PostedOperation { id: operation, run }, deadline, handle } = posted;
         let now = MonotonicClock.now();
         if run != shared.posting.run() {
@@ -437,10 +448,10 @@ impl JobFlow {
             return Err(NotPosted::NotRunning);
         }
         let site = shared.layout.operation(operation);
-        let local = site.local.expect("posted work is this process's");
         let Origin::Posting { deadline: relative } = site.origin else {
-            unreachable!("only declared operations are posted");
+            return self.post_task(shared, site.task, now);
         };
+        let local = site.local.expect("posted work is this process's");
         let deadline = deadline.unwrap_or(now.saturating_add(relative)).max(now);
         let dates = Dates { nominal: now, deadline };
         let first = shared.posting.next_instance(operation.index());
@@ -458,8 +469,19 @@ impl JobFlow {
         let job = JobId { operation, instance };
         shared.posting.set_handle(tag, handle);
         self.enqueue(shared, site, job, tag, dates, now);
-        self.ring(shared);
         Ok(instance)
+    }
+
+    /// Releases a task of the system whose jobs are posted, without ringing. Returns the number of the instance.
+    pub fn post_task(&mut self, shared: &Shared, task: usize, now: Instant) -> Result<u64, NotPosted> {
+        let next = shared.triggering[task].next.load(Ordering::Relaxed);
+        let local = |operation: &OperationId| shared.layout.operation(*operation).local;
+        let has_room = |operation| local(operation).is_some_and(|local| shared.jobs.has_room(local, next));
+        if !shared.layout.triggered(task).firsts.iter().all(has_room) {
+            shared.tally.triggers_refused.fetch_add(1, Ordering::Relaxed);
+            return Err(NotPosted::Full);
+        }
+        Ok(self.arrive_by_trigger(shared, task, now))
     }
 
     /// Releases a job that was held by a guard, without ringing.

@@ -37,6 +37,13 @@ impl Poster {
         self.post(PostedOperation { id, run }, 0)
     }
 
+    /// Releases a task of the system whose jobs are posted.
+    pub(crate) fn release(&mut self, task: usize) -> Result<u64, NotPosted> {
+        let first = self.shared.layout.triggered(task).firsts.first().copied();
+        let id = first.expect("a task of this process has a first subtask");
+        self.post(PostedOperation { id, run: self.shared.posting.run() }, 0)
+    }
+
     /// Posts a job of the operation, which is due within the operation's deadline from now. `handle` is what the job
     /// [finds](crate::JobContext::handle). Returns its number among the operation's jobs; not every number
     /// comes. Neither allocates nor waits, with a system call at most, to wake its lane. Where the lane is below other schedulers, it

@@ -37,7 +37,7 @@ use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
 use talea_model::{OutputId, Scheduling, System, Trigger};
-use talea_operation::{Assembled, Operations, Wiring};
+use talea_operation::{Assembled, Operations, Wiring, Workplace};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
@@ -85,7 +85,10 @@ pub(crate) fn prepare(
         is_kept[output.index()].then(|| keeping::room(system, output, outputs, bytes))
     };
     let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
-    let Assembled { operations, kept } = operations.assemble_as(system, &wiring)?;
+    let operations = talea_notification::declared::connect(system, operations);
+    let Assembled { operations, kept, bindings } = operations.assemble_as(system, &wiring)?;
+    // One thread posts what waits for its time in channels.
+    let room = PostingRoom { posters: room.posters + usize::from(!bindings.is_empty()), ..room };
     let first_node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
     let (value_log, without_bytes) = ValueLog::new((system, first_node), kept, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
@@ -154,6 +157,7 @@ pub(crate) fn prepare(
         gate: Gate::new(nodes.len()),
         ends: (0..system.nodes.len()).map(|node| is_lowered(node).then(OnceLock::new)).collect(),
         tally: Tally::default(),
+        alarms: Mutex::default(),
         layout,
         keeps_answers: !value_log.all.is_empty(),
     });
@@ -217,6 +221,12 @@ pub(crate) fn prepare(
     }
     missing.extend(others);
     let dispatcher = open_dispatcher(system, plans, (room, first_poster), store.rings(), &shared);
+    if !bindings.is_empty() {
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| PrepareError::Events(error);
+        let workplace = dispatcher.workplace().map_err(|error| failed(error.into()))?;
+        let workplace: Arc<dyn Workplace> = Arc::new(workplace);
+        bindings.into_iter().try_for_each(|bind| bind(Arc::clone(&workplace))).map_err(failed)?;
+    }
     let set_up = |bell| SteppedLanesSetUp { lanes: stepped, bell, shared: Arc::clone(&shared) };
     let stepped = stepper.map(set_up).filter(|stepped| !stepped.lanes.is_empty());
     missing.extend(store.unpublished.clone());

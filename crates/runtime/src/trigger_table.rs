@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What is known of the arrivals of a task with a trigger, while the run lasts. One thread at a time brings arrivals about: that of
-/// the one operation whose values do, the release thread, or the one of the program that has the trigger.
+/// the one operation whose values do, the release thread, or the one of the program that has the trigger. Only events may be pushed by several
+/// threads at once, of which each has a number of its own then.
 #[derive(Debug, Default)]
 pub(crate) struct Triggering {
     /// Values so far that count.
@@ -25,8 +26,6 @@ impl Triggering {
     }
 
     pub fn take_number(&self) -> u64 {
-        let number = self.next.load(Ordering::Relaxed);
-        self.next.store(number + 1, Ordering::Relaxed);
-        number
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 }

@@ -3,6 +3,7 @@
 //! | What happens | Who notices | What follows |
 //! |---|---|---|
 //! | a value is published | the thread that ran the job, [`JobFlow::count_value`] | a release, or a signal to the guard that keeps releases apart |
+//! | an event is pushed for the task | the thread that pushes it, [`JobFlow::post_task`] | a release, or a signal to the guard |
 //! | the program calls | its thread, [`ExternalTrigger::fire`] | a signal to the guard |
 //! | a descriptor is ready | the node's release thread | a signal to the guard |
 //! | nothing outside is given | the node's release thread draws arrivals | a signal to the guard |
@@ -47,15 +48,15 @@ impl JobFlow {
         }
     }
 
-    /// An instance of a task with a trigger arrives at `at`: is released, or signalled to its guards. Does not ring.
-    pub fn arrive_by_trigger(&mut self, shared: &Shared, task: usize, at: Instant) {
+    /// An instance of a task with a trigger arrives at `at`: is released, or signalled to its guards. Does not ring. Returns its number.
+    pub fn arrive_by_trigger(&mut self, shared: &Shared, task: usize, at: Instant) -> u64 {
         let triggered = shared.layout.triggered(task);
         let instance = shared.triggering[task].take_number();
         let deadline = at.saturating_add(triggered.deadline);
         let site = |operation: &OperationId| shared.layout.operation(*operation);
         let local = |operation: &OperationId| site(operation).local.expect("an operation of this process");
-        let Some(first) = triggered.firsts.first() else { return };
-        // One thread at a time claims words of these operations, so room that is seen stays.
+        let Some(first) = triggered.firsts.first() else { return instance };
+        // Nobody else claims the words of this instance, so room that is seen stays.
         let has_room =
             triggered.firsts.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
         let is_guarded = site(first).guard.is_some();
@@ -65,7 +66,8 @@ impl JobFlow {
             () => None,
         };
         if let Some(reason) = skip {
-            return self.skip_instance(shared, *first, (instance, deadline), at, reason);
+            self.skip_instance(shared, *first, (instance, deadline), at, reason);
+            return instance;
         }
         for operation in &triggered.firsts {
             let job = InFlight { instance, release: at, deadline };
@@ -75,6 +77,7 @@ impl JobFlow {
             };
             assert!(fits.is_ok(), "the window had room");
         }
+        instance
     }
 
     /// Whether the task leaves an instance out because the one before is unfinished.

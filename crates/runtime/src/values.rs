@@ -3,13 +3,14 @@
 use crate::flow::{JobFlow, Shared};
 use crate::layout::{OperationSite, Visibility};
 use crate::recorder::Subject;
+use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
 use talea_model::{OnValue, OperationId};
-use talea_operation::{Dropped, Moment, Operation, Published, Stamp};
+use talea_operation::{Dropped, EventNote, Moment, Operation, Published, Stamp, TakenEvent};
 use talea_policy::job::Job;
-use talea_record::event::{Answer, Drop, Publish, Take, ValueLost};
-use talea_record::{Event, JobId, ValueLoss};
+use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, Take, ValueLost};
+use talea_record::{Event, EventLossReason, JobId, ValueLoss};
 use talea_time::{Clock, Instant};
 
 impl JobFlow {
@@ -40,6 +41,44 @@ impl JobFlow {
                 recorder.put(now, Take { job: subject.job, from, input: input.id, values, lane });
             }
         });
+    }
+
+    /// A job that began at `now` takes its events.
+    pub fn take_events(
+        &mut self,
+        site: &OperationSite,
+        operation: &mut Operation,
+        subject: Subject,
+        now: Instant,
+    ) {
+        let (job, lane, mut number) = (subject.job, subject.lane as u16, 0);
+        let flow = RefCell::new(self);
+        operation.take_events(
+            now,
+            |TakenEvent { publication, from }| {
+                let publication = publication.map_or(u32::MAX, |publication| publication.index() as u32);
+                let from = from.map(|(operation, instance)| JobId { operation, instance });
+                let deliver = Deliver { job, from, publication, number, lane };
+                flow.borrow_mut().recorder.put_if_wanted(MonotonicClock.now(), deliver);
+                number += 1;
+            },
+            |note| flow.borrow_mut().note(site, job, note),
+        );
+    }
+
+    /// Records what a channel tells in a job.
+    pub fn note(&mut self, site: &OperationSite, job: JobId, note: EventNote) {
+        let (now, lane, node) = (MonotonicClock.now(), site.lane as u16, site.node as u16);
+        match note {
+            EventNote::Pushed(publication) => {
+                let publication = publication.index() as u32;
+                self.recorder.put_if_wanted(now, Push { job, publication, lane });
+            }
+            EventNote::Lost { operation, events, why } => {
+                let (operation, why) = (operation.index() as u32, EventLossReason::from(why).into());
+                self.recorder.put_if_wanted(now, EventsLost { operation, events, node, why });
+            }
+        }
     }
 
     /// Waits until readers have room that are to be waited for, or no longer.

@@ -1,13 +1,14 @@
 //! Where the code of a program has work done that the description of the system does not have: operations are declared, and jobs of them posted
 //! at once or at an instant. An ordinary thread posts those of an instant; it sleeps until the next one.
 
-use crate::dispatcher::{Dispatcher, NoPoster};
+use crate::dispatcher::{Dispatcher, NoPoster, WeakDispatcher};
 use crate::poster::Poster;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
+use talea_model::OperationId;
 use talea_operation::{Code, Declaration, Post, Posted, PostedOperation, Workplace};
 use talea_ring::bell::Bell;
 use talea_time::{Clock, Duration, Instant};
@@ -20,7 +21,8 @@ const NEVER: i64 = i64::MAX;
 /// A run as the place where work is done that was not described. Dropping it ends the thread that posts at instants.
 #[derive(Debug)]
 pub struct RunWorkplace {
-    dispatcher: Dispatcher,
+    /// Not kept by it: operations of the run may have suppliers of channels, which keep this.
+    dispatcher: WeakDispatcher,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,16 +32,39 @@ pub struct RunWorkplace {
 struct Shared {
     /// By declared operation, the instant at which a job of it is to be posted, in nanoseconds.
     instants: Box<[AtomicI64]>,
-    /// The number of the first of these operations.
-    first: usize,
+    /// By task of the system, the same of releases.
+    releases: Box<[AtomicI64]>,
+    /// By operation of the system, its task.
+    tasks: Box<[usize]>,
     bell: Bell,
     is_over: AtomicBool,
+}
+
+/// What the end of a run tells the thread by.
+#[derive(Clone, Debug)]
+pub(crate) struct Alarms(Arc<Shared>);
+
+impl Alarms {
+    /// The run is over.
+    pub fn end(&self) {
+        self.0.is_over.store(true, Ordering::Release);
+        self.0.bell.ring();
+    }
 }
 
 impl Shared {
     /// The earliest instant.
     fn next(&self) -> i64 {
-        self.instants.iter().map(|instant| instant.load(Ordering::Acquire)).min().unwrap_or(NEVER)
+        let all = self.instants.iter().chain(&self.releases);
+        all.map(|instant| instant.load(Ordering::Acquire)).min().unwrap_or(NEVER)
+    }
+
+    /// The word of an operation of the system or a declared one.
+    fn word(&self, operation: usize) -> &AtomicI64 {
+        match self.tasks.get(operation) {
+            Some(task) => &self.releases[*task],
+            None => &self.instants[operation - self.tasks.len()],
+        }
     }
 }
 
@@ -52,9 +77,16 @@ impl Dispatcher {
     /// # Panics
     /// If no thread can be created.
     pub fn workplace(&self) -> Result<RunWorkplace, NoPoster> {
-        let (first, operations) = self.declarable();
-        let instants = (0..operations).map(|_| AtomicI64::new(NEVER)).collect();
-        let shared = Arc::new(Shared { instants, first, bell: Bell::new(), is_over: AtomicBool::new(false) });
+        let (_, operations) = self.declarable();
+        let never = |count: usize| (0..count).map(|_| AtomicI64::new(NEVER)).collect();
+        let system = self.system();
+        let shared = Arc::new(Shared {
+            instants: never(operations),
+            releases: never(system.tasks.len()),
+            tasks: system.operations().iter().map(|operation| operation.task).collect(),
+            bell: Bell::new(),
+            is_over: AtomicBool::new(false),
+        });
         let (told, tell) = std::sync::mpsc::sync_channel(1);
         let (dispatcher, of_thread) = (self.clone(), Arc::clone(&shared));
         let body = move || {
@@ -71,21 +103,36 @@ impl Dispatcher {
         let thread = std::thread::Builder::new().name("alarms".into()).spawn(body);
         let thread = thread.expect("a thread can be created");
         tell.recv().expect("the thread answers")?;
-        Ok(RunWorkplace { dispatcher: self.clone(), shared, thread: Some(thread) })
+        self.tell_of_end(Alarms(Arc::clone(&shared)));
+        Ok(RunWorkplace { dispatcher: self.weak(), shared, thread: Some(thread) })
     }
+}
+
+/// What is due at an instant.
+enum Due {
+    /// A job of the declared operation of this number.
+    Declared(usize),
+    /// A task of the system.
+    Task(usize),
 }
 
 /// Posts jobs when their instants have come, until it is over.
 fn post_in_time(mut poster: Poster, shared: &Shared) {
     while !shared.is_over.load(Ordering::Acquire) {
         let now = MonotonicClock.now();
-        for (place, instant) in shared.instants.iter().enumerate() {
+        let declared = shared.instants.iter().enumerate();
+        let declared = declared.map(|(place, instant)| (Due::Declared(shared.tasks.len() + place), instant));
+        let tasks = shared.releases.iter().enumerate().map(|(task, instant)| (Due::Task(task), instant));
+        for (due, instant) in declared.chain(tasks) {
             if instant.load(Ordering::Relaxed) > now.as_nanos() {
                 continue;
             }
             // The job sees what was done before somebody asked for it; whoever asks from now on asks for another one.
             instant.swap(NEVER, Ordering::AcqRel);
-            let is_posted = poster.post_declared(shared.first + place).is_ok();
+            let is_posted = match due {
+                Due::Declared(number) => poster.post_declared(number).is_ok(),
+                Due::Task(task) => poster.release(task).is_ok(),
+            };
             if !is_posted && !poster.is_over() {
                 instant.fetch_min(now.saturating_add(AGAIN).as_nanos(), Ordering::AcqRel);
             }
@@ -108,12 +155,18 @@ impl Workplace for RunWorkplace {
         code: Code,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         let mut code = code;
-        Ok(self.dispatcher.declare(declaration, move |job| code(job))?)
+        let dispatcher = self.dispatcher.upgrade().ok_or("the run is over")?;
+        Ok(dispatcher.declare(declaration, move |job| code(job))?)
+    }
+
+    fn task(&self, first: OperationId) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
+        let dispatcher = self.dispatcher.upgrade().ok_or("the run is over")?;
+        Ok(dispatcher.posted(first))
     }
 
     fn post_at(&self, at: Instant, operation: PostedOperation) {
-        let place = operation.id.index() - self.shared.first;
-        let before = self.shared.instants[place].fetch_min(at.as_nanos(), Ordering::AcqRel);
+        let word = self.shared.word(operation.id.index());
+        let before = word.fetch_min(at.as_nanos(), Ordering::AcqRel);
         if at.as_nanos() < before {
             self.shared.bell.ring();
         }
@@ -122,9 +175,10 @@ impl Workplace for RunWorkplace {
 
 impl Drop for RunWorkplace {
     fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
-        self.shared.bell.ring();
-        if let Some(thread) = self.thread.take() {
+        Alarms(Arc::clone(&self.shared)).end();
+        // The thread itself may be the last to have what keeps this: the run, whose operations have suppliers of channels.
+        let is_own = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
+        if let Some(thread) = self.thread.take().filter(|thread| !is_own(thread)) {
             // It calls nothing that is not ours; what it panicked with has been printed.
             _ = thread.join();
         }

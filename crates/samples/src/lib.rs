@@ -53,6 +53,7 @@ pub fn metadata() -> Metadata {
         edges: Vec::new(),
         outputs: Vec::new(),
         inputs: Vec::new(),
+        publications: Vec::new(),
         chains: Vec::new(),
         promise_tolerance: None,
         recorded: None,

@@ -28,5 +28,6 @@ mod ledger;
 mod node;
 mod simulation;
 mod values;
+mod workplace;
 
 pub use simulation::{DispatchRecords, SignalCounts, Simulation, SimulationError};

@@ -8,8 +8,10 @@ use crate::calendar::{Calendar, Delivery, TaskArrival};
 use crate::flow::Joins;
 use crate::node::{FirstNumbers, Node, Released, Slot};
 use crate::values::Values;
+use crate::workplace::VirtualWorkplace;
 use guarding::Guarding;
 pub use guarding::SignalCounts;
+use std::sync::Arc;
 use talea_model::{Execution, Full, Operation, OperationId, Overrun, Synchronisation, System, Take};
 use talea_operation::{KeptOutputs, OperationError, OperationErrors, Operations};
 use talea_policy::arrangement::{ArrangeError, Kept};
@@ -51,6 +53,9 @@ pub enum SimulationError {
         "input \"{0}\" has full = \"block\", and jobs that wait for room are not simulated; run the system, or let the input drop the oldest or the newest value"
     )]
     Blocking(String),
+    /// Channels do not deliver.
+    #[error("channels cannot be simulated: {0}")]
+    Channels(String),
     /// Records number lanes with 16 bits.
     #[error(
         "{0} lanes and threads are more than the 65535 a trace can tell apart; use fewer distinct periods or nodes"
@@ -131,6 +136,8 @@ pub struct Simulation {
     values: Option<Box<Values>>,
     /// By task; none where all have periods.
     triggered: Vec<Option<Triggered>>,
+    /// Where channels ask for releases, if there are any.
+    workplace: Option<VirtualWorkplace>,
     message_cost: Work,
     metadata: Metadata,
     started: bool,
@@ -170,7 +177,13 @@ impl Simulation {
         if let Some(input) = system.inputs().iter().find(|input| blocks(input.take)) {
             return Err(SimulationError::Blocking(input.name.clone()));
         }
-        let values = Values::new(system, operations.assemble(system)?).map(Box::new);
+        let mut assembled = talea_notification::declared::connect(system, operations).assemble(system)?;
+        let workplace = (!assembled.bindings.is_empty()).then(|| VirtualWorkplace::new(system));
+        for bind in assembled.bindings.drain(..) {
+            let workplace = workplace.clone().expect("somebody wants to know of it");
+            bind(Arc::new(workplace)).map_err(|error| SimulationError::Channels(error.to_string()))?;
+        }
+        let values = Values::new(system, assembled).map(Box::new);
         let mut first = FirstNumbers { lane: 0, edge: 0 };
         let mut nodes: Vec<Node> = Vec::new();
         for (index, plan) in plans.iter().enumerate() {
@@ -210,6 +223,7 @@ impl Simulation {
             tasks: task_states(system),
             values,
             triggered: triggering::triggered(system),
+            workplace,
             message_cost: system.overhead.message,
             metadata,
             started: false,
@@ -334,7 +348,8 @@ impl Simulation {
     }
 
     fn next(&self) -> Instant {
-        self.calendar.next().min(self.agenda.next())
+        let asked_for = self.workplace.as_ref().map_or(Instant::MAX, VirtualWorkplace::next);
+        self.calendar.next().min(self.agenda.next()).min(asked_for)
     }
 
     /// Everything that happens at the current instant.
@@ -353,6 +368,9 @@ impl Simulation {
         }
         while let Some(arrival) = self.calendar.pop_arrival(now) {
             self.arrive(arrival, sink);
+        }
+        while let Some(task) = self.workplace.as_ref().and_then(|workplace| workplace.pop(now)) {
+            self.arrive_by_trigger(task, None, sink);
         }
         if self.guarding.is_needed {
             self.pass_guards(sink);

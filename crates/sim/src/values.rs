@@ -5,16 +5,19 @@
 //! operation use its ports one at a time: one that begins while another of the same operation is unfinished, as it can in a preemptive
 //! lane, takes what there is when that one is done.
 
+use crate::workplace;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use talea_model::{Communication, InputId, OnValue, OperationId, System, Trigger};
 use talea_operation::{
-    Assembled, Encoded, JobServices, Moment, NotPosted, Operation, Posted, Published, Stamp,
+    Assembled, Encoded, EventNote, JobServices, Moment, NotPosted, Operation, Posted, Published, Stamp,
+    TakenEvent,
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::job::Job;
-use talea_record::event::{Answer, Drop, Publish, Take, ValueLost};
+use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, Take, ValueLost};
 use talea_record::values::{self, MOST_BYTES};
-use talea_record::{JobId, Record, Sink, ValueLoss};
+use talea_record::{EventLossReason, JobId, Record, Sink, ValueLoss};
 use talea_time::{Duration, Instant};
 
 /// A job of an operation with code or ports that has begun.
@@ -89,14 +92,28 @@ pub(crate) struct Values {
     triggered: Vec<usize>,
     /// Scratch: a value as bytes.
     bytes: Vec<u8>,
+    told: RefCell<Told>,
 }
 
 /// What a job can ask of a simulation.
-struct Services {
+struct Services<'a> {
     now: Instant,
+    /// What it posts and what channels tell, in their order.
+    told: &'a RefCell<Told>,
 }
 
-impl JobServices for Services {
+/// Scratch: what a job has posted, and what channels have told.
+#[derive(Default)]
+struct Told {
+    /// By operation, its task.
+    tasks: Box<[usize]>,
+    posted: Vec<usize>,
+    /// By task: how many jobs have been posted so far.
+    posted_before: Vec<u64>,
+    notes: Vec<EventNote>,
+}
+
+impl JobServices for Services<'_> {
     fn now(&self) -> Instant {
         self.now
     }
@@ -105,8 +122,20 @@ impl JobServices for Services {
         false
     }
 
-    fn post(&self, _posted: Posted) -> Result<u64, NotPosted> {
-        Err(NotPosted::Simulated)
+    fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
+        if !workplace::is_simulated(posted.operation) {
+            return Err(NotPosted::Simulated);
+        }
+        let mut told = self.told.borrow_mut();
+        let task = told.tasks[posted.operation.id.index()];
+        told.posted.push(task);
+        let number = told.posted_before[task];
+        told.posted_before[task] += 1;
+        Ok(number)
+    }
+
+    fn note(&self, note: EventNote) {
+        self.told.borrow_mut().notes.push(note);
     }
 }
 
@@ -127,7 +156,10 @@ impl Values {
             operations.push(operation.map(|operation| state(system, described.id, operation)));
         }
         let is_needed = operations.iter().any(Option::is_some);
-        let mut values = Values { operations, late: 0, triggered: Vec::new(), bytes: Vec::new() };
+        let posted_before = vec![0; system.tasks.len()];
+        let tasks = system.operations().iter().map(|operation| operation.task).collect();
+        let told = RefCell::new(Told { tasks, posted_before, ..Told::default() });
+        let mut values = Values { operations, late: 0, triggered: Vec::new(), bytes: Vec::new(), told };
         if !system.chains.is_empty() {
             values.record();
         }
@@ -190,7 +222,12 @@ impl Values {
             }
             state.take(id, job.deadline, lane, now, sink);
         }
-        state.operation.call(&Services { now }, &state.name, &job, begun.started, 0);
+        let services = Services { now, told: &self.told };
+        state.operation.call(&services, &state.name, &job, begun.started, 0);
+        state.operation.push_events(&services, &state.name, &job, begun.started);
+        for note in self.told.get_mut().notes.drain(..) {
+            sink.record(record_of(note, (id, lane), state.node, now));
+        }
         state.operation.leave();
         state.begun.remove(place);
         let visible_at = match state.planned {
@@ -243,10 +280,11 @@ impl Values {
                 }
             },
         );
+        self.triggered.append(&mut self.told.get_mut().posted);
         self.triggered.len()
     }
 
-    /// The tasks that the values of the job that completed last release.
+    /// The tasks that the values and the events of the job that completed last release.
     pub fn triggered(&self) -> &[usize] {
         &self.triggered
     }
@@ -275,6 +313,19 @@ impl OperationState {
         let begun = self.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
         begun.has_taken = true;
         let as_of = self.planned.map_or(now, |(_, relative)| deadline.saturating_add(-relative));
+        let (node, records) = (self.node, RefCell::new(&mut *sink));
+        let mut number = 0;
+        self.operation.take_events(
+            now,
+            |TakenEvent { publication, from }| {
+                let publication = publication.map_or(u32::MAX, |publication| publication.index() as u32);
+                let from = from.map(|(operation, instance)| JobId { operation, instance });
+                let deliver = Deliver { job, from, publication, number, lane };
+                records.borrow_mut().record(deliver.at(now, Record::NO_CPU));
+                number += 1;
+            },
+            |note| records.borrow_mut().record(record_of(note, (job, lane), node, now)),
+        );
         let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
         self.operation.take(Moment { instance: job.instance, as_of }, |value| {
             if is_recorded {
@@ -288,6 +339,21 @@ impl OperationState {
                 sink.record(Take { job, from, input, values, lane }.at(now, Record::NO_CPU));
             }
         });
+    }
+}
+
+/// What a channel tells in a job, as a record.
+fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant) -> Record {
+    match note {
+        EventNote::Pushed(publication) => {
+            let publication = publication.index() as u32;
+            Push { job, publication, lane }.at(now, Record::NO_CPU)
+        }
+        EventNote::Lost { operation, events, why } => {
+            let operation = operation.index() as u32;
+            let why = EventLossReason::from(why).into();
+            EventsLost { operation, events, node, why }.at(now, Record::NO_CPU)
+        }
     }
 }
 

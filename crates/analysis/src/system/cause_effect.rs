@@ -466,7 +466,7 @@ impl View<'_> {
     fn sampling(&self, first: OperationId, effort: &mut Effort) -> Found<u64> {
         match self.system.task_of(first).trigger {
             Some(Trigger::External { .. }) => Ok(0),
-            Some(Trigger::Output { .. }) | None => self.grid(first, effort)?.gap(),
+            Some(Trigger::Output { .. } | Trigger::Events(_)) | None => self.grid(first, effort)?.gap(),
         }
     }
 
@@ -483,15 +483,17 @@ impl View<'_> {
         loop {
             effort.spend(1).map_err(|_| ChainObstacle::TooCostly)?;
             let task = &self.system.tasks[at];
-            let (every, on) = match task.trigger {
+            let (every, on) = match &task.trigger {
                 None => {
                     let times = |count| nanos(task.period).checked_mul(count).ok_or(ChainObstacle::Overflow);
                     // The first that triggers is the last of as many.
                     let phase = add(nanos(task.phase), times(every_all - 1)?)?;
                     return Ok(Grid { period: times(every_all)?, lag, phase });
                 }
-                Some(Trigger::External { .. }) => return Err(ChainObstacle::Irregular(operation)),
-                Some(Trigger::Output { every, on, .. }) => (every, on),
+                Some(Trigger::External { .. } | Trigger::Events(_)) => {
+                    return Err(ChainObstacle::Irregular(operation));
+                }
+                Some(Trigger::Output { every, on, .. }) => (*every, *on),
             };
             let output = self.system.trigger_output(at).expect("it is triggered by one");
             let producer = self.system.outputs()[output.index()].operation;

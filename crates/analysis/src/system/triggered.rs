@@ -14,11 +14,15 @@
 //!   signal(i) >= signal(j) + (i - j) n P - J, so that it waits for at most J - (b n P - s), for the difference shrinks as i - j grows.
 //!   With s > n P it waits longer every time: the guard is overloaded.
 //!
+//! * **By events** of several operations: what each pushes as above, and all of it together ([`Curve::merged`]); of a conjunction that of its
+//!   rarest part, and one more, for what it needs of that may have come before. Filters, discarding and expiring only make it fewer.
+//!
 //! A guard protects the others whatever happens before it. Where it may hold arrivals back without end, the task itself has no bound, and
 //! everything behind the guard counts from the release.
 
 use super::Obstacle;
 use super::release::{Completion, Releases};
+use std::collections::HashMap;
 use talea_model::{Excess, OperationId, OutsideArrivals, Separation, System, Task, Trigger};
 
 /// What releases the first subtasks of a task, on one node.
@@ -31,12 +35,14 @@ pub(super) struct Triggered {
     guard: Option<Guard>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Source {
     /// Something outside, which keeps to this; none where nothing is known of it.
     Outside(Option<Curve>),
     /// Values of this operation, of which one triggers in each period.
     Values { producer: usize, period: u64 },
+    /// Events, one of each part, of these operations, each of which pushes one in its period.
+    Events(Vec<Vec<(usize, u64)>>),
 }
 
 /// k + 1 events take at least k periods, less what they may be bunched by.
@@ -50,6 +56,19 @@ impl Curve {
     /// The one that is bunched more.
     pub fn or_more(self, other: Curve) -> Curve {
         Curve { period: self.period, bunched: self.bunched.max(other.bunched) }
+    }
+
+    /// What comes of several together: in any time D as many of each as ceil((D + b) / P), which is at most D / P + (b + P - 1) / P.
+    fn merged(curves: impl Iterator<Item = Curve> + Clone) -> Option<Curve> {
+        let period = curves.clone().map(|curve| curve.period).reduce(merged_period)?;
+        let (of, all) =
+            (u128::from(period), curves.map(|curve| (u128::from(curve.period), u128::from(curve.bunched))));
+        let share = |(each, bunched): (u128, u128)| {
+            Some(of.checked_mul(bunched.checked_add(each)? - 1)?.div_ceil(each))
+        };
+        let sum = all.map(share).try_fold(0_u128, |sum, share| sum.checked_add(share?))?;
+        // One more than this is the least integer above, and what a single curve comes to is that curve.
+        Some(Curve { period, bunched: u64::try_from((sum + 1).saturating_sub(of)).ok()? })
     }
 
     /// Whether a guard lets all of it through at once: of those, b + 1 take at least a separation, and no more come in the long run.
@@ -124,6 +143,19 @@ impl Triggered {
     pub fn new(system: &System, task: usize, first: OperationId) -> Self {
         let described = &system.tasks[task];
         let guard = described.separation.map(Guard::of);
+        if let Some(Trigger::Events(subscription)) = &described.trigger {
+            let count = if subscription.collect.is_some() { subscription.types.len() } else { 1 };
+            let mut parts = vec![Vec::new(); count];
+            for (site, of) in system.subscribed_by(task) {
+                let period = released_every(system, system.operations()[site.operation.index()].task);
+                let pushed = (site.operation.index(), period);
+                match subscription.collect {
+                    Some(_) => of.iter().for_each(|part| parts[*part].push(pushed)),
+                    None => parts[0].push(pushed),
+                }
+            }
+            return Triggered { source: Source::Events(parts), shortest: 0, longest: 0, guard };
+        }
         let Some(output) = system.trigger_output(task) else {
             let source = Source::Outside(outside(described));
             return Triggered { source, shortest: 0, longest: 0, guard };
@@ -157,9 +189,25 @@ impl Triggered {
 
     /// What comes to the guard, or releases at once where there is none; `None` if nothing bounds how much.
     pub fn signals(&self, completion: impl Fn(usize) -> Option<Completion>) -> Option<Curve> {
-        match self.source {
-            Source::Outside(curve) => curve,
-            Source::Values { producer, period } => {
+        match &self.source {
+            Source::Outside(curve) => *curve,
+            Source::Events(parts) => {
+                let of = |(producer, period): &(usize, u64)| {
+                    let known = completion(*producer)?;
+                    let bunched = known.released.bunched.checked_add(known.latest)?;
+                    Some(Curve { period: *period, bunched })
+                };
+                let of_part = |part: &Vec<(usize, u64)>| {
+                    let curves: Vec<Curve> = part.iter().map(of).collect::<Option<_>>()?;
+                    Curve::merged(curves.iter().copied())
+                };
+                let curves: Vec<Curve> = parts.iter().map(of_part).collect::<Option<_>>()?;
+                // A conjunction comes true once for each event of its rarest part, and once for one that came before.
+                let rarest = curves.iter().copied().max_by_key(|curve| curve.period)?;
+                let kept = if parts.len() > 1 { rarest.period } else { 0 };
+                Some(Curve { bunched: rarest.bunched.checked_add(kept)?, ..rarest })
+            }
+            &Source::Values { producer, period } => {
                 let known = completion(producer)?;
                 let bunched = known.released.bunched.checked_add(known.latest)?;
                 Some(Curve { period, bunched: bunched.checked_add(self.longest - self.shortest)? })
@@ -205,12 +253,12 @@ impl Triggered {
 
     /// Whether what comes keeps to what is declared of it.
     fn is_declared(&self, completion: impl Fn(usize) -> Option<Completion>) -> bool {
-        match (self.source, self.guard) {
+        match (&self.source, self.guard) {
             (Source::Outside(curve), Some(guard)) => {
                 curve.is_some_and(|curve| curve.conforms(guard.separation, guard.burst))
             }
             // Values are counted with as they come.
-            (Source::Values { .. }, Some(guard)) => {
+            (Source::Values { .. } | Source::Events(_), Some(guard)) => {
                 guard.excess != Excess::Count && self.signals(completion).is_some()
             }
             (_, None) => true,
@@ -224,10 +272,19 @@ impl Triggered {
 
     /// Why there is no bound where arrivals may be held back without end, or nothing bounds them.
     pub fn obstacle(&self) -> Obstacle {
-        match (self.source, self.guard) {
-            (Source::Outside(_), _) => Obstacle::Undeclared,
-            (Source::Values { period, .. }, Some(guard)) if period < guard.separation => Obstacle::Backlog,
-            (Source::Values { .. }, _) => Obstacle::Waits,
+        let comes_every = match &self.source {
+            Source::Outside(_) => return Obstacle::Undeclared,
+            Source::Values { period, .. } => Some(*period),
+            Source::Events(parts) => {
+                let of_part =
+                    |part: &Vec<(usize, u64)>| part.iter().map(|(_, period)| *period).reduce(merged_period);
+                parts.iter().filter_map(of_part).max()
+            }
+        };
+        match (comes_every, self.guard) {
+            (None, _) => Obstacle::Undeclared,
+            (Some(period), Some(guard)) if period < guard.separation => Obstacle::Backlog,
+            _ => Obstacle::Waits,
         }
     }
 }
@@ -270,24 +327,66 @@ pub(super) fn breaks_declaration(task: &Task) -> bool {
         && task.separation.is_some_and(|separation| outside(task) != Some(Guard::of(separation).curve()))
 }
 
-/// How often a task is released in the long run: its period, of a triggered one what is declared, or how often values come where no guard
-/// stands before it.
+/// How far apart in the long run what comes from two is, of which each comes so often.
+fn merged_period(one: u64, other: u64) -> u64 {
+    let (one, other) = (u128::from(one.max(1)), u128::from(other.max(1)));
+    u64::try_from((one * other / (one + other)).max(1)).expect("it is less than each of the two")
+}
+
+/// How often a task is released in the long run: its period, of a triggered one what is declared, or how often values or events come where no
+/// guard stands before it.
 pub(super) fn released_every(system: &System, task: usize) -> u64 {
-    let mut at = task;
-    let mut factor: u64 = 1;
-    loop {
-        let task = &system.tasks[at];
-        let period = task.period.as_nanos().unsigned_abs();
-        let counts = task.separation.is_some_and(|separation| separation.excess == Excess::Count);
-        match (&task.trigger, system.trigger_output(at)) {
-            (Some(Trigger::Output { every, .. }), Some(output)) if task.separation.is_none() || counts => {
-                factor = factor.saturating_mul(u64::from(*every));
-                at = system.operations()[system.outputs()[output.index()].operation.index()].task;
+    let mut known: HashMap<usize, u64> = HashMap::new();
+    let mut asked = vec![task];
+    while let Some(&at) = asked.last() {
+        let described = &system.tasks[at];
+        let period = described.period.as_nanos().unsigned_abs();
+        let counts = described.separation.is_some_and(|separation| separation.excess == Excess::Count);
+        let comes_through = described.separation.is_none() || counts;
+        let parts = match &described.trigger {
+            Some(Trigger::Output { .. } | Trigger::Events(_)) if comes_through => parts(system, at),
+            Some(Trigger::External { .. }) if counts && breaks_declaration(described) => {
+                known.insert(at, outside(described).map_or(period, |drawn| drawn.period));
+                asked.pop();
+                continue;
             }
-            (Some(Trigger::External { .. }), _) if counts && breaks_declaration(task) => {
-                return outside(task).map_or(period, |drawn| drawn.period).saturating_mul(factor);
-            }
-            _ => return period.saturating_mul(factor),
+            _ => Vec::new(),
+        };
+        if let Some((producer, _)) =
+            parts.iter().flatten().find(|(producer, _)| !known.contains_key(producer))
+        {
+            asked.push(*producer);
+            continue;
         }
+        let of_part = |part: &Vec<(usize, u64)>| {
+            let periods = part.iter().map(|(producer, every)| known[producer].saturating_mul(*every));
+            periods.reduce(merged_period)
+        };
+        let triggered: Option<u64> = parts.iter().filter_map(of_part).max();
+        known.insert(at, triggered.unwrap_or(period));
+        asked.pop();
+    }
+    known[&task]
+}
+
+/// What triggers a task: for each part that is awaited the tasks of which each may be it, with how many of their jobs that takes.
+fn parts(system: &System, task: usize) -> Vec<Vec<(usize, u64)>> {
+    let task_of = |operation: OperationId| system.operations()[operation.index()].task;
+    match (&system.tasks[task].trigger, system.trigger_output(task)) {
+        (Some(Trigger::Output { every, .. }), Some(output)) => {
+            vec![vec![(task_of(system.outputs()[output.index()].operation), u64::from(*every))]]
+        }
+        (Some(Trigger::Events(subscription)), _) => {
+            let count = if subscription.collect.is_some() { subscription.types.len() } else { 1 };
+            let mut parts = vec![Vec::new(); count];
+            for (site, of) in system.subscribed_by(task) {
+                match subscription.collect {
+                    Some(_) => of.iter().for_each(|part| parts[*part].push((task_of(site.operation), 1))),
+                    None => parts[0].push((task_of(site.operation), 1)),
+                }
+            }
+            parts
+        }
+        _ => Vec::new(),
     }
 }

@@ -47,6 +47,7 @@ fn task(name: &str, period: i64, wcet: i64) -> Task {
             bound: None,
             outputs: vec![Output { name: "out".into(), bytes: 8, fields: Vec::new() }],
             inputs: Vec::new(),
+            events: Vec::new(),
         }],
     }
 }
@@ -66,6 +67,7 @@ fn described(tasks: Vec<Task>, path: &[usize]) -> Description {
         seed: 1,
         overhead: Overhead::default(),
         links: Vec::new(),
+        channels: Vec::new(),
         nodes: vec![Node { name: "n".into(), cpus: vec![0] }],
         schedulers: Vec::new(),
         threads: Vec::new(),
@@ -150,7 +152,7 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
                         arrivals += 1;
                     }
                 }
-                Some(Trigger::Output { .. }) => {}
+                Some(Trigger::Output { .. } | Trigger::Events(_)) => {}
             }
             for _ in 0..arrivals {
                 let jitter = task.jitter.as_nanos();

@@ -240,6 +240,7 @@ fn draw(seed: u64) -> System {
     let tasks = (0..count).map(|index| draw_task(&mut random, index, count, plain, nodes)).collect();
     let pick = |random: &mut Pcg64Mcg, count: usize| random.random_range(0..count);
     System::new(Description {
+        channels: Vec::new(),
         chains: Vec::new(),
         schedulers: Vec::new(),
         threads: Vec::new(),
@@ -480,5 +481,6 @@ fn draw_subtask(random: &mut Pcg64Mcg, position: usize, most: i64, plain: bool, 
         bound: None,
         outputs: Vec::new(),
         inputs: Vec::new(),
+        events: Vec::new(),
     }
 }

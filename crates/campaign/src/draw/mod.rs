@@ -51,6 +51,7 @@ fn description(seed: u64, size: Size) -> Description {
         overhead: overhead(rng),
         nodes: Vec::new(),
         links: Vec::new(),
+        channels: Vec::new(),
         tasks: Vec::new(),
         chains: Vec::new(),
         schedulers: Vec::new(),

@@ -77,5 +77,6 @@ fn subtask(
         bound: rng.random_ratio(1, 3).then_some(halves(period, one_of(rng, &[1, 2]))),
         outputs: Vec::new(),
         inputs: Vec::new(),
+        events: Vec::new(),
     }
 }

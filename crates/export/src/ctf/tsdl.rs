@@ -202,6 +202,9 @@ fn values(metadata: &Metadata, meaning: Meaning, bits: u8) -> Vec<(u64, String)>
         }
         Meaning::Output => with_none(metadata.outputs.iter().map(|output| output.name.clone()).collect()),
         Meaning::Input => with_none(metadata.inputs.iter().map(|input| input.name.clone()).collect()),
+        Meaning::Publication => {
+            with_none(metadata.publications.iter().map(|publication| publication.name.clone()).collect())
+        }
         Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     }
 }
@@ -214,6 +217,7 @@ fn enumeration_name(meaning: Meaning, bits: u8) -> String {
         Meaning::Edge => "edge",
         Meaning::Output => "output",
         Meaning::Input => "input",
+        Meaning::Publication => "publication",
         Meaning::Code(codes) => codes.name(),
         Meaning::Number | Meaning::Deadline => unreachable!("a number without names has no enumeration"),
     };

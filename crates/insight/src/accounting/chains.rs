@@ -370,7 +370,7 @@ impl Chain {
             name: entry.name.clone(),
             sampling: match first.released_by {
                 ReleasedBy::Outside => Sampling::ByEvents,
-                ReleasedBy::Period | ReleasedBy::Values => Sampling::Rated,
+                ReleasedBy::Period | ReleasedBy::Values | ReleasedBy::Events => Sampling::Rated,
             },
             steps: sources.map(|source| Step { source, slots: Slots::new() }).collect(),
             latency: Times::new(entry.latency, precision),

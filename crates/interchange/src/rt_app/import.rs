@@ -202,6 +202,7 @@ fn describe(
                 bound: None,
                 outputs: Vec::new(),
                 inputs: Vec::new(),
+                events: Vec::new(),
             });
         }
         let threads = chain.steps.iter().map(|step| crew.thread(step.unit));

@@ -115,6 +115,7 @@ fn read_chain(
             bound: None,
             outputs: Vec::new(),
             inputs: Vec::new(),
+            events: Vec::new(),
         });
     }
     made

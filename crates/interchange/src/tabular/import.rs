@@ -303,6 +303,7 @@ fn subtasks(draft: &TaskDraft<'_>, reading: &mut Reading<'_>) -> Vec<Subtask> {
             bound: None,
             outputs: Vec::new(),
             inputs: Vec::new(),
+            events: Vec::new(),
         });
     }
     made

@@ -188,6 +188,7 @@ fn system(case: &Case) -> Result<System, Reason> {
                     bound: None,
                     outputs: Vec::new(),
                     inputs: Vec::new(),
+                    events: Vec::new(),
                 }],
             })
         })
@@ -206,6 +207,7 @@ fn system(case: &Case) -> Result<System, Reason> {
         seed: 0,
         overhead: Overhead::default(),
         links: Vec::new(),
+        channels: Vec::new(),
         nodes: vec![Node { name: "processor".into(), cpus: vec![0] }],
         tasks,
     };

@@ -1,6 +1,8 @@
 //! Triggers under construction.
 
+use super::channel::SubscriptionBuilder;
 use super::names::{Misnamed, OperationNames};
+use crate::channel::Channel;
 use crate::description::Task;
 use crate::trigger::{OnValue, OutsideArrivals, Trigger};
 use crate::{Place, Violation};
@@ -20,6 +22,7 @@ enum Source {
         on: OnValue,
     },
     External,
+    Events(SubscriptionBuilder),
 }
 
 impl TriggerBuilder {
@@ -59,11 +62,14 @@ impl TriggerBuilder {
         task: usize,
         arrivals: OutsideArrivals,
         tasks: &[Task],
-        names: &OperationNames,
+        (names, channels): (&OperationNames, &[Channel]),
         violations: &mut Vec<Violation>,
     ) -> Option<Trigger> {
         match self.source {
             Source::External => Some(Trigger::External { arrivals }),
+            Source::Events(subscription) => {
+                Some(Trigger::Events(subscription.resolve(task, tasks, channels, violations)))
+            }
             Source::Output { output, every, on } => match names.output(&output, tasks) {
                 Ok(output) => Some(Trigger::Output { output, every, on }),
                 Err(Misnamed { fault, remedy }) => {
@@ -74,6 +80,13 @@ impl TriggerBuilder {
                 }
             },
         }
+    }
+}
+
+/// The events of the subscription.
+impl From<SubscriptionBuilder> for TriggerBuilder {
+    fn from(subscription: SubscriptionBuilder) -> Self {
+        TriggerBuilder { source: Source::Events(subscription) }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The entries of `outputs` and `inputs`.
 
+use super::channel::read_publication;
 use super::section::{Findings, Item, Section};
 use super::tables::many;
 use super::values::{Misfit, Reading, found, integer, one_of, wrong_type};
-use crate::builder::{InputBuilder, OutputBuilder};
+use crate::builder::{InputBuilder, OutputBuilder, PublicationBuilder};
 use crate::keys::Key;
 use crate::ports::{FieldValues, Full, Output, Take};
 use crate::suggest::known_words;
@@ -21,6 +22,7 @@ const NUMBERS: std::ops::RangeInclusive<i128> = i64::MIN as i128..=i64::MAX as i
 pub(super) struct Ports<'t> {
     pub outputs: Vec<Section<'t>>,
     pub inputs: Vec<Section<'t>>,
+    pub events: Vec<Section<'t>>,
 }
 
 impl<'t> Ports<'t> {
@@ -29,6 +31,7 @@ impl<'t> Ports<'t> {
         Ports {
             outputs: many(own, "outputs", |output| Item::Output(task, subtask, output), findings),
             inputs: many(own, "inputs", |input| Item::Input(task, subtask, input), findings),
+            events: many(own, "events", |event| Item::Publication(task, subtask, event), findings),
         }
     }
 
@@ -38,6 +41,10 @@ impl<'t> Ports<'t> {
 
     pub(super) fn read_inputs(&self, findings: &mut Findings) -> impl Iterator<Item = InputBuilder> {
         self.inputs.iter().map(|section| read_input(section, findings))
+    }
+
+    pub(super) fn read_events(&self, findings: &mut Findings) -> impl Iterator<Item = PublicationBuilder> {
+        self.events.iter().map(|section| read_publication(section, findings))
     }
 }
 
@@ -49,7 +56,7 @@ fn read_output(section: &Section<'_>, findings: &mut Findings) -> OutputBuilder 
 }
 
 /// The fields in the order in which they are written.
-fn fields(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Vec<(String, FieldValues)>> {
+pub(super) fn fields(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Vec<(String, FieldValues)>> {
     let DeValue::Table(table) = value.get_ref() else { return Err(wrong_type(key, value)) };
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(name, _)| name.span().start);

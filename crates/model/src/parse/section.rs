@@ -35,9 +35,11 @@ impl Unread {
         self.tasks.extend(place.task());
         self.operations |= matches!(
             place,
-            Place::Task(_, "name" | "subtask" | "outputs")
-                | Place::Subtask(_, _, "name" | "outputs")
+            Place::Task(_, "name" | "subtask" | "outputs" | "events")
+                | Place::Subtask(_, _, "name" | "outputs" | "events")
                 | Place::Output(_, _, _, "name")
+                | Place::Channel(_, "name")
+                | Place::Publication(..)
         );
         self.hierarchy |= matches!(
             place,
@@ -125,6 +127,9 @@ pub(super) enum Item {
     Output(usize, usize, usize),
     Input(usize, usize, usize),
     Trigger(usize),
+    Channel(usize),
+    Publication(usize, usize, usize),
+    Subscription(usize),
     Chain(usize),
     Scheduler(usize),
     SchedulerUnder(usize, usize),
@@ -145,6 +150,9 @@ impl Item {
             Item::Output(task, subtask, output) => Place::Output(task, subtask, output, key),
             Item::Input(task, subtask, input) => Place::Input(task, subtask, input, key),
             Item::Trigger(task) => Place::Trigger(task, key),
+            Item::Channel(channel) => Place::Channel(channel, key),
+            Item::Publication(task, subtask, event) => Place::Publication(task, subtask, event, key),
+            Item::Subscription(task) => Place::Subscription(task, key),
             Item::Chain(chain) => Place::Chain(chain, key),
             Item::Scheduler(scheduler) => Place::Scheduler(scheduler, key),
             Item::SchedulerUnder(scheduler, edge) => Place::SchedulerUnder(scheduler, edge, key),
@@ -267,6 +275,9 @@ fn home_of(name: &str) -> Option<String> {
         &keys::OUTPUT,
         &keys::INPUT,
         &keys::TRIGGER,
+        &keys::CHANNEL,
+        &keys::PUBLICATION,
+        &keys::SUBSCRIPTION,
         &keys::CHAIN,
         &keys::SCHEDULER,
         &keys::THREAD,

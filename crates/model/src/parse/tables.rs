@@ -1,6 +1,7 @@
 //! The tables of a file as a builder, with the section of each item to find it again.
 
 use super::chain::read_chain;
+use super::channel::{read_qos, read_subscription};
 use super::execution::execution;
 use super::hierarchy::Members;
 use super::ports::Ports;
@@ -29,6 +30,7 @@ pub(super) struct Tables<'t> {
     nodes: Vec<Section<'t>>,
     /// Those of which it is clear whom they join.
     links: Vec<Section<'t>>,
+    channels: Vec<Section<'t>>,
     tasks: Vec<TaskSections<'t>>,
     chains: Vec<Section<'t>>,
     members: Members<'t>,
@@ -38,6 +40,7 @@ struct TaskSections<'t> {
     own: Section<'t>,
     /// The table of its trigger, if that is one.
     trigger: Option<Section<'t>>,
+    subscription: Option<Section<'t>>,
     ports: Ports<'t>,
     subtasks: Vec<SubtaskSections<'t>>,
 }
@@ -84,6 +87,11 @@ impl<'t> Tables<'t> {
                 links.push(section);
             }
         }
+        let channels = many(&file, "channel", Item::Channel, findings);
+        for section in &channels {
+            let name = section.text("name", findings).unwrap_or_default();
+            builder = builder.channel(name, read_qos(section, findings));
+        }
         let mut tasks = Vec::new();
         for (index, own) in many(&file, "task", Item::Task, findings).into_iter().enumerate() {
             let ports = Ports::open(&own, index, 0, findings);
@@ -96,7 +104,9 @@ impl<'t> Tables<'t> {
                 })
                 .collect();
             let (trigger, released_by) = read_trigger(&own, index, findings);
-            let sections = TaskSections { own, trigger, ports, subtasks };
+            let subscription = one(&own, "subscription", Item::Subscription(index), findings);
+            let released_by = subscribed(&own, subscription.as_ref(), released_by, findings);
+            let sections = TaskSections { own, trigger, subscription, ports, subtasks };
             builder = builder.task(read_task(&sections, released_by, findings));
             tasks.push(sections);
         }
@@ -108,7 +118,7 @@ impl<'t> Tables<'t> {
         if ["task", "thread", "scheduler"].iter().all(is_absent) {
             findings.miss_whole("[[task]] is missing", "write [[task]] and below it name, period and wcet");
         }
-        (builder, Tables { system, overhead, nodes, links, tasks, chains, members })
+        (builder, Tables { system, overhead, nodes, links, channels, tasks, chains, members })
     }
 
     /// A violated rule with its place in the text.
@@ -198,6 +208,18 @@ impl<'t> Tables<'t> {
                 let (own, ports) = self.tasks.get(task)?.subtask(subtask);
                 ports.inputs.get(input).map_or((own, "inputs"), |section| (section, key))
             }
+            Place::Channel(channel, key) => (self.channels.get(channel)?, key),
+            Place::Publication(task, subtask, event, key) => {
+                let (own, ports) = self.tasks.get(task)?.subtask(subtask);
+                ports.events.get(event).map_or((own, "events"), |section| (section, key))
+            }
+            Place::Subscription(task, key) => {
+                let sections = self.tasks.get(task)?;
+                sections
+                    .subscription
+                    .as_ref()
+                    .map_or((&sections.own, "subscription"), |section| (section, key))
+            }
             Place::Trigger(task, key) => {
                 let sections = self.tasks.get(task)?;
                 sections.trigger.as_ref().map_or((&sections.own, "trigger"), |section| (section, key))
@@ -273,6 +295,24 @@ fn read_overhead(section: &Section<'_>, findings: &mut Findings) -> Overhead {
     Overhead { switch: cost("switch"), queue: cost("queue"), timer: cost("timer"), message: cost("message") }
 }
 
+/// What releases the task, which may have a trigger, if it has a subscription.
+fn subscribed(
+    own: &Section<'_>,
+    subscription: Option<&Section<'_>>,
+    trigger: ReadTrigger,
+    findings: &mut Findings,
+) -> ReadTrigger {
+    let Some(section) = subscription else {
+        return if own.has("subscription") { ReadTrigger::Unread } else { trigger };
+    };
+    if own.has("trigger") {
+        let message = "a task has a trigger and also a subscription".into();
+        findings.error(section.header(), message, "remove one of them; it is released by one or the other");
+        findings.unread.insert(own.item.place("trigger"));
+    }
+    ReadTrigger::Given(read_subscription(section, findings))
+}
+
 fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut Findings) -> TaskBuilder {
     let own = &sections.own;
     let name = own.text("name", findings).unwrap_or_default();
@@ -284,7 +324,7 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
     let (period, separation, deadline) = (time("period"), time("separation"), time("deadline"));
     let (period, trigger) = match trigger {
         ReadTrigger::Absent if period.is_none() => {
-            let remedy = "add period = \"50ms\", or a trigger such as trigger = { output = \"task.output\" }";
+            let remedy = "add period = \"50ms\", or a trigger such as trigger = { output = \"task.output\" }, or a subscription";
             findings.miss(own, "period", remedy);
             (Some(TIME_LIMIT), None)
         }
@@ -336,6 +376,7 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
     }
     task = sections.ports.read_outputs(findings).fold(task, TaskBuilder::output);
     task = sections.ports.read_inputs(findings).fold(task, TaskBuilder::input);
+    task = sections.ports.read_events(findings).fold(task, TaskBuilder::event);
     sections.subtasks.iter().fold(task, |task, subtask| task.subtask(read_subtask(subtask, findings)))
 }
 
@@ -359,7 +400,8 @@ fn read_subtask(sections: &SubtaskSections<'_>, findings: &mut Findings) -> Subt
         subtask = subtask.bound(bound);
     }
     subtask = sections.ports.read_outputs(findings).fold(subtask, SubtaskBuilder::output);
-    sections.ports.read_inputs(findings).fold(subtask, SubtaskBuilder::input)
+    subtask = sections.ports.read_inputs(findings).fold(subtask, SubtaskBuilder::input);
+    sections.ports.read_events(findings).fold(subtask, SubtaskBuilder::event)
 }
 
 fn read_wcet(section: &Section<'_>, findings: &mut Findings) -> Work {
@@ -385,7 +427,10 @@ fn one<'t>(
     match value.get_ref() {
         DeValue::Table(table) => Some(Section::open(declaration, item, table, value.span(), findings)),
         _ => {
-            let remedy = format!("write the header with single brackets, {}", declaration.header);
+            let remedy = match declaration.entry() {
+                Some(entry) => format!("write {name} = {entry}"),
+                None => format!("write the header with single brackets, {}", declaration.header),
+            };
             findings.error(value.span(), wrong_type(key, value).message, remedy);
             None
         }

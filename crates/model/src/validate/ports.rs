@@ -56,33 +56,44 @@ fn check_outputs(address: OperationAddress, task: &Task, subtask: &Subtask, foun
         let place = |key| Place::Output(index, position, number, key);
         check_name("output", &output.name, Spelling::OneWord, place("name"), found);
         let subject = format!("output \"{}\" of {owner}", output.name);
-        if output.bytes > Output::BYTES_LIMIT {
-            found.push(Violation::error(
-                place("bytes"),
-                format!("the values of {subject} have {} bytes", output.bytes),
-                format!("make them {} bytes (1 MiB) at most", Output::BYTES_LIMIT),
-            ));
-        }
-        check_fields(output, &subject, place("fields"), found);
+        check_bytes(output.bytes, &format!("the values of {subject}"), place("bytes"), found);
+        check_fields((output.bytes, &output.fields), &subject, place("fields"), found);
     }
 }
 
-fn check_fields(output: &Output, subject: &str, place: Place, found: &mut Vec<Violation>) {
-    if output.fields.is_empty() {
-        return;
-    }
-    let names = output.fields.iter().map(|field| field.name.as_str());
-    check_unique("field", &format!("{subject}: field"), names, found, |_| place);
-    let room = output.bytes / SyntheticField::BYTES;
-    if output.fields.len() > room as usize && output.bytes <= Output::BYTES_LIMIT {
-        let needed = output.fields.len() * SyntheticField::BYTES as usize;
+/// The size of synthetic values, or of events.
+pub(super) fn check_bytes(bytes: u32, subject: &str, place: Place, found: &mut Vec<Violation>) {
+    if bytes > Output::BYTES_LIMIT {
         found.push(Violation::error(
             place,
-            format!("the {} bytes of {subject} have no room for its fields", output.bytes),
+            format!("{subject} have {bytes} bytes"),
+            format!("make them {} bytes (1 MiB) at most", Output::BYTES_LIMIT),
+        ));
+    }
+}
+
+/// The fields of synthetic values, or of events, of this size.
+pub(super) fn check_fields(
+    (bytes, fields): (u32, &[SyntheticField]),
+    subject: &str,
+    place: Place,
+    found: &mut Vec<Violation>,
+) {
+    if fields.is_empty() {
+        return;
+    }
+    let names = fields.iter().map(|field| field.name.as_str());
+    check_unique("field", &format!("{subject}: field"), names, found, |_| place);
+    let room = bytes / SyntheticField::BYTES;
+    if fields.len() > room as usize && bytes <= Output::BYTES_LIMIT {
+        let needed = fields.len() * SyntheticField::BYTES as usize;
+        found.push(Violation::error(
+            place,
+            format!("the {bytes} bytes of {subject} have no room for the fields"),
             format!("write bytes = {needed} or more; each field takes {}", SyntheticField::BYTES),
         ));
     }
-    for SyntheticField { name, values } in &output.fields {
+    for SyntheticField { name, values } in fields {
         check_name("field", name, Spelling::OneWord, place, found);
         let fault = match values {
             FieldValues::Uniform(low, high) if low > high => (

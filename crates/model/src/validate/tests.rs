@@ -12,7 +12,18 @@ fn subtask(name: &str, after: &[usize]) -> Subtask {
     let wcet = Work::from_millis(1);
     let (exec, after) = (Execution::Constant(wcet), after.to_vec());
     let (outputs, inputs) = (Vec::new(), Vec::new());
-    Subtask { name: name.into(), node: 0, wcet, exec, after, join: Join::All, bound: None, outputs, inputs }
+    Subtask {
+        name: name.into(),
+        node: 0,
+        wcet,
+        exec,
+        after,
+        join: Join::All,
+        bound: None,
+        outputs,
+        inputs,
+        events: Vec::new(),
+    }
 }
 
 fn task(subtasks: Vec<Subtask>) -> Task {

@@ -4,7 +4,7 @@ use super::times::{Least, TIME_LIMIT, violation_of};
 use super::{Place, Unresolved, Violation};
 use crate::description::{Description, Task};
 use crate::ports::{OutputAddress, PORT_LIMIT};
-use crate::rate::periods;
+use crate::rate::{Published, parts, periods};
 use crate::trigger::{Communication, Excess, OnValue, OutsideArrivals, Separation, Trigger};
 use talea_time::Duration;
 
@@ -37,6 +37,7 @@ pub(super) fn check(description: &Description, unresolved: &Unresolved, found: &
                 check_outside(index, task, arrivals, found);
                 check_triggered(index, task, found);
             }
+            Some(Trigger::Events(_)) => check_triggered(index, task, found),
             Some(Trigger::Output { output, every, on }) => {
                 check_triggered(index, task, found);
                 let values = Values { output: *output, every: *every, on: *on };
@@ -245,39 +246,50 @@ impl Values {
     }
 }
 
-/// The task whose values trigger another one.
-fn triggering(task: &Task) -> Option<usize> {
-    match task.trigger {
-        Some(Trigger::Output { output, .. }) => Some(output.operation.task),
-        Some(Trigger::External { .. }) | None => None,
-    }
-}
-
-/// Tasks that trigger each other have nothing that makes them begin, and once begun would run without end. Every task has one trigger, so
-/// that each is in at most one cycle.
+/// Tasks that trigger each other have nothing that makes them begin, and once begun would run without end.
 fn check_cycles(tasks: &[Task], found: &mut Vec<Violation>) {
-    let mut walk_of = vec![None; tasks.len()];
+    #[derive(Clone, Copy, PartialEq)]
+    enum Walked {
+        Not,
+        Now,
+        Whole,
+    }
+    let published = Published::of(tasks);
+    let triggering = |task: usize| -> Vec<usize> {
+        let producers = parts(tasks, &published, task).into_iter().flatten().map(|(producer, _)| producer);
+        producers.filter(|producer| *producer < tasks.len()).collect()
+    };
+    let mut walked = vec![Walked::Not; tasks.len()];
     for start in 0..tasks.len() {
-        let mut path = Vec::new();
-        let mut at = start;
-        while at < tasks.len() && walk_of[at].is_none() {
-            walk_of[at] = Some(start);
-            path.push(at);
-            match triggering(&tasks[at]) {
-                Some(before) => at = before,
-                None => break,
-            }
-        }
-        let leads_back = at < tasks.len() && walk_of[at] == Some(start) && triggering(&tasks[at]).is_some();
-        if !leads_back {
+        if walked[start] != Walked::Not {
             continue;
         }
-        let mut cycle = path.split_off(path.iter().position(|task| *task == at).expect("it was walked over"));
-        // The walk went from what is triggered to what triggers it.
-        cycle.reverse();
-        let first = (0..cycle.len()).min_by_key(|position| cycle[*position]).expect("a cycle is not empty");
-        cycle.rotate_left(first);
-        found.push(cycle_violation(tasks, &cycle));
+        // The way from the start to where the walk is, each step with those that trigger it and are not walked to yet.
+        let mut way = vec![(start, triggering(start))];
+        walked[start] = Walked::Now;
+        while let Some((at, before)) = way.last_mut() {
+            let at = *at;
+            let Some(next) = before.pop() else {
+                walked[at] = Walked::Whole;
+                way.pop();
+                continue;
+            };
+            match walked[next] {
+                Walked::Not => {
+                    walked[next] = Walked::Now;
+                    way.push((next, triggering(next)));
+                }
+                Walked::Now => {
+                    let first = way.iter().position(|(task, _)| *task == next).expect("it is on the way");
+                    // The walk goes from what is triggered to what triggers it.
+                    let mut cycle: Vec<usize> = way[first..].iter().rev().map(|(task, _)| *task).collect();
+                    let least = (0..cycle.len()).min_by_key(|position| cycle[*position]);
+                    cycle.rotate_left(least.expect("a cycle is not empty"));
+                    found.push(cycle_violation(tasks, &cycle));
+                }
+                Walked::Whole => {}
+            }
+        }
     }
 }
 
@@ -295,5 +307,9 @@ fn cycle_violation(tasks: &[Task], cycle: &[usize]) -> Violation {
     let remedy = format!(
         "give {whom} a period or trigger = \"external\", and let it read the value by an input with take = \"latest\""
     );
-    Violation::error(Place::Trigger(cycle[0], "output"), message, remedy)
+    let place = match tasks[cycle[0]].trigger {
+        Some(Trigger::Events(_)) => Place::Subscription(cycle[0], "channel"),
+        _ => Place::Trigger(cycle[0], "output"),
+    };
+    Violation::error(place, message, remedy)
 }

@@ -138,6 +138,7 @@ fn defaults() {
         seed: 1,
         overhead: Overhead::default(),
         links: Vec::new(),
+        channels: Vec::new(),
         nodes: vec![Node { name: "local".into(), cpus: vec![0] }],
         tasks: vec![Task {
             name: "t".into(),
@@ -162,6 +163,7 @@ fn defaults() {
                 bound: None,
                 outputs: vec![],
                 inputs: vec![],
+                events: Vec::new(),
             }],
         }],
     };

@@ -36,6 +36,7 @@ fn random_systems_have_ports_triggers_and_chains_of_every_kind() {
                 Some(Trigger::Output { .. }) if task.separation.is_some() => "separated values",
                 Some(Trigger::Output { .. }) => "values",
                 Some(Trigger::External { .. }) => "outside",
+                Some(Trigger::Events(_)) => "events",
                 None => task.communication.keyword(),
             });
         }

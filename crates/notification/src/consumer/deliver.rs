@@ -17,7 +17,7 @@ impl Consumer {
         let now = job.now();
         self.pass_time(now);
         match &self.call {
-            Call::Pull => Turn { delivered: 0, left: 0, due: None },
+            Call::Pull | Call::Task => Turn { delivered: 0, left: 0, due: None },
             Call::Serial(serial) => {
                 let (mut serial, was) = serial.lock();
                 if was == Was::Held {
@@ -101,7 +101,7 @@ impl Consumer {
     }
 
     /// Events of sets that nobody has any more are free for their suppliers.
-    fn tidy(&self) {
+    pub fn tidy(&self) {
         if let Some(grouped) = &self.grouped {
             grouped.tidy();
         }
@@ -149,6 +149,12 @@ impl Consumer {
         self.counts.deliver(now - delivery.pushed);
         self.gone(&delivery, &self.counts.delivered);
         Some(delivery)
+    }
+
+    /// A job of the task that has its events takes the next one. Says what is to do next for which no job is posted.
+    pub fn take_for_job(&self, now: Instant) -> (Option<Delivery>, Option<Due>) {
+        let taken = self.try_take(now);
+        (taken, self.due(&self.inner.lock().0))
     }
 
     /// Waits for the next event for so long.

@@ -6,7 +6,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_model::OperationId;
 use talea_notification::Event;
 use talea_operation::{
-    Code, Declaration, JobServices, NotPosted, Operation, Post, Posted, PostedOperation, Workplace,
+    Code, Declaration, EventNote, JobServices, NotPosted, Operation, Post, Posted, PostedOperation, Workplace,
 };
 use talea_policy::job::Job;
 use talea_time::{Clock, Duration, Instant, Work};
@@ -131,6 +131,8 @@ impl JobServices for Services<'_> {
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
         self.0.clone().post_work(posted)
     }
+
+    fn note(&self, _note: EventNote) {}
 }
 
 impl Post for VirtualTime {
@@ -173,6 +175,10 @@ impl Workplace for VirtualTime {
         let id = OperationId::from_index(inner.operations.len());
         inner.operations.push((declaration, Some(Operation::without_ports(id, code))));
         Ok(PostedOperation { id, run: 0 })
+    }
+
+    fn task(&self, _first: OperationId) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
+        Err("there is no system with tasks".into())
     }
 
     fn post_at(&self, at: Instant, operation: PostedOperation) {

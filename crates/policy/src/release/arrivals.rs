@@ -83,9 +83,11 @@ impl Arrivals {
         let pattern = match &task.trigger {
             None if task.period > ENDLESS => Pattern::Once { phase: task.phase },
             None => Pattern::Periodic { phase: task.phase, period: task.period },
-            Some(Trigger::Output { .. } | Trigger::External { arrivals: OutsideArrivals::None }) => {
-                Pattern::Unforeseen
-            }
+            Some(
+                Trigger::Output { .. }
+                | Trigger::Events(_)
+                | Trigger::External { arrivals: OutsideArrivals::None },
+            ) => Pattern::Unforeseen,
             Some(Trigger::External { arrivals: OutsideArrivals::Periodic { period, jitter: delay } }) => {
                 jitter = *delay;
                 Pattern::Periodic { phase: Duration::ZERO, period: *period }

@@ -2,8 +2,8 @@
 
 use super::BuiltinEvent;
 use super::codes::{
-    ChangeKind, CostKind, InterruptKind, LossCause, LossReason, MemberRole, Question, RunOutcome, SkipReason,
-    ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
+    ChangeKind, CostKind, EventLossReason, InterruptKind, LossCause, LossReason, MemberRole, Question,
+    RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
 };
 use super::declare::events;
 use super::field::{Code, FieldType, Flag, Meaning};
@@ -475,6 +475,43 @@ events! {
             lane: u16 = Source means Lane,
             /// What it asked.
             what: Code<Question> = Arg,
+        }
+    }
+
+    /// Events that operations push into channels, and jobs take of them.
+    EVENT = 0x07 "event" {
+        /// A job pushed an event into a channel.
+        PUSH = 1 "push" Push {
+            /// The job.
+            job: JobId = Causal,
+            /// As what it is published.
+            publication: u32 = First means Publication,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+        }
+        /// A job that began took an event of a channel, or one of several that it was released by together.
+        DELIVER = 2 "deliver" Deliver {
+            /// The job that took it.
+            job: JobId = Causal,
+            /// The job that pushed it; `None` if a program did otherwise.
+            from: Option<JobId> = First,
+            /// As what it was published, all ones if a program pushed it otherwise.
+            publication: u32 = Second means Publication,
+            /// Which of the events of the job it is, from 0.
+            number: u32 = Second << 32,
+            /// The lane of the job that took it.
+            lane: u16 = Source means Lane,
+        }
+        /// Events that a task had subscribed to do not wait for it any more, and none of its jobs has had them.
+        EVENT_LOST = 3 "lost" EventsLost {
+            /// The first operation of the task.
+            operation: u32 = First means Operation,
+            /// How many.
+            events: u32 = First << 32,
+            /// The node.
+            node: u16 = Source means Node,
+            /// Why.
+            why: Code<EventLossReason> = Arg,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::declare::codes;
 use super::field::Coded;
 use serde::{Deserialize, Serialize};
+use talea_event::EventLoss;
 
 codes! {
     /// How a run ended.
@@ -62,6 +63,15 @@ codes! {
         TooLong = 2 "too-long",
         /// The code that makes bytes of it panicked.
         Failed = 3 "failed",
+    }
+    /// Why events are not delivered.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    EventLossReason "event_loss" {
+        /// As many waited for the task as may, and they went by the discard policy.
+        Discarded = 1 "discarded",
+        /// They were not worth being delivered any more.
+        Expired = 2 "expired",
     }
     /// What a job asks that it is not handed.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -187,5 +197,14 @@ impl ThreadRole {
     /// Whether the thread is one of the system that is described.
     pub fn is_of_system(self) -> bool {
         matches!(self, ThreadRole::Lane | ThreadRole::Release | ThreadRole::Receiver)
+    }
+}
+
+impl From<EventLoss> for EventLossReason {
+    fn from(loss: EventLoss) -> Self {
+        match loss {
+            EventLoss::Discarded => EventLossReason::Discarded,
+            EventLoss::Expired => EventLossReason::Expired,
+        }
     }
 }

@@ -26,6 +26,8 @@ pub enum Meaning {
     Output,
     /// Index into [`crate::Metadata::inputs`].
     Input,
+    /// Index into [`crate::Metadata::publications`].
+    Publication,
     /// One of a list that the format fixes.
     Code(Codes),
 }

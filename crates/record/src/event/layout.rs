@@ -46,6 +46,7 @@ impl Layout {
                 | Meaning::Edge
                 | Meaning::Output
                 | Meaning::Input
+                | Meaning::Publication
                 | Meaning::Code(_) => {}
             }
             index += 1;

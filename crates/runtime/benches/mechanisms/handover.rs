@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use talea_linux::clock::MonotonicClock;
 use talea_measure::{Report, Role, Samples};
 use talea_model::{InputBuilder, OutputBuilder, SubtaskBuilder, System, TaskBuilder};
-use talea_operation::{JobServices, Moment, NotPosted, Operation, Operations, Posted, Stamp};
+use talea_operation::{EventNote, JobServices, Moment, NotPosted, Operation, Operations, Posted, Stamp};
 use talea_policy::job::Job;
 use talea_time::{Clock, Duration, Instant, Work};
 
@@ -39,6 +39,8 @@ impl JobServices for Nobody {
     fn post(&self, _posted: Posted) -> Result<u64, NotPosted> {
         Err(NotPosted::NotRunning)
     }
+
+    fn note(&self, _note: EventNote) {}
 }
 
 /// A task of two subtasks.

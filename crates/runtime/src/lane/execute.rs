@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use talea_linux::clock::MonotonicClock;
-use talea_operation::{JobServices, NotPosted, Operation, Posted};
+use talea_operation::{EventNote, JobServices, NotPosted, Operation, Posted};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::event::{Answer, Dates, Flag};
@@ -60,6 +60,9 @@ pub(crate) fn execute(
     };
     if let Some(operation) = &mut operation {
         flow.take_values(site, operation, (subject, job), shared.keeps_answers);
+        if operation.has_events() {
+            flow.take_events(site, operation, subject, started);
+        }
     }
     let returned = call(shared, site, (job, started), operation.as_deref_mut(), (host, flow));
     if let Some(operation) = &mut operation {
@@ -100,6 +103,9 @@ pub(crate) fn execute(
     let began = flow.recorder.stopwatch();
     if let Some(operation) = &mut operation {
         flow.publish(shared, site, operation, (subject, job), end);
+        if operation.has_events() {
+            push_events(shared, site, (job, started), operation, (host, flow));
+        }
     }
     flow.tell_successors(shared, subject, job, end);
     flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
@@ -119,6 +125,8 @@ struct Services<'a, H> {
     /// How often whether to stop was asked.
     stops_asked: Cell<u64>,
     was_told_to_stop: Cell<bool>,
+    /// Whether the lanes of jobs that it posts are rung for at once; else whoever executes it does so in the end.
+    rings: bool,
 }
 
 impl<H: JobHost> Services<'_, H> {
@@ -158,7 +166,16 @@ impl<H: JobHost> JobServices for Services<'_, H> {
     }
 
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
-        self.flow.borrow_mut().post(self.shared, posted)
+        let mut flow = self.flow.borrow_mut();
+        match self.rings {
+            true => flow.post(self.shared, posted),
+            false => flow.post_quietly(self.shared, posted),
+        }
+    }
+
+    fn note(&self, note: EventNote) {
+        let job = JobId { operation: self.site.id, instance: self.job.number };
+        self.flow.borrow_mut().note(self.site, job, note);
     }
 }
 
@@ -171,8 +188,19 @@ fn call(
 ) -> Return {
     let (flow, told_the_end) = (RefCell::new(flow), Cell::new(false));
     let (times_asked, stops_asked, was_told_to_stop) = (Cell::new(0), Cell::new(0), Cell::new(false));
-    let services =
-        Services { shared, site, job, host, flow, told_the_end, times_asked, stops_asked, was_told_to_stop };
+    let rings = true;
+    let services = Services {
+        shared,
+        site,
+        job,
+        host,
+        flow,
+        told_the_end,
+        times_asked,
+        stops_asked,
+        was_told_to_stop,
+        rings,
+    };
     if !operation.as_ref().is_some_and(|operation| operation.has_code()) {
         let demand = demand::execution_from(&site.exec, site.stream, job.number);
         shared.burner.burn(demand, || services.is_to_stop());
@@ -191,6 +219,32 @@ fn call(
         }
     }
     if services.told_the_end.get() { Return::CutShort } else { Return::Whole }
+}
+
+/// A job without code has completed and pushes its events. Does not ring.
+fn push_events(
+    shared: &Shared,
+    site: &OperationSite,
+    (job, started): (&Job, Instant),
+    operation: &mut Operation,
+    (host, flow): (&impl JobHost, &mut JobFlow),
+) {
+    let (flow, told_the_end, rings) = (RefCell::new(flow), Cell::new(false), false);
+    let (times_asked, stops_asked, was_told_to_stop) =
+        (Cell::new(TIMES_KEPT), Cell::new(0), Cell::new(false));
+    let services = Services {
+        shared,
+        site,
+        job,
+        host,
+        flow,
+        told_the_end,
+        times_asked,
+        stops_asked,
+        was_told_to_stop,
+        rings,
+    };
+    operation.push_events(&services, &site.name, job, started);
 }
 
 fn note_panic(shared: &Shared, site: &OperationSite, job: &Job, panic: Box<dyn Any + Send>) {

@@ -23,7 +23,18 @@ fn subtask(name: &str, node: usize, wcet_us: i64, after: &[usize]) -> Subtask {
     let exec = Execution::Uniform(Work::from_nanos(wcet_us * 700), wcet);
     let (outputs, inputs) = (Vec::new(), Vec::new());
     let (after, join) = (after.to_vec(), Join::All);
-    Subtask { name: name.into(), node, wcet, exec, after, join, bound: None, outputs, inputs }
+    Subtask {
+        name: name.into(),
+        node,
+        wcet,
+        exec,
+        after,
+        join,
+        bound: None,
+        outputs,
+        inputs,
+        events: Vec::new(),
+    }
 }
 
 fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) -> Task {
@@ -61,6 +72,7 @@ fn system(strategy: Strategy, tasks: Vec<Task>) -> System {
         seed: 7,
         overhead: Overhead { switch: cost, queue: cost, timer: cost, message: cost },
         links: vec![Link { ends: LinkEnds::Others, route }],
+        channels: Vec::new(),
         nodes: vec![Node { name: "a".into(), cpus: vec![0] }, Node { name: "b".into(), cpus: vec![1, 2] }],
         tasks,
     })

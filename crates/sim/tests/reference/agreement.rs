@@ -135,6 +135,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
                 bound: None,
                 outputs: Vec::new(),
                 inputs: Vec::new(),
+                events: Vec::new(),
             }],
             name,
             period: Duration::from_nanos(period),
@@ -162,6 +163,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
         seed: 0,
         overhead: Overhead::default(),
         links: Vec::new(),
+        channels: Vec::new(),
         nodes: vec![Node { name: "n".into(), cpus: vec![0] }],
         tasks: rows.into_iter().enumerate().map(task).collect(),
     }

@@ -91,6 +91,7 @@ fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
                 bound: scope.protocols.then_some(ns(bound)),
                 outputs: Vec::new(),
                 inputs: Vec::new(),
+                events: Vec::new(),
             }
         },
     )
@@ -181,6 +182,7 @@ pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
                 message: work(message),
             };
             System::new(Description {
+                channels: Vec::new(),
                 chains: Vec::new(),
                 schedulers: Vec::new(),
                 threads: Vec::new(),

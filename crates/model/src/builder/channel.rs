@@ -1,0 +1,171 @@
+//! Publications and subscriptions under construction.
+
+use crate::channel::{Channel, Collect, EventTypeName, Publication, Subscription};
+use crate::description::Task;
+use crate::operation::OperationAddress;
+use crate::ports::{FieldValues, Output, SyntheticField};
+use crate::suggest::known_words;
+use crate::validate::label;
+use crate::{Place, Violation};
+use talea_event::qos::QosSettings;
+use talea_event::{TypePattern, TypePatternError};
+use talea_time::Duration;
+
+/// That an operation pushes events, under construction.
+#[derive(Clone, Debug)]
+pub struct PublicationBuilder {
+    channel: String,
+    event_type: String,
+    bytes: u32,
+    fields: Vec<SyntheticField>,
+    priority: Option<i16>,
+    timeout: Option<Duration>,
+}
+
+impl PublicationBuilder {
+    /// Events of this type, `Domain/Name`, into the channel of this name; synthetic ones have eight bytes, all of them zero.
+    pub fn new(channel: impl Into<String>, event_type: impl Into<String>) -> Self {
+        let (channel, event_type) = (channel.into(), event_type.into());
+        let (bytes, fields) = (Output::DEFAULT_BYTES, Vec::new());
+        PublicationBuilder { channel, event_type, bytes, fields, priority: None, timeout: None }
+    }
+
+    /// Another size of synthetic events.
+    pub fn bytes(mut self, bytes: u32) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Adds a whole number to synthetic events.
+    pub fn field(mut self, name: impl Into<String>, values: FieldValues) -> Self {
+        self.fields.push(SyntheticField { name: name.into(), values });
+        self
+    }
+
+    /// Their priority; greater is more urgent.
+    pub fn priority(mut self, priority: i16) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// How long after its push an event is worth being delivered.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// With an index for the name of the channel; the first one stands in for one that does not exist.
+    pub(super) fn resolve(
+        self,
+        (operation, event): (OperationAddress, usize),
+        tasks: &[Task],
+        channels: &[Channel],
+        violations: &mut Vec<Violation>,
+    ) -> Publication {
+        let PublicationBuilder { channel, event_type, bytes, fields, priority, timeout } = self;
+        let place = Place::Publication(operation.task, operation.subtask, event, "channel");
+        let subject = || {
+            let task = &tasks[operation.task];
+            format!("{} publishes events", label(task, &task.subtasks[operation.subtask]))
+        };
+        let channel = find(&channel, channels, place, subject, violations);
+        let Ok(event_type): Result<EventTypeName, _> = event_type.parse();
+        Publication { channel, event_type, bytes, fields, priority, timeout }
+    }
+}
+
+/// That a task is released by events, under construction.
+#[derive(Clone, Debug)]
+pub struct SubscriptionBuilder {
+    channel: String,
+    types: Vec<String>,
+    filter: Option<String>,
+    collect: Option<Collect>,
+    within: Option<Duration>,
+    qos: QosSettings,
+}
+
+impl SubscriptionBuilder {
+    /// All events of the channel of this name.
+    pub fn new(channel: impl Into<String>) -> Self {
+        SubscriptionBuilder {
+            channel: channel.into(),
+            types: Vec::new(),
+            filter: None,
+            collect: None,
+            within: None,
+            qos: QosSettings::new(),
+        }
+    }
+
+    /// Events of these types: `Domain/Name`, in which a `*` at the end of domain or name stands for any rest.
+    pub fn types<Name: Into<String>>(mut self, types: impl IntoIterator<Item = Name>) -> Self {
+        self.types.extend(types.into_iter().map(Into::into));
+        self
+    }
+
+    /// Those of them of which this constraint holds.
+    pub fn filter(mut self, constraint: impl Into<String>) -> Self {
+        self.filter = Some(constraint.into());
+        self
+    }
+
+    /// Awaits an event of each of the types, which release the task together.
+    pub fn all(mut self, collect: Collect) -> Self {
+        self.collect = Some(collect);
+        self
+    }
+
+    /// How long after the first of them a conjunction is given up.
+    pub fn within(mut self, time: Duration) -> Self {
+        self.within = Some(time);
+        self
+    }
+
+    /// What differs from the quality of service of the channel.
+    pub fn qos(mut self, qos: QosSettings) -> Self {
+        self.qos = qos;
+        self
+    }
+
+    pub(super) fn resolve(
+        self,
+        task: usize,
+        tasks: &[Task],
+        channels: &[Channel],
+        violations: &mut Vec<Violation>,
+    ) -> Subscription {
+        let SubscriptionBuilder { channel, types, filter, collect, within, qos } = self;
+        let place = Place::Subscription(task, "channel");
+        let subject = || format!("task \"{}\" is released by events", tasks[task].name);
+        let channel = find(&channel, channels, place, subject, violations);
+        let parsed: Result<Vec<TypePattern>, TypePatternError> =
+            types.iter().map(|pattern| pattern.parse()).collect();
+        let types = parsed.unwrap_or_else(|error| {
+            let message = format!("task \"{}\" is released by events of types: {error}", tasks[task].name);
+            let remedy = "write Domain/Name, Domain/Begin* or Domain";
+            violations.push(Violation::error(Place::Subscription(task, "types"), message, remedy));
+            vec![TypePattern::all()]
+        });
+        let types = if types.is_empty() { vec![TypePattern::all()] } else { types };
+        Subscription { channel, types, filter, collect, within, qos }
+    }
+}
+
+fn find(
+    name: &str,
+    channels: &[Channel],
+    place: Place,
+    subject: impl Fn() -> String,
+    violations: &mut Vec<Violation>,
+) -> usize {
+    channels.iter().position(|channel| channel.name == name).unwrap_or_else(|| {
+        let message = format!("{} of channel \"{name}\", which does not exist", subject());
+        let remedy = match channels {
+            [] => format!("add a [[channel]] with name = \"{name}\""),
+            channels => known_words(name, channels.iter().map(|channel| channel.name.as_str())),
+        };
+        violations.push(Violation::error(place, message, remedy));
+        0
+    })
+}

@@ -1,0 +1,119 @@
+//! The tables of channels, of what operations publish into them and of what tasks subscribe to.
+
+use super::Literal::Integer;
+use super::Presence::{Default, DefaultFrom, Optional, Required};
+use super::{Key, Kind, TIME, Table, words};
+use crate::channel::{Collect, Publication};
+use crate::ports::Output;
+
+/// `[[channel]]`.
+pub(crate) static CHANNEL: Table = Table {
+    header: "[[channel]]",
+    doc: "A channel of events. Operations publish events into it, and tasks that have subscribed to their types are released by them; \
+          who publishes and who subscribes need not know each other.",
+    keys: &[
+        Key { name: "name", kind: Kind::Name, presence: Required, doc: "Unique among the channels." },
+        Key {
+            name: "qos",
+            kind: Kind::Properties,
+            presence: Optional,
+            doc: "The quality of service of what comes out of it, by the standard's names: Priority and Timeout of events that state none, \
+                  OrderPolicy and DiscardPolicy, and MaxEventsPerConsumer, how many events may wait for a task.",
+        },
+    ],
+};
+
+/// An entry of `events`.
+pub(crate) static PUBLICATION: Table = Table {
+    header: "an entry of \"events\"",
+    doc: "That a job of the operation pushes an event into a channel when its work is done, as \
+          events = [{ channel = \"health\", type = \"Robot/Battery\" }].",
+    keys: &[
+        Key {
+            name: "channel",
+            kind: Kind::ChannelName,
+            presence: Required,
+            doc: "The channel into which they are pushed.",
+        },
+        Key {
+            name: "type",
+            kind: Kind::EventType,
+            presence: Required,
+            doc: "A domain and a name in it, by which tasks subscribe; each type once per operation and channel.",
+        },
+        Key {
+            name: "bytes",
+            kind: Kind::Integer { min: 0, max: Output::BYTES_LIMIT as i128 },
+            presence: Default(Integer(Output::DEFAULT_BYTES as i64)),
+            doc: "The size of what the events carry where no program makes them.",
+        },
+        Key {
+            name: "fields",
+            kind: Kind::Fields,
+            presence: Optional,
+            doc: "Whole numbers in it, for filters, in the same forms as those of outputs.",
+        },
+        Key {
+            name: "priority",
+            kind: Kind::Integer {
+                min: *Publication::PRIORITIES.start() as i128,
+                max: *Publication::PRIORITIES.end() as i128,
+            },
+            presence: DefaultFrom("what the quality of service says"),
+            doc: "Their priority; greater is more urgent.",
+        },
+        Key {
+            name: "timeout",
+            kind: TIME,
+            presence: DefaultFrom("what the quality of service says"),
+            doc: "How long after its push an event is worth being delivered, above zero; then it is discarded, and counted.",
+        },
+    ],
+};
+
+/// The table of `subscription`.
+pub(crate) static SUBSCRIPTION: Table = Table {
+    header: "the table of \"subscription\"",
+    doc: "The events that release a task, as subscription = { channel = \"health\", types = [\"Robot/*\"], filter = \"charge < 20\" }. They wait \
+          in the order of the quality of service, and each job takes the first.",
+    keys: &[
+        Key {
+            name: "channel",
+            kind: Kind::ChannelName,
+            presence: Required,
+            doc: "The channel of which it has them.",
+        },
+        Key {
+            name: "types",
+            kind: Kind::EventTypes,
+            presence: DefaultFrom("all"),
+            doc: "The types, Domain/Name; a * at the end of domain or name stands for any rest.",
+        },
+        Key {
+            name: "filter",
+            kind: Kind::Constraint,
+            presence: Optional,
+            doc: "A constraint that holds of the events, in the constraint language: fields by their names, and $source, $priority, \
+                  $domain_name and $type_name.",
+        },
+        Key {
+            name: "collect",
+            kind: Kind::Word(|| words(Collect::ALL, Collect::keyword)),
+            presence: Optional,
+            doc: "Awaits an event of each of the types, which release the task together (a conjunction); of several events of a type the \
+                  first counts, or the latest.",
+        },
+        Key {
+            name: "within",
+            kind: TIME,
+            presence: Optional,
+            doc: "How long after the first of them a conjunction is given up, above zero.",
+        },
+        Key {
+            name: "qos",
+            kind: Kind::Properties,
+            presence: DefaultFrom("that of the channel"),
+            doc: "What differs from the quality of service of the channel.",
+        },
+    ],
+};

@@ -1,0 +1,404 @@
+//! Rules about channels, what is published into them and who subscribes.
+
+use super::ports::{check_bytes, check_fields};
+use super::times::{Least, violation_of};
+use super::{
+    NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
+};
+use crate::channel::{EventTypeName, Publication, PublicationAddress, Subscription};
+use crate::description::{Description, Task};
+use crate::ports::PORT_LIMIT;
+use crate::suggest::known_words;
+use crate::trigger::{Communication, Trigger};
+use std::collections::{BTreeSet, HashMap};
+use talea_etcl::Constraint;
+use talea_etcl::syntax::{Expression, Node, Path, Root};
+use talea_event::qos::{Level, PropertyName, Qos, QosProblem, QosProblems, QosSettings};
+
+/// The most pairs of a publication and a subscription of the same channel.
+const PAIRS_LIMIT: usize = 1 << 22;
+
+/// The most types of a conjunction.
+const PARTS_LIMIT: usize = 64;
+
+/// What a job that takes one event at a time has no use for.
+const OF_CALL_BACKS: [PropertyName; 7] = [
+    PropertyName::MaximumBatchSize,
+    PropertyName::PacingInterval,
+    PropertyName::BlockingPolicy,
+    PropertyName::MinimumSeparation,
+    PropertyName::RetryInterval,
+    PropertyName::StartTimeSupported,
+    PropertyName::StopTimeSupported,
+];
+
+/// Checks all channels, publications and subscriptions. What names a channel that was not found is left alone.
+pub(super) fn check(description: &Description, unresolved: &Unresolved, found: &mut Vec<Violation>) {
+    let names = description.channels.iter().map(|channel| channel.name.as_str());
+    check_unique("channel", "channel", names, found, |channel| Place::Channel(channel, "name"));
+    for (index, channel) in description.channels.iter().enumerate() {
+        check_name("channel", &channel.name, Spelling::OneWord, Place::Channel(index, "name"), found);
+        let subject = || format!("channel \"{}\"", channel.name);
+        check_qos(
+            (&channel.qos, Level::Channel),
+            &Qos::default(),
+            Place::Channel(index, "qos"),
+            subject,
+            found,
+        );
+    }
+    if description.channels.len() > PORT_LIMIT || description.publications().count() > PORT_LIMIT {
+        let message = format!("the system has more than {PORT_LIMIT} channels, or events that are published");
+        found.push(Violation::error(Place::Whole, message, "describe it as several systems"));
+        return;
+    }
+    let is_known = |place| !unresolved.contains(&place);
+    let mut of_channel: HashMap<usize, Vec<(PublicationAddress, &Publication)>> = HashMap::new();
+    for (address, publication) in description.publications() {
+        let PublicationAddress { operation, event } = address;
+        let place = |key| Place::Publication(operation.task, operation.subtask, event, key);
+        check_publication(description, address, publication, found);
+        if is_known(place("channel")) {
+            match publication.channel < description.channels.len() {
+                true => of_channel.entry(publication.channel).or_default().push((address, publication)),
+                false => found.push(no_such_channel(description, place("channel"), publication.channel)),
+            }
+        }
+    }
+    let (mut pairs, mut wanted) = (0, BTreeSet::new());
+    for (index, task) in description.tasks.iter().enumerate() {
+        let Some(Trigger::Events(subscription)) = &task.trigger else { continue };
+        let place = Place::Subscription(index, "channel");
+        let Some(channel) = description.channels.get(subscription.channel) else {
+            if is_known(place) {
+                found.push(no_such_channel(description, place, subscription.channel));
+            }
+            continue;
+        };
+        let published = of_channel.get(&subscription.channel).map_or(&[][..], Vec::as_slice);
+        let is_wanted = |(_, publication): &&(PublicationAddress, &Publication)| {
+            subscription.parts_of(publication.channel, &publication.event_type).next().is_some()
+        };
+        pairs += published.len();
+        if pairs > PAIRS_LIMIT {
+            let message = format!(
+                "with task \"{}\" channels have more than {PAIRS_LIMIT} pairs of who publishes and who subscribes",
+                task.name
+            );
+            found.push(Violation::error(place, message, "use several channels"));
+            return;
+        }
+        let matching: Vec<_> = published.iter().filter(is_wanted).collect();
+        wanted.extend(matching.iter().map(|(address, _)| *address));
+        let above = Qos::default().with(&channel.qos, Level::Channel).unwrap_or_default();
+        let subject = || format!("the subscription of task \"{}\"", task.name);
+        let settings = (&subscription.qos, Level::Proxy);
+        check_qos(settings, &above, Place::Subscription(index, "qos"), subject, found);
+        let is_resolved = is_known(place) && is_known(Place::Subscription(index, "types"));
+        if is_resolved {
+            Subscribed { description, index, task, subscription, matching }.check(found);
+        }
+    }
+    for (address, publication) in
+        of_channel.values().flatten().filter(|(address, _)| !wanted.contains(address))
+    {
+        let PublicationAddress { operation, event } = *address;
+        let place = Place::Publication(operation.task, operation.subtask, event, "type");
+        let task = &description.tasks[operation.task];
+        let message = format!(
+            "nobody subscribes to the events {} that {} publishes",
+            publication.event_type,
+            label(task, &task.subtasks[operation.subtask])
+        );
+        let remedy = "add a task with subscription = { channel = ..., types = [...] }; programs may connect consumers of their own";
+        found.push(Violation::warning(place, message, remedy));
+    }
+}
+
+fn no_such_channel(description: &Description, place: Place, channel: usize) -> Violation {
+    let count = description.channels.len();
+    let message = format!("channel number {channel} does not exist");
+    Violation::error(place, message, format!("the system has {count} channels, counted from 0"))
+}
+
+fn check_qos(
+    (settings, level): (&QosSettings, Level),
+    above: &Qos,
+    place: Place,
+    subject: impl Fn() -> String,
+    found: &mut Vec<Violation>,
+) {
+    let mut problems =
+        above.with(settings, level).err().map_or_else(Vec::new, |QosProblems(problems)| problems);
+    problems.retain(|problem| !OF_CALL_BACKS.iter().any(|property| property.as_str() == problem.property));
+    for QosProblem { property, allowed, .. } in problems {
+        let message = format!("the property {property} of {} cannot be so", subject());
+        found.push(Violation::error(place, message, allowed));
+    }
+    for (property, _) in settings.iter().filter(|(property, _)| OF_CALL_BACKS.contains(property)) {
+        let message = format!("the property {property} of {} has no effect on tasks", subject());
+        let remedy = match property {
+            PropertyName::MinimumSeparation => {
+                "write separation = ... and excess = \"drop\" at the task, which the analysis counts with"
+            }
+            PropertyName::BlockingPolicy => "remove it; jobs that push events wait for nobody",
+            _ => {
+                "remove it; a job takes one event, and consumers that take several are connected by programs"
+            }
+        };
+        found.push(Violation::error(place, message, remedy));
+    }
+}
+
+fn check_publication(
+    description: &Description,
+    address: PublicationAddress,
+    publication: &Publication,
+    found: &mut Vec<Violation>,
+) {
+    let PublicationAddress { operation, event } = address;
+    let place = |key| Place::Publication(operation.task, operation.subtask, event, key);
+    let task = &description.tasks[operation.task];
+    let subtask = &task.subtasks[operation.subtask];
+    let owner = label(task, subtask);
+    let EventTypeName { domain, name } = &publication.event_type;
+    let is_word = |part: &str| {
+        !part.is_empty()
+            && part.len() <= NAME_BYTES_LIMIT
+            && part.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':'))
+    };
+    if !is_word(domain) || !is_word(name) {
+        found.push(Violation::error(
+            place("type"),
+            format!("{owner} publishes events of the type \"{}\"", publication.event_type),
+            format!(
+                "write a domain and a name, such as \"Robot/Battery\", each of letters, digits, -, _, . and :, at most {NAME_BYTES_LIMIT} bytes"
+            ),
+        ));
+    }
+    let same = |before: &&Publication| {
+        (before.channel, &before.event_type) == (publication.channel, &publication.event_type)
+    };
+    if let Some(before) = subtask.events[..event].iter().position(|before| same(&before)) {
+        found.push(Violation {
+            related: Some(Place::Publication(operation.task, operation.subtask, before, "type")),
+            ..Violation::error(
+                place("type"),
+                format!("{owner} publishes {} twice in the same channel", publication.event_type),
+                "remove one, or give it another type",
+            )
+        });
+    }
+    let subject = format!("the events {} of {owner}", publication.event_type);
+    check_bytes(publication.bytes, &subject, place("bytes"), found);
+    check_fields((publication.bytes, &publication.fields), &subject, place("fields"), found);
+    if publication.priority.is_some_and(|priority| !Publication::PRIORITIES.contains(&priority)) {
+        let message = format!("the priority of {subject} is out of range");
+        let remedy = "write a whole number from -32767 to 32767";
+        found.push(Violation::error(place("priority"), message, remedy));
+    }
+    if let Some(timeout) = publication.timeout {
+        found
+            .extend(violation_of(timeout, Least::AboveZero, place("timeout"), "timeout", || subject.clone()));
+    }
+    if task.communication == Communication::Let {
+        found.push(Violation {
+            related: Some(Place::Task(operation.task, "communication")),
+            ..Violation::error(
+                place("channel"),
+                format!("{owner} publishes events, and its task has logical execution time"),
+                "write communication = \"implicit\"; events are pushed when a job completes, not at the end of its period",
+            )
+        });
+    }
+}
+
+/// A task that is released by events of a channel that exists.
+struct Subscribed<'d> {
+    description: &'d Description,
+    index: usize,
+    task: &'d Task,
+    subscription: &'d Subscription,
+    /// What is published there that it wants.
+    matching: Vec<&'d (PublicationAddress, &'d Publication)>,
+}
+
+impl Subscribed<'_> {
+    fn place(&self, key: &'static str) -> Place {
+        Place::Subscription(self.index, key)
+    }
+
+    fn check(&self, found: &mut Vec<Violation>) {
+        self.check_types(found);
+        self.check_conjunction(found);
+        self.check_nodes(found);
+        if let Some(filter) = &self.subscription.filter {
+            self.check_filter(filter, found);
+        }
+    }
+
+    /// Each of the types is published by somebody.
+    fn check_types(&self, found: &mut Vec<Violation>) {
+        let Subscribed { task, subscription, matching, .. } = self;
+        let parts: BTreeSet<usize> = matching
+            .iter()
+            .flat_map(|(_, publication)| subscription.parts_of(publication.channel, &publication.event_type))
+            .collect();
+        let nobody: Vec<String> = (0..subscription.types.len())
+            .filter(|part| !parts.contains(part))
+            .map(|part| subscription.types[part].to_string())
+            .collect();
+        if nobody.is_empty() {
+            return;
+        }
+        // Without a separation nothing says how often programs push them, and a conjunction lacks a part.
+        let is_never = subscription.collect.is_some() || parts.is_empty();
+        let severity = match is_never && task.separation.is_none() {
+            true => Severity::Error,
+            false => Severity::Warning,
+        };
+        let channel = &self.description.channels[subscription.channel].name;
+        let published: BTreeSet<String> = self
+            .description
+            .publications()
+            .filter(|(_, publication)| publication.channel == subscription.channel)
+            .map(|(_, publication)| publication.event_type.to_string())
+            .collect();
+        let remedy = match published.is_empty() {
+            true => format!("add events = [{{ channel = \"{channel}\", type = \"...\" }}] to an operation"),
+            false => known_words(&nobody[0], published.iter().map(String::as_str)),
+        };
+        found.push(Violation {
+            severity,
+            ..Violation::error(
+                self.place("types"),
+                format!(
+                    "task \"{}\" subscribes to {} in channel \"{channel}\", which nobody publishes there",
+                    task.name,
+                    nobody.join(", ")
+                ),
+                remedy,
+            )
+        });
+    }
+
+    fn check_conjunction(&self, found: &mut Vec<Violation>) {
+        let Subscribed { task, subscription, .. } = self;
+        let count = subscription.types.len();
+        let name = &task.name;
+        match (subscription.collect, subscription.within) {
+            (Some(_), _) if !(2..=PARTS_LIMIT).contains(&count) => found.push(Violation {
+                related: Some(self.place("types")),
+                ..Violation::error(
+                    self.place("collect"),
+                    format!("task \"{name}\" awaits an event of each of its types, which are {count}"),
+                    format!("list 2 to {PARTS_LIMIT} types, or remove collect"),
+                )
+            }),
+            (None, Some(_)) => found.push(Violation::error(
+                self.place("within"),
+                format!("task \"{name}\" has \"within\" and awaits no conjunction"),
+                "remove it, or write collect = \"first\" beside it",
+            )),
+            (Some(_), Some(within)) => {
+                let owner = || format!("the subscription of task \"{name}\"");
+                found.extend(violation_of(within, Least::AboveZero, self.place("within"), "within", owner));
+            }
+            _ => {}
+        }
+    }
+
+    /// A channel does not leave its node.
+    fn check_nodes(&self, found: &mut Vec<Violation>) {
+        let tasks = &self.description.tasks;
+        let firsts = self.task.subtasks.iter().filter(|subtask| subtask.after.is_empty());
+        let nodes: BTreeSet<usize> = firsts.map(|subtask| subtask.node).collect();
+        let node_of = |address: &PublicationAddress| {
+            tasks[address.operation.task].subtasks[address.operation.subtask].node
+        };
+        let apart =
+            self.matching.iter().find(|(address, _)| nodes.iter().any(|node| *node != node_of(address)));
+        let Some((address, publication)) = apart else { return };
+        let producer = &tasks[address.operation.task];
+        let subtask = &producer.subtasks[address.operation.subtask];
+        found.push(Violation::error(
+            self.place("channel"),
+            format!(
+                "task \"{}\" and {}, which publishes {}, are on different nodes",
+                self.task.name,
+                label(producer, subtask),
+                publication.event_type
+            ),
+            "a channel is within one node: put both on one, or send the value by an output and a trigger",
+        ));
+    }
+
+    /// Whether the filter is one, and names what the events have.
+    fn check_filter(&self, filter: &str, found: &mut Vec<Violation>) {
+        let name = &self.task.name;
+        let constraint = match Constraint::parse(filter) {
+            Ok(constraint) => constraint,
+            Err(problem) => {
+                let at = if problem.line > 1 { format!("line {}, ", problem.line) } else { String::new() };
+                found.push(Violation::error(
+                    self.place("filter"),
+                    format!(
+                        "the filter of task \"{name}\", at {at}character {}: {}",
+                        problem.column, problem.message
+                    ),
+                    problem.remedy,
+                ));
+                return;
+            }
+        };
+        let fields: BTreeSet<&str> = self
+            .matching
+            .iter()
+            .flat_map(|(_, publication)| publication.fields.iter().map(|field| field.name.as_str()))
+            .collect();
+        // What programs push has fields of its own.
+        if self.matching.is_empty() {
+            return;
+        }
+        let mut unvisited = vec![constraint.expression()];
+        while let Some(expression) = unvisited.pop() {
+            unvisited.extend(expression.operands());
+            let Some(unknown) = path_of(expression).and_then(|path| unknown_name(path, &fields)) else {
+                continue;
+            };
+            let mut known: Vec<&str> = fields.iter().copied().collect();
+            known.extend(HEADER.iter().filter(|_| unknown.starts_with('$')));
+            found.push(Violation::error(
+                self.place("filter"),
+                format!("the filter of task \"{name}\" names {unknown}, which none of its events have"),
+                match known.is_empty() {
+                    true => "give the events fields = { ... }, or filter by $priority".to_owned(),
+                    false => known_words(unknown.trim_start_matches('$'), known.into_iter()),
+                },
+            ));
+            return;
+        }
+    }
+}
+
+/// What filters find in the header of every event.
+const HEADER: [&str; 6] = ["domain_name", "type_name", "event_name", "source", "priority", "curtime"];
+
+fn path_of(expression: &Expression) -> Option<&Path> {
+    match &expression.node {
+        Node::Path(path) | Node::In(_, path) | Node::Exist(path) | Node::Default(path) => Some(path),
+        _ => None,
+    }
+}
+
+/// The name at the beginning of the path, if no event has it.
+fn unknown_name(path: &Path, fields: &BTreeSet<&str>) -> Option<String> {
+    match &path.root {
+        Root::Event => None,
+        Root::Dollar(name) => {
+            let is_known = fields.contains(name.as_str()) || HEADER.contains(&name.as_str());
+            (!is_known).then(|| format!("${name}"))
+        }
+        Root::Bare(name) => (!fields.contains(name.as_str())).then(|| name.clone()),
+    }
+}

@@ -1,0 +1,191 @@
+//! The ends of one operation at channels.
+
+use super::synthetic::SyntheticSource;
+use crate::channel::EventChannelFactory;
+use crate::connected::{ConnectedConsumer, Watched};
+use crate::delivery::Delivery;
+use crate::event::{Content, Event, EventPool, Origin};
+use crate::supplier::Supplier;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use talea_model::{EventTypeName, OperationId};
+use talea_operation::{EventEnds, EventLoss, EventNote, JobContext, TakenEvent};
+use talea_time::{Duration, Instant};
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Ends {
+    pub subscribed: Option<Subscribed>,
+    pub published: Vec<Published>,
+    /// Of the tasks that have what it pushes.
+    watched: Vec<Losses>,
+    /// What it belongs to.
+    factory: Option<Arc<EventChannelFactory>>,
+}
+
+/// What an operation publishes.
+pub(super) struct Published {
+    pub supplier: Supplier,
+    pub event_type: EventTypeName,
+    pub origin: Origin,
+    pub priority: Option<i16>,
+    pub timeout: Option<Duration>,
+    /// Events that can be under way at once.
+    pub events: usize,
+    /// Where its events come from, unless code makes them.
+    pub source: Option<SyntheticSource>,
+    /// The events that code fills in.
+    pub pool: Option<Box<dyn Any + Send>>,
+    /// The tasks that filter them, and how.
+    pub filters: Vec<(Watched, Box<str>)>,
+}
+
+impl Published {
+    /// The events that code of the operation fills in.
+    ///
+    /// # Panics
+    /// If they carry something else.
+    pub fn pool_of<T: Content>(&mut self) -> &mut EventPool<T> {
+        let pool = self.pool.as_mut().expect("a token is had by opening the events");
+        pool.downcast_mut().expect("a token has the type with which it was opened")
+    }
+
+    /// Pushes an event in this job.
+    pub fn push(&mut self, job: &JobContext<'_>, event: &Event) {
+        job.note(EventNote::Pushed(self.origin.publication));
+        // The channel of a description rejects nothing, and the type was offered.
+        _ = self.supplier.push(job, event);
+    }
+}
+
+/// What releases the task of an operation.
+pub(super) struct Subscribed {
+    consumer: ConnectedConsumer,
+    losses: Losses,
+    /// What the job has; kept by the next one if another job goes before it.
+    taken: Option<Delivery>,
+    /// The constraint of the description, which code that pushes events of its own is held against.
+    pub filter: Option<Box<str>>,
+    pub is_opened: bool,
+}
+
+/// Events that a consumer has lost, of which word is to be recorded once.
+#[derive(Clone)]
+pub(super) struct Losses {
+    first: OperationId,
+    consumer: Watched,
+    told: Arc<[AtomicU64; 2]>,
+}
+
+impl Losses {
+    fn tell(&self, noted: &mut dyn FnMut(EventNote)) {
+        let (discarded, expired) = self.consumer.lost();
+        let all = [(discarded, EventLoss::Discarded), (expired, EventLoss::Expired)];
+        for ((lost, why), told) in all.into_iter().zip(self.told.iter()) {
+            // Several may look at once, of which each tells what no other has.
+            let before = told.fetch_max(lost, Ordering::Relaxed);
+            if lost > before {
+                let events = u32::try_from(lost - before).unwrap_or(u32::MAX);
+                noted(EventNote::Lost { operation: self.first, events, why });
+            }
+        }
+    }
+}
+
+impl Subscribed {
+    pub fn new(consumer: ConnectedConsumer, first: OperationId, filter: Option<&str>) -> Self {
+        let losses = Losses { first, consumer: consumer.watched(), told: Arc::default() };
+        Subscribed { consumer, losses, taken: None, filter: filter.map(Into::into), is_opened: false }
+    }
+
+    /// The consumer, for those who push events to it.
+    pub fn watched(&self) -> Watched {
+        self.consumer.watched()
+    }
+
+    pub fn losses(&self) -> Losses {
+        self.losses.clone()
+    }
+
+    /// Events that it can have at once, waiting and in hand.
+    pub fn room(&self) -> usize {
+        self.consumer.memory()
+    }
+
+    /// What the current job has.
+    pub fn taken(&self) -> Option<&Delivery> {
+        self.taken.as_ref()
+    }
+}
+
+impl Ends {
+    /// Word of what these lose is told by who pushes, too.
+    pub fn watch(&mut self, losses: impl Iterator<Item = Losses>) {
+        for one in losses {
+            if self.watched.iter().all(|known| known.first != one.first) {
+                self.watched.push(one);
+            }
+        }
+    }
+
+    pub fn keep(&mut self, factory: Arc<EventChannelFactory>) {
+        self.factory = Some(factory);
+    }
+
+    /// Tells what has been lost by what was pushed.
+    pub fn tell_losses(&self, job: &JobContext<'_>) {
+        self.watched.iter().for_each(|losses| losses.tell(&mut |note| job.note(note)));
+    }
+}
+
+impl EventEnds for Ends {
+    fn begin(&mut self, now: Instant, taken: &mut dyn FnMut(TakenEvent), noted: &mut dyn FnMut(EventNote)) {
+        let Some(subscribed) = &mut self.subscribed else { return };
+        if subscribed.taken.is_none() {
+            subscribed.taken = subscribed.consumer.take_for_job(now);
+        }
+        subscribed.losses.tell(noted);
+        let Some(delivery) = &subscribed.taken else { return };
+        for event in delivery.events() {
+            let origin = event.header().origin;
+            taken(TakenEvent {
+                publication: origin.map(|origin| origin.publication),
+                from: origin.map(|origin| (origin.operation, origin.instance)),
+            });
+        }
+    }
+
+    fn push_synthetic(&mut self, job: &JobContext<'_>) {
+        for published in &mut self.published {
+            let Published { origin, priority, timeout, source, .. } = published;
+            let Some(source) = source else { continue };
+            let origin = Origin { instance: job.instance(), ..*origin };
+            let event = source.event(origin, *priority, *timeout);
+            // There is one for each place in which one can be.
+            let event = event.expect("an event is free");
+            published.push(job, &event);
+        }
+        self.tell_losses(job);
+    }
+
+    fn leave(&mut self) {
+        if let Some(subscribed) = &mut self.subscribed
+            && subscribed.taken.take().is_some()
+        {
+            subscribed.consumer.tidy();
+        }
+    }
+
+    fn unopened(&self) -> Vec<String> {
+        let subscription = self.subscribed.iter().filter(|subscribed| !subscribed.is_opened);
+        let subscription = subscription.map(|_| "its subscription".to_owned());
+        let publications = self.published.iter().filter(|published| published.source.is_some());
+        let publications = publications.map(|published| format!("its events {}", published.event_type));
+        subscription.chain(publications).collect()
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}

@@ -1,0 +1,153 @@
+//! How code opens what the description says that its operation publishes and takes.
+
+use super::ends::Ends;
+use crate::constraint::ConstraintError;
+use crate::delivery::Delivery;
+use crate::event::{Content, EventPool, EventType, Header, Origin};
+use std::any::Any;
+use std::cell::RefMut;
+use std::marker::PhantomData;
+use talea_etcl::Filterable;
+use talea_model::OperationId;
+use talea_operation::{EventEnds, JobContext, Ports};
+
+/// Opens what operations publish into channels and take of them; for [`Ports`].
+pub trait EventPorts {
+    /// Opens the events of this type, `Domain/Name`, that the operation publishes: they carry a `T`. Filters of tasks that have subscribed to them are
+    /// held against that type, when everything is known.
+    fn publication<T: Content + Filterable + Default>(&mut self, event_type: &str) -> Publication<T>;
+
+    /// Opens the events that release the operation's task, which a job [finds](JobEvents::event).
+    fn subscription(&mut self);
+}
+
+/// The token of what an operation publishes, by which its jobs push events.
+pub struct Publication<T> {
+    operation: OperationId,
+    /// Among those of the operation.
+    place: usize,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Publication<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Publication<T> {}
+
+impl<T> std::fmt::Debug for Publication<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Publication<{}>({}, {})", std::any::type_name::<T>(), self.operation.index(), self.place)
+    }
+}
+
+/// Stands for what there is not: the run is refused, so nobody uses the token.
+const NOWHERE: usize = usize::MAX;
+
+impl EventPorts for Ports<'_> {
+    fn publication<T: Content + Filterable + Default>(&mut self, event_type: &str) -> Publication<T> {
+        let operation = self.operation();
+        let opened = match self.event_ends().map(own) {
+            Some(ends) => ends.open::<T>(event_type),
+            None => {
+                Err(format!("opens events {event_type}, and the system describes none that it publishes"))
+            }
+        };
+        let place = opened.unwrap_or_else(|problem| {
+            self.refuse_events(problem);
+            NOWHERE
+        });
+        Publication { operation, place, of: PhantomData }
+    }
+
+    fn subscription(&mut self) {
+        // What it takes is not in the records of a run, so that a replay leaves it out.
+        self.outside();
+        let subscribed = self.event_ends().map(own).and_then(|ends| ends.subscribed.as_mut());
+        match subscribed {
+            Some(subscribed) => subscribed.is_opened = true,
+            None => self.refuse_events(
+                "opens a subscription, and the system describes none of which it is the first subtask".into(),
+            ),
+        }
+    }
+}
+
+/// Events of a job, for [`JobContext`].
+pub trait JobEvents {
+    /// The event that the job has taken, or those of its conjunction; none if what had released it is not worth being delivered any more.
+    fn event(&self) -> Option<Delivery>;
+
+    /// Pushes an event of this publication: `write` fills in what it carries, which is as some event before has left it, and may change the
+    /// header. Neither allocates nor waits. False if as many events as the system has room for are under way, which somebody must have kept.
+    ///
+    /// # Panics
+    /// If the token is another operation's.
+    fn push<T: Content>(&self, publication: Publication<T>, write: impl FnOnce(&mut T, &mut Header)) -> bool;
+}
+
+impl JobEvents for JobContext<'_> {
+    fn event(&self) -> Option<Delivery> {
+        let mut ends = self.event_ends()?;
+        own(&mut *ends).subscribed.as_ref()?.taken().cloned()
+    }
+
+    fn push<T: Content>(&self, publication: Publication<T>, write: impl FnOnce(&mut T, &mut Header)) -> bool {
+        let ends = self.event_ends().expect("a publication's token is used by its own operation");
+        let mut ends = RefMut::map(ends, own);
+        let published = ends.published.get_mut(publication.place);
+        let published = published.filter(|published| published.origin.operation == publication.operation);
+        let published = published.expect("a publication's token is used by its own operation");
+        let origin = Origin { instance: self.instance(), ..published.origin };
+        let stated = (published.priority, published.timeout);
+        let Some(mut loan) = published.pool_of::<T>().loan() else { return false };
+        let (content, header) = loan.parts_mut();
+        (header.priority, header.timeout) = stated;
+        write(content, header);
+        header.origin = Some(origin);
+        let event = loan.done();
+        published.push(self, &event);
+        ends.tell_losses(self);
+        true
+    }
+}
+
+/// The ends of a channel that a description declares.
+fn own(ends: &mut dyn EventEnds) -> &mut Ends {
+    ends.as_any().downcast_mut().expect("the channels of descriptions are made here")
+}
+
+impl Ends {
+    /// Opens what it publishes of this type; says at which place it stands, or what is wrong.
+    fn open<T: Content + Filterable + Default>(&mut self, event_type: &str) -> Result<usize, String> {
+        let is_it = |published: &super::ends::Published| published.event_type.to_string() == event_type;
+        let known = || {
+            let known: Vec<String> =
+                self.published.iter().map(|published| published.event_type.to_string()).collect();
+            format!(
+                "opens events {event_type}, which the system does not say that it publishes; it publishes {}",
+                known.join(", ")
+            )
+        };
+        let place = self.published.iter().position(is_it).ok_or_else(known)?;
+        let published = &mut self.published[place];
+        if published.source.take().is_none() {
+            return Err(format!(
+                "opens events {event_type} twice; keep the first token, which can be copied"
+            ));
+        }
+        for (consumer, text) in &published.filters {
+            consumer.filter_also::<T>(text).map_err(|error: ConstraintError| {
+                let (name, content) = (consumer.name(), std::any::type_name::<T>());
+                format!("publishes events {event_type} that carry {content}, of which the filter of task \"{name}\" cannot hold: {error}")
+            })?;
+        }
+        let numbered = EventType::new(&published.event_type.domain, &published.event_type.name);
+        let pool: Box<dyn Any + Send> =
+            Box::new(EventPool::<T>::new(published.events, &numbered, T::default));
+        published.pool = Some(pool);
+        Ok(place)
+    }
+}

@@ -1,0 +1,110 @@
+//! Events of operations without code: of the declared size, with fields that are drawn from the seed.
+
+use crate::event::{Content, Event, EventPool, EventType, Origin};
+use std::sync::{Arc, LazyLock};
+use talea_etcl::{Filterable, Form, Layout, Lookup, Node, Value};
+use talea_model::{FieldValues, PublicationSite, SyntheticField, System};
+use talea_policy::demand::{self, Purpose};
+use talea_time::Duration;
+
+/// What an event carries that an operation without code has pushed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SyntheticEvent {
+    names: Arc<[String]>,
+    /// Its fields, in the order of the description.
+    pub fields: Box<[i64]>,
+    /// The rest of the bytes that are declared, so that making and reading the event has its price.
+    pub bytes: Box<[u8]>,
+}
+
+impl SyntheticEvent {
+    /// The field of this name.
+    pub fn field(&self, name: &str) -> Option<i64> {
+        let place = self.names.iter().position(|known| known == name)?;
+        self.fields.get(place).copied()
+    }
+}
+
+impl Content for SyntheticEvent {}
+
+impl Node for SyntheticEvent {
+    fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    fn at(&self, position: usize) -> Option<Value<'_>> {
+        self.fields.get(position).map(|field| Value::Integer(*field))
+    }
+
+    fn name_at(&self, position: usize) -> Option<&str> {
+        self.names.get(position).map(String::as_str)
+    }
+}
+
+static LAYOUT: LazyLock<Layout> =
+    LazyLock::new(|| Layout { name: "SyntheticEvent", repository_id: None, members: &[] });
+
+impl Filterable for SyntheticEvent {
+    fn layout() -> &'static Layout {
+        &LAYOUT
+    }
+
+    fn resolve(_name: &str, _form: Form) -> Lookup {
+        Lookup::ByName
+    }
+
+    #[inline]
+    fn short(&self, name: &str) -> Option<Value<'_>> {
+        self.field(name).map(Value::Integer)
+    }
+
+    fn short_names(&self) -> usize {
+        self.names.len()
+    }
+}
+
+/// Where the synthetic events of a publication come from.
+pub(super) struct SyntheticSource {
+    pool: EventPool<SyntheticEvent>,
+    draws: Box<[(FieldValues, u64)]>,
+}
+
+/// The most fields of a publication: streams of publications do not overlap.
+const FIELDS: usize = 1 << 10;
+
+impl SyntheticSource {
+    /// With so many events, which are all that can be under way.
+    pub fn new(system: &System, site: &PublicationSite, event_type: &EventType, events: usize) -> Self {
+        let described = system.publication(site);
+        let stream =
+            |place: usize| demand::stream(system.seed, Purpose::Event, site.id.index() * FIELDS + place);
+        let draw = |(place, field): (usize, &SyntheticField)| (field.values.clone(), stream(place));
+        let draws: Box<[_]> = described.fields.iter().enumerate().map(draw).collect();
+        let names: Arc<[String]> = described.fields.iter().map(|field| field.name.clone()).collect();
+        let rest = (described.bytes as usize).saturating_sub(draws.len() * size_of::<i64>());
+        let content = || SyntheticEvent {
+            names: Arc::clone(&names),
+            fields: vec![0; draws.len()].into(),
+            bytes: vec![0; rest].into(),
+        };
+        SyntheticSource { pool: EventPool::new(events, event_type, content), draws }
+    }
+
+    /// The event of the job of this origin; none if all are under way.
+    pub fn event(
+        &mut self,
+        origin: Origin,
+        priority: Option<i16>,
+        timeout: Option<Duration>,
+    ) -> Option<Event> {
+        let mut loan = self.pool.loan()?;
+        let header = loan.header();
+        (header.origin, header.priority, header.timeout) = (Some(origin), priority, timeout);
+        let content = loan.content();
+        for (field, (values, stream)) in content.fields.iter_mut().zip(&self.draws) {
+            *field = demand::field_from(values, *stream, origin.instance);
+        }
+        content.bytes.fill(origin.instance as u8);
+        Some(loan.done())
+    }
+}
