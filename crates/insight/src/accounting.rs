@@ -24,6 +24,7 @@ mod histogram;
 mod operation;
 mod report;
 mod samples;
+mod subscriptions;
 mod task;
 mod window;
 
@@ -33,10 +34,12 @@ pub use distribution::Distribution;
 pub use figures::Figure;
 pub use report::{EndedEarly, HierarchyReport, LaneReport, NodeReport, OperationReport, Report, TaskReport};
 pub use samples::{Sample, SampleReport, Samples};
+pub use subscriptions::SubscriptionReport;
 
 use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
 use samples::{Kind, SampleClock};
+use subscriptions::Subscriptions;
 use talea_record::event::{Abort, Complete, Dates, Lost, NodeLeft, Release, Start, builtin};
 use talea_record::{Definition, Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
 use talea_time::{Duration, Instant};
@@ -53,6 +56,7 @@ pub struct Accounting {
     nodes: Vec<NodeState>,
     samples: SampleClock,
     chains: Chains,
+    subscriptions: Subscriptions,
     start: Option<Instant>,
     last: Instant,
     /// Whether a node has ended, so that records must be checked for coming after that.
@@ -138,6 +142,7 @@ impl Accounting {
             nodes: metadata.nodes.iter().map(|_| NodeState::default()).collect(),
             samples: SampleClock::new(metadata.start, sample, Samples::Totals),
             chains: Chains::new(metadata, precision),
+            subscriptions: Subscriptions::new(metadata, precision),
             start: None,
             last: metadata.start,
             ended: false,
@@ -199,6 +204,7 @@ impl Accounting {
             nodes: self.node_reports(&lanes, start, duration_ns),
             lanes,
             chains: self.chains.reports(end_ns),
+            subscriptions: self.subscriptions.reports(&self.metadata),
             samples: self.samples.finish(end_ns),
             hierarchies: Vec::new(),
         }
@@ -454,6 +460,9 @@ impl Sink for Accounting {
         if record.event.family() > builtin::JOB.number {
             if record.event.family() == builtin::PORT.number && !self.chains.is_empty() {
                 self.chains.port_event(&record);
+            }
+            if record.event.family() == builtin::EVENT.number {
+                self.subscriptions.record(&record);
             }
             return;
         }

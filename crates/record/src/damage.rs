@@ -13,8 +13,8 @@ use crate::declaration::FIRST_FREE;
 use crate::event::{Coded, Dates, RunEnd};
 use crate::values::MOST_BYTES;
 use crate::{
-    ChangeKind, CostKind, Event, LossReason, MemberRole, Metadata, NameSpace, Question, Record, RunOutcome,
-    SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide,
+    ChangeKind, CostKind, Event, EventLossReason, LossReason, MemberRole, Metadata, NameSpace, Question,
+    Record, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide,
 };
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -203,6 +203,7 @@ pub(crate) struct Rules {
     edges: usize,
     outputs: usize,
     inputs: usize,
+    publications: usize,
     /// Of all nodes.
     pub cpus: Vec<u16>,
     /// Phase and period of each operation's task; what is posted, or released by a trigger, has neither.
@@ -231,6 +232,7 @@ impl Rules {
             edges: metadata.edges.len(),
             outputs: metadata.outputs.len(),
             inputs: metadata.inputs.len(),
+            publications: metadata.publications.len(),
             cpus: metadata.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect(),
             arrivals: metadata.operations.iter().map(arrival).collect(),
         }
@@ -343,6 +345,23 @@ impl Rules {
                 let is_known = Question::from_code(record.arg).is_some();
                 within(self.lanes)
                     .or_else(|| self.check_operation(record.job_numbers().0))
+                    .or_else(|| known(is_known))
+            }
+            Event::PUSH | Event::DELIVER => {
+                let publication = match record.event {
+                    Event::PUSH => record.words[0] as u32,
+                    _ => record.words[1] as u32,
+                };
+                let is_none = record.event == Event::DELIVER && publication == u32::MAX;
+                let is_known = !has_system || is_none || (publication as usize) < self.publications;
+                within(self.lanes)
+                    .or_else(|| self.check_operation(record.job_numbers().0))
+                    .or_else(|| known(is_known))
+            }
+            Event::EVENT_LOST => {
+                let is_known = EventLossReason::from_code(record.arg).is_some();
+                within(self.nodes)
+                    .or_else(|| self.check_operation(record.words[0] as u32 as usize))
                     .or_else(|| known(is_known))
             }
             Event::MESSAGE_LOST => {

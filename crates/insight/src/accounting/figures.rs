@@ -33,6 +33,14 @@ pub enum Figure {
     Switches,
     /// Times of chains.
     Chains,
+    /// Events that were pushed.
+    Pushed,
+    /// Events that were delivered.
+    Delivered,
+    /// Events that were lost.
+    EventsLost,
+    /// How long events were on the way.
+    Delay,
 }
 
 impl Figure {
@@ -57,13 +65,17 @@ impl Figure {
             Figure::Started => &[Event::START],
             Figure::Used => &[Event::START, Event::PREEMPT, Event::RESUME, Event::COMPLETE, Event::ABORT],
             Figure::Switches => &[Event::START, Event::RESUME],
+            Figure::Pushed => &[Event::PUSH],
+            Figure::Delivered => &[Event::DELIVER],
+            Figure::EventsLost => &[Event::EVENT_LOST],
+            Figure::Delay => &[Event::PUSH, Event::DELIVER],
             Figure::Chains => &[Event::RELEASE, Event::COMPLETE, Event::ABORT, Event::PUBLISH, Event::TAKE],
         }
     }
 }
 
 /// The figures by the keys that they have in JSON.
-const KEYS: [(&str, &[Figure]); 27] = [
+const KEYS: [(&str, &[Figure]); 32] = [
     ("offered", &[Figure::Released, Figure::Skipped]),
     ("released", &[Figure::Released]),
     ("completed", &[Figure::Completed]),
@@ -91,6 +103,11 @@ const KEYS: [(&str, &[Figure]); 27] = [
     ("used", &[Figure::Chains]),
     ("unused", &[Figure::Chains]),
     ("without_sample", &[Figure::Chains]),
+    ("pushed", &[Figure::Pushed]),
+    ("delivered", &[Figure::Delivered]),
+    ("discarded", &[Figure::EventsLost]),
+    ("expired", &[Figure::EventsLost]),
+    ("delay_ns", &[Figure::Delay]),
 ];
 
 impl Report {
@@ -107,7 +124,7 @@ impl Report {
     pub fn to_json(&self, recorded: &RecordedEvents) -> Value {
         let mut report = serde_json::to_value(self).expect("names are texts, and numbers are finite");
         let is_told = |figure: Figure| figure.is_known(recorded);
-        for section in ["tasks", "operations", "lanes", "nodes", "chains"] {
+        for section in ["tasks", "operations", "lanes", "nodes", "chains", "subscriptions"] {
             let entries = report[section].as_array_mut().into_iter().flatten();
             entries.filter_map(Value::as_object_mut).for_each(|entry| conceal(entry, is_told));
         }

@@ -1,6 +1,6 @@
 //! What the accounting of a run comes to: plain numbers, with names, for tables and JSON.
 
-use super::{ChainReport, Distribution, SampleReport};
+use super::{ChainReport, Distribution, SampleReport, SubscriptionReport};
 use serde::{Deserialize, Serialize};
 use talea_policy::arrangement::Kept;
 use talea_record::{Activity, Origin, Switches};
@@ -37,6 +37,9 @@ pub struct Report {
     /// Cause-effect chains, in the order of the system file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chains: Vec<ChainReport>,
+    /// The events of tasks that are released by them, in the order of the system file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subscriptions: Vec<SubscriptionReport>,
     /// Effectiveness and efficiency.
     pub samples: SampleReport,
     /// What came of the promises in the nodes' hierarchies of schedulers. Whoever ran them knows; a trace tells of broken

@@ -6,7 +6,7 @@ pub use hierarchy::threads;
 
 use super::output::{Sheet, exact, wrap};
 use talea_insight::accounting::{
-    ChainReport, ChainTimes, Distribution, Figure, LaneReport, Report, TaskReport,
+    ChainReport, ChainTimes, Distribution, Figure, LaneReport, Report, SubscriptionReport, TaskReport,
 };
 use talea_record::{Origin, RecordedEvents};
 use talea_time::Duration;
@@ -26,6 +26,9 @@ pub fn text_of(report: &Report, told: &RecordedEvents) -> String {
     }
     if !report.chains.is_empty() {
         parts.push(format!("chains\n{}\n", chains(report, told)));
+    }
+    if !report.subscriptions.is_empty() {
+        parts.push(format!("events\n{}\n", subscriptions(report, told)));
     }
     if report.tasks.iter().any(|task| task.activity.is_thread()) {
         parts.push(format!("{}\n", hierarchy::threads(report, told)));
@@ -143,6 +146,41 @@ fn chains(report: &Report, told: &RecordedEvents) -> String {
             limit(age),
             cell(told, Figure::Chains, count(chain.missed())),
             cell(told, Figure::Chains, count(chain.unused)),
+        ]);
+    }
+    sheet.render()
+}
+
+/// The events of tasks that are released by them.
+fn subscriptions(report: &Report, told: &RecordedEvents) -> String {
+    let headings = [
+        "task",
+        "channel",
+        "pushed",
+        "delivered",
+        "discarded",
+        "expired",
+        "others",
+        "delay p50",
+        "p99",
+        "max",
+    ];
+    let mut sheet = Sheet::new(2, &headings);
+    for subscription in &report.subscriptions {
+        let SubscriptionReport { pushed, delivered, discarded, expired, .. } = subscription;
+        let [p50, p99, max] = middle(subscription.delay_ns.as_ref());
+        let of = |figure: Figure, text: String| cell(told, figure, text);
+        sheet.row(vec![
+            subscription.task.clone(),
+            subscription.channel.clone(),
+            of(Figure::Pushed, count(*pushed)),
+            of(Figure::Delivered, count(*delivered)),
+            of(Figure::EventsLost, count(*discarded)),
+            of(Figure::EventsLost, count(*expired)),
+            of(Figure::Delay, cell(told, Figure::EventsLost, count(subscription.others()))),
+            of(Figure::Delay, p50),
+            of(Figure::Delay, p99),
+            of(Figure::Delay, max),
         ]);
     }
     sheet.render()

@@ -1,0 +1,136 @@
+//! What tasks have of the events that they have subscribed to: how many were pushed, delivered and lost, and how long they were on the way.
+
+use super::distribution::{Distribution, Precision, Recorder};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use talea_record::event::{Deliver, EventsLost, Push, Typed};
+use talea_record::{EventLossReason, Metadata, Record, ReleasedBy};
+use talea_time::Instant;
+
+/// Events of a publication whose pushes are remembered: an event that waits longer has no delay.
+const REMEMBERED: usize = 4096;
+
+/// The events of a task that is released by them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubscriptionReport {
+    /// The task.
+    pub task: String,
+    /// The channel.
+    pub channel: String,
+    /// Events of the types that it has subscribed to.
+    pub pushed: u64,
+    /// Events that its jobs took.
+    pub delivered: u64,
+    /// Lost because as many waited as may; of a conjunction, so many of these.
+    pub discarded: u64,
+    /// Lost because they were not worth being delivered any more; of a conjunction, so many of these.
+    pub expired: u64,
+    /// From the push of an event to the beginning of the job that took it.
+    pub delay_ns: Option<Distribution>,
+}
+
+impl SubscriptionReport {
+    /// Events that neither came nor were lost: they did not pass the filter, another one counted in their place, or they wait.
+    pub fn others(&self) -> u64 {
+        self.pushed.saturating_sub(self.delivered + self.discarded + self.expired)
+    }
+}
+
+#[derive(Debug)]
+struct Subscription {
+    task: usize,
+    channel: String,
+    pushed: u64,
+    delivered: u64,
+    discarded: u64,
+    expired: u64,
+    delay: Recorder,
+}
+
+/// Those of all tasks.
+#[derive(Debug)]
+pub(super) struct Subscriptions {
+    subscriptions: Vec<Subscription>,
+    /// By publication, the subscriptions to it, and when the latest events were pushed.
+    publications: Vec<(Vec<usize>, VecDeque<(u64, Instant)>)>,
+    /// By operation, the subscription of its task.
+    of_operation: Vec<Option<usize>>,
+}
+
+impl Subscriptions {
+    pub fn new(metadata: &Metadata, precision: Precision) -> Self {
+        let mut subscriptions = Vec::new();
+        let mut of_task = vec![None; metadata.tasks.len()];
+        for (task, entry) in metadata.tasks.iter().enumerate() {
+            if entry.released_by != ReleasedBy::Events {
+                continue;
+            }
+            let published = metadata.publications.iter().find(|one| one.subscribers.contains(&task));
+            let channel = published.map_or_else(String::new, |one| one.channel.clone());
+            of_task[task] = Some(subscriptions.len());
+            let delay = Recorder::new(precision);
+            let (pushed, delivered, discarded, expired) = (0, 0, 0, 0);
+            subscriptions.push(Subscription { task, channel, pushed, delivered, discarded, expired, delay });
+        }
+        let publications = metadata.publications.iter().map(|publication| {
+            let subscribers = publication.subscribers.iter().filter_map(|task| of_task[*task]).collect();
+            (subscribers, VecDeque::new())
+        });
+        Subscriptions {
+            publications: publications.collect(),
+            of_operation: metadata.operations.iter().map(|operation| of_task[operation.task]).collect(),
+            subscriptions,
+        }
+    }
+
+    /// Takes a record of the family of events.
+    pub fn record(&mut self, record: &Record) {
+        match record.typed() {
+            Typed::Push(Push { job, publication, .. }) => {
+                let Some((subscribers, pushed)) = self.publications.get_mut(publication as usize) else {
+                    return;
+                };
+                subscribers.iter().for_each(|subscription| self.subscriptions[*subscription].pushed += 1);
+                if pushed.len() == REMEMBERED {
+                    pushed.pop_front();
+                }
+                pushed.push_back((job.instance, record.time));
+            }
+            Typed::Deliver(Deliver { job, from, publication, .. }) => {
+                let Some(Some(subscription)) = self.of_operation.get(job.operation.index()) else { return };
+                let subscription = &mut self.subscriptions[*subscription];
+                subscription.delivered += 1;
+                let Some((from, (_, pushed))) = from.zip(self.publications.get(publication as usize)) else {
+                    return;
+                };
+                let pushed = pushed.iter().rev().find(|(instance, _)| *instance == from.instance);
+                if let Some((_, at)) = pushed {
+                    subscription.delay.record((record.time - *at).as_nanos());
+                }
+            }
+            Typed::EventsLost(EventsLost { operation, events, why, .. }) => {
+                let Some(Some(subscription)) = self.of_operation.get(operation as usize) else { return };
+                let subscription = &mut self.subscriptions[*subscription];
+                match why.known() {
+                    Some(EventLossReason::Discarded) => subscription.discarded += u64::from(events),
+                    Some(EventLossReason::Expired) => subscription.expired += u64::from(events),
+                    None => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn reports(&self, metadata: &Metadata) -> Vec<SubscriptionReport> {
+        let report = |subscription: &Subscription| SubscriptionReport {
+            task: metadata.tasks[subscription.task].name.clone(),
+            channel: subscription.channel.clone(),
+            pushed: subscription.pushed,
+            delivered: subscription.delivered,
+            discarded: subscription.discarded,
+            expired: subscription.expired,
+            delay_ns: subscription.delay.distribution(),
+        };
+        self.subscriptions.iter().map(report).collect()
+    }
+}
