@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod header;
 mod pattern;
 pub mod qos;
 
@@ -15,4 +16,5 @@ pub enum EventLoss {
     Expired,
 }
 
+pub use header::{AnyEvent, HEADER, in_header};
 pub use pattern::{TypePattern, TypePatternError};

@@ -43,6 +43,7 @@
 mod arrivals;
 mod choices;
 mod coverage;
+mod events;
 mod guards;
 mod instances;
 mod judge;

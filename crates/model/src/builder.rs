@@ -589,19 +589,16 @@ impl TaskBuilder {
             });
         };
         if self.period.is_some() && trigger.is_some() {
-            let message = format!("task \"{name}\" has a period and also a trigger");
-            refuse(
-                "trigger",
-                "period",
-                message,
-                "remove one of them; a task is released by one or the other",
-            );
+            let what = trigger.as_ref().map_or("trigger", TriggerBuilder::key);
+            let message = format!("task \"{name}\" has a period and also a {what}");
+            refuse(what, "period", message, "remove one of them; a task is released by one or the other");
         }
         let least = self.separation.or(self.period);
         if self.deadline.or(least).is_none() {
-            let message = format!("task \"{name}\" has a trigger and no deadline");
+            let what = trigger.as_ref().map_or("trigger", TriggerBuilder::key);
+            let message = format!("task \"{name}\" has a {what} and no deadline");
             let remedy = "add deadline = \"50ms\", or a separation, which is then the deadline too";
-            refuse("trigger", "deadline", message, remedy);
+            refuse(what, "deadline", message, remedy);
         }
         self.task.deadline = self.deadline.or(least).unwrap_or(TIME_LIMIT);
         for (key, is_given) in [("burst", self.burst.is_some()), ("excess", self.excess.is_some())] {

@@ -140,10 +140,12 @@ fn is_consequence(violation: &Violation, unread: &Unread) -> bool {
         Place::Input(_, _, _, "from")
             | Place::Trigger(_, "output")
             | Place::Chain(_, "path")
-            | Place::Publication(_, _, _, "channel")
             | Place::Subscription(_, "channel" | "types" | "filter")
     );
+    let names_channel =
+        matches!(violation.place, Place::Publication(_, _, _, "channel") | Place::Subscription(_, "channel"));
     of_item
+        || (names_channel && unread.concerns_channels())
         || (names_operations && unread.concerns_operations())
         || unread.contains(violation.place)
         || violation.related.is_some_and(|place| unread.contains(place))

@@ -79,8 +79,8 @@ fn table(table: &Table) -> Value {
 }
 
 fn properties() -> Value {
-    let value = json!({ "type": ["string", "integer", "boolean"] });
-    let all = PropertyName::ALL.iter().map(|property| (property.to_string(), value.clone()));
+    let value = |property: &PropertyName| json!({ "type": ["string", "integer", "boolean"], "description": property.allowed() });
+    let all = PropertyName::ALL.iter().map(|property| (property.to_string(), value(property)));
     json!({ "type": "object", "properties": all.collect::<Map<_, _>>(), "additionalProperties": false })
 }
 

@@ -5,10 +5,8 @@
 
 use crate::event::{Content, Event, EventType, Header, Parts};
 use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
-use talea_etcl::{
-    Constraint, Filterable, Form, Kind, Layout, Lookup, Node, OwnedValue, Problem, Program, Value,
-};
-use talea_event::TypePattern;
+use talea_etcl::{Constraint, Filterable, Form, Layout, Lookup, Node, OwnedValue, Problem, Program, Value};
+use talea_event::{HEADER, TypePattern, in_header};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -26,18 +24,9 @@ pub enum ConstraintError {
     TooMany,
 }
 
-/// The header's names, before those of the content.
-const NAMES: [(&str, Kind); 5] = [
-    ("domain_name", Kind::Text),
-    ("type_name", Kind::Text),
-    ("event_name", Kind::Text),
-    ("source", Kind::Integer),
-    ("priority", Kind::Integer),
-];
-
 impl<T: Content + Filterable> Node for Parts<T> {
     fn len(&self) -> usize {
-        NAMES.len() + self.content.len()
+        HEADER.len() + self.content.len()
     }
 
     #[inline]
@@ -49,14 +38,14 @@ impl<T: Content + Filterable> Node for Parts<T> {
             2 => Some(Value::Text(event_name.as_deref().unwrap_or_default())),
             3 => Some(Value::Unsigned(u64::from(*source))),
             4 => priority.map(|priority| Value::Integer(i64::from(priority))),
-            _ => self.content.at(position - NAMES.len()),
+            _ => self.content.at(position - HEADER.len()),
         }
     }
 
     fn name_at(&self, position: usize) -> Option<&str> {
-        match NAMES.get(position) {
+        match HEADER.get(position) {
             Some((name, _)) => Some(name),
-            None => self.content.name_at(position - NAMES.len()),
+            None => self.content.name_at(position - HEADER.len()),
         }
     }
 
@@ -75,12 +64,11 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
     }
 
     fn resolve(name: &str, form: Form) -> Lookup {
-        let of_header = NAMES.iter().position(|(known, _)| *known == name).filter(|_| form != Form::Bare);
-        if let Some(position) = of_header {
-            return Lookup::At(position, NAMES[position].1);
+        if let Some((position, kind)) = in_header(name, form) {
+            return Lookup::At(position, kind);
         }
         match T::resolve(name, form) {
-            Lookup::At(position, kind) => Lookup::At(NAMES.len() + position, kind),
+            Lookup::At(position, kind) => Lookup::At(HEADER.len() + position, kind),
             other => other,
         }
     }

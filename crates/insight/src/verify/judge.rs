@@ -6,6 +6,7 @@
 
 use super::Coverage;
 use super::arrivals::Arrivals;
+use super::events::Events;
 use super::guards::Guards;
 use super::instances::Instances;
 use super::order::{LaneOrder, Ready};
@@ -86,6 +87,7 @@ pub(super) struct Judge<'a> {
     pub arrivals: Arrivals,
     pub services: Services,
     pub values: Values,
+    pub events: Events,
     /// How long a lane's thread may dispatch while a job is ready.
     pub overhead: Duration,
     pub unjudged: u64,
@@ -172,6 +174,7 @@ impl<'a> Judge<'a> {
             arrivals: Arrivals::new(trace),
             services: Services::new(system),
             values: Values::new(trace, system),
+            events: Events::new(trace, system),
             overhead: super::default_overhead(trace.origin).max(tolerance),
             unjudged: 0,
             lost: 0,
@@ -218,12 +221,15 @@ impl<'a> Judge<'a> {
                     self.known.fill(Known::Joining);
                     self.arrivals.join();
                     self.values.forget();
+                    self.events.forget();
                 }
                 self.job_event(record);
             }
             Typed::Publish(publish) => self.publish(publish),
             Typed::Take(take) => self.take_values(take),
             Typed::Drop(drop) => self.drop_value(drop),
+            Typed::Push(push) => self.push(push),
+            Typed::Deliver(deliver) => self.deliver(deliver),
             Typed::Signal(signal) => self.signal(signal.job, record.time),
             Typed::RunStart(start) => {
                 self.beginning = Beginning::Passed;
@@ -420,6 +426,7 @@ impl<'a> Judge<'a> {
         self.guards.forget_signals();
         self.arrivals.forget();
         self.values.forget();
+        self.events.forget();
         self.services.forget();
     }
 }

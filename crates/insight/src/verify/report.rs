@@ -37,11 +37,13 @@ pub enum Rule {
     Triggers,
     /// A job takes what is there for it.
     Values,
+    /// A job takes events that were pushed for its task, each once.
+    Events,
 }
 
 impl Rule {
     /// Every rule, in the order of the documentation.
-    pub const ALL: [Rule; 14] = [
+    pub const ALL: [Rule; 15] = [
         Rule::Plan,
         Rule::Life,
         Rule::Release,
@@ -56,6 +58,7 @@ impl Rule {
         Rule::Dispatching,
         Rule::Triggers,
         Rule::Values,
+        Rule::Events,
     ];
 
     /// Those that say who has a processor. They are not judged where schedulers decide that, or where it is not known.
@@ -78,6 +81,7 @@ impl Rule {
             Rule::Dispatching => "dispatching",
             Rule::Triggers => "triggers",
             Rule::Values => "values",
+            Rule::Events => "events",
         }
     }
 }

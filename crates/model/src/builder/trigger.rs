@@ -56,6 +56,14 @@ impl TriggerBuilder {
         matches!(self.source, Source::External)
     }
 
+    /// The key under which it stands in files.
+    pub(super) fn key(&self) -> &'static str {
+        match self.source {
+            Source::Output { .. } | Source::External => "trigger",
+            Source::Events(_) => "subscription",
+        }
+    }
+
     /// With indices for names; `None` if it names nothing.
     pub(super) fn resolve(
         self,

@@ -28,6 +28,7 @@ pub(super) struct Unread {
     tasks: HashSet<usize>,
     hierarchy: bool,
     operations: bool,
+    channels: bool,
 }
 
 impl Unread {
@@ -38,9 +39,9 @@ impl Unread {
             Place::Task(_, "name" | "subtask" | "outputs" | "events")
                 | Place::Subtask(_, _, "name" | "outputs" | "events")
                 | Place::Output(_, _, _, "name")
-                | Place::Channel(_, "name")
-                | Place::Publication(..)
+                | Place::Publication(_, _, _, "channel" | "type" | "fields")
         );
+        self.channels |= matches!(place, Place::Channel(_, "name"));
         self.hierarchy |= matches!(
             place,
             Place::SchedulerUnder(..)
@@ -67,6 +68,11 @@ impl Unread {
     /// Whether what an operation or an output is called could not be read.
     pub(super) fn concerns_operations(&self) -> bool {
         self.operations
+    }
+
+    /// Whether what a channel is called could not be read.
+    pub(super) fn concerns_channels(&self) -> bool {
+        self.channels
     }
 
     /// Whether a value of the task or of one of its subtasks could not be read.

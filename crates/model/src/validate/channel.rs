@@ -6,14 +6,15 @@ use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
 use crate::channel::{EventTypeName, Publication, PublicationAddress, Subscription};
-use crate::description::{Description, Task};
+use crate::description::{Description, Overrun, Task};
 use crate::ports::PORT_LIMIT;
 use crate::suggest::known_words;
-use crate::trigger::{Communication, Trigger};
+use crate::trigger::{Communication, Excess, Trigger};
 use std::collections::{BTreeSet, HashMap};
 use talea_etcl::Constraint;
 use talea_etcl::syntax::{Expression, Node, Path, Root};
 use talea_event::qos::{Level, PropertyName, Qos, QosProblem, QosProblems, QosSettings};
+use talea_event::{AnyEvent, HEADER};
 
 /// The most pairs of a publication and a subscription of the same channel.
 const PAIRS_LIMIT: usize = 1 << 22;
@@ -51,6 +52,20 @@ pub(super) fn check(description: &Description, unresolved: &Unresolved, found: &
         let message = format!("the system has more than {PORT_LIMIT} channels, or events that are published");
         found.push(Violation::error(Place::Whole, message, "describe it as several systems"));
         return;
+    }
+    let subscribed = description.tasks.iter().filter_map(|task| match &task.trigger {
+        Some(Trigger::Events(subscription)) => Some(subscription.channel),
+        _ => None,
+    });
+    let published = description.publications().map(|(_, publication)| publication.channel);
+    let used: BTreeSet<usize> = published.chain(subscribed).collect();
+    for (index, channel) in description.channels.iter().enumerate() {
+        if !used.contains(&index) {
+            let message =
+                format!("nobody publishes into channel \"{}\", and nobody subscribes to it", channel.name);
+            let remedy = "remove it, or name it in events = [{ channel = ..., type = ... }] of an operation";
+            found.push(Violation::warning(Place::Channel(index, "name"), message, remedy));
+        }
     }
     let is_known = |place| !unresolved.contains(&place);
     let mut of_channel: HashMap<usize, Vec<(PublicationAddress, &Publication)>> = HashMap::new();
@@ -139,7 +154,7 @@ fn check_qos(
         let message = format!("the property {property} of {} has no effect on tasks", subject());
         let remedy = match property {
             PropertyName::MinimumSeparation => {
-                "write separation = ... and excess = \"drop\" at the task, which the analysis counts with"
+                "write separation = ... at the task, which the analysis counts with, and MaxEventsPerConsumer = 1 to have only the newest"
             }
             PropertyName::BlockingPolicy => "remove it; jobs that push events wait for nobody",
             _ => {
@@ -231,6 +246,7 @@ impl Subscribed<'_> {
     fn check(&self, found: &mut Vec<Violation>) {
         self.check_types(found);
         self.check_conjunction(found);
+        self.check_release(found);
         self.check_nodes(found);
         if let Some(filter) = &self.subscription.filter {
             self.check_filter(filter, found);
@@ -308,6 +324,40 @@ impl Subscribed<'_> {
         }
     }
 
+    /// One job has an event, and every event a job.
+    fn check_release(&self, found: &mut Vec<Violation>) {
+        let Subscribed { index, task, .. } = *self;
+        let name = &task.name;
+        let mut refuse = |key, message: String, remedy: &str| {
+            found.push(Violation {
+                related: Some(self.place("channel")),
+                ..Violation::error(Place::Task(index, key), message, remedy)
+            });
+        };
+        let firsts = task.subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();
+        if firsts > 1 {
+            let message = format!("task \"{name}\" is released by events and begins with {firsts} subtasks");
+            refuse("subtask", message, "let one subtask take the event, and the others come after it");
+        }
+        if task.overrun != Overrun::Queue {
+            let message =
+                format!("task \"{name}\" is released by events and has overrun = \"{}\"", task.overrun);
+            refuse(
+                "overrun",
+                message,
+                "remove it; MaxEventsPerConsumer and DiscardPolicy say which events go",
+            );
+        }
+        if task.separation.is_some_and(|separation| separation.excess == Excess::Drop) {
+            let message = format!("task \"{name}\" is released by events and has excess = \"drop\"");
+            refuse(
+                "excess",
+                message,
+                "remove it; MaxEventsPerConsumer and DiscardPolicy say which events go",
+            );
+        }
+    }
+
     /// A channel does not leave its node.
     fn check_nodes(&self, found: &mut Vec<Violation>) {
         let tasks = &self.description.tasks;
@@ -336,7 +386,9 @@ impl Subscribed<'_> {
     /// Whether the filter is one, and names what the events have.
     fn check_filter(&self, filter: &str, found: &mut Vec<Violation>) {
         let name = &self.task.name;
-        let constraint = match Constraint::parse(filter) {
+        let parsed = Constraint::parse(filter);
+        let compiled = parsed.and_then(|constraint| constraint.compile::<AnyEvent>().map(|_| constraint));
+        let constraint = match compiled {
             Ok(constraint) => constraint,
             Err(problem) => {
                 let at = if problem.line > 1 { format!("line {}, ", problem.line) } else { String::new() };
@@ -367,7 +419,7 @@ impl Subscribed<'_> {
                 continue;
             };
             let mut known: Vec<&str> = fields.iter().copied().collect();
-            known.extend(HEADER.iter().filter(|_| unknown.starts_with('$')));
+            known.extend(HEADER.iter().map(|(name, _)| *name).filter(|_| unknown.starts_with('$')));
             found.push(Violation::error(
                 self.place("filter"),
                 format!("the filter of task \"{name}\" names {unknown}, which none of its events have"),
@@ -381,9 +433,6 @@ impl Subscribed<'_> {
     }
 }
 
-/// What filters find in the header of every event.
-const HEADER: [&str; 6] = ["domain_name", "type_name", "event_name", "source", "priority", "curtime"];
-
 fn path_of(expression: &Expression) -> Option<&Path> {
     match &expression.node {
         Node::Path(path) | Node::In(_, path) | Node::Exist(path) | Node::Default(path) => Some(path),
@@ -391,12 +440,17 @@ fn path_of(expression: &Expression) -> Option<&Path> {
     }
 }
 
+/// Whether every event has this, written with a `$`: the header's names, and the current time.
+fn is_of_header(name: &str) -> bool {
+    name == "curtime" || HEADER.iter().any(|(known, _)| *known == name)
+}
+
 /// The name at the beginning of the path, if no event has it.
 fn unknown_name(path: &Path, fields: &BTreeSet<&str>) -> Option<String> {
     match &path.root {
         Root::Event => None,
         Root::Dollar(name) => {
-            let is_known = fields.contains(name.as_str()) || HEADER.contains(&name.as_str());
+            let is_known = fields.contains(name.as_str()) || is_of_header(name);
             (!is_known).then(|| format!("${name}"))
         }
         Root::Bare(name) => (!fields.contains(name.as_str())).then(|| name.clone()),

@@ -64,30 +64,31 @@ fn check_separation(index: usize, task: &Task, separation: Separation, found: &m
 
 /// What only tasks with a period can have.
 fn check_triggered(index: usize, task: &Task, found: &mut Vec<Violation>) {
+    let by = if matches!(task.trigger, Some(Trigger::Events(_))) { "subscription" } else { "trigger" };
     let mut refuse = |key, message: String, remedy: &str| {
         found.push(Violation {
-            related: Some(Place::Task(index, "trigger")),
+            related: Some(Place::Task(index, by)),
             ..Violation::error(Place::Task(index, key), message, remedy)
         });
     };
     let name = &task.name;
     if task.phase != Duration::ZERO {
-        let message = format!("task \"{name}\" has a phase and a trigger");
+        let message = format!("task \"{name}\" has a phase and a {by}");
         refuse("phase", message, "remove the phase; it arrives when it is triggered");
     }
     if task.jitter != Duration::ZERO {
-        let message = format!("task \"{name}\" has a jitter and a trigger");
+        let message = format!("task \"{name}\" has a jitter and a {by}");
         let remedy = "remove the jitter; it is released when it is triggered, and arrivals = { periodic = \"20ms\", jitter = \"2ms\" } \
                       says how irregular the outside is";
         refuse("jitter", message, remedy);
     }
     if task.communication == Communication::Let {
-        let message = format!("task \"{name}\" has logical execution time and a trigger");
+        let message = format!("task \"{name}\" has logical execution time and a {by}");
         let remedy = "write communication = \"implicit\", or a period in place of the trigger; values are published at the end of a period";
         refuse("communication", message, remedy);
     }
     if task.sync.needs_periodic_arrivals() {
-        let message = format!("task \"{name}\" has a trigger and is synchronised by {}", task.sync);
+        let message = format!("task \"{name}\" has a {by} and is synchronised by {}", task.sync);
         let remedy = "write another sync at the task, such as \"modified-phase-modification\"; this one needs periodic arrivals";
         refuse("sync", message, remedy);
     }

@@ -6,11 +6,13 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use talea_event::qos::QosSettings;
 use talea_model::{
-    CPU_LIMIT, ChainBuilder, Communication, Criticality, Excess, Execution, FieldValues, Full, InputBuilder,
-    Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, OnValue, Output, OutputBuilder, OutsideArrivals,
-    Overhead, Overrun, PORT_LIMIT, Separation, SubtaskBuilder, Synchronisation, SyntheticField, System,
-    SystemBuilder, TIME_LIMIT, TaskBuilder, TriggerBuilder,
+    CPU_LIMIT, ChainBuilder, Collect, Communication, Criticality, Excess, Execution, FieldValues, Full,
+    InputBuilder, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, OnValue, Output, OutputBuilder,
+    OutsideArrivals, Overhead, Overrun, PORT_LIMIT, PublicationBuilder, Separation, SubscriptionBuilder,
+    SubtaskBuilder, Synchronisation, SyntheticField, System, SystemBuilder, TIME_LIMIT, TaskBuilder,
+    TriggerBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -48,7 +50,11 @@ struct DrawnSubtask {
     bound: Option<Duration>,
     outputs: Vec<DrawnOutput>,
     inputs: Vec<DrawnInput>,
+    events: Vec<DrawnEvent>,
 }
+
+/// Channel, bytes beyond those of the fields, fields, priority and timeout.
+type DrawnEvent = (Index, u32, Vec<(String, FieldValues)>, Option<i16>, Option<Duration>);
 
 /// Name, bytes beyond those of the fields, and fields.
 type DrawnOutput = (String, u32, Vec<(String, FieldValues)>);
@@ -92,6 +98,14 @@ enum DrawnRelease {
         on: OnValue,
         separation: Option<Separation>,
     },
+    /// By events among those of the tasks before it: which, and what is asked of them.
+    Events {
+        picks: Vec<Index>,
+        all: Option<(Collect, Option<Duration>)>,
+        filtered: bool,
+        qos: QosSettings,
+        separation: Option<Separation>,
+    },
 }
 
 fn field() -> impl Strategy<Value = (String, FieldValues)> {
@@ -128,9 +142,39 @@ prop_compose! {
         bound in option::of(time(1)),
         outputs in vec(output(), 0..3),
         inputs in vec(input(), 0..3),
+        events in vec(event(), 0..3),
     ) -> DrawnSubtask {
-        DrawnSubtask { name, node, wcet, exec, after, join, bound, outputs, inputs }
+        DrawnSubtask { name, node, wcet, exec, after, join, bound, outputs, inputs, events }
     }
+}
+
+fn event() -> impl Strategy<Value = DrawnEvent> {
+    let fields = vec(field(), 0..3);
+    (
+        any::<Index>(),
+        0..Output::BYTES_LIMIT - 100,
+        fields,
+        option::of(-32_767i16..=32_767),
+        option::of(time(1)),
+    )
+}
+
+fn qos() -> impl Strategy<Value = QosSettings> {
+    use talea_event::qos::{DiscardPolicy, OrderPolicy};
+    let orders = [OrderPolicy::Any, OrderPolicy::Fifo, OrderPolicy::Priority, OrderPolicy::Deadline];
+    let discards =
+        [DiscardPolicy::Fifo, DiscardPolicy::Lifo, DiscardPolicy::Priority, DiscardPolicy::Deadline];
+    let some =
+        (option::of(select(orders.to_vec())), option::of(select(discards.to_vec())), option::of(1u32..100));
+    let time = option::of((0..1_000_000i64).prop_map(Duration::from_micros));
+    (some, time, option::of(-9i16..9)).prop_map(|((order, discard, most), timeout, priority)| {
+        let mut qos = QosSettings::new();
+        qos = order.into_iter().fold(qos, QosSettings::order);
+        qos = discard.into_iter().fold(qos, QosSettings::discard);
+        qos = most.into_iter().fold(qos, QosSettings::max_events);
+        qos = timeout.into_iter().fold(qos, QosSettings::timeout);
+        priority.into_iter().fold(qos, QosSettings::priority)
+    })
 }
 
 fn separation() -> impl Strategy<Value = Separation> {
@@ -165,7 +209,17 @@ fn release() -> impl Strategy<Value = DrawnRelease> {
     });
     let values = (any::<(Index, Index)>(), select(OnValue::ALL), option::of(separation()))
         .prop_map(|((output, every), on, separation)| DrawnRelease::Values { output, every, on, separation });
-    prop_oneof![2 => Just(DrawnRelease::Periodic), 1 => outside, 2 => values]
+    let all = option::of((select(Collect::ALL), option::of(time(1))));
+    let events = (vec(any::<Index>(), 1..4), all, any::<bool>(), qos(), option::of(separation())).prop_map(
+        |(picks, all, filtered, qos, separation)| DrawnRelease::Events {
+            picks,
+            all,
+            filtered,
+            qos,
+            separation,
+        },
+    );
+    prop_oneof![2 => Just(DrawnRelease::Periodic), 1 => outside, 2 => values, 2 => events]
 }
 
 prop_compose! {
@@ -244,6 +298,7 @@ prop_compose! {
         settings in settings(),
         node_cpus in vec(hash_set(0u16..CPU_LIMIT, 1..4), 1..4),
         links in vec(link(), 0..4),
+        channels in vec(qos(), 1..3),
         tasks in vec(task(), 1..5),
         chains in vec(chain(), 0..4),
     ) -> System {
@@ -253,7 +308,11 @@ prop_compose! {
             system = system.node(format!("node-{index}"), cpus);
         }
         system = linked(system, nodes, links);
-        let mut drawn = Drawn { tasks, nodes, periods: Vec::new(), connections: BTreeSet::new() };
+        let count = channels.len();
+        for (index, qos) in channels.into_iter().enumerate() {
+            system = system.channel(format!("channel-{index}"), qos);
+        }
+        let mut drawn = Drawn { tasks, nodes, channels: count, periods: Vec::new(), connections: BTreeSet::new() };
         for number in 0..drawn.tasks.len() {
             system = system.task(drawn.task(number));
         }
@@ -266,6 +325,11 @@ prop_compose! {
     }
 }
 
+/// A type that only this operation publishes.
+fn event_type((task, subtask): Step, index: usize) -> String {
+    format!("Task{task}/Step{subtask}-{index}")
+}
+
 /// A task and a subtask by index.
 type Step = (usize, usize);
 
@@ -273,6 +337,7 @@ type Step = (usize, usize);
 struct Drawn {
     tasks: Vec<DrawnTask>,
     nodes: usize,
+    channels: usize,
     /// Of the tasks that were made, with those that follow from others.
     periods: Vec<Duration>,
     /// From the first operation to the second.
@@ -305,6 +370,66 @@ impl Drawn {
         found
     }
 
+    /// What the operations of tasks before this one publish on the node of its first subtask: task, channel, type and first field.
+    fn events_before(&self, number: usize) -> Vec<(usize, usize, String, Option<String>)> {
+        let node = |subtask: &DrawnSubtask| subtask.node.index(self.nodes);
+        let here = node(&self.tasks[number].subtasks[0]);
+        let mut found = Vec::new();
+        for (task, drawn) in self.tasks[..number].iter().enumerate().filter(|(task, _)| !self.is_let(*task)) {
+            for (position, subtask) in drawn.subtasks.iter().enumerate().filter(|(_, of)| node(of) == here) {
+                for (index, (channel, _, fields, ..)) in subtask.events.iter().enumerate() {
+                    let field = fields.first().map(|(name, _)| format!("{name}-0"));
+                    found.push((
+                        task,
+                        channel.index(self.channels),
+                        event_type((task, position), index),
+                        field,
+                    ));
+                }
+            }
+        }
+        found
+    }
+
+    /// What of these a task has that awaits events: those of one channel, some types once; none if there is nothing for it.
+    fn subscription(&self, number: usize) -> Option<(SubscriptionBuilder, Duration, Option<Separation>)> {
+        let drawn = &self.tasks[number];
+        let DrawnRelease::Events { picks, all, filtered, qos, separation } = &drawn.release else {
+            return None;
+        };
+        let firsts =
+            (0..drawn.subtasks.len()).filter(|at| self.predecessors((number, *at)).is_empty()).count();
+        let before = self.events_before(number);
+        if before.is_empty() || firsts > 1 {
+            return None;
+        }
+        let picked: Vec<_> = picks.iter().map(|pick| &before[pick.index(before.len())]).collect();
+        let channel = picked[0].1;
+        let mut wanted: Vec<_> = picked.into_iter().filter(|event| event.1 == channel).collect();
+        wanted.sort();
+        wanted.dedup();
+        let types = wanted.iter().map(|(_, _, event_type, _)| event_type.clone());
+        let mut subscription =
+            SubscriptionBuilder::new(format!("channel-{channel}")).types(types).qos(qos.clone());
+        let is_conjunction = all.is_some() && wanted.len() > 1;
+        if let (Some((collect, within)), true) = (all, is_conjunction) {
+            subscription = subscription.all(*collect);
+            subscription =
+                within.iter().fold(subscription, |subscription, within| subscription.within(*within));
+        }
+        if *filtered {
+            // A name with letters that names in constraints do not have is written with quotes there.
+            subscription = subscription.filter("$priority > 3 or not exist $priority");
+        }
+        let periods = wanted.iter().map(|(task, ..)| i128::from(self.periods[*task].as_nanos()));
+        let period = match is_conjunction {
+            true => periods.max(),
+            false => periods.reduce(|one, other| (one * other / (one + other)).max(1)),
+        };
+        let separation = separation.filter(|separation| separation.excess != Excess::Drop);
+        Some((subscription, Duration::from_nanos(period? as i64), separation))
+    }
+
     fn is_let(&self, task: usize) -> bool {
         let task = &self.tasks[task];
         task.communication == Communication::Let && matches!(task.release, DrawnRelease::Periodic)
@@ -328,7 +453,16 @@ impl Drawn {
         let drawn = self.tasks[number].clone();
         let name = format!("task-{number}");
         let earlier = self.outputs(|task| task < number && !self.is_let(task));
+        let subscription = self.subscription(number);
         let (mut task, period) = match drawn.release {
+            DrawnRelease::Events { .. } if subscription.is_some() => {
+                let (subscription, period, separation) = subscription.expect("it is there");
+                let task = TaskBuilder::triggered_by(name, subscription);
+                match separation {
+                    Some(limited) => (separated(task, limited), limited.separation),
+                    None => (task, period),
+                }
+            }
             DrawnRelease::Values { output, every, on, separation } if !earlier.is_empty() => {
                 let output = earlier[output.index(earlier.len())];
                 let producer = self.periods[output.0.0];
@@ -350,7 +484,7 @@ impl Drawn {
                 let task = TaskBuilder::triggered_by(name, TriggerBuilder::external()).arrivals(arrivals);
                 (separated(task, separation), separation.separation)
             }
-            DrawnRelease::Periodic | DrawnRelease::Values { .. } => {
+            DrawnRelease::Periodic | DrawnRelease::Values { .. } | DrawnRelease::Events { .. } => {
                 // What was to be triggered and is not has no logical execution time either.
                 let communication = match drawn.release {
                     DrawnRelease::Periodic => drawn.communication,
@@ -376,7 +510,10 @@ impl Drawn {
             .deadline(drawn.deadline)
             .criticality(Criticality::from_level(drawn.level).expect("0 to 4"))
             .importance(drawn.importance)
-            .overrun(drawn.overrun)
+            .overrun(match self.tasks[number].release {
+                DrawnRelease::Events { .. } => Overrun::Queue,
+                _ => drawn.overrun,
+            })
             .sync(sync);
         (0..drawn.subtasks.len()).fold(task, |task, position| task.subtask(self.subtask((number, position))))
     }
@@ -411,6 +548,18 @@ impl Drawn {
             subtask = subtask.output(fields.fold(output, |output, (index, (name, values))| {
                 output.field(format!("{name}-{index}"), values)
             }));
+        }
+        // Under logical execution time nobody pushes events.
+        let events = drawn.events.into_iter().enumerate().filter(|_| !self.is_let(step.0));
+        for (index, (channel, spare, fields, priority, timeout)) in events {
+            let channel = format!("channel-{}", channel.index(self.channels));
+            let bytes = spare + fields.len() as u32 * SyntheticField::BYTES;
+            let event = PublicationBuilder::new(channel, event_type(step, index)).bytes(bytes);
+            let fields = fields.into_iter().enumerate();
+            let event = fields
+                .fold(event, |event, (index, (name, values))| event.field(format!("{name}-{index}"), values));
+            let event = priority.into_iter().fold(event, PublicationBuilder::priority);
+            subtask = subtask.event(timeout.into_iter().fold(event, PublicationBuilder::timeout));
         }
         for (index, (name, output, take)) in drawn.inputs.into_iter().enumerate() {
             let mut others = self.outputs(|_| true);

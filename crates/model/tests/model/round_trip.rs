@@ -60,6 +60,7 @@ fn random_systems_have_ports_triggers_and_chains_of_every_kind() {
         "data",
         "each",
         "each, block",
+        "events",
         "implicit",
         "instance",
         "latest",

@@ -1,0 +1,157 @@
+//! Events of channels: what a job takes was pushed for its task, is taken once, and in the order in which it came where the quality of service says
+//! so. Which events a filter lets through is not judged: what programs push is not in the trace.
+//!
+//! On real threads two that push at once are recorded in another order than they come into a queue; of those less than the tolerance apart nothing
+//! is said.
+
+use super::judge::Judge;
+use super::report::Rule;
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use talea_event::qos::{Level, OrderPolicy, Qos};
+use talea_model::{Subscription, System, Trigger};
+use talea_record::event::{Deliver, Push};
+use talea_record::{JobId, Metadata};
+use talea_time::Instant;
+
+/// Events of a publication that are remembered: more than wait at any time.
+const REMEMBERED: usize = 1 << 17;
+
+/// What has been delivered to a task.
+#[derive(Debug, Default)]
+struct Delivered {
+    /// Publication and instance of the event, with the job that took it.
+    events: HashSet<(u32, u64)>,
+    /// The latest job, and which parts of its conjunction it has.
+    job: Option<JobId>,
+    parts: BTreeSet<usize>,
+    /// When the latest event was pushed.
+    pushed: Option<Instant>,
+}
+
+/// What is known of all publications and subscriptions.
+#[derive(Debug)]
+pub(super) struct Events {
+    is_known: bool,
+    /// By publication: instances, and when they were pushed.
+    pushed: Vec<VecDeque<(u64, Instant)>>,
+    /// By task.
+    delivered: Vec<Delivered>,
+    /// By task, whether events come in the order in which they were pushed.
+    in_order: Vec<bool>,
+}
+
+impl Events {
+    pub fn new(trace: &Metadata, system: &System) -> Self {
+        let all = ["event.push", "event.deliver"];
+        let has_all = |recorded: &BTreeSet<String>| all.iter().all(|name| recorded.contains(*name));
+        let in_order = |task: &talea_model::Task| match &task.trigger {
+            Some(Trigger::Events(subscription)) if subscription.collect.is_none() => {
+                let channel = &system.channels[subscription.channel].qos;
+                let qos = Qos::default().with(channel, Level::Channel);
+                let qos = qos.and_then(|qos| qos.with(&subscription.qos, Level::Proxy));
+                qos.is_ok_and(|qos| matches!(qos.order, OrderPolicy::Any | OrderPolicy::Fifo))
+            }
+            _ => false,
+        };
+        Events {
+            is_known: trace.recorded.as_ref().is_none_or(has_all),
+            pushed: system.publications().iter().map(|_| VecDeque::new()).collect(),
+            delivered: system.tasks.iter().map(|_| Delivered::default()).collect(),
+            in_order: system.tasks.iter().map(in_order).collect(),
+        }
+    }
+
+    /// Records are missing.
+    pub fn forget(&mut self) {
+        self.is_known = false;
+    }
+}
+
+impl Judge<'_> {
+    pub(super) fn push(&mut self, told: Push) {
+        let Push { job, publication, .. } = told;
+        let Some(site) = self.system.publications().get(publication as usize) else { return };
+        if site.operation != job.operation {
+            return self
+                .find(Rule::Events, job, None, || "it pushed what another operation publishes".into());
+        }
+        let (now, pushed) = (self.now, &mut self.events.pushed[publication as usize]);
+        if pushed.len() == REMEMBERED {
+            pushed.pop_front();
+        }
+        pushed.push_back((job.instance, now));
+    }
+
+    pub(super) fn deliver(&mut self, told: Deliver) {
+        let Deliver { job, from, publication, .. } = told;
+        let task = self.trace.operations[job.operation.index()].task;
+        // What programs push otherwise is not described.
+        let (Some(from), Some(site)) = (from, self.system.publications().get(publication as usize)) else {
+            return;
+        };
+        if !self.events.is_known {
+            return self.findings.leave_unknown(Rule::Events, 1);
+        }
+        self.findings.count_case(Rule::Events);
+        let parts =
+            site.subscribers.iter().find(|(subscriber, _)| *subscriber == task).map(|(_, parts)| parts);
+        let Some(Trigger::Events(subscription)) =
+            self.system.tasks.get(task).and_then(|task| task.trigger.as_ref())
+        else {
+            return self
+                .find(Rule::Events, job, Some(from), || "its task has not subscribed to any events".into());
+        };
+        let Some(parts) = parts.filter(|_| site.operation == from.operation) else {
+            return self.find(Rule::Events, job, Some(from), || {
+                "its task has not subscribed to the event that it took".into()
+            });
+        };
+        let pushed = self.events.pushed[publication as usize].iter().rev();
+        let pushed = pushed.copied().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
+        let (tolerance, in_order) = (self.tolerance, self.events.in_order[task]);
+        let delivered = &mut self.events.delivered[task];
+        let is_first = delivered.job != Some(job);
+        if is_first {
+            (delivered.job, delivered.parts) = (Some(job), BTreeSet::new());
+        }
+        let is_new = delivered.events.insert((publication, from.instance));
+        if delivered.events.len() > 2 * REMEMBERED {
+            let least = from.instance.saturating_sub(REMEMBERED as u64 / 2);
+            delivered.events.retain(|(_, instance)| *instance >= least);
+        }
+        let before = delivered.pushed;
+        delivered.pushed = before.max(pushed);
+        let problem = match pushed {
+            None => Some("nobody has pushed the event that it took"),
+            Some(_) if !is_new && is_first => Some("another job of its task had the event that it took"),
+            Some(at) if in_order && before.is_some_and(|before| before > at.saturating_add(tolerance)) => {
+                Some("it took an event that was pushed before one that another job had")
+            }
+            Some(_) => delivered.second(subscription, parts, is_first),
+        };
+        if let Some(problem) = problem {
+            self.find(Rule::Events, job, Some(from), || problem.into());
+        }
+    }
+}
+
+impl Delivered {
+    /// What is wrong with the job having the event beside others.
+    fn second(
+        &mut self,
+        subscription: &Subscription,
+        parts: &[usize],
+        is_first: bool,
+    ) -> Option<&'static str> {
+        if subscription.collect.is_none() {
+            return (!is_first).then_some("it took two events, and awaits no conjunction");
+        }
+        match parts.iter().find(|part| !self.parts.contains(part)) {
+            Some(part) => {
+                self.parts.insert(*part);
+                None
+            }
+            None => Some("it took two events for one type of its conjunction"),
+        }
+    }
+}
