@@ -19,7 +19,7 @@ use crate::delivery::{Delivery, Outcome};
 use crate::event::Event;
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes};
 use crate::grouped::Grouped;
-use crate::qos::{DiscardPolicy, Qos};
+use crate::qos::Qos;
 use crate::queue::{Came, OrderedQueue};
 use crate::signal::Signal;
 use crate::statistics::{ConsumerCounts, ConsumerStatistics};
@@ -465,10 +465,6 @@ impl Consumer {
         if !is_full {
             return self.post(delivery);
         }
-        if qos.discard == DiscardPolicy::Lifo {
-            self.gone(&delivery, &self.counts.discarded);
-            return Entered::Refused;
-        }
         match self.inner.try_lock() {
             Some(mut inner) => {
                 self.drain(&mut inner, delivery.pushed);
@@ -521,10 +517,16 @@ impl Consumer {
         }
     }
 
-    /// Takes what is in the mailbox, and of what is held what may be delivered by now.
+    /// Takes what is in the mailbox, and of what is held what may be delivered by now. What has expired makes room first.
     fn drain(&self, inner: &mut Inner, now: Instant) {
+        if inner.may_expire {
+            inner.queue.expire(now, |expired| self.gone(&expired, &self.counts.expired));
+            inner.may_expire = inner.queue.iter().any(|delivery| delivery.expires != Instant::MAX);
+        }
         while let Some(delivery) = inner.mail.pop() {
-            if delivery.not_before > now && inner.held.len() < inner.held.capacity() {
+            if delivery.expires < now {
+                self.gone(&delivery, &self.counts.expired);
+            } else if delivery.not_before > now && inner.held.len() < inner.held.capacity() {
                 inner.held.push(delivery);
             } else {
                 self.place(inner, delivery, self.load.is_over());
@@ -541,10 +543,6 @@ impl Consumer {
             } else {
                 place += 1;
             }
-        }
-        if inner.may_expire {
-            inner.queue.expire(now, |expired| self.gone(&expired, &self.counts.expired));
-            inner.may_expire = inner.queue.iter().any(|delivery| delivery.expires != Instant::MAX);
         }
     }
 

@@ -37,11 +37,18 @@ pub enum EventNote {
 
 /// The ends of an operation at channels: what it takes and what it pushes.
 pub trait EventEnds: Any + Send {
-    /// A job begins, and takes of the events that wait those it is to have. Says of each where it is from. Neither allocates nor waits.
-    fn begin(&mut self, now: Instant, taken: &mut dyn FnMut(TakenEvent), noted: &mut dyn FnMut(EventNote));
+    /// The job of this instance begins, and takes of the events that wait those it is to have. Says of each where it is from. Neither allocates
+    /// nor waits. A job that has gone before it and is to go on begins once more, and has what it had.
+    fn begin(
+        &mut self,
+        instance: u64,
+        now: Instant,
+        taken: &mut dyn FnMut(TakenEvent),
+        noted: &mut dyn FnMut(EventNote),
+    );
     /// A job without code has completed: pushes what the description says.
     fn push_synthetic(&mut self, job: &JobContext<'_>);
-    /// The job is over, and does not have its events any more.
+    /// The job that began last is over, and does not have its events any more.
     fn leave(&mut self);
     /// What the code of the operation has not opened, in words.
     fn unopened(&self) -> Vec<String>;

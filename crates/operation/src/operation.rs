@@ -82,12 +82,12 @@ impl Operation {
     #[inline]
     pub fn take_events(
         &mut self,
-        now: Instant,
+        Moment { instance, as_of }: Moment,
         mut taken: impl FnMut(TakenEvent),
         mut noted: impl FnMut(EventNote),
     ) {
         if let Some(events) = &mut self.ends.events {
-            events.get_mut().begin(now, &mut taken, &mut noted);
+            events.get_mut().begin(instance, as_of, &mut taken, &mut noted);
         }
     }
 

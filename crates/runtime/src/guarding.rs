@@ -80,21 +80,23 @@ impl GuardKeeper {
             let site = shared.layout.operation(operation);
             let place = site.guard.expect("only guarded jobs come here");
             let job = JobId { operation, instance };
-            match self.guards.signal(place, signal) {
+            let taken = self.guards.signal(place, signal);
+            match taken {
                 Taken::Until(until) if until > now => {
                     flow.recorder.put_if_wanted(now, Guard { job, until, lane: site.lane as u16 });
                 }
                 Taken::Until(_) => {}
-                Taken::Refused => {
+                Taken::Refused if site.predecessors > 0 => {
                     withdraw(shared, site, tag, instance);
                     flow.refuse(shared, job, deadline, now);
                 }
-                Taken::Dropped => {
+                Taken::Refused | Taken::Dropped => {
                     withdraw(shared, site, tag, instance);
                     let first = shared.layout.triggered(site.task).firsts[0];
+                    let why = if taken == Taken::Refused { SkipReason::Full } else { SkipReason::Early };
                     // One record stands for the whole instance.
                     if first == operation {
-                        flow.skip_instance(shared, first, (instance, deadline), at, SkipReason::Early);
+                        flow.skip_instance(shared, first, (instance, deadline), at, why);
                     }
                 }
             }

@@ -54,7 +54,7 @@ impl JobFlow {
         let (job, lane, mut number) = (subject.job, subject.lane as u16, 0);
         let flow = RefCell::new(self);
         operation.take_events(
-            now,
+            Moment { instance: job.instance, as_of: now },
             |TakenEvent { publication, from }| {
                 let publication = publication.map_or(u32::MAX, |publication| publication.index() as u32);
                 let from = from.map(|(operation, instance)| JobId { operation, instance });

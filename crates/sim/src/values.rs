@@ -316,7 +316,7 @@ impl OperationState {
         let (node, records) = (self.node, RefCell::new(&mut *sink));
         let mut number = 0;
         self.operation.take_events(
-            now,
+            Moment { instance: job.instance, as_of: now },
             |TakenEvent { publication, from }| {
                 let publication = publication.map_or(u32::MAX, |publication| publication.index() as u32);
                 let from = from.map(|(operation, instance)| JobId { operation, instance });

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod chains;
+mod channels;
 mod dispatch;
 mod explain;
 mod guards;

@@ -6,7 +6,7 @@
 
 use super::judge::Judge;
 use super::report::Rule;
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use talea_event::qos::{Level, OrderPolicy, Qos};
 use talea_model::{Subscription, System, Trigger};
 use talea_record::event::{Deliver, Push};
@@ -20,7 +20,7 @@ const REMEMBERED: usize = 1 << 17;
 #[derive(Debug, Default)]
 struct Delivered {
     /// Publication and instance of the event, with the job that took it.
-    events: HashSet<(u32, u64)>,
+    events: HashMap<(u32, u64), JobId>,
     /// The latest job, and which parts of its conjunction it has.
     job: Option<JobId>,
     parts: BTreeSet<usize>,
@@ -114,16 +114,17 @@ impl Judge<'_> {
         if is_first {
             (delivered.job, delivered.parts) = (Some(job), BTreeSet::new());
         }
-        let is_new = delivered.events.insert((publication, from.instance));
+        // One event may be of several types of a conjunction.
+        let other = delivered.events.insert((publication, from.instance), job).filter(|other| *other != job);
         if delivered.events.len() > 2 * REMEMBERED {
             let least = from.instance.saturating_sub(REMEMBERED as u64 / 2);
-            delivered.events.retain(|(_, instance)| *instance >= least);
+            delivered.events.retain(|(_, instance), _| *instance >= least);
         }
         let before = delivered.pushed;
         delivered.pushed = before.max(pushed);
         let problem = match pushed {
             None => Some("nobody has pushed the event that it took"),
-            Some(_) if !is_new && is_first => Some("another job of its task had the event that it took"),
+            Some(_) if other.is_some() => Some("another job of its task had the event that it took"),
             Some(at) if in_order && before.is_some_and(|before| before > at.saturating_add(tolerance)) => {
                 Some("it took an event that was pushed before one that another job had")
             }

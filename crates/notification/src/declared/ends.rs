@@ -63,8 +63,10 @@ impl Published {
 pub(super) struct Subscribed {
     consumer: ConnectedConsumer,
     losses: Losses,
-    /// What the job has; kept by the next one if another job goes before it.
-    taken: Option<Delivery>,
+    /// What jobs have that have begun, by instance. As a rule that is one job; where another one goes before it, both.
+    taken: Vec<(u64, Option<Delivery>)>,
+    /// The instance of the job that began last.
+    current: u64,
     /// The constraint of the description, which code that pushes events of its own is held against.
     pub filter: Option<Box<str>>,
     pub is_opened: bool,
@@ -96,7 +98,14 @@ impl Losses {
 impl Subscribed {
     pub fn new(consumer: ConnectedConsumer, first: OperationId, filter: Option<&str>) -> Self {
         let losses = Losses { first, consumer: consumer.watched(), told: Arc::default() };
-        Subscribed { consumer, losses, taken: None, filter: filter.map(Into::into), is_opened: false }
+        Subscribed {
+            consumer,
+            losses,
+            taken: Vec::with_capacity(JOBS),
+            current: 0,
+            filter: filter.map(Into::into),
+            is_opened: false,
+        }
     }
 
     /// The consumer, for those who push events to it.
@@ -115,9 +124,13 @@ impl Subscribed {
 
     /// What the current job has.
     pub fn taken(&self) -> Option<&Delivery> {
-        self.taken.as_ref()
+        let of_job = self.taken.iter().find(|(instance, _)| *instance == self.current)?;
+        of_job.1.as_ref()
     }
 }
+
+/// Jobs of a task that have begun at once, for which there is room before more is taken.
+const JOBS: usize = 4;
 
 impl Ends {
     /// Word of what these lose is told by who pushes, too.
@@ -140,13 +153,21 @@ impl Ends {
 }
 
 impl EventEnds for Ends {
-    fn begin(&mut self, now: Instant, taken: &mut dyn FnMut(TakenEvent), noted: &mut dyn FnMut(EventNote)) {
+    fn begin(
+        &mut self,
+        instance: u64,
+        now: Instant,
+        taken: &mut dyn FnMut(TakenEvent),
+        noted: &mut dyn FnMut(EventNote),
+    ) {
         let Some(subscribed) = &mut self.subscribed else { return };
-        if subscribed.taken.is_none() {
-            subscribed.taken = subscribed.consumer.take_for_job(now);
+        subscribed.current = instance;
+        if subscribed.taken.iter().any(|(known, _)| *known == instance) {
+            return;
         }
+        subscribed.taken.push((instance, subscribed.consumer.take_for_job(now)));
         subscribed.losses.tell(noted);
-        let Some(delivery) = &subscribed.taken else { return };
+        let Some(delivery) = subscribed.taken() else { return };
         for event in delivery.events() {
             let origin = event.header().origin;
             taken(TakenEvent {
@@ -170,9 +191,9 @@ impl EventEnds for Ends {
     }
 
     fn leave(&mut self) {
-        if let Some(subscribed) = &mut self.subscribed
-            && subscribed.taken.take().is_some()
-        {
+        if let Some(subscribed) = &mut self.subscribed {
+            let current = subscribed.current;
+            subscribed.taken.retain(|(instance, _)| *instance != current);
             subscribed.consumer.tidy();
         }
     }

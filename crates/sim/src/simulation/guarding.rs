@@ -99,14 +99,17 @@ impl Simulation {
                 self.guarding.signalled.push((node as u32, place, job));
                 self.agenda.concern(node, self.now);
             }
-            Taken::Refused => self.refuse(job, deadline, sink),
-            Taken::Dropped => {
+            Taken::Refused if self.operations[job.operation.index()].predecessors > 0 => {
+                self.refuse(job, deadline, sink);
+            }
+            taken => {
                 let task = self.operations[job.operation.index()].task as usize;
+                let why = if taken == Taken::Refused { SkipReason::Full } else { SkipReason::Early };
                 let first = self.triggered[task].as_ref().map(|triggered| triggered.firsts[0]);
                 // One record stands for the whole instance.
                 if first == Some(job.operation) {
                     let instance = (job.instance, self.now, deadline);
-                    self.skip_triggered(job.operation, instance, SkipReason::Early, sink);
+                    self.skip_triggered(job.operation, instance, why, sink);
                 }
             }
         }

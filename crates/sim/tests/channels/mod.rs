@@ -1,0 +1,168 @@
+//! Events of channels in virtual time: every delivery follows from the definitions, and traces of them are clean.
+
+mod definition;
+mod systems;
+
+use crate::replay::{metadata, records_with};
+use definition::{faults, first_of};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use systems::systems;
+use talea_insight::verify::{Rule, Verifier, VerifyReport};
+use talea_model::{FieldValues, PublicationBuilder, SubscriptionBuilder, System, TaskBuilder, Trigger};
+use talea_policy::strategy::plan_system;
+use talea_record::event::{Deliver, EventsLost, Push};
+use talea_record::{JobId, Record, Sink};
+use talea_sim::DispatchRecords;
+use talea_time::{Duration, Work};
+
+const UNTIL: i64 = 400;
+
+fn records(system: &System) -> Vec<Record> {
+    records_with(system, &[], UNTIL, DispatchRecords::Dropped)
+}
+
+fn judged(system: &System, records: &[Record]) -> VerifyReport {
+    let plans = plan_system(system).expect("no anomalies");
+    let metadata = metadata(system);
+    let mut verifier = Verifier::new(&metadata, system, &plans, Duration::ZERO).expect("the same system");
+    records.iter().for_each(|record| verifier.record(*record));
+    verifier.finish()
+}
+
+/// One of those records that `choose` makes another one, made so.
+fn change(records: &mut [Record], which: Index, choose: impl Fn(&Record) -> Option<Record>) -> bool {
+    let changed: Vec<(usize, Record)> =
+        records.iter().enumerate().filter_map(|(place, record)| Some((place, choose(record)?))).collect();
+    let Some((place, record)) = (!changed.is_empty()).then(|| which.get(&changed)) else { return false };
+    records[*place] = *record;
+    true
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(768))]
+
+    #[test]
+    fn every_delivery_follows_from_the_definitions(system in systems()) {
+        let records = records(&system);
+        let faults = faults(&system, &records);
+        prop_assert!(faults.is_empty(), "{faults:#?}\n{}", system.to_toml());
+        let report = judged(&system, &records);
+        prop_assert_eq!(report.count(), 0, "{:#?}\n{}", report.violations, system.to_toml());
+    }
+
+    /// `deliver-unpushed`: what nobody has pushed cannot be taken.
+    #[test]
+    fn a_delivery_of_what_nobody_pushed_is_found(system in systems(), which in any::<Index>()) {
+        let mut records = records(&system);
+        let later = |record: &Record| {
+            let deliver = Deliver::read(record)?;
+            let from = deliver.from.map(|from| JobId { instance: from.instance + 1000, ..from });
+            Some(Deliver { from, ..deliver }.at(record.time, record.cpu))
+        };
+        prop_assume!(change(&mut records, which, later));
+        prop_assert!(judged(&system, &records).of(Rule::Events) > 0);
+    }
+
+    /// `deliver-twice`: a task has each event once.
+    #[test]
+    fn a_second_delivery_of_an_event_is_found(system in systems(), which in any::<Index>()) {
+        let mut records = records(&system);
+        let all: Vec<Deliver> = records.iter().filter_map(Deliver::read).collect();
+        let again = |record: &Record| {
+            let deliver = Deliver::read(record)?;
+            let other = all.iter().find(|other| {
+                let is_earlier = other.job.operation == deliver.job.operation && other.job.instance < deliver.job.instance;
+                is_earlier && other.publication == deliver.publication
+            })?;
+            Some(Deliver { from: other.from, ..deliver }.at(record.time, record.cpu))
+        };
+        prop_assume!(change(&mut records, which, again));
+        prop_assert!(judged(&system, &records).of(Rule::Events) > 0);
+    }
+
+    /// `push-elsewhere`: an operation pushes what it publishes.
+    #[test]
+    fn a_push_by_another_operation_is_found(system in systems(), which in any::<Index>()) {
+        let mut records = records(&system);
+        let other = |record: &Record| {
+            let push = Push::read(record)?;
+            let publication = system.publications().iter().find(|site| site.operation != push.job.operation)?.id;
+            Some(Push { publication: publication.index() as u32, ..push }.at(record.time, record.cpu))
+        };
+        prop_assume!(change(&mut records, which, other));
+        prop_assert!(judged(&system, &records).of(Rule::Events) > 0);
+    }
+}
+
+/// The generator reaches what it is there for.
+#[test]
+fn random_systems_lose_collect_filter_and_hand_on() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let mut seen = std::collections::BTreeMap::<&str, u32>::new();
+    for _ in 0..200 {
+        let system = systems().new_tree(&mut runner).expect("a system").current();
+        let records = records(&system);
+        for lost in records.iter().filter_map(EventsLost::read) {
+            *seen.entry(if lost.why.number() == 1 { "discarded" } else { "expired" }).or_default() += 1;
+        }
+        for deliver in records.iter().filter_map(Deliver::read) {
+            let task = system.operations()[deliver.job.operation.index()].task;
+            let Some(Trigger::Events(subscription)) = &system.tasks[task].trigger else {
+                unreachable!("it has events")
+            };
+            assert_eq!(first_of(&system, task), deliver.job.operation);
+            let from = system.operations()[deliver.from.expect("a job").operation.index()].task;
+            *seen.entry(if deliver.number > 0 { "collected" } else { "delivered" }).or_default() += 1;
+            if subscription.filter.is_some() {
+                *seen.entry("filtered").or_default() += 1;
+            }
+            if system.tasks[from].trigger.is_some() {
+                *seen.entry("handed on").or_default() += 1;
+            }
+        }
+    }
+    let kinds = ["collected", "delivered", "discarded", "expired", "filtered", "handed on"];
+    assert!(kinds.iter().all(|kind| seen.get(kind).is_some_and(|count| *count >= 50)), "{seen:?}");
+}
+
+/// A job that began takes what is most urgent then, not what released it.
+#[test]
+fn a_job_takes_the_most_urgent_event() {
+    let us = Duration::from_micros;
+    let event = |name: &str, priority| {
+        PublicationBuilder::new("c", format!("T/{name}"))
+            .priority(priority)
+            .field("x", FieldValues::Constant(1))
+    };
+    let qos = talea_event::qos::QosSettings::new().order(talea_event::qos::OrderPolicy::Priority);
+    let system = System::builder("s")
+        .channel("c", qos)
+        .task(TaskBuilder::new("low", us(100)).wcet(Work::from_micros(1)).event(event("Low", 1)))
+        .task(
+            TaskBuilder::new("high", us(100)).phase(us(2)).wcet(Work::from_micros(1)).event(event("High", 9)),
+        )
+        .task(
+            TaskBuilder::triggered_by("busy", SubscriptionBuilder::new("c").types(["T/Low"]))
+                .deadline(us(50))
+                .criticality(talea_model::Criticality::VeryHigh)
+                .wcet(Work::from_micros(10)),
+        )
+        .task(
+            TaskBuilder::triggered_by("both", SubscriptionBuilder::new("c"))
+                .deadline(us(50))
+                .criticality(talea_model::Criticality::Low)
+                .wcet(Work::from_micros(10)),
+        )
+        .build()
+        .expect("a system");
+    let records = records_with(&system, &[], 90_000, DispatchRecords::Dropped);
+    assert_eq!(faults(&system, &records), Vec::<String>::new());
+    let of_both = records
+        .iter()
+        .filter_map(Deliver::read)
+        .filter(|deliver| system.operations()[deliver.job.operation.index()].name == "both");
+    let publications: Vec<u32> = of_both.map(|deliver| deliver.publication).collect();
+    assert_eq!(publications, [1, 0], "the urgent one that came later goes first");
+}

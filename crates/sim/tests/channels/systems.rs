@@ -1,0 +1,154 @@
+//! Random systems whose operations publish events, with tasks that are released by them, also by each other's.
+
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
+use talea_model::{
+    Collect, Criticality, FieldValues, LaneDispatch, PublicationBuilder, Strategy as StrategyKind,
+    SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
+};
+use talea_time::{Duration, Work};
+
+fn ns(value: i64) -> Duration {
+    Duration::from_nanos(value)
+}
+
+/// The types that tasks with periods publish; each has a field `x` from 0 to 9.
+const TYPES: [&str; 4] = ["A/One", "A/Two", "B/One", "B/Three"];
+
+/// What a task publishes: a type, a priority and a timeout.
+type Published = (&'static str, Option<i16>, Option<i64>);
+
+#[derive(Clone, Debug)]
+struct Subscribed {
+    patterns: Vec<&'static str>,
+    /// Events with a smaller field pass.
+    below: Option<i64>,
+    all: Option<(Collect, Option<i64>)>,
+    qos: QosSettings,
+    separation: Option<i64>,
+    wcet: i64,
+    level: u8,
+    deadline: i64,
+    /// What it publishes itself, of types of its own.
+    publishes: bool,
+}
+
+fn qos() -> impl Strategy<Value = QosSettings> {
+    let order =
+        select(vec![OrderPolicy::Any, OrderPolicy::Fifo, OrderPolicy::Priority, OrderPolicy::Deadline]);
+    let discard = select(vec![
+        DiscardPolicy::Any,
+        DiscardPolicy::Fifo,
+        DiscardPolicy::Lifo,
+        DiscardPolicy::Priority,
+        DiscardPolicy::Deadline,
+    ]);
+    let some = (prop::option::of(order), prop::option::of(discard), prop::option::of(1u32..5));
+    (some, prop::option::of(1..40i64), prop::option::of(-3i16..4)).prop_map(
+        |((order, discard, most), timeout, priority)| {
+            let mut qos = QosSettings::new();
+            qos = order.into_iter().fold(qos, QosSettings::order);
+            qos = discard.into_iter().fold(qos, QosSettings::discard);
+            qos = most.into_iter().fold(qos, QosSettings::max_events);
+            qos = timeout.into_iter().fold(qos, |qos, timeout| qos.timeout(ns(timeout)));
+            priority.into_iter().fold(qos, QosSettings::priority)
+        },
+    )
+}
+
+fn published() -> impl Strategy<Value = Vec<Published>> {
+    let one = (prop::option::of(-3i16..4), prop::option::of(1..40i64));
+    (subsequence(TYPES.to_vec(), 1..3), prop::collection::vec(one, 2)).prop_map(|(types, of)| {
+        types
+            .into_iter()
+            .zip(of)
+            .map(|(event_type, (priority, timeout))| (event_type, priority, timeout))
+            .collect()
+    })
+}
+
+fn subscribed() -> impl Strategy<Value = Subscribed> {
+    let patterns = subsequence(vec!["A/*", "B", "A/One", "*/One", "B/Three"], 1..4);
+    let all = prop::option::of((select(Collect::ALL.to_vec()), prop::option::of(1..60i64)));
+    let times = (1..5i64, 0u8..=4, 5..80i64, prop::option::of(1..30i64));
+    (patterns, prop::option::of(0..11i64), all, qos(), times, any::<bool>()).prop_map(
+        |(patterns, below, all, qos, (wcet, level, deadline, separation), publishes)| Subscribed {
+            all: all.filter(|_| patterns.len() > 1),
+            patterns,
+            below,
+            qos,
+            separation,
+            wcet,
+            level,
+            deadline,
+            publishes,
+        },
+    )
+}
+
+fn event((event_type, priority, timeout): Published) -> PublicationBuilder {
+    let event = PublicationBuilder::new("c", event_type).field("x", FieldValues::Uniform(0, 9));
+    let event = priority.into_iter().fold(event, PublicationBuilder::priority);
+    timeout.into_iter().fold(event, |event, timeout| event.timeout(ns(timeout)))
+}
+
+prop_compose! {
+    pub fn systems()(
+        (strategy, dispatch, seed) in (select(StrategyKind::ALL.to_vec()), select(LaneDispatch::ALL.to_vec()), any::<u64>()),
+        channel in qos(),
+        pushers in prop::collection::vec(((6..40i64, 0..10i64, 0..5i64, 1..4i64), 0u8..=4, published()), 2..5),
+        subscribers in prop::collection::vec(subscribed(), 1..5),
+        cpus in 1u16..3,
+    ) -> System {
+        let level = |level| Criticality::from_level(level).expect("0 to 4");
+        let mut system = System::builder("events").strategy(strategy).lane_dispatch(dispatch).seed(seed);
+        system = system.node("n", 0..cpus).channel("c", channel);
+        for (number, ((period, phase, jitter, wcet), of, events)) in pushers.iter().cloned().enumerate() {
+            let task = TaskBuilder::new(format!("push{number}"), ns(period)).criticality(level(of));
+            let task = task.phase(ns(phase)).jitter(ns(jitter.min(period - 1)));
+            let step = SubtaskBuilder::new("s").wcet(Work::from_nanos(wcet));
+            system = system.task(task.subtask(events.into_iter().fold(step, |step, one| step.event(event(one)))));
+        }
+        let is_published = |pattern: &str| {
+            let pattern: talea_event::TypePattern = pattern.parse().expect("a pattern");
+            let mut events = pushers.iter().flat_map(|(_, _, events)| events);
+            events.any(|(event_type, ..)| {
+                let (domain, name) = event_type.split_once('/').expect("two parts");
+                pattern.matches(domain, name)
+            })
+        };
+        let mut own = 0;
+        for (number, one) in subscribers.into_iter().enumerate() {
+            let mut patterns: Vec<String> =
+                one.patterns.iter().filter(|pattern| is_published(pattern)).map(|pattern| (*pattern).to_owned()).collect();
+            if own > 0 && number % 2 == 1 {
+                patterns.push(format!("Own/T{}", own - 1));
+            }
+            if patterns.is_empty() {
+                continue;
+            }
+            let is_conjunction = one.all.is_some() && patterns.len() > 1;
+            let mut subscription = SubscriptionBuilder::new("c").types(patterns).qos(one.qos.clone());
+            if let (Some((collect, within)), true) = (one.all, is_conjunction) {
+                subscription = subscription.all(collect);
+                subscription = within.into_iter().fold(subscription, |made, within| made.within(ns(within)));
+            }
+            if let Some(below) = one.below {
+                subscription = subscription.filter(format!("x < {below}"));
+            }
+            let mut task = TaskBuilder::triggered_by(format!("take{number}"), subscription)
+                .deadline(ns(one.deadline))
+                .criticality(level(one.level));
+            task = one.separation.into_iter().fold(task, |task, separation| task.separation(ns(separation)));
+            let mut step = SubtaskBuilder::new("s").wcet(Work::from_nanos(one.wcet));
+            if one.publishes {
+                let event_type = format!("Own/T{own}");
+                step = step.event(PublicationBuilder::new("c", event_type).field("x", FieldValues::Uniform(0, 9)));
+                own += 1;
+            }
+            system = system.task(task.subtask(step));
+        }
+        system.build().expect("it breaks no rule")
+    }
+}
