@@ -205,11 +205,14 @@ impl Model {
     /// What must be found out about each operation to know whether the `targets` among the tasks hold.
     pub fn interest(&self, system: &System, targets: &[bool]) -> Vec<Interest> {
         let shared = |node: &Node| node.processors > 1;
+        let subscribed = system.publications().iter().filter(|site| !site.subscribers.is_empty());
+        let pushes: HashSet<OperationId> = subscribed.map(|site| site.operation).collect();
         let of_operation = |(index, operation): (usize, &Operation)| {
             let described = &system.operations()[index];
             let elsewhere =
                 |successor: &OperationId| self.operations[successor.index()].segment != operation.segment;
-            let triggers = system.outputs_of(described.id).iter().any(|output| !output.triggers.is_empty());
+            let by_values = system.outputs_of(described.id).iter().any(|output| !output.triggers.is_empty());
+            let triggers = by_values || pushes.contains(&described.id);
             // How close arrivals come is not known before the end, and so not which response loses an instance.
             let segment = &self.segments[operation.segment];
             let may_lose = segment.sheds && matches!(segment.entry, Entry::Triggered(_));

@@ -9,10 +9,13 @@ use rand_pcg::Pcg64Mcg;
 use std::collections::HashMap;
 use talea_analysis::Effort;
 use talea_analysis::system::{self, Exactness, Method, SystemBounds};
+use talea_event::TypePattern;
+use talea_event::qos::QosSettings;
 use talea_model::{
-    Communication, Criticality, Description, Excess, Execution, Join, LaneDispatch, Late, Laxity, Link,
-    LinkEnds, LossRate, Node, OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead,
-    Overrun, Route, Separation, Strategy, Subtask, Synchronisation, System, Task, Trigger,
+    Channel, Collect, Communication, Criticality, Description, EventTypeName, Excess, Execution, Join,
+    LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress, Output,
+    OutputAddress, OutsideArrivals, Overhead, Overrun, Publication, Route, Separation, Strategy,
+    Subscription, Subtask, Synchronisation, System, Task, Trigger,
 };
 use talea_policy::strategy::{Plan, plan_system};
 use talea_sim::Simulation;
@@ -32,25 +35,31 @@ const SIMULATED: Duration = Duration::from_nanos(6_000);
 
 #[test]
 fn no_simulated_response_exceeds_its_bound() {
-    hold_bounds_against_simulations(draw).suffices();
+    hold_bounds_against_simulations(draw, SYSTEMS).suffices();
 }
 
 /// The same where tasks have synchronisation protocols, joins of some of their predecessors, and response bounds, right and wrong ones.
 #[test]
 fn no_simulated_response_exceeds_its_bound_under_any_protocol() {
-    hold_bounds_against_simulations(draw_with_protocols).has_all_protocols();
+    hold_bounds_against_simulations(draw_with_protocols, SYSTEMS).has_all_protocols();
 }
 
 /// The same where tasks are triggered, by values of others and from outside as declared, with guards, bursts and messages on the way.
 #[test]
 fn no_simulated_response_exceeds_its_bound_whatever_triggers() {
-    hold_bounds_against_simulations(draw_with_triggers).has_triggers();
+    hold_bounds_against_simulations(draw_with_triggers, SYSTEMS).has_triggers();
 }
 
-fn hold_bounds_against_simulations(draw: impl Fn(u64) -> System) -> Seen {
+/// The same where tasks are released by events of several others as well, alone and in conjunctions, and hand them on.
+#[test]
+fn no_simulated_response_exceeds_its_bound_with_events() {
+    hold_bounds_against_simulations(draw_with_events, SYSTEMS / 3).has_events();
+}
+
+fn hold_bounds_against_simulations(draw: impl Fn(u64) -> System, enough: u64) -> Seen {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let only = number("TALEA_SEED");
-    let systems = number("TALEA_SYSTEMS").unwrap_or(SYSTEMS);
+    let systems = number("TALEA_SYSTEMS").unwrap_or(enough);
     let seeds = only.map_or(0..systems, |seed| seed..seed + 1);
     let mut seen = Seen::default();
     for seed in seeds {
@@ -75,7 +84,7 @@ fn hold_bounds_against_simulations(draw: impl Fn(u64) -> System) -> Seen {
             seen.count(&system, &bounds, &responses);
         }
     }
-    seen.is_partial = only.is_some() || systems < SYSTEMS;
+    seen.is_partial = only.is_some() || systems < enough;
     seen
 }
 
@@ -139,6 +148,8 @@ struct Seen {
     protocols: HashMap<Synchronisation, (u64, u64)>,
     /// Bounds of tasks with triggers: from outside and by values; how many of them were reached, and how many tasks are sure to hold.
     triggered: [(u64, u64, u64); 2],
+    /// The same of tasks that are released by events: each alone, and by conjunctions.
+    by_events: [(u64, u64, u64); 2],
     /// Whether too few systems were looked at to expect all of it.
     is_partial: bool,
 }
@@ -158,8 +169,11 @@ impl Seen {
             }
             let task = system.operations()[bound.operation.index()].task;
             if let Some(trigger) = &system.tasks[task].trigger {
-                let kind = usize::from(matches!(trigger, Trigger::Output { .. }));
-                let (all, reached, hold) = &mut self.triggered[kind];
+                let (all, reached, hold) = match trigger {
+                    Trigger::External { .. } => &mut self.triggered[0],
+                    Trigger::Output { .. } => &mut self.triggered[1],
+                    Trigger::Events(of) => &mut self.by_events[usize::from(of.collect.is_some())],
+                };
                 *all += 1;
                 *reached += u64::from(*worst == response.bound);
                 *hold += u64::from(bounds.holds(system, task));
@@ -196,6 +210,17 @@ impl Seen {
         for (all, reached, hold) in self.triggered.iter().filter(|_| !self.is_partial) {
             assert!(*all > 1_000 && *hold > all / 10 && *reached > all / 50, "{:?}", self.triggered);
         }
+    }
+
+    fn has_events(&self) {
+        println!("{} bounded, {} unbounded; of events: {:?}", self.bounded, self.unbounded, self.by_events);
+        let [(alone, reached, hold), (joint, _, joint_hold)] = self.by_events;
+        let suffices = alone > 1_000
+            && hold > alone / 10
+            && reached > alone / 50
+            && joint > 500
+            && joint_hold > joint / 10;
+        assert!(self.is_partial || suffices, "{:?}", self.by_events);
     }
 
     fn suffices(&self) {
@@ -338,6 +363,73 @@ fn draw_with_triggers(seed: u64) -> System {
         let task = &mut description.tasks[index];
         (task.phase, task.jitter) = (Duration::ZERO, Duration::ZERO);
         (task.trigger, task.separation) = (Some(trigger), separation);
+        if task.sync.needs_periodic_arrivals() {
+            task.sync = Synchronisation::ReleaseGuard;
+        }
+    }
+    let system = System::new(description.clone()).expect("it is as valid as before");
+    let plans = plan_system(&system).expect("operations have periods and execution times");
+    if let Ok(planned) = system::with_response_bounds(&system, &plans, &mut Effort::new(ENOUGH)) {
+        return planned;
+    }
+    for task in description.tasks.iter_mut().filter(|task| task.sync.needs_bounds()) {
+        task.sync = Synchronisation::ReleaseGuard;
+    }
+    System::new(description).expect("it is as valid as before")
+}
+
+/// A random system, with triggers or without, some of whose tasks are released by events of those before them.
+fn draw_with_events(seed: u64) -> System {
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0xe7e7);
+    let base = if seed.is_multiple_of(3) { draw_with_triggers(seed) } else { draw(seed) };
+    let mut description = Description::clone(&base);
+    description.channels.push(Channel { name: "c".into(), qos: QosSettings::new() });
+    for index in 1..description.tasks.len() {
+        let task = &description.tasks[index];
+        let firsts = task.subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();
+        if firsts != 1 || random.random_range(0..2) == 0 {
+            continue;
+        }
+        let node = task.subtasks.iter().find(|subtask| subtask.after.is_empty()).expect("one").node;
+        let earlier = description.tasks[..index].iter().enumerate().flat_map(|(task, described)| {
+            let here = described.subtasks.iter().enumerate().filter(|(_, subtask)| subtask.node == node);
+            here.map(move |(subtask, _)| (task, subtask))
+        });
+        let mut producers: Vec<(usize, usize)> = earlier.collect();
+        while producers.len() > random.random_range(1..=3) {
+            producers.swap_remove(random.random_range(0..producers.len()));
+        }
+        if producers.is_empty() {
+            continue;
+        }
+        let mut types = Vec::new();
+        for (number, (task, subtask)) in producers.iter().enumerate() {
+            let event_type = EventTypeName { domain: format!("T{index}"), name: format!("E{number}") };
+            types.push(TypePattern::exactly(&event_type.domain, &event_type.name));
+            let (bytes, fields, priority, timeout) = (8, Vec::new(), None, None);
+            let event = Publication { channel: 0, event_type, bytes, fields, priority, timeout };
+            description.tasks[*task].subtasks[*subtask].events.push(event);
+        }
+        let is_conjunction = types.len() > 1 && random.random_range(0..2) == 0;
+        let collect = is_conjunction.then(|| Collect::ALL[random.random_range(0..2)]);
+        let within = (is_conjunction && random.random_range(0..3) == 0)
+            .then(|| Duration::from_nanos(random.random_range(1..60)));
+        let qos = match random.random_range(0..4) {
+            0 => QosSettings::new().max_events(random.random_range(1..4)),
+            1 => QosSettings::new().timeout(Duration::from_nanos(random.random_range(1..60))),
+            _ => QosSettings::new(),
+        };
+        let task = &mut description.tasks[index];
+        let is_held = random.random_range(0..3) == 0;
+        let excess = if random.random_range(0..2) == 0 { Excess::Defer } else { Excess::Count };
+        task.separation = is_held.then(|| Separation {
+            separation: Duration::from_nanos(random.random_range(1..40)),
+            burst: random.random_range(1..=4),
+            excess,
+        });
+        (task.phase, task.jitter, task.overrun) = (Duration::ZERO, Duration::ZERO, Overrun::Queue);
+        task.trigger =
+            Some(Trigger::Events(Subscription { channel: 0, types, filter: None, collect, within, qos }));
         if task.sync.needs_periodic_arrivals() {
             task.sync = Synchronisation::ReleaseGuard;
         }

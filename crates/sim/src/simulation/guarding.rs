@@ -72,6 +72,8 @@ impl Simulation {
             return NO_TIMER;
         }
         let released = match state.predecessors {
+            // The calendar does not know what a trigger releases.
+            0 if self.triggered.get(state.task as usize).is_some_and(Option::is_some) => slot.released,
             0 => self.calendar.release(state.task as usize, slot.id.instance),
             _ => slot.nominal,
         };

@@ -139,7 +139,16 @@ impl Simulation {
         let task = self.operations[job.operation.index()].task as usize;
         let triggered = self.triggered[task].as_ref().expect("a task with a trigger");
         let (first, overrun) = (triggered.firsts[0], triggered.overrun);
-        if !self.overruns(task, overrun) {
+        // Each node decides for itself, and those of the same instance that it has let through already are not before it.
+        let node = |operation: OperationId| self.operations[operation.index()].node;
+        let is_unfinished = |first: &OperationId| {
+            let state = &self.operations[first.index()];
+            let own = state.latest.is_some_and(|(_, latest)| latest.instance == job.instance);
+            state.outstanding > u32::from(own)
+        };
+        let mut here = triggered.firsts.iter().filter(|first| node(**first) == node(job.operation));
+        let previous = if here.any(is_unfinished) { Previous::Unfinished } else { Previous::Done };
+        if overrun::decide(overrun, previous) != OnArrival::Skip {
             return self.release(job, at, deadline, cost, sink);
         }
         if first == job.operation {

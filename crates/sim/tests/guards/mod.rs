@@ -1,6 +1,8 @@
 //! Synchronisation protocols: random systems, whose traces are held against the rules as they stand in the literature, by a judge that knows
 //! signals, ends of jobs and releases, and none of the simulator's guards.
 
+mod triggered;
+
 use crate::explain::{EVERYTHING, explained};
 use crate::replay::{metadata, records_with};
 use crate::systems::{Scope, systems};
