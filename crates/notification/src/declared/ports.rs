@@ -51,9 +51,9 @@ impl EventPorts for Ports<'_> {
         let operation = self.operation();
         let opened = match self.event_ends().map(own) {
             Some(ends) => ends.open::<T>(event_type),
-            None => {
-                Err(format!("opens events {event_type}, and the system describes none that it publishes"))
-            }
+            None => Err(format!(
+                "opens events {event_type}, and does not publish them in the system; it publishes none"
+            )),
         };
         let place = opened.unwrap_or_else(|problem| {
             self.refuse_events(problem);
@@ -126,9 +126,9 @@ impl Ends {
         let known = || {
             let known: Vec<String> =
                 self.published.iter().map(|published| published.event_type.to_string()).collect();
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
             format!(
-                "opens events {event_type}, which the system does not say that it publishes; it publishes {}",
-                known.join(", ")
+                "opens events {event_type}, and does not publish them in the system; it publishes {known}"
             )
         };
         let place = self.published.iter().position(is_it).ok_or_else(known)?;

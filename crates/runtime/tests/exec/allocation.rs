@@ -4,8 +4,10 @@ use super::*;
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use talea_event::qos::QosSettings;
 use talea_model::{
-    InputBuilder, LaneDispatch, OutputBuilder, SubtaskBuilder, Synchronisation, TriggerBuilder,
+    Collect, FieldValues, InputBuilder, LaneDispatch, OutputBuilder, PublicationBuilder, SubscriptionBuilder,
+    SubtaskBuilder, Synchronisation, TriggerBuilder,
 };
 use talea_runtime::{JobContext, KeptOutputs, OutputKind, Ports, RunOptions};
 
@@ -74,6 +76,10 @@ talea_record::family! {
     }
 }
 
+fn taking(name: &str, subscription: SubscriptionBuilder) -> TaskBuilder {
+    TaskBuilder::triggered_by(name, subscription).deadline(ms(4)).wcet(Work::from_micros(100))
+}
+
 #[test]
 fn releasing_dispatching_and_tracing_do_not_allocate() {
     allocations_are_counted();
@@ -110,6 +116,21 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
                     .subtask(step("c"))
                     .subtask(step("d")),
             )
+            .channel("c", QosSettings::new().max_events(2).timeout(ms(2)))
+            .task(
+                task("pushing", 2, 1)
+                    .event(PublicationBuilder::new("c", "T/One").field("x", FieldValues::Uniform(0, 9))),
+            )
+            .task(task("pushes-too", 3, 1).event(PublicationBuilder::new("c", "T/Two").timeout(ms(1))))
+            .task(taking(
+                "alone",
+                SubscriptionBuilder::new("c").types(["T/One"]).filter("x < 5 and $priority >= 0 or x > 7"),
+            ))
+            .task(taking(
+                "joint",
+                SubscriptionBuilder::new("c").types(["T/One", "T/Two"]).all(Collect::Latest),
+            ))
+            .task(taking("apart", SubscriptionBuilder::new("c")).separation(ms(4)))
             .task(task("skipping", 7, 9).overrun(talea_model::Overrun::SkipNext))
             .build()
             .expect("a system");
@@ -136,6 +157,7 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
         let ran = run_until(&system, operations, options, ended("chain.a", 61));
         assert!(ran.position(Event::COMPLETE, "chain.a", 5).is_some(), "the counting was on");
         assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0, "{dispatch}, {kept:?}");
+        assert!(ran.count(Event::PUSH, "pushing") > 0 && ran.count(Event::DELIVER, "alone") > 0);
         assert_eq!(ran.count(Event::VALUE, "chain.a") > 0, *kept == KeptOutputs::All);
         assert_eq!(ran.outcome.mishaps.panics, []);
     }

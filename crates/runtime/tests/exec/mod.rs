@@ -5,6 +5,7 @@
 
 mod allocation;
 mod cluster;
+mod events;
 mod graphs;
 mod guards;
 mod hierarchy;

@@ -1,0 +1,225 @@
+//! Channels of the description on real threads: what the filters let through comes once, in the order of each who pushes, wherever the lanes are.
+
+use super::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use talea_model::{
+    Collect, Criticality, FieldValues, LaneDispatch, OperationId, PublicationBuilder, SubscriptionBuilder,
+};
+use talea_notification::declared::{EventPorts, JobEvents, SyntheticEvent};
+use talea_notification::{Content, Filterable};
+use talea_policy::demand::{self, Purpose};
+use talea_record::event::{Deliver, EventsLost, Push};
+use talea_runtime::{JobContext, Ports, PrepareError};
+
+fn pushing(name: &str, period_ms: i64, event_type: &str) -> TaskBuilder {
+    let event = PublicationBuilder::new("c", event_type).field("x", FieldValues::Uniform(0, 9)).priority(3);
+    TaskBuilder::new(name, ms(period_ms)).wcet(Work::from_micros(50)).event(event)
+}
+
+fn taking(name: &str, subscription: SubscriptionBuilder) -> TaskBuilder {
+    TaskBuilder::triggered_by(name, subscription).deadline(ms(50)).wcet(Work::from_micros(20))
+}
+
+/// Four that push in lanes of their own, on as many processors as there are, and several that take.
+fn busy(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
+    let all = || SubscriptionBuilder::new("c");
+    let level = |task: TaskBuilder, level| task.criticality(level);
+    system(Strategy::Criticality)
+        .lane_dispatch(dispatch)
+        .node("n", cpus)
+        .channel("c", talea_event::qos::QosSettings::new().max_events(4_000))
+        .task(level(pushing("one", 1, "T/One"), Criticality::VeryHigh))
+        .task(level(pushing("two", 1, "T/Two"), Criticality::High))
+        .task(level(pushing("three", 2, "T/Three"), Criticality::Medium))
+        .task(level(pushing("four", 3, "T/Four"), Criticality::Low))
+        .task(level(taking("all", all()), Criticality::VeryLow))
+        .task(level(taking("few", all().types(["T/O*", "T/Three"]).filter("x < 3")), Criticality::High))
+        .task(level(taking("both", all().types(["T/One", "T/Four"]).all(Collect::First)), Criticality::Low))
+        .task(level(taking("apart", all().types(["T/Two"])).separation(ms(1)).burst(3), Criticality::Medium))
+        .build()
+        .expect("a system")
+}
+
+/// What a field of a publication is.
+fn field(system: &System, publication: u32, instance: u64) -> i64 {
+    /// Streams of publications do not overlap.
+    const FIELDS: usize = 1 << 10;
+    let described = system.publication(&system.publications()[publication as usize]);
+    let stream = demand::stream(system.seed, Purpose::Event, publication as usize * FIELDS);
+    demand::field_from(&described.fields[0].values, stream, instance)
+}
+
+#[test]
+fn what_filters_let_through_is_delivered_once_and_in_order() {
+    let ways =
+        [(LaneDispatch::NonPreemptive, 1), (LaneDispatch::NonPreemptive, 2), (LaneDispatch::Preemptive, 1)];
+    for (dispatch, cpus) in ways.map(|(dispatch, cpus)| (dispatch, 0..cpus)) {
+        if cpus.end > 1 && std::thread::available_parallelism().is_ok_and(|count| count.get() < 2) {
+            talea_measure::skip("one processor is here");
+            continue;
+        }
+        let system = busy(dispatch, cpus);
+        let ended = completed(["one", "two", "three", "four", "all", "few", "both", "apart"], 60);
+        let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended);
+        let lost: u32 = ran.records.iter().filter_map(EventsLost::read).map(|lost| lost.events).sum();
+        assert_eq!(lost, 0, "{dispatch}");
+        let pushed: Vec<Push> = ran.records.iter().filter_map(Push::read).collect();
+        let mut taken: HashMap<OperationId, Vec<(u32, u64)>> = HashMap::new();
+        for Deliver { job, from, publication, .. } in ran.records.iter().filter_map(Deliver::read) {
+            let from = from.expect("a job has pushed it");
+            assert_eq!(from.operation, system.publications()[publication as usize].operation);
+            taken.entry(job.operation).or_default().push((publication, from.instance));
+        }
+        for operation in system.operations().iter().filter(|operation| taken.contains_key(&operation.id)) {
+            let taken = &taken[&operation.id];
+            let task = operation.task;
+            for site in system.publications() {
+                let publication = site.id.index() as u32;
+                let had: Vec<u64> = taken
+                    .iter()
+                    .filter(|(of, _)| *of == publication)
+                    .map(|(_, instance)| *instance)
+                    .collect();
+                let is_wanted = |instance: &u64| match operation.name.as_str() {
+                    "few" => field(&system, publication, *instance) < 3,
+                    _ => true,
+                };
+                let subscribes = site.subscribers.iter().any(|(subscriber, _)| *subscriber == task);
+                let pushed = pushed.iter().filter(|push| push.publication == publication && subscribes);
+                let mut wanted: Vec<u64> = pushed.map(|push| push.job.instance).filter(is_wanted).collect();
+                let name = (&operation.name, &site.name, dispatch);
+                if operation.name == "both" {
+                    // Of each type one with each of the other, and the rarer is not passed over.
+                    wanted.retain(|instance| site.name.ends_with("T/Four") || had.contains(instance));
+                }
+                // At the end some wait.
+                wanted.truncate(had.len());
+                assert_eq!(had, wanted, "{name:?}");
+                assert!(had.len() >= 10 || !subscribes, "{name:?}: {}", had.len());
+            }
+        }
+    }
+}
+
+/// What a program's events carry.
+#[derive(Debug, Default, Filterable)]
+#[filterable(crate = "talea_notification::etcl")]
+struct Tilt {
+    angle: i64,
+    /// What filters do not know.
+    count: u64,
+}
+
+impl Content for Tilt {}
+
+fn tilting(filter: &str) -> System {
+    system(Strategy::Criticality)
+        .channel("c", talea_event::qos::QosSettings::new().max_events(1_000))
+        .task(
+            TaskBuilder::new("imu", ms(1))
+                .wcet(Work::from_micros(10))
+                .criticality(Criticality::High)
+                .event(PublicationBuilder::new("c", "Robot/Tilt").field("angle", FieldValues::Constant(1))),
+        )
+        .task(pushing("other", 2, "Robot/Other"))
+        .task(taking("guard", SubscriptionBuilder::new("c").types(["Robot/Tilt"]).filter(filter)))
+        .task(taking("log", SubscriptionBuilder::new("c")).criticality(Criticality::Low))
+        .build()
+        .expect("a system")
+}
+
+#[test]
+fn code_pushes_and_takes_events_of_its_own_types() {
+    let sums: Arc<[AtomicU64; 3]> = Arc::default();
+    let (guard, log) = (Arc::clone(&sums), Arc::clone(&sums));
+    let operations = Operations::synthetic()
+        .with_ports("imu", |ports: &mut Ports<'_>| {
+            let tilt = ports.publication::<Tilt>("Robot/Tilt");
+            move |job: &JobContext<'_>| {
+                let is_pushed = job.push(tilt, |tilt, header| {
+                    tilt.angle = (job.instance() % 10) as i64;
+                    tilt.count += 1;
+                    header.priority = Some(5);
+                });
+                assert!(is_pushed);
+            }
+        })
+        .with_ports("guard", |ports: &mut Ports<'_>| {
+            ports.subscription();
+            move |job: &JobContext<'_>| {
+                let event = job.event().expect("nothing expires");
+                let tilt = event.event().content::<Tilt>().expect("a tilt");
+                assert!(tilt.angle > 6 && event.priority() == 5 && tilt.count > 0, "{tilt:?}");
+                guard[0].fetch_add(1, Ordering::Relaxed);
+            }
+        })
+        .with_ports("log", |ports: &mut Ports<'_>| {
+            ports.subscription();
+            move |job: &JobContext<'_>| {
+                let event = job.event().expect("nothing expires");
+                let other = event.event().content::<SyntheticEvent>();
+                let place =
+                    if let Some(other) = other { 1 + usize::from(other.field("x").is_none()) } else { 2 };
+                log[place].fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    let system = tilting("angle > 6");
+    let ended = completed(["imu", "guard", "log", "other"], 30);
+    let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended);
+    assert_eq!(ran.outcome.mishaps.panics, []);
+    let counts = sums.each_ref().map(|sum| sum.load(Ordering::Relaxed) as usize);
+    let delivered = |name: &str| ran.count(Event::DELIVER, name);
+    let unfinished = |name: &str| delivered(name) - ran.count(Event::COMPLETE, name);
+    assert!(counts[0] + unfinished("guard") >= delivered("guard") && counts[0] >= 30, "{counts:?}");
+    assert!(counts[1] + counts[2] + unfinished("log") >= delivered("log"), "{counts:?}");
+    assert!(counts[1] > 0 && counts[2] > 0, "{counts:?}");
+}
+
+#[test]
+fn what_code_opens_wrongly_is_told_at_once() {
+    let told = |operations: Operations| {
+        let system = tilting("angle > 6");
+        let _alone = alone();
+        match Executive::prepare(&system, operations, options(RtMode::Off, 10)) {
+            Err(PrepareError::Operations(errors)) => errors.to_string(),
+            Err(other) => panic!("{other}"),
+            Ok(_) => panic!("it was prepared"),
+        }
+    };
+    let with = |name: &str, register: fn(&mut Ports<'_>)| {
+        told(Operations::synthetic().with_ports(name, move |ports: &mut Ports<'_>| {
+            register(ports);
+            |_: &JobContext<'_>| ()
+        }))
+    };
+    for (name, register, expected) in [
+        ("imu", (|_| ()) as fn(&mut Ports<'_>), "does not open its events Robot/Tilt"),
+        ("guard", |_| (), "does not open its subscription"),
+        ("imu", |ports| _ = ports.publication::<Tilt>("Robot/Tild"), "it publishes Robot/Tilt"),
+        (
+            "imu",
+            |ports| {
+                ports.publication::<Tilt>("Robot/Tilt");
+                ports.publication::<Tilt>("Robot/Tilt");
+            },
+            "twice",
+        ),
+        ("imu", |ports| ports.subscription(), "none of which it is the first subtask"),
+        ("guard", |ports| _ = ports.publication::<Tilt>("Robot/Tilt"), "it publishes none"),
+    ] {
+        let told = with(name, register);
+        assert!(told.contains(expected), "{told}");
+    }
+
+    /// Has no angle.
+    #[derive(Default, Filterable)]
+    #[filterable(crate = "talea_notification::etcl")]
+    struct Level {
+        level: f64,
+    }
+    impl Content for Level {}
+    let told = with("imu", |ports| _ = ports.publication::<Level>("Robot/Tilt"));
+    assert!(told.contains("filter of task \"guard\"") && told.contains("angle"), "{told}");
+}
