@@ -47,7 +47,7 @@ impl FromStr for EventTypeName {
     }
 }
 
-/// That the jobs of an operation push an event into a channel when their work is done.
+/// That the jobs of an operation push an event into a channel when they complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publication {
     /// Index into [`Description::channels`](crate::Description::channels).

@@ -184,7 +184,7 @@ pub struct Subtask {
     pub outputs: Vec<Output>,
     /// What its jobs take when they begin, in file order.
     pub inputs: Vec<Input>,
-    /// The events that its jobs push into channels when their work is done, in file order.
+    /// The events that its jobs push into channels when they complete, in file order.
     pub events: Vec<Publication>,
 }
 

@@ -368,7 +368,7 @@ pub(crate) static TASK: Table = Table {
             name: "period",
             kind: TIME,
             presence: Optional,
-            doc: "Distance between arrivals, above zero. A task has this or a trigger.",
+            doc: "Distance between arrivals, above zero. A task has this, a trigger or a subscription.",
         },
         Key {
             name: "trigger",
@@ -387,7 +387,7 @@ pub(crate) static TASK: Table = Table {
             name: "separation",
             kind: TIME,
             presence: Optional,
-            doc: "How far apart releases by the trigger are at least, above zero. A trigger from outside has to have one.",
+            doc: "How far apart releases by the trigger, or by events, are at least, above zero. A trigger from outside has to have one.",
         },
         Key {
             name: "burst",

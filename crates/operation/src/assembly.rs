@@ -143,8 +143,8 @@ impl Operations {
         if !errors.is_empty() {
             return Err(OperationErrors(errors));
         }
-        let events = self.events;
-        Ok(connect_all(system, registered, (outputs, events), self.bindings, (is_here, wiring)))
+        let events = (self.events, self.bindings);
+        Ok(connect_all(system, registered, outputs, events, (is_here, wiring)))
     }
 }
 
@@ -240,8 +240,8 @@ fn check_apart(
 fn connect_all(
     system: &System,
     registered: Vec<Option<Registered>>,
-    (opened, mut events): (Vec<Option<OpenedOutput>>, BTreeMap<OperationId, Box<dyn EventEnds>>),
-    bindings: Vec<Binding>,
+    opened: Vec<Option<OpenedOutput>>,
+    (mut events, bindings): (BTreeMap<OperationId, Box<dyn EventEnds>>, Vec<Binding>),
     (is_here, wiring): (impl Fn(OperationId) -> bool, &Wiring<'_>),
 ) -> Assembled {
     let mut kept = Vec::new();

@@ -240,13 +240,18 @@ impl Default for RunOptions {
 }
 
 impl RunOptions {
-    /// What the collector wants of the threads' events: of values that are handed on, where chains are measured by them.
+    /// What the collector wants of the threads' events: of values that are handed on, where chains are measured by them, and of events of channels.
     pub(crate) fn collected(&self, system: &System) -> Selection {
-        let families = match (&self.keep_log, system.chains.is_empty()) {
-            (Some(_), _) => return Selection::all(),
-            (None, true) => "run,job,hierarchy",
-            (None, false) => "run,job,hierarchy,port.publish,port.take",
-        };
+        if self.keep_log.is_some() {
+            return Selection::all();
+        }
+        let mut families = "run,job,hierarchy".to_owned();
+        if !system.chains.is_empty() {
+            families.push_str(",port.publish,port.take");
+        }
+        if !system.channels.is_empty() {
+            families.push_str(",event");
+        }
         families.parse().expect("a selection")
     }
 

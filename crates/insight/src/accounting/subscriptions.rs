@@ -47,12 +47,20 @@ struct Subscription {
     delay: Recorder,
 }
 
+/// What is known of a publication.
+#[derive(Debug)]
+struct Publication {
+    /// Of the tasks that have subscribed to it.
+    subscriptions: Vec<usize>,
+    /// The instances of the latest events, and when they were pushed.
+    pushed: VecDeque<(u64, Instant)>,
+}
+
 /// Those of all tasks.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
     subscriptions: Vec<Subscription>,
-    /// By publication, the subscriptions to it, and when the latest events were pushed.
-    publications: Vec<(Vec<usize>, VecDeque<(u64, Instant)>)>,
+    publications: Vec<Publication>,
     /// By operation, the subscription of its task.
     of_operation: Vec<Option<usize>>,
 }
@@ -73,8 +81,8 @@ impl Subscriptions {
             subscriptions.push(Subscription { task, channel, pushed, delivered, discarded, expired, delay });
         }
         let publications = metadata.publications.iter().map(|publication| {
-            let subscribers = publication.subscribers.iter().filter_map(|task| of_task[*task]).collect();
-            (subscribers, VecDeque::new())
+            let subscriptions = publication.subscribers.iter().filter_map(|task| of_task[*task]).collect();
+            Publication { subscriptions, pushed: VecDeque::new() }
         });
         Subscriptions {
             publications: publications.collect(),
@@ -87,10 +95,11 @@ impl Subscriptions {
     pub fn record(&mut self, record: &Record) {
         match record.typed() {
             Typed::Push(Push { job, publication, .. }) => {
-                let Some((subscribers, pushed)) = self.publications.get_mut(publication as usize) else {
+                let Some(known) = self.publications.get_mut(publication as usize) else {
                     return;
                 };
-                subscribers.iter().for_each(|subscription| self.subscriptions[*subscription].pushed += 1);
+                let Publication { subscriptions, pushed } = known;
+                subscriptions.iter().for_each(|subscription| self.subscriptions[*subscription].pushed += 1);
                 if pushed.len() == REMEMBERED {
                     pushed.pop_front();
                 }
@@ -100,10 +109,10 @@ impl Subscriptions {
                 let Some(Some(subscription)) = self.of_operation.get(job.operation.index()) else { return };
                 let subscription = &mut self.subscriptions[*subscription];
                 subscription.delivered += 1;
-                let Some((from, (_, pushed))) = from.zip(self.publications.get(publication as usize)) else {
+                let Some((from, known)) = from.zip(self.publications.get(publication as usize)) else {
                     return;
                 };
-                let pushed = pushed.iter().rev().find(|(instance, _)| *instance == from.instance);
+                let pushed = known.pushed.iter().rev().find(|(instance, _)| *instance == from.instance);
                 if let Some((_, at)) = pushed {
                     subscription.delay.record((record.time - *at).as_nanos());
                 }

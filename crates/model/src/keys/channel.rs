@@ -26,7 +26,7 @@ pub(crate) static CHANNEL: Table = Table {
 /// An entry of `events`.
 pub(crate) static PUBLICATION: Table = Table {
     header: "an entry of \"events\"",
-    doc: "That a job of the operation pushes an event into a channel when its work is done, as \
+    doc: "That a job of the operation pushes an event into a channel when it completes, as \
           events = [{ channel = \"health\", type = \"Robot/Battery\" }].",
     keys: &[
         Key {

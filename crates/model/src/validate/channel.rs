@@ -425,7 +425,7 @@ impl Subscribed<'_> {
                 format!("the filter of task \"{name}\" names {unknown}, which none of its events have"),
                 match known.is_empty() {
                     true => "give the events fields = { ... }, or filter by $priority".to_owned(),
-                    false => known_words(unknown.trim_start_matches('$'), known.into_iter()),
+                    false => known_words(unknown.trim_start_matches('$'), known),
                 },
             ));
             return;

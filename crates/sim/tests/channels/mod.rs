@@ -8,13 +8,18 @@ use definition::{faults, first_of};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use systems::systems;
+use talea_event::TypePattern;
+use talea_event::qos::QosSettings;
 use talea_insight::verify::{Rule, Verifier, VerifyReport};
-use talea_model::{FieldValues, PublicationBuilder, SubscriptionBuilder, System, TaskBuilder, Trigger};
+use talea_model::{
+    Channel, Description, EventTypeName, FieldValues, Overrun, Publication, PublicationBuilder,
+    Strategy as StrategyKind, Subscription, SubscriptionBuilder, System, Task, TaskBuilder, Trigger,
+};
 use talea_policy::strategy::plan_system;
 use talea_record::event::{Deliver, EventsLost, Push};
-use talea_record::{JobId, Record, Sink};
+use talea_record::{Event, JobId, Record, Sink};
 use talea_sim::DispatchRecords;
-use talea_time::{Duration, Work};
+use talea_time::{Duration, Instant, Work};
 
 const UNTIL: i64 = 400;
 
@@ -165,4 +170,82 @@ fn a_job_takes_the_most_urgent_event() {
         .filter(|deliver| system.operations()[deliver.job.operation.index()].name == "both");
     let publications: Vec<u32> = of_both.map(|deliver| deliver.publication).collect();
     assert_eq!(publications, [1, 0], "the urgent one that came later goes first");
+}
+
+/// The same system with each successor as a task of its own, which an event of its predecessor releases.
+fn over_a_channel(system: &System) -> System {
+    let mut description = Description::clone(system);
+    description.channels.push(Channel { name: "edges".into(), qos: QosSettings::new() });
+    let mut tasks = Vec::new();
+    for task in &description.tasks {
+        let name = |position: usize| match position {
+            0 => task.name.clone(),
+            _ => format!("{}-{}", task.name, task.subtasks[position].name),
+        };
+        let event = |position: usize| EventTypeName { domain: "Done".into(), name: name(position) };
+        for (position, subtask) in task.subtasks.iter().enumerate() {
+            let mut subtask = subtask.clone();
+            let before = std::mem::take(&mut subtask.after);
+            // What goes along is the events' own.
+            (subtask.inputs, subtask.outputs) = (Vec::new(), Vec::new());
+            subtask.name = name(position);
+            let is_followed = task.subtasks.iter().any(|other| other.after.contains(&position));
+            let (channel, bytes, fields, priority, timeout) = (0, 8, Vec::new(), None, None);
+            if is_followed {
+                let event_type = event(position);
+                subtask.events.push(Publication { channel, event_type, bytes, fields, priority, timeout });
+            }
+            let mut one = Task { name: name(position), subtasks: vec![subtask], ..task.clone() };
+            if let [before] = before[..] {
+                let EventTypeName { domain, name } = event(before);
+                one.trigger = Some(Trigger::Events(Subscription {
+                    channel: 0,
+                    types: vec![TypePattern::exactly(&domain, &name)],
+                    filter: None,
+                    collect: None,
+                    within: None,
+                    qos: QosSettings::new(),
+                }));
+                (one.phase, one.jitter, one.overrun) = (Duration::ZERO, Duration::ZERO, Overrun::Queue);
+            }
+            tasks.push(one);
+        }
+    }
+    description.tasks = tasks;
+    System::new(description).expect("it breaks no rule")
+}
+
+/// As the published flight program ran: its operations were consumers of events.
+#[test]
+fn the_flight_program_keeps_its_schedule_over_a_channel() {
+    let text = include_str!("../../../../examples/ofp.toml");
+    let read = talea_model::parse("ofp.toml", text, ".".as_ref()).expect("the example is sound").system;
+    for strategy in [StrategyKind::Rms, StrategyKind::Criticality] {
+        let direct = read.with_strategy(strategy);
+        let over_channel = over_a_channel(&direct);
+        // Each operation with when its jobs began, lost and had the processor again, and ended.
+        let lived = |system: &System| -> Vec<(usize, u64, Event, Instant)> {
+            let records = records_with(system, &[], 20_000_000_000, DispatchRecords::Dropped);
+            let of_life =
+                [Event::RELEASE, Event::START, Event::PREEMPT, Event::RESUME, Event::COMPLETE, Event::SKIP];
+            let life = records.iter().filter(|record| of_life.contains(&record.event));
+            life.map(|record| {
+                (record.job().operation.index(), record.job().instance, record.event, record.time)
+            })
+            .collect()
+        };
+        let (direct, over_channel) = (lived(&direct), lived(&over_channel));
+        let skips =
+            |life: &[(usize, u64, Event, Instant)]| life.iter().filter(|one| one.2 == Event::SKIP).count();
+        assert!(direct.len() > 5_000, "{strategy}: {}", direct.len());
+        // Who leaves an instance out has a number for it, and who is released by what was done has none.
+        let without_numbers = |life: Vec<(usize, u64, Event, Instant)>| -> Vec<(usize, Event, Instant)> {
+            let mut life: Vec<_> =
+                life.into_iter().map(|(operation, _, event, at)| (operation, event, at)).collect();
+            life.sort_by_key(|(operation, event, at)| (*at, *operation, event.0));
+            life
+        };
+        assert_eq!(skips(&direct), skips(&over_channel));
+        assert_eq!(without_numbers(direct), without_numbers(over_channel), "{strategy}");
+    }
 }

@@ -340,6 +340,12 @@ fn warnings(report: &Report, told: &RecordedEvents) -> Vec<String> {
             "? of chains is what nobody knows, for want of what was published and taken; to have it, record with --events run,job,port".into(),
         );
     }
+    let figures = [Figure::Pushed, Figure::Delivered, Figure::EventsLost];
+    if !report.subscriptions.is_empty() && !figures.iter().all(|figure| figure.is_known(told)) {
+        warnings.push(
+            "? of events is what was not recorded; to have it, record with --events run,job,event".into(),
+        );
+    }
     if report.lost_records > 0 {
         warnings.push(format!(
             "warning: {} records were lost; the numbers above are incomplete",

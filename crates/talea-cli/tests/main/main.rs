@@ -4,6 +4,7 @@
 //! granted, and where a run has to have begun, its trace file is waited for.
 
 mod bare;
+mod channels;
 mod checked;
 mod cluster;
 mod controlled;

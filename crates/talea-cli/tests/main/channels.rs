@@ -1,0 +1,57 @@
+//! Channels in system files: checked, simulated, run and traced by the command.
+
+use crate::support::{TRACE, example, folder, run, within, write};
+use serde_json::Value;
+
+/// What came of the events of each task, without how long they were on the way.
+fn subscriptions(report: &Value) -> Vec<(String, [u64; 4])> {
+    let of = |one: &Value| {
+        let count = |key: &str| one[key].as_u64().expect("a number");
+        let counts = ["pushed", "delivered", "discarded", "expired"].map(count);
+        (one["task"].as_str().expect("a name").to_owned(), counts)
+    };
+    report["report"]["subscriptions"].as_array().expect("a list").iter().map(of).collect()
+}
+
+#[test]
+fn the_example_is_checked_simulated_and_run_alike() {
+    let (place, file) = (folder(), example("notification.toml"));
+    run(&["check", &file, "--fail-on", "any"]).exits(0);
+    let (simulated, ran) = (within(&place, "sim"), within(&place, "run"));
+    let of_sim = run(&["sim", &file, "--for", "2s", "--out", &simulated, "--json"]).exits(0).json();
+    let of_run =
+        run(&["run", &file, "--for", "2s", "--out", &ran, "--json", "--fail-on", "never"]).exits(0).json();
+    let (of_sim, of_run) = (subscriptions(&of_sim), subscriptions(&of_run));
+    assert_eq!(of_sim.len(), 3);
+    for ((task, simulated), (other, ran)) in of_sim.iter().zip(&of_run) {
+        assert_eq!(task, other);
+        assert!(simulated[0] > 400 && simulated[1] > 100, "{task}: {simulated:?}");
+        // On threads a stall of the machine may cost some their time or their room.
+        let near = |one: u64, other: u64| one.abs_diff(other) <= 8 + one / 10;
+        assert!(near(simulated[0], ran[0]), "{task}: {simulated:?} and {ran:?}");
+        assert!(near(simulated[1], ran[1] + ran[2] + ran[3]), "{task}: {simulated:?} and {ran:?}");
+    }
+    let trace = format!("{simulated}/{TRACE}");
+    let shown = run(&["trace", "show", &trace, "--events", "event"]).exits(0).stdout;
+    assert!(
+        shown.contains("Robot/Tilt into motion") && shown.contains("Robot/Battery, from battery #0"),
+        "{shown}"
+    );
+    run(&["trace", "verify", &file, &trace]).exits(0);
+    // What was not recorded is not said to be nothing.
+    let table = run(&["sim", &file, "--for", "1s"]).exits(0).stdout;
+    assert!(table.contains("events\n") && table.contains("delivered"), "{table}");
+}
+
+#[test]
+fn a_filter_that_names_nothing_is_refused_with_its_place() {
+    let place = folder();
+    let text = std::fs::read_to_string(example("notification.toml")).expect("there");
+    let wrong = write(&place, "wrong.toml", &text.replace("angle > 60", "angel > 60"));
+    let done = run(&["sim", &wrong, "--for", "1s"]).exits(2);
+    assert!(
+        done.stderr.contains("angel") && done.stderr.contains("did you mean \"angle\"?"),
+        "{}",
+        done.stderr
+    );
+}
