@@ -2,7 +2,7 @@
 //! released by events, whose deliveries are its jobs.
 //!
 //! Simulations and runs call [`connect`], so that neither knows of channels more than that operations have ends there
-//! ([`EventEnds`](talea_operation::EventEnds)). What operations with code publish and take, they open when they are registered
+//! ([`EventEnds`]). What operations with code publish and take, they open when they are registered
 //! ([`EventPorts`]); others push [`SyntheticEvent`]s.
 
 mod ends;
