@@ -29,7 +29,7 @@
 //!     .keep_values(KeptOutputs::All)
 //!     .keep_trace(&trace)
 //!     .realtime(RtMode::Off)
-//!     .duration(Duration::from_millis(50))
+//!     .duration(Duration::from_secs(1))
 //!     .run()?;
 //! let same = talea::replay(&system, operations(1), &trace)?;
 //! assert!(same.compared() > 0 && same.first.is_none());
