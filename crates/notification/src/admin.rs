@@ -2,6 +2,7 @@
 
 use crate::consumer::AdminFilters;
 use crate::filter::{Filter, FilterGroup, GroupOperator};
+use crate::limits::LimitExceeded;
 use crate::qos::{Level, Qos, QosProblems, QosSettings};
 use crate::shared::Shared;
 use std::fmt;
@@ -38,8 +39,18 @@ macro_rules! admin {
             }
 
             /// Attaches a filter for all members, now and later.
-            pub fn add_filter(&self, filter: Filter) {
-                self.filters().filters.add(filter);
+            ///
+            /// # Errors
+            /// It has as many as it may, or the filter as many constraints.
+            pub fn add_filter(&self, filter: Filter) -> Result<(), LimitExceeded> {
+                let filters = self.filters();
+                // Two that add one at the same time do so one after the other.
+                let _topology = self.shared.topology();
+                let mut group = filters.filters.get();
+                group.0.push(Arc::new(filter));
+                self.shared.properties().allow_filters(&group)?;
+                filters.filters.set(group);
+                Ok(())
             }
 
             /// Removes all of its filters.

@@ -5,10 +5,11 @@ use crate::connect::ConsumerBuilder;
 use crate::consumer::{AdminFilters, Consumer};
 use crate::event::EventType;
 use crate::filter::GroupOperator;
+use crate::limits::AdminProperties;
 use crate::place::Place;
 use crate::posting::{begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
-use crate::shared::Shared;
+use crate::shared::{About, Shared};
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
 use crate::supplier::SupplierBuilder;
 use crate::topology::{ConsumerGroup, SupplierGroup, Topology};
@@ -19,19 +20,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use talea_operation::Workplace;
 use talea_time::{Duration, Instant};
 use thiserror::Error;
-
-/// What a channel does for itself, beside the quality of service of what goes through it (the standard's admin properties). 0 is no limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AdminProperties {
-    /// Events that may wait in all of the channel (`MaxQueueLength`).
-    pub max_queue_length: usize,
-    /// Consumers that may be connected (`MaxConsumers`).
-    pub max_consumers: usize,
-    /// Suppliers that may be connected (`MaxSuppliers`).
-    pub max_suppliers: usize,
-    /// Whether a push is refused when as many events wait as may; otherwise the discard policies of the consumers decide (`RejectNewEvents`).
-    pub reject_new_events: bool,
-}
 
 /// A channel: suppliers push events into it, and each consumer has those that it has subscribed to and lets through. All copies are the same one.
 #[derive(Clone)]
@@ -149,37 +137,23 @@ impl EventChannel {
 
     /// The channel's own properties.
     pub fn admin_properties(&self) -> AdminProperties {
-        AdminProperties {
-            max_queue_length: self.0.load.most.load(Ordering::Relaxed),
-            max_consumers: self.0.max_consumers.load(Ordering::Relaxed),
-            max_suppliers: self.0.max_suppliers.load(Ordering::Relaxed),
-            reject_new_events: self.0.reject_new_events.load(Ordering::Relaxed),
-        }
+        self.0.properties()
     }
 
     /// Sets them. Those who are connected, and what waits, stay.
     pub fn set_admin_properties(&self, properties: AdminProperties) {
-        let AdminProperties { max_queue_length, max_consumers, max_suppliers, reject_new_events } =
-            properties;
-        self.0.load.most.store(max_queue_length, Ordering::Relaxed);
-        self.0.max_consumers.store(max_consumers, Ordering::Relaxed);
-        self.0.max_suppliers.store(max_suppliers, Ordering::Relaxed);
-        self.0.reject_new_events.store(reject_new_events, Ordering::Relaxed);
+        self.0.set_properties(properties);
     }
 
     /// The types that consumers have subscribed to and somebody has named, without those of which no consumer wants any
     /// (`obtain_subscription_types`).
     pub fn subscribed_types(&self) -> Vec<EventType> {
-        let topology = self.0.topology();
-        let subscribed = topology.types().filter(|entry| !entry.subscribers.load().is_empty());
-        subscribed.map(|entry| entry.event_type.clone()).collect()
+        self.0.types(About::Subscriptions)
     }
 
     /// The types that suppliers have said that they push (`obtain_offered_types`).
     pub fn offered_types(&self) -> Vec<EventType> {
-        let topology = self.0.topology();
-        let offered = topology.types().filter(|entry| entry.offers.load(Ordering::Relaxed) > 0);
-        offered.map(|entry| entry.event_type.clone()).collect()
+        self.0.types(About::Offers)
     }
 
     /// What is counted, as of `now`.
@@ -313,9 +287,8 @@ impl EventChannelFactory {
         let qos = Qos::default().with(settings, Level::Channel)?;
         let mut channels = self.channels();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let shared = Shared::new(number, name, self.place.clone(), Topology::new(qos));
+        let shared = Shared::new(number, name, self.place.clone(), Topology::new(qos), properties);
         let channel = EventChannel(Arc::new(shared));
-        channel.set_admin_properties(properties);
         channels.insert(number, channel.clone());
         Ok(channel)
     }

@@ -5,8 +5,11 @@ use crate::condition::Condition;
 use crate::connected::{ConnectedConsumer, PullConsumer};
 use crate::consumer::{Call, Consumer, Settings};
 use crate::delivery::{Delivery, Outcome};
+use crate::event::Content;
 use crate::filter::{Filter, FilterGroup, MappingFilter};
 use crate::grouped::Grouped;
+use crate::limits::LimitExceeded;
+use crate::partners::ContentType;
 use crate::posting::{begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblems, QosSettings};
 use crate::shared::{About, Shared};
@@ -16,7 +19,6 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use talea_event::TypePattern;
 use talea_model::OperationId;
 use talea_operation::{Declaration, JobContext};
@@ -37,6 +39,9 @@ pub enum ConnectError {
     /// The quality of service cannot be.
     #[error(transparent)]
     Qos(#[from] QosProblems),
+    /// It has more filters, or these more constraints, or more types, than the channel allows.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
     /// The condition makes no sense.
     #[error("its condition makes no sense: {0}")]
     Condition(&'static str),
@@ -57,6 +62,7 @@ pub struct ConsumerBuilder {
     settings: QosSettings,
     condition: Option<Condition>,
     on_miss: Option<OnMiss>,
+    content: Option<ContentType>,
     lanes: Vec<(i16, Declaration)>,
     task: Option<OperationId>,
 }
@@ -86,6 +92,7 @@ impl ConsumerBuilder {
             settings: QosSettings::new(),
             condition: None,
             on_miss: None,
+            content: None,
             lanes: Vec::new(),
             task: None,
         }
@@ -100,6 +107,13 @@ impl ConsumerBuilder {
     /// Of these only those that this filter, or another one of its own, matches.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
+        self
+    }
+
+    /// Its events carry a `T`; others do not come to it, which is counted
+    /// ([`incompatible`](crate::ConsumerStatistics::incompatible)). A supplier that has said that it pushes something else is no partner.
+    pub fn content<T: Content>(mut self) -> Self {
+        self.content = Some(ContentType::of::<T>());
         self
     }
 
@@ -235,6 +249,7 @@ impl ConsumerBuilder {
             lifetimes,
             condition,
             on_miss,
+            content,
             lanes,
             task,
             ..
@@ -243,9 +258,12 @@ impl ConsumerBuilder {
             return Err(ConnectError::Condition(problem));
         }
         let shared = Arc::clone(&admin.shared);
+        let properties = shared.properties();
+        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        properties.allow_filters(&filters)?;
         let number = {
             let mut topology = shared.topology();
-            let most = shared.max_consumers.load(Ordering::Relaxed);
+            let most = properties.max_consumers;
             if most > 0 && topology.consumers.len() >= most {
                 return Err(ConnectError::TooMany { who: "consumers", most });
             }
@@ -256,11 +274,11 @@ impl ConsumerBuilder {
         }
         let (is_pull, load) = (call.is_pull(), Arc::clone(&shared.load));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
-        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
         let (priorities, lifetimes) = (priorities.map(Arc::new), lifetimes.map(Arc::new));
         let settings = Settings { qos, filters, priorities, lifetimes };
         let mut consumer = Consumer::new((number, &name), admin.filters(), settings, (call, grouped), load);
         consumer.on_miss = on_miss;
+        consumer.content = content;
         consumer.task = task;
         let consumer = Arc::new(consumer);
         if !is_pull && task.is_none() {

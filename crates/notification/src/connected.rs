@@ -3,15 +3,19 @@
 use crate::constraint::ConstraintError;
 use crate::consumer::{Connection, Consumer};
 use crate::delivery::Delivery;
-use crate::event::Content;
+use crate::event::{Content, EventType};
 use crate::filter::{Filter, FilterGroup};
+use crate::limits::LimitExceeded;
+use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{disconnect, post, wake_at};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
-use crate::shared::{About, Shared};
+use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::statistics::ConsumerStatistics;
+use crate::stream::EventStream;
 use crate::topology::Changed;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_etcl::Filterable;
@@ -137,10 +141,32 @@ impl ConnectedConsumer {
         self.shared.listen(self.consumer.number, About::Offers, Arc::new(listener));
     }
 
+    /// The types that suppliers have said that they push, if `mode` says so, and whether [`on_offer_change`](Self::on_offer_change) is called from
+    /// now on (`obtain_offered_types`).
+    pub fn obtain_offered_types(&self, mode: ObtainInfoMode) -> Vec<EventType> {
+        self.shared.obtain(self.consumer.number, About::Offers, mode)
+    }
+
+    /// The suppliers that offer types to which it has subscribed.
+    pub fn partners(&self) -> Vec<Partner> {
+        self.shared.topology().partners(self.consumer.number).into_values().collect()
+    }
+
+    /// Calls `listener` with the suppliers that there are, if any, and from whichever thread it is that changes something when others come, go, or
+    /// offer other types.
+    pub fn on_partners(&self, listener: impl Fn(&PartnersChanged) + Send + Sync + 'static) {
+        self.shared.listen_to_partners(self.consumer.number, Arc::new(listener));
+    }
+
     /// Replaces its own filters.
-    pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) {
+    ///
+    /// # Errors
+    /// They are more, or have more constraints, than the channel allows; it has those that it had.
+    pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) -> Result<(), LimitExceeded> {
         let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        self.shared.properties().allow_filters(&filters)?;
         self.consumer.set(|settings| settings.filters = filters.clone());
+        Ok(())
     }
 
     /// What counts for it.
@@ -268,6 +294,35 @@ impl PullConsumer {
     /// The next event, if one is there (`try_pull_structured_event`).
     pub fn try_pull(&self, now: Instant) -> Option<Delivery> {
         self.0.consumer.try_take(now)
+    }
+
+    /// The events that are there, one after the other (`try_pull_structured_events`).
+    pub fn try_iter(&self, now: impl Fn() -> Instant) -> impl Iterator<Item = Delivery> {
+        std::iter::from_fn(move || self.try_pull(now()))
+    }
+
+    /// All events, waiting for each; it ends when the channel is destroyed.
+    pub fn iter(&self, now: impl Fn() -> Instant) -> impl Iterator<Item = Delivery> {
+        std::iter::from_fn(move || {
+            loop {
+                let next = self.pull(Duration::MAX, &now);
+                if next.is_some() || self.connection() == Connection::Closed {
+                    return next;
+                }
+            }
+        })
+    }
+
+    /// All events as an asynchronous stream. Starts an ordinary thread, one for all streams, which wakes tasks.
+    ///
+    /// # Errors
+    /// The thread cannot be made; the consumer is disconnected.
+    pub fn into_stream(self) -> io::Result<EventStream> {
+        EventStream::new(self)
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Consumer> {
+        Arc::clone(&self.0.consumer)
     }
 
     /// The next event, waiting so long for it; `now` says what time it is (`pull_structured_event`). None also when the channel is destroyed.

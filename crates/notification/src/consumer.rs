@@ -19,9 +19,10 @@ use crate::delivery::{Delivery, Outcome};
 use crate::event::Event;
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes};
 use crate::grouped::Grouped;
+use crate::partners::ContentType;
 use crate::qos::Qos;
 use crate::queue::{Came, OrderedQueue};
-use crate::signal::Signal;
+use crate::signal::{Followers, Signal};
 use crate::statistics::{ConsumerCounts, ConsumerStatistics};
 use crate::work::{Due, OnMiss, Work};
 use arc_swap::ArcSwap;
@@ -177,6 +178,8 @@ pub(crate) struct Consumer {
     pub counts: ConsumerCounts,
     /// Called when a delivery was late.
     pub on_miss: Option<OnMiss>,
+    /// What its events are to carry, if it has said so.
+    pub content: Option<ContentType>,
     /// The condition over several events that it waits for, if it does.
     grouped: Option<Grouped>,
     /// The lanes in which it is to have its events, while it is not known where.
@@ -192,6 +195,8 @@ pub(crate) struct Consumer {
     made_room: Signal,
     /// Raised when an event has come, if it is pulled.
     arrived: Signal,
+    /// Those who wait for events of several consumers, of which it is one.
+    followers: Followers,
 }
 
 struct Inner {
@@ -241,6 +246,7 @@ impl Consumer {
             call,
             counts: ConsumerCounts::default(),
             on_miss: None,
+            content: None,
             grouped,
             lanes: Mutex::default(),
             task: None,
@@ -248,6 +254,7 @@ impl Consumer {
             load,
             made_room: Signal::default(),
             arrived: Signal::default(),
+            followers: Followers::default(),
         }
     }
 
@@ -353,6 +360,10 @@ impl Consumer {
         if self.connection() == Connection::Closed {
             return false;
         }
+        if self.content.is_some_and(|content| content.id != event.content_type()) {
+            ConsumerCounts::add(&self.counts.incompatible);
+            return false;
+        }
         let (errors, proxy) = (&self.counts.filter_errors, settings.filters.judge(event, now));
         if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), errors) {
             ConsumerCounts::add(&self.counts.filtered);
@@ -393,7 +404,7 @@ impl Consumer {
             return Offered::Discarded;
         }
         if self.is_pulled() {
-            self.arrived.raise();
+            self.look_again();
             return Offered::ToBePulled;
         }
         if entered == Entered::InPlace && matches!(self.call, Call::Task) {
@@ -555,7 +566,7 @@ impl Consumer {
             self.gone(&delivery, &self.counts.discarded);
         }
         drop(inner);
-        self.arrived.raise();
+        self.look_again();
         was != Connection::Closed as u8
     }
 
@@ -587,8 +598,34 @@ impl Consumer {
     }
 
     /// Whoever waits for events looks again.
+    #[inline]
     pub fn look_again(&self) {
         self.arrived.raise();
+        self.followers.raise();
+    }
+
+    /// This is raised as well from now on when there may be something to take.
+    pub fn follow(&self, signal: &Arc<Signal>) {
+        self.followers.add(signal);
+        // Either who pushes sees the follower from here on, or the follower sees what was pushed.
+        self.arrived.raise();
+    }
+
+    /// This is not raised any more.
+    pub fn follow_no_more(&self, signal: &Arc<Signal>) {
+        self.followers.remove(signal);
+    }
+
+    /// Whether there is an event to be taken now, or will be none any more; if neither, from when on time alone may change that.
+    pub fn outlook(&self, now: Instant) -> Outlook {
+        self.pass_time(now);
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        match self.connection() {
+            Connection::Closed => Outlook::Closed,
+            Connection::Active if inner.queue.len() > 0 => Outlook::Ready,
+            _ => Outlook::Waits(self.due(&inner).map(|due| due.at)),
+        }
     }
 
     /// What is counted.
@@ -624,6 +661,17 @@ impl Consumer {
             settings
         });
     }
+}
+
+/// What who takes events finds at a consumer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// An event.
+    Ready,
+    /// None, but perhaps from this instant on without anybody's doing.
+    Waits(Option<Instant>),
+    /// None, and none will come.
+    Closed,
 }
 
 /// Whether an event waits now.

@@ -1,7 +1,7 @@
 //! Events: a header that the service understands, and content that is the program's own.
 
 use crate::qos::Reliability;
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -133,7 +133,13 @@ impl Header {
 }
 
 /// What an event may carry.
-pub trait Content: Any + Send + Sync {}
+pub trait Content: Any + Send + Sync {
+    /// How many bytes it has. Content that has more than its own value, on the heap for instance, adds that, so that a channel's limit
+    /// ([`AdminProperties::max_event_bytes`](crate::AdminProperties::max_event_bytes)) counts it. Asked only where there is a limit.
+    fn bytes(&self) -> usize {
+        size_of_val(self)
+    }
+}
 
 /// An event in memory: its header and its content.
 pub(crate) struct Parts<T> {
@@ -144,11 +150,21 @@ pub(crate) struct Parts<T> {
 /// The same with content of whatever type.
 trait Carried: Any + Send + Sync {
     fn header(&self) -> &Header;
+    fn content_type(&self) -> TypeId;
+    fn bytes(&self) -> usize;
 }
 
 impl<T: Content> Carried for Parts<T> {
     fn header(&self) -> &Header {
         &self.header
+    }
+
+    fn content_type(&self) -> TypeId {
+        TypeId::of::<T>()
+    }
+
+    fn bytes(&self) -> usize {
+        self.content.bytes()
     }
 }
 
@@ -170,6 +186,16 @@ impl Event {
     /// Its type.
     pub fn event_type(&self) -> &EventType {
         &self.0.header().event_type
+    }
+
+    /// What kind of content it has.
+    pub(crate) fn content_type(&self) -> TypeId {
+        self.0.content_type()
+    }
+
+    /// How many bytes its content has.
+    pub fn bytes(&self) -> usize {
+        self.0.bytes()
     }
 
     /// Its content, if that is a `T`.

@@ -244,10 +244,8 @@ impl SharedFilters {
         self.is_empty.store(is_empty, Ordering::Release);
     }
 
-    pub fn add(&self, filter: Filter) {
-        let filter = Arc::new(filter);
-        self.group.rcu(|group| FilterGroup(group.0.iter().chain([&filter]).cloned().collect()));
-        self.is_empty.store(false, Ordering::Release);
+    pub fn get(&self) -> FilterGroup {
+        FilterGroup::clone(&self.group.load())
     }
 
     /// What they say; nothing if there are none.

@@ -1,19 +1,48 @@
 //! What all handles of a channel share.
 
 use crate::consumer::ChannelLoad;
+use crate::event::EventType;
+use crate::limits::AdminProperties;
+use crate::partners::{Partner, PartnersChanged};
 use crate::place::Place;
 use crate::topology::{Changed, Topology};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Who is told of changes.
+/// Who is told of types that have somebody, or nobody any more.
 type Listener = Arc<dyn Fn(&Changed) + Send + Sync>;
+/// Who is told of partners.
+type PartnerListener = Arc<dyn Fn(&PartnersChanged) + Send + Sync>;
 
 /// Of what somebody wants to be told.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
     Subscriptions,
     Offers,
+}
+
+/// What who asks for types is told: all of them now or nothing, and whether of changes from then on (`ObtainInfoMode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObtainInfoMode {
+    /// `ALL_NOW_UPDATES_OFF`.
+    AllNowUpdatesOff,
+    /// `ALL_NOW_UPDATES_ON`. A change that happens meanwhile may be among all and be told as well, and is never missing.
+    AllNowUpdatesOn,
+    /// `NONE_NOW_UPDATES_OFF`.
+    NoneNowUpdatesOff,
+    /// `NONE_NOW_UPDATES_ON`, as it is for who has never asked.
+    NoneNowUpdatesOn,
+}
+
+/// Those who are told of changes, by their numbers in the channel.
+#[derive(Default)]
+struct Listeners {
+    of_types: BTreeMap<u32, (About, Listener)>,
+    /// With the partners of which they know.
+    of_partners: BTreeMap<u32, (PartnerListener, BTreeMap<u32, Partner>)>,
+    /// Who does not want to be told of types now.
+    without_updates: Vec<u32>,
 }
 
 /// What all handles of a channel share.
@@ -22,50 +51,136 @@ pub(crate) struct Shared {
     pub name: Box<str>,
     pub place: Place,
     pub load: Arc<ChannelLoad>,
-    pub max_consumers: AtomicUsize,
-    pub max_suppliers: AtomicUsize,
+    /// Copies of properties for who pushes.
     pub reject_new_events: AtomicBool,
+    pub max_event_bytes: AtomicUsize,
     pub rejected: AtomicU64,
+    properties: Mutex<AdminProperties>,
     topology: Mutex<Topology>,
-    listeners: Mutex<Vec<(u32, About, Listener)>>,
+    listeners: Mutex<Listeners>,
 }
 
 impl Shared {
-    pub fn new(number: u32, name: &str, place: Place, topology: Topology) -> Self {
-        Shared {
+    pub fn new(
+        number: u32,
+        name: &str,
+        place: Place,
+        topology: Topology,
+        properties: AdminProperties,
+    ) -> Self {
+        let shared = Shared {
             number,
             name: name.into(),
             place,
             load: Arc::new(ChannelLoad::default()),
-            max_consumers: AtomicUsize::new(0),
-            max_suppliers: AtomicUsize::new(0),
             reject_new_events: AtomicBool::new(false),
+            max_event_bytes: AtomicUsize::new(0),
             rejected: AtomicU64::new(0),
+            properties: Mutex::default(),
             topology: Mutex::new(topology),
             listeners: Mutex::default(),
-        }
+        };
+        shared.set_properties(properties);
+        shared
+    }
+
+    pub fn properties(&self) -> AdminProperties {
+        *self.properties.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_properties(&self, properties: AdminProperties) {
+        let mut own = self.properties.lock().unwrap_or_else(PoisonError::into_inner);
+        *own = properties;
+        self.load.most.store(properties.max_queue_length, Ordering::Relaxed);
+        self.reject_new_events.store(properties.reject_new_events, Ordering::Relaxed);
+        self.max_event_bytes.store(properties.max_event_bytes, Ordering::Relaxed);
     }
 
     pub fn topology(&self) -> MutexGuard<'_, Topology> {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn listeners(&self) -> MutexGuard<'_, Listeners> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn listen(&self, owner: u32, about: About, listener: Listener) {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
-        listeners.retain(|(other, what, _)| (*other, *what) != (owner, about));
-        listeners.push((owner, about, listener));
+        self.listeners().of_types.insert(owner, (about, listener));
+    }
+
+    /// Who is told of partners is told first of those that there are.
+    pub fn listen_to_partners(&self, owner: u32, listener: PartnerListener) {
+        self.listeners().of_partners.insert(owner, (listener, BTreeMap::new()));
+        self.tell_of_partners();
     }
 
     pub fn listen_no_more(&self, owner: u32) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, ..)| *other != owner);
+        let mut listeners = self.listeners();
+        listeners.of_types.remove(&owner);
+        listeners.of_partners.remove(&owner);
+        listeners.without_updates.retain(|other| *other != owner);
     }
 
-    /// Tells those who want to know. Not while the topology is locked: they may ask about it.
+    /// The types that there are, if the mode says so, and whether the owner is told of changes from now on.
+    pub fn obtain(&self, owner: u32, about: About, mode: ObtainInfoMode) -> Vec<EventType> {
+        let (all, updates) = match mode {
+            ObtainInfoMode::AllNowUpdatesOff => (true, false),
+            ObtainInfoMode::AllNowUpdatesOn => (true, true),
+            ObtainInfoMode::NoneNowUpdatesOff => (false, false),
+            ObtainInfoMode::NoneNowUpdatesOn => (false, true),
+        };
+        let mut listeners = self.listeners();
+        listeners.without_updates.retain(|other| *other != owner);
+        if !updates {
+            listeners.without_updates.push(owner);
+        }
+        drop(listeners);
+        if all { self.types(about) } else { Vec::new() }
+    }
+
+    /// The types that have a consumer, or a supplier.
+    pub fn types(&self, about: About) -> Vec<EventType> {
+        let topology = self.topology();
+        let have = topology.types().filter(|entry| match about {
+            About::Subscriptions => !entry.subscribers.load().is_empty(),
+            About::Offers => entry.offers.load(Ordering::Relaxed) > 0,
+        });
+        have.map(|entry| entry.event_type.clone()).collect()
+    }
+
+    /// Who is connected, or what they offer or have subscribed to, has changed: tells those who want to know. Not while the topology is locked,
+    /// since they may ask about it.
     pub fn tell(&self, about: About, changed: &Changed) {
-        if changed.is_empty() {
+        if !changed.is_empty() {
+            let listeners = self.listeners();
+            let of_types = listeners.of_types.iter();
+            let wants = of_types
+                .filter(|(owner, (what, _))| *what == about && !listeners.without_updates.contains(owner));
+            let wants: Vec<Listener> = wants.map(|(_, (_, listener))| Arc::clone(listener)).collect();
+            drop(listeners);
+            wants.iter().for_each(|listener| listener(changed));
+        }
+        self.tell_of_partners();
+    }
+
+    fn tell_of_partners(&self) {
+        let mut listeners = self.listeners();
+        if listeners.of_partners.is_empty() {
             return;
         }
-        let listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        listeners.iter().filter(|(_, what, _)| *what == about).for_each(|(_, _, listener)| listener(changed));
+        let mut news = Vec::new();
+        {
+            let topology = self.topology();
+            for (owner, (listener, known)) in &mut listeners.of_partners {
+                let partners = topology.partners(*owner);
+                let changed = PartnersChanged::between(known, &partners);
+                *known = partners;
+                news.push((Arc::clone(listener), changed));
+            }
+        }
+        drop(listeners);
+        news.iter()
+            .filter(|(_, changed)| !changed.is_empty())
+            .for_each(|(listener, changed)| listener(changed));
     }
 }

@@ -1,7 +1,9 @@
 //! Something that happens again and again, for which any number of threads can wait.
 
+use arc_swap::ArcSwap;
 use rustix::thread::futex::{self, Flags, Timespec};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use talea_time::Duration;
 
 /// How often it has happened. To say so costs a system call only if somebody waits.
@@ -23,6 +25,11 @@ impl Signal {
             // That nobody waits any more is fine.
             _ = futex::wake(&self.count, Flags::PRIVATE, u32::MAX >> 1);
         }
+    }
+
+    /// How often it has happened, modulo 2³².
+    pub fn count(&self) -> u32 {
+        self.count.load(Ordering::SeqCst)
     }
 
     /// Waits until `is_there` or for so long; returns whether it is.
@@ -50,6 +57,37 @@ impl Signal {
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
         came
+    }
+}
+
+/// Signals of others that are raised together with one's own. Where there are none, that costs next to nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Followers {
+    are_some: AtomicBool,
+    signals: ArcSwap<Vec<Arc<Signal>>>,
+}
+
+impl Followers {
+    pub fn add(&self, signal: &Arc<Signal>) {
+        self.signals.rcu(|signals| signals.iter().chain([signal]).cloned().collect::<Vec<_>>());
+        self.are_some.store(true, Ordering::Release);
+    }
+
+    /// One of those that were added.
+    pub fn remove(&self, signal: &Arc<Signal>) {
+        self.signals.rcu(|signals| {
+            let mut signals = Vec::clone(signals);
+            let place = signals.iter().position(|other| Arc::ptr_eq(other, signal));
+            place.map(|place| signals.remove(place));
+            signals
+        });
+    }
+
+    #[inline]
+    pub fn raise(&self) {
+        if self.are_some.load(Ordering::Acquire) {
+            self.signals.load().iter().for_each(|signal| signal.raise());
+        }
     }
 }
 

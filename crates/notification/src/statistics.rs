@@ -14,6 +14,7 @@ pub(crate) struct ConsumerCounts {
     pub no_room: AtomicU64,
     pub refused: AtomicU64,
     pub failed: AtomicU64,
+    pub incompatible: AtomicU64,
     pub grouped: AtomicU64,
     // Beside these:
     pub filter_errors: AtomicU64,
@@ -50,6 +51,7 @@ impl ConsumerCounts {
             no_room: read(&self.no_room),
             refused: read(&self.refused),
             failed: read(&self.failed),
+            incompatible: read(&self.incompatible),
             grouped: read(&self.grouped),
             lost_sets: 0,
             filter_errors: read(&self.filter_errors),
@@ -62,7 +64,7 @@ impl ConsumerCounts {
     }
 }
 
-/// What became of the events that came to a consumer. The first eight add up to those that came and do not wait any more, and were
+/// What became of the events that came to a consumer. The first nine add up to those that came and do not wait any more, and were
 /// not taken in by a condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConsumerStatistics {
@@ -82,6 +84,8 @@ pub struct ConsumerStatistics {
     pub refused: u64,
     /// The consumer's code failed.
     pub failed: u64,
+    /// Carried something else than the consumer has said that it takes ([`content`](crate::ConsumerBuilder::content)).
+    pub incompatible: u64,
     /// Events that a [`Condition`](crate::Condition) over several has taken in. What it came true with counts as events that come to the consumer.
     pub grouped: u64,
     /// Sets of events for which there was no memory, since the consumer has as many as it may; they came to nobody.
@@ -104,7 +108,8 @@ impl ConsumerStatistics {
     /// Events that came and do not wait any more.
     pub fn settled(&self) -> u64 {
         let ConsumerStatistics { delivered, filtered, expired, too_soon, discarded, no_room, .. } = self;
-        delivered + filtered + expired + too_soon + discarded + no_room + self.refused + self.failed
+        let lost = self.refused + self.failed + self.incompatible;
+        delivered + filtered + expired + too_soon + discarded + no_room + lost
     }
 }
 

@@ -3,11 +3,13 @@
 use crate::admin::SupplierAdmin;
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
-use crate::event::{Event, EventType};
+use crate::event::{Content, Event, EventType};
 use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
+use crate::limits::{LimitExceeded, allow_bytes};
+use crate::partners::{ContentType, Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
 use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
-use crate::shared::{About, Shared};
+use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::topology::{Changed, Offering, Retained, TypeEntry};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -41,9 +43,12 @@ pub enum PushError {
     /// The header asks for what there is not.
     #[error("{0}")]
     Qos(QosProblem),
-    /// The supplier pushes too many types.
-    #[error("a supplier pushes at most {MOST_TYPES} types")]
+    /// The process has too many types.
+    #[error("suppliers push the first {MOST_TYPES} types that a process names")]
     TooManyTypes,
+    /// The supplier would push more types than it may, or the event has more bytes.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
 }
 
 /// A supplier that is about to be connected.
@@ -54,6 +59,7 @@ pub struct SupplierBuilder {
     types: Vec<EventType>,
     retained: Vec<(EventType, usize)>,
     filters: Vec<Filter>,
+    content: Option<ContentType>,
 }
 
 impl fmt::Debug for SupplierBuilder {
@@ -77,6 +83,7 @@ impl SupplierBuilder {
             types: Vec::new(),
             retained: Vec::new(),
             filters: Vec::new(),
+            content: None,
         }
     }
 
@@ -98,6 +105,12 @@ impl SupplierBuilder {
         self
     }
 
+    /// Its events carry a `T`, which partners are told. Others that it pushes all the same come to consumers that take them.
+    pub fn content<T: Content>(mut self) -> Self {
+        self.content = Some(ContentType::of::<T>());
+        self
+    }
+
     /// Only events that this filter, or another one of its own, matches go on.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
@@ -107,21 +120,31 @@ impl SupplierBuilder {
     /// Connects it.
     ///
     /// # Errors
-    /// As many are connected as may be.
+    /// As many are connected as may be, or it has more filters or types than the channel allows.
     pub fn connect(self) -> Result<Supplier, ConnectError> {
-        let SupplierBuilder { admin, name, types, retained, filters } = self;
+        let SupplierBuilder { admin, name, types, retained, filters, content } = self;
         let shared = Arc::clone(&admin.shared);
         let admin_filters = admin.filters();
-        let filters = SharedFilters::new(FilterGroup(filters.into_iter().map(Arc::new).collect()));
+        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        let properties = shared.properties();
+        properties.allow_filters(&filters)?;
+        let offered: BTreeSet<usize> = types.iter().map(EventType::number).collect();
+        properties.allow_types(offered.len())?;
+        let filters = SharedFilters::new(filters);
         let pushed = Arc::new(AtomicU64::new(0));
         let mut topology = shared.topology();
-        let most = shared.max_suppliers.load(Ordering::Relaxed);
+        let most = properties.max_suppliers;
         if most > 0 && topology.suppliers.len() >= most {
             return Err(ConnectError::TooMany { who: "suppliers", most });
         }
         let number = topology.number();
-        let offering =
-            Offering { name, admin: admin.number, types: BTreeSet::new(), pushed: Arc::clone(&pushed) };
+        let offering = Offering {
+            name,
+            admin: admin.number,
+            types: BTreeSet::new(),
+            content,
+            pushed: Arc::clone(&pushed),
+        };
         topology.suppliers.insert(number, offering);
         for (event_type, events) in retained {
             _ = topology.entry(&event_type).retained.set(PiLock::new(Retained::new(events)));
@@ -138,7 +161,7 @@ impl SupplierBuilder {
             filter_errors,
             filtered,
         };
-        supplier.offer_change(types, []);
+        supplier.offer_change(types, [])?;
         Ok(supplier)
     }
 }
@@ -180,7 +203,11 @@ impl Supplier {
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
         }
-        let Shared { place, load, reject_new_events, rejected, .. } = &*self.shared;
+        let Shared { place, load, reject_new_events, max_event_bytes, rejected, .. } = &*self.shared;
+        let most = max_event_bytes.load(Ordering::Relaxed);
+        if most > 0 {
+            allow_bytes(event.bytes(), most)?;
+        }
         if event.header().reliability == Some(Reliability::Persistent) {
             let allowed = "nothing is kept when the process ends; it is BestEffort".to_owned();
             let (property, error) = (PropertyName::EventReliability.to_string(), QosError::UnsupportedValue);
@@ -258,6 +285,7 @@ impl Supplier {
         if number >= MOST_TYPES {
             return Err(PushError::TooManyTypes);
         }
+        self.shared.properties().allow_types(self.entries.iter().flatten().count() + 1)?;
         if self.entries.len() <= number {
             self.entries.resize(number + 1, None);
         }
@@ -267,18 +295,28 @@ impl Supplier {
 
     /// It pushes these types as well, and those no more (`offer_change`). Types that are in both are not changed. Consumers that want to know
     /// are told of types that gained their first supplier or lost their last.
+    ///
+    /// # Errors
+    /// It would have more types than the channel allows; nothing has changed.
     pub fn offer_change(
         &mut self,
         added: impl IntoIterator<Item = EventType>,
         removed: impl IntoIterator<Item = EventType>,
-    ) -> Changed {
+    ) -> Result<Changed, LimitExceeded> {
         let (mut added, mut removed): (Vec<_>, Vec<_>) =
             (added.into_iter().collect(), removed.into_iter().collect());
         let in_both: Vec<EventType> = added.iter().filter(|one| removed.contains(one)).cloned().collect();
         added.retain(|one| !in_both.contains(one));
         removed.retain(|one| !in_both.contains(one));
         let mut changed = Changed::default();
+        let properties = self.shared.properties();
         let mut topology = self.shared.topology();
+        if let Some(offering) = topology.suppliers.get(&self.number) {
+            let mut types = offering.types.clone();
+            types.extend(added.iter().map(|one| one.number() as u32));
+            removed.iter().for_each(|one| _ = types.remove(&(one.number() as u32)));
+            properties.allow_types(types.len())?;
+        }
         for event_type in added {
             let entry = topology.entry(&event_type);
             let Some(offering) = topology.suppliers.get_mut(&self.number) else { continue };
@@ -306,7 +344,24 @@ impl Supplier {
         }
         drop(topology);
         self.shared.tell(About::Offers, &changed);
-        changed
+        Ok(changed)
+    }
+
+    /// The types that consumers have subscribed to, if `mode` says so, and whether
+    /// [`on_subscription_change`](Self::on_subscription_change) is called from now on (`obtain_subscription_types`).
+    pub fn obtain_subscription_types(&self, mode: ObtainInfoMode) -> Vec<EventType> {
+        self.shared.obtain(self.number, About::Subscriptions, mode)
+    }
+
+    /// The consumers that have subscribed to types that it offers.
+    pub fn partners(&self) -> Vec<Partner> {
+        self.shared.topology().partners(self.number).into_values().collect()
+    }
+
+    /// Calls `listener` with the consumers that there are, if any, and from whichever thread it is that changes something when others come, go, or
+    /// subscribe to other types.
+    pub fn on_partners(&self, listener: impl Fn(&PartnersChanged) + Send + Sync + 'static) {
+        self.shared.listen_to_partners(self.number, Arc::new(listener));
     }
 
     /// Calls `listener`, from whichever thread it is that changes something, when a type gains its first consumer or loses its last
@@ -321,8 +376,14 @@ impl Supplier {
     }
 
     /// Replaces its own filters.
-    pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) {
-        self.filters.set(FilterGroup(filters.into_iter().map(Arc::new).collect()));
+    ///
+    /// # Errors
+    /// They are more, or have more constraints, than the channel allows; it has those that it had.
+    pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) -> Result<(), LimitExceeded> {
+        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        self.shared.properties().allow_filters(&filters)?;
+        self.filters.set(filters);
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::consumer::{AdminFilters, Consumer};
 use crate::event::{Event, EventType};
 use crate::filter::GroupOperator;
+use crate::partners::ContentType;
 use crate::qos::Qos;
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -51,7 +52,7 @@ pub(crate) struct Subscribed {
 }
 
 impl Subscribed {
-    fn wants(&self, event_type: &EventType) -> bool {
+    pub fn wants(&self, event_type: &EventType) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(event_type.domain(), event_type.name()))
     }
 }
@@ -73,6 +74,8 @@ pub(crate) struct Offering {
     pub name: Box<str>,
     pub admin: u32,
     pub types: BTreeSet<u32>,
+    /// What they carry, if it has said so.
+    pub content: Option<ContentType>,
     /// Events that it has pushed.
     pub pushed: Arc<AtomicU64>,
 }

@@ -87,7 +87,7 @@ impl Consumer {
     }
 
     /// What is to do next for which nobody has posted a job.
-    fn due(&self, inner: &Inner) -> Option<Due> {
+    pub(super) fn due(&self, inner: &Inner) -> Option<Due> {
         let settings = self.settings.load();
         let (priority, pacing) = (settings.qos.priority, settings.qos.pacing);
         let held = inner.held.iter().map(|one| Due { at: one.not_before, priority: one.priority });

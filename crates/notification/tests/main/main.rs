@@ -2,10 +2,12 @@
 
 mod allocation;
 mod delivering;
+mod partners;
 mod properties;
 mod subscribing;
 mod threads;
 mod virtual_time;
+mod waiting;
 
 use std::sync::{Arc, Mutex};
 use talea_notification::qos::QosSettings;

@@ -87,7 +87,7 @@ fn those_who_want_to_know_are_told_of_first_and_last() {
     assert_eq!(take(), [("supplier", lost(&[&b]))]);
     let mut other = channel.supplier("o").offer([a.clone()]).connect().expect("connected");
     assert_eq!(take(), []);
-    other.offer_change([event_type("new")], [a.clone()]);
+    other.offer_change([event_type("new")], [a.clone()]).expect("there is no limit");
     assert_eq!(take(), [("consumer", gained(&[&event_type("new")]))]);
     drop(supplier);
     assert_eq!(take().len(), 1, "a and b have no supplier any more");
@@ -102,7 +102,7 @@ fn filters_of_admins_and_proxies_go_together_by_their_operator() {
     let (mut time, channel) = channel(QosSettings::new());
     for (operator, expected) in [(GroupOperator::And, vec![6, 7]), (GroupOperator::Or, (3..8).collect())] {
         let admin = channel.new_consumer_admin(operator, &QosSettings::new()).expect("sound");
-        admin.add_filter(Filter::of(&types("Test"), above(2)));
+        admin.add_filter(Filter::of(&types("Test"), above(2))).expect("there is no limit");
         let (consumer, had) = connected(admin.consumer("c").filter(Filter::of(&[], above(5))));
         let (_other, of_admin) = connected(admin.consumer("o"));
         let mut supplier =
