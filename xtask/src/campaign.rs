@@ -35,6 +35,8 @@ of each against what else is known of it:
 - *files*: a system file with mistakes is refused with problems, or is a system that can be checked and simulated; files of rt-app, SimSo and
   CSV tables with mistakes are refused with problems, or are systems. Rings of damaged live streams are not drawn.
 - *traces*: a trace with altered bytes is read, or an error says why not.
+- *constraints*: a text with mistakes is refused at a place in it, or what is printed of it is the same constraint, and both say the same of every event.
+- *events*: altered bytes are refused at a place in them, or are read as an event that has exactly these bytes.
 - *threads*: `talea run` of small systems on real threads, a third of them killed at any moment: what was recorded obeys the rules, and a second
   after the end nothing of it is left. Promises that were kept by what was granted, and broken by what the kernel withheld as its own records say,
   are counted and no findings. Moments in which a virtual machine stands still break any rule; so findings of this kind say where to look.

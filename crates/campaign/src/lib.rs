@@ -8,6 +8,8 @@
 //! | [`Kind::Simulated`] | nodes with lanes or hierarchies, tasks, threads, protocols, links, costs, processors | the bounds of the check, the rules, the promises by two judges, exact explanations, the same records again |
 //! | [`Kind::Files`] | system files, and files of rt-app, SimSo and CSV tables, with mistakes | a verdict or problems with lines, never a panic |
 //! | [`Kind::Traces`] | traces with altered bytes | an answer or an error, never a panic |
+//! | [`Kind::Constraints`] | constraints on events with mistakes | a problem with a place, or an answer to each event, which what is printed gives, too |
+//! | [`Kind::Events`] | events as bytes, altered | an event of these bytes or an error, never a panic |
 //! | [`Kind::Threads`] | small systems on real threads, some killed at any moment | the rules in what was recorded, and nothing left running |
 //! | [`Kind::Bounds`] | small systems on real threads | no response is longer than the check says of this machine, but for what nobody had |
 //! | [`Kind::Changes`] | hierarchies with programs on real threads, and what `talea ctl` changes meanwhile | every change made or refused, the rules, nothing left running |
@@ -32,6 +34,10 @@ pub enum Kind {
     Files,
     /// Traces with altered bytes.
     Traces,
+    /// Constraints on events with mistakes, a hundred each.
+    Constraints,
+    /// Events as bytes, altered, a hundred each.
+    Events,
     /// Runs on real threads.
     Threads,
     /// Runs on real threads against the bounds of this machine.
@@ -42,8 +48,16 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 6] =
-        [Kind::Simulated, Kind::Files, Kind::Traces, Kind::Threads, Kind::Bounds, Kind::Changes];
+    pub const ALL: [Kind; 8] = [
+        Kind::Simulated,
+        Kind::Files,
+        Kind::Traces,
+        Kind::Constraints,
+        Kind::Events,
+        Kind::Threads,
+        Kind::Bounds,
+        Kind::Changes,
+    ];
 
     /// How it is called.
     pub fn name(self) -> &'static str {
@@ -51,6 +65,8 @@ impl Kind {
             Kind::Simulated => "simulated",
             Kind::Files => "files",
             Kind::Traces => "traces",
+            Kind::Constraints => "constraints",
+            Kind::Events => "events",
             Kind::Threads => "threads",
             Kind::Bounds => "bounds",
             Kind::Changes => "changes",
@@ -125,6 +141,8 @@ pub fn attempt(
         Kind::Simulated => trial::simulated::attempt(seed, counts),
         Kind::Files => trial::inputs::files(seed, counts),
         Kind::Traces => trial::inputs::traces(seed, counts),
+        Kind::Constraints => trial::strangers::constraints(seed, counts),
+        Kind::Events => trial::strangers::events(seed, counts),
         Kind::Threads => trial::threads::attempt(seed, around, counts),
         Kind::Bounds => trial::bounds::attempt(seed, around, counts),
         Kind::Changes => trial::changes::attempt(seed, around, counts),

@@ -100,7 +100,12 @@ fn go(kind: Kind, each: Duration, options: &Options) -> (Counts, u64) {
 fn tell(finding: &Finding, options: &Options) {
     let Finding { kind, seed, what, input } = finding;
     eprintln!("{} {seed}: {what}", kind.name());
-    let ending = if *kind == Kind::Traces { "talea" } else { "toml" };
+    let ending = match kind {
+        Kind::Traces => "talea",
+        Kind::Constraints => "etcl",
+        Kind::Events => "event",
+        _ => "toml",
+    };
     let path = options.findings.join(format!("{}-{seed}.{ending}", kind.name()));
     let written = fs::create_dir_all(&options.findings).and_then(|()| fs::write(&path, input));
     match written {

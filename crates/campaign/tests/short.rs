@@ -44,6 +44,20 @@ fn mistaken_files_are_refused_or_are_systems() {
 }
 
 #[test]
+fn mistyped_constraints_are_refused_or_answer() {
+    let counts = tried(Kind::Constraints, 60);
+    let least =
+        [("texts that are refused", 1_000), ("texts that can never hold", 100), ("evaluations", 5_000)];
+    assert!(least.iter().all(|(what, least)| counts.of(what) >= *least), "{counts:?}");
+}
+
+#[test]
+fn altered_bytes_are_events_or_refused() {
+    let counts = tried(Kind::Events, 60);
+    assert!((1_000..5_000).contains(&counts.of("events")), "{counts:?}");
+}
+
+#[test]
 fn altered_traces_are_read_or_refused() {
     let counts = tried(Kind::Traces, 80);
     assert!(counts.of("readable traces") >= 20 && counts.refused >= 30, "{counts:?}");

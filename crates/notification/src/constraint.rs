@@ -158,9 +158,6 @@ impl Filter {
     }
 }
 
-/// Structured events are content like any other, and what is in them is found by the constraint language.
-impl Content for talea_etcl::Event {}
-
 /// A property in the header of a structured event that cannot be what it says.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the property {property} in the header of the event {problem}")]

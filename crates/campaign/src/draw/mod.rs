@@ -1,8 +1,10 @@
 //! Systems that cross all features: each node has lanes or a hierarchy, in which there may be lanes again.
 
+mod events;
 mod hierarchy;
 mod tasks;
 
+pub use events::{constraint, event};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use talea_model::{

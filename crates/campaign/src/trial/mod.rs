@@ -4,6 +4,7 @@ pub mod bounds;
 pub mod changes;
 pub mod inputs;
 pub mod simulated;
+pub mod strangers;
 pub mod threads;
 
 /// Something that does not hold, with what was tried.
