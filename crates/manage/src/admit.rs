@@ -107,6 +107,7 @@ impl ManagedSet {
         let own = Arc::clone(&sleep_word);
         let created = spawn(admission.name, urgent, &[self.options.cpus[place]], stack, move || {
             let leaving = leaving;
+            own.claim();
             let result = catch_unwind(AssertUnwindSafe(|| {
                 let equipment = ready();
                 match own.wait() {

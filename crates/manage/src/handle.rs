@@ -163,7 +163,8 @@ impl Waker {
     }
 
     /// Ends the thread's block, this one or the next. Several calls before it blocks are one. If the thread is granted the
-    /// caller's processor, it runs before this returns.
+    /// caller's processor, it runs before this returns, unless the caller is as urgent as the set's [highest
+    /// priority](crate::Priorities::highest).
     pub fn wake(&self) {
         self.wake_with(None);
     }

@@ -41,7 +41,9 @@
 //!
 //! **The lock.** There is one per hierarchy, with priority inheritance; nothing waits under it but for the kernel (to move a
 //! thread between CPUs, to freeze a process), and no sentinel or controller is preempted by a thread that it raises while it
-//! holds it (see `state`). A waker may be; a thread that waits for the lock then lends it its priority. Order: wake-ups before state.
+//! holds it (see `state`). A waker may be; a thread that waits for the lock then lends it its priority. Who calls the sentinel of
+//! its own processor gets in line behind it, and does not run on while others have the lock first. A member in line has not blocked.
+//! Order: wake-ups before state.
 //! Taking members in allocates under it; dispatching does not allocate. A lane's thread takes it when a job begins and when it
 //! ends, for as long as the record takes, and a thread that rings for a lane that sleeps takes it for a decision; ringing for one that
 //! is awake is one atomic step, unless a scheduler above guarantees single jobs: then that hears of the job, too.

@@ -1,6 +1,7 @@
 //! The one lock of a managed set: a [lock with priority inheritance](talea_linux::pi_lock), whose holder is shielded from being held.
 
 use crate::hold::Shield;
+use crate::sleep_word::in_line;
 use std::ops::{Deref, DerefMut};
 use talea_linux::pi_lock::{self, PiGuard};
 
@@ -28,7 +29,8 @@ impl<T> PiLock<T> {
     /// If the caller has it already.
     pub fn lock(&self) -> Guard<'_, T> {
         let shield = Shield::raise();
-        Guard { value: self.0.lock().0, _shield: shield }
+        let value = self.0.try_lock().unwrap_or_else(|| in_line(|| self.0.lock().0));
+        Guard { value, _shield: shield }
     }
 
     /// The same for who is in no hurry and decides nothing about a processor. The kernel hands the lock to who waits for it at

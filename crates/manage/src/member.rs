@@ -419,6 +419,11 @@ impl Member {
         }
     }
 
+    /// Whether it is an own thread that waits for a lock of the set.
+    pub fn is_in_line(&self) -> bool {
+        self.sleep_word().is_some_and(|sleep_word| sleep_word.is_in_line())
+    }
+
     /// Whether a thread of it could run, by the kernel's word.
     pub fn is_runnable(&self) -> bool {
         self.threads.iter().any(|thread| proc::activity(thread.tid) == Activity::Runnable)

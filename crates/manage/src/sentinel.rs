@@ -21,8 +21,8 @@
 //! *When is it sure?* In its own place it runs only if nobody it granted can, with two exceptions. A thread granted by a
 //! controller elsewhere may still be on its way (see [`Absence::Arriving`]). And it may have inherited the priority of somebody
 //! who waits for the lock: that is ruled out if the lock was free ([`Evidence::OwnPriority`]); otherwise the granted thread is
-//! looked at. To try again until the lock is free would not do: a thread that is parked may be the one that waits for it, and whoever is
-//! above it takes it away from it for ever.
+//! looked at, and whether it is in line for the lock itself. To try again until the lock is free would not do: a thread that is parked
+//! may be the one that waits for it, and whoever is above it takes it away from it for ever.
 
 use crate::priorities::{self, Level};
 use crate::shared::Shared;
@@ -114,6 +114,7 @@ impl<'a> Sentinel<'a> {
         let now = shared.now();
         shared.arm(state.settle(now));
         let _nothing = state.bring(self.place, Caller::Above, now);
+        shared.sentinels[self.place].answer(raises);
         self.call_others(&mut state, now);
         drop(state);
         self.step_down(raises);

@@ -111,7 +111,7 @@ impl ManagedSet {
         let shared = Arc::new(Shared {
             state: PiLock::new(state),
             priorities,
-            sentinels: options.cpus.iter().map(|_| SentinelState::new()).collect(),
+            sentinels: options.cpus.iter().map(|&cpu| SentinelState::new(cpu)).collect(),
             timer,
             stop: talea_linux::stop::StopFlag::new(),
             cause: Mutex::new(None),

@@ -9,9 +9,9 @@ use rustix::thread::futex::{self, Flags};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
-use talea_linux::Tid;
 use talea_linux::clock::{MonotonicClock, timespec};
 use talea_linux::stop::StopFlag;
+use talea_linux::{Tid, cpu};
 use talea_time::{Clock, Instant};
 
 const AWAKE: u32 = 0;
@@ -22,6 +22,7 @@ const RAISES: usize = 4;
 
 /// A sentinel as the others see it.
 pub(crate) struct SentinelState {
+    cpu: u16,
     tid: AtomicI32,
     /// AWAKE or ASLEEP. Set to ASLEEP by the sentinel under the lock.
     sleep_state: AtomicU32,
@@ -29,6 +30,8 @@ pub(crate) struct SentinelState {
     /// itself, it still is in its own place.
     begun: AtomicU64,
     over: AtomicU64,
+    /// Raises that had been begun when the sentinel last brought about what others had decided. Written under the lock of the state.
+    answered: AtomicU64,
     /// Held by whoever changes the sentinel's level, so that nobody raises one that lowers itself afterwards. A sentinel that
     /// lowers itself is mostly preempted before it can give it back: see [`Shared::call`].
     level: PiLock<()>,
@@ -45,12 +48,15 @@ pub(crate) struct Shared {
 }
 
 impl SentinelState {
-    pub fn new() -> Self {
+    /// Of the sentinel on `cpu`.
+    pub fn new(cpu: u16) -> Self {
         SentinelState {
+            cpu,
             tid: AtomicI32::new(0),
             sleep_state: AtomicU32::new(AWAKE),
             begun: AtomicU64::new(0),
             over: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
             level: PiLock::new(()),
         }
     }
@@ -106,6 +112,16 @@ impl SentinelState {
         (self.begun.load(Ordering::Acquire) == over).then_some(over)
     }
 
+    /// The sentinel's word that it has brought about what was decided before so many raises had begun, given under the lock of the state.
+    pub fn answer(&self, raises: u64) {
+        self.answered.store(raises, Ordering::Release);
+    }
+
+    /// Whether somebody has raised the sentinel, and it has not brought about yet what it was raised for.
+    fn has_to_answer(&self) -> bool {
+        self.answered.load(Ordering::Acquire) != self.raises_begun()
+    }
+
     /// Raises that were begun so far.
     pub fn raises_begun(&self) -> u64 {
         self.begun.load(Ordering::Acquire)
@@ -123,7 +139,7 @@ impl Shared {
 
     /// For anybody but sentinels and controllers: tells the hierarchy something, and has what it decides brought about
     /// by sentinels, which are raised for it. If a sentinel's processor is the caller's, it runs before this
-    /// returns.
+    /// returns, unless the caller outranks it.
     pub fn tell<R>(&self, what: impl FnOnce(&mut State, Instant) -> R) -> R {
         let mut state = self.state.lock();
         let now = self.now();
@@ -132,14 +148,29 @@ impl Shared {
         result
     }
 
-    /// Ends the scheduling point and leaves what has to be done to sentinels.
+    /// Ends the scheduling point and leaves what has to be done to sentinels, of which that of the caller's processor does it before
+    /// this returns, unless the caller outranks it.
     ///
-    /// All of it under the lock: the caller may be a thread that does not run again for long once somebody is granted its
+    /// All calls are made under the lock: the caller may be a thread that does not run again for long once somebody is granted its
     /// processor. While it holds the lock, whoever waits for it lends it the priority to go on; so a sentinel that
     /// preempts its caller costs two switches more, and nothing stays undone.
     pub fn settle_and_call(&self, mut state: Guard<'_, State>, now: Instant) {
         self.arm(state.settle(now));
         self.call_others(&state, None);
+        drop(state);
+        self.give_precedence();
+    }
+
+    /// Lets the sentinel of the caller's processor bring about first what it was called for.
+    ///
+    /// It preempts the caller, but if others got in line for the lock before it, it sleeps until they have had their turn, and the caller
+    /// would run on meanwhile. So the caller gets in line, too. Being less urgent, it comes after the sentinel, also after one that
+    /// is woken on another CPU first.
+    fn give_precedence(&self) {
+        let mut unanswered = self.sentinels.iter().filter(|sentinel| sentinel.has_to_answer());
+        if unanswered.any(|sentinel| sentinel.cpu == cpu::current()) {
+            drop(self.state.lock());
+        }
     }
 
     /// Calls the sentinels of all places but `own` where somebody has to bring a decision about.

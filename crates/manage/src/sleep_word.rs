@@ -20,6 +20,8 @@
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
+use std::cell::OnceCell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 const RUNNING: u32 = 0;
@@ -54,12 +56,40 @@ pub(crate) struct SleepWord {
     /// Whether the schedulers above the thread, which serves a lane, are to hear of each of its jobs. A hint, written under the
     /// dispatcher's lock.
     pub offers_jobs: AtomicBool,
+    /// The thread waits for a lock of the set. The kernel says that it sleeps, but it has not blocked: it goes on as soon as those who
+    /// have the lock before it are done.
+    is_in_line: AtomicBool,
+}
+
+thread_local! {
+    /// The calling thread's own, if it is a member.
+    static OWN: OnceCell<Arc<SleepWord>> = const { OnceCell::new() };
+}
+
+/// Waits for a lock of the set. If the calling thread is a member, nobody takes it for blocked meanwhile.
+pub(crate) fn in_line<R>(wait: impl FnOnce() -> R) -> R {
+    let own = OWN.try_with(|own| own.get().cloned()).ok().flatten();
+    let note = |is_in_line| own.iter().for_each(|own| own.is_in_line.store(is_in_line, Ordering::Release));
+    note(true);
+    let result = wait();
+    note(false);
+    result
 }
 
 impl SleepWord {
     /// The word of a thread that has not begun: it waits for its first grant.
     pub fn new(member: u32) -> Self {
-        SleepWord { word: AtomicU32::new(BLOCKED), member, offers_jobs: AtomicBool::new(false) }
+        SleepWord {
+            word: AtomicU32::new(BLOCKED),
+            member,
+            offers_jobs: AtomicBool::new(false),
+            is_in_line: AtomicBool::new(false),
+        }
+    }
+
+    /// The calling thread is the one that sleeps here, from now on.
+    pub fn claim(self: &Arc<Self>) {
+        OWN.with(|own| assert!(own.set(Arc::clone(self)).is_ok(), "a thread is one member"));
     }
 
     /// The thread's own call.
@@ -129,6 +159,11 @@ impl SleepWord {
     /// Whether it has been woken and waits for its grant.
     pub fn is_woken(&self) -> bool {
         self.word.load(Ordering::Acquire) == WOKEN
+    }
+
+    /// Whether it waits for a lock of the set.
+    pub fn is_in_line(&self) -> bool {
+        self.is_in_line.load(Ordering::Acquire)
     }
 
     /// The first half of transition 3; says whether there is somebody to [`wake_up`](Self::wake_up).

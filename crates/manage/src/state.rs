@@ -71,7 +71,7 @@ pub(crate) enum Absence {
     Nobody,
     /// The granted member blocked; the hierarchy knows now.
     Released,
-    /// It can run, and will as soon as the sentinel lets it or it has come from another processor.
+    /// It can run, and will as soon as the sentinel lets it, it has come from another processor, or it is handed the lock.
     Arriving,
 }
 
@@ -466,7 +466,8 @@ impl State {
         let priorities = self.priorities;
         let member = self.member(slot);
         let off = member.off();
-        if (arriving || evidence == Evidence::None) && off == Off::Elsewhere && member.is_runnable() {
+        let may_come = (arriving || evidence == Evidence::None) && off == Off::Elsewhere;
+        if may_come && (member.is_in_line() || member.is_runnable()) {
             return Absence::Arriving;
         }
         let again = match off {

@@ -6,9 +6,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use talea_manage::{Blocked, Blocks, ManagedSet};
-use talea_policy::hierarchy::Parameters;
+use talea_linux::sched::Policy;
+use talea_linux::thread::spawn;
+use talea_manage::{Blocked, Blocks, Handle, ManagedSet, STACK};
+use talea_policy::hierarchy::{Parameters, SchedulerId};
+use talea_policy::job::Job;
 use talea_policy::scheduler::config;
+use talea_time::{Instant, Work};
 
 /// The higher thread runs whenever it is woken, the lower one whenever it blocks.
 #[test]
@@ -16,6 +20,45 @@ fn a_thread_that_blocks_hands_over() {
     let Some((_alone, options)) = stage(1) else { return };
     let (engine, root) = flat(config::FixedPriority);
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    hand_over(&mut set, root, Arc::default(), || ());
+    set.stop().unwrap();
+}
+
+/// The same while a thread on another processor, as urgent as the set's own, is in line for the lock again and again.
+#[test]
+fn a_thread_hands_over_while_others_are_in_line() {
+    let Some((_alone, mut options)) = stage(2) else { return };
+    let elsewhere = options.cpus.remove(0);
+    let (engine, root) = flat(config::FixedPriority);
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let lowest = admission("lowest", root, Parameters::Priority(0));
+    let ended = |handle: &Handle| while handle.block() != Blocked::Ended {};
+    let (_, waker) = set.spawn_waiting(lowest, Blocks::ByHandle, ended).unwrap();
+    let (begin, begun) = std::sync::mpsc::channel();
+    let done = Arc::new(AtomicBool::new(false));
+    let is_done = done.clone();
+    let urgent = Policy::Fifo(options.priorities.highest());
+    let other = spawn("elsewhere", urgent, &[elsewhere], STACK, move || {
+        begun.recv().unwrap();
+        let (release, deadline, wcet) = (Instant::ZERO, Instant::MAX, Work::ZERO);
+        while !is_done.load(Ordering::Relaxed) {
+            waker.wake_for(Job { release, deadline, wcet, rank: 0, number: 0, tag: 0 });
+        }
+    })
+    .unwrap();
+    hand_over(&mut set, root, done, move || begin.send(()).unwrap());
+    other.join().unwrap();
+    set.stop().unwrap();
+}
+
+/// A lower thread wakes a higher one again and again, after `begin`, until it is `done`: each time the higher one runs and blocks before the
+/// call returns.
+fn hand_over(
+    set: &mut ManagedSet,
+    root: SchedulerId,
+    done: Arc<AtomicBool>,
+    begin: impl FnOnce() + Send + 'static,
+) {
     let order = Arc::new(Mutex::new(Vec::new()));
     let high_order = Arc::new(AtomicU64::new(0));
     let (count, times) = (high_order.clone(), 200);
@@ -30,9 +73,9 @@ fn a_thread_that_blocks_hands_over() {
         })
         .unwrap();
     let (low_order, high) = (order.clone(), high_order.clone());
-    let done = Arc::new(AtomicBool::new(false));
     let low_done = done.clone();
     set.spawn(admission("low", root, Parameters::Priority(1)), Blocks::ByHandle, move |_| {
+        begin();
         for _ in 0..times {
             let before = high.load(Ordering::Relaxed);
             waker.wake();
@@ -47,14 +90,13 @@ fn a_thread_that_blocks_hands_over() {
     assert!(order.iter().enumerate().all(|(n, seen)| *seen == (n as u64, n as u64 + 1)), "{order:?}");
     let totals = set.totals();
     assert_eq!((totals.stalls, totals.found), (0, 0), "{totals:?}");
-    set.stop().unwrap();
 }
 
 /// A wake-up before the block makes the block no block.
 #[test]
 fn a_wake_up_is_not_lost() {
     let Some((_alone, options)) = stage(1) else { return };
-    let (engine, root) = flat(config::RoundRobin { quantum: talea_time::Work::from_millis(1) });
+    let (engine, root) = flat(config::RoundRobin { quantum: Work::from_millis(1) });
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let rounds = Arc::new(AtomicU64::new(0));
     let counted = rounds.clone();
