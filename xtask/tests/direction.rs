@@ -11,6 +11,7 @@ const ORDER: [&str; 36] = [
     "talea-etcl-derive",
     "talea-etcl",
     "talea-event",
+    "talea-wire",
     "talea-measure",
     "talea-statistics",
     "talea-ring",

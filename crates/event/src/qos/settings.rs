@@ -70,7 +70,7 @@ policy! {
 /// Properties with values, for one level. Those that are not among them stay what they are.
 ///
 /// ```
-/// use talea_notification::qos::{OrderPolicy, QosSettings};
+/// use talea_event::qos::{OrderPolicy, QosSettings};
 /// use talea_time::Duration;
 ///
 /// let settings = QosSettings::new().order(OrderPolicy::Priority).timeout(Duration::from_millis(20));
