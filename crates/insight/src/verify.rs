@@ -13,7 +13,7 @@
 //! | lanes | no job of a lower lane runs while a higher lane is ready |
 //! | idle | no processor idles while a lane is ready; a thread that dispatches does not idle |
 //! | order | a lane runs the job of the smallest key, late ones last if the system says so |
-//! | non-preemption | a job that has begun keeps a non-preemptive lane |
+//! | non-preemption | a job that has begun keeps a non-preemptive lane, but for a posted one that it executes in its midst |
 //! | arrivals | every instance that had to arrive was released or skipped, and every successor of what was done released |
 //! | demand | in virtual time a job executes for as long as the description and the seed say |
 //! | dispatching | a lane's thread that has a processor begins a job that is ready within the allowed overhead |

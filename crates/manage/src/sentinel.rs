@@ -95,6 +95,7 @@ impl<'a> Sentinel<'a> {
         if matches!(after, After::Idle) {
             shared.sentinels[self.place].announce_sleep();
         }
+        shared.sentinels[self.place].answer(raises);
         self.call_others(&mut state, now);
         drop(state);
         match after {

@@ -467,7 +467,8 @@ impl State {
         let member = self.member(slot);
         let off = member.off();
         let may_come = (arriving || evidence == Evidence::None) && off == Off::Elsewhere;
-        if may_come && (member.is_in_line() || member.is_runnable()) {
+        // In this order: whom the kernel saw asleep on the lock, which the caller has, said so before and cannot take it back meanwhile.
+        if may_come && (member.is_runnable() || member.is_in_line()) {
             return Absence::Arriving;
         }
         let again = match off {

@@ -63,6 +63,7 @@ pub struct ConsumerBuilder {
     condition: Option<Condition>,
     on_miss: Option<OnMiss>,
     content: Option<ContentType>,
+    is_queued: bool,
     lanes: Vec<(i16, Declaration)>,
     task: Option<OperationId>,
 }
@@ -93,6 +94,7 @@ impl ConsumerBuilder {
             condition: None,
             on_miss: None,
             content: None,
+            is_queued: false,
             lanes: Vec::new(),
             task: None,
         }
@@ -114,6 +116,13 @@ impl ConsumerBuilder {
     /// ([`incompatible`](crate::ConsumerStatistics::incompatible)). A supplier that has said that it pushes something else is no partner.
     pub fn content<T: Content>(mut self) -> Self {
         self.content = Some(ContentType::of::<T>());
+        self
+    }
+
+    /// Its code is never called in the midst of a job that pushes, but when its lane comes to it: for code that takes a lock which others hold while
+    /// they push.
+    pub fn queued(mut self) -> Self {
+        self.is_queued = true;
         self
     }
 
@@ -250,6 +259,7 @@ impl ConsumerBuilder {
             condition,
             on_miss,
             content,
+            is_queued,
             lanes,
             task,
             ..
@@ -278,7 +288,7 @@ impl ConsumerBuilder {
         let settings = Settings { qos, filters, priorities, lifetimes };
         let mut consumer = Consumer::new((number, &name), admin.filters(), settings, (call, grouped), load);
         consumer.on_miss = on_miss;
-        consumer.content = content;
+        (consumer.content, consumer.is_queued) = (content, is_queued);
         consumer.task = task;
         let consumer = Arc::new(consumer);
         if !is_pull && task.is_none() {

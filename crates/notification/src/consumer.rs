@@ -182,6 +182,8 @@ pub(crate) struct Consumer {
     pub content: Option<ContentType>,
     /// The condition over several events that it waits for, if it does.
     grouped: Option<Grouped>,
+    /// Whether its deliveries always wait for their turn in the lane.
+    pub is_queued: bool,
     /// The lanes in which it is to have its events, while it is not known where.
     lanes: Mutex<Vec<(i16, Declaration)>>,
     /// The first operation of the task that takes its events, if one does.
@@ -247,6 +249,7 @@ impl Consumer {
             counts: ConsumerCounts::default(),
             on_miss: None,
             content: None,
+            is_queued: false,
             grouped,
             lanes: Mutex::default(),
             task: None,
@@ -293,6 +296,11 @@ impl Consumer {
 
     pub fn is_pulled(&self) -> bool {
         self.call.is_pull()
+    }
+
+    /// Whether an event may be delivered in the midst of the job that pushes it. Not where a condition is looked at meanwhile.
+    pub fn may_be_called_here(&self) -> bool {
+        !self.is_queued && self.grouped.is_none()
     }
 
     /// Events that it can have at once: waiting, held, on the way and in the hands of a job; and those that a condition keeps.

@@ -32,7 +32,8 @@ pub struct Partner {
     pub mismatch: Option<(&'static str, &'static str)>,
 }
 
-/// Partners have come, gone or changed.
+/// Partners have come, gone or changed. Where several threads change something at once, their news may come in another order;
+/// [`Supplier::partners`](crate::Supplier::partners) and [`ConnectedConsumer::partners`](crate::ConnectedConsumer::partners) say how it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartnersChanged {
     /// Those that have come, or have other types in common than before.

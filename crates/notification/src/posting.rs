@@ -28,7 +28,8 @@ pub(crate) fn post(
     let posted = Posted { operation: work.lane(priority), deadline, handle: consumer.number.into() };
     // Before it is posted, for it may begin at once.
     work.outstanding.fetch_add(1, Ordering::Relaxed);
-    if via.post_work(posted).is_err() {
+    let done = if consumer.may_be_called_here() { via.post_here(posted) } else { via.post_work(posted) };
+    if done.is_err() {
         work.begin();
         // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
         // before the event is seen, there is one more.

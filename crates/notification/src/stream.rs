@@ -10,6 +10,7 @@ use crate::signal::Signal;
 use futures_core::Stream;
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
@@ -24,6 +25,17 @@ use talea_time::{Clock, Duration, Instant};
 pub struct EventStream {
     consumer: PullConsumer,
     waiter: Arc<Waiter>,
+    /// The last, so that the thread which looks finds the waiter gone.
+    _leaving: Leaving,
+}
+
+/// Tells the thread to look who is left.
+struct Leaving;
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        WAITERS.signal.raise();
+    }
 }
 
 impl fmt::Debug for EventStream {
@@ -83,6 +95,8 @@ impl Waiters {
     /// Wakes those whose events have come, as long as there are any who may wait.
     fn serve(&self) {
         loop {
+            // Before the look, so that whoever comes later is seen at the next one.
+            let seen = self.signal.count();
             let waiters: Vec<Arc<Waiter>> = {
                 let mut state = self.state();
                 state.waiters.retain(|waiter| waiter.strong_count() > 0);
@@ -94,7 +108,6 @@ impl Waiters {
             };
             let now = MonotonicClock.now();
             let mut until = now.saturating_add(LONG);
-            let seen = self.signal.count();
             for waiter in &waiters {
                 if waiter.waker().is_none() {
                     continue;
@@ -103,7 +116,8 @@ impl Waiters {
                     Outlook::Waits(due) => until = until.min(due.unwrap_or(Instant::MAX)),
                     Outlook::Ready | Outlook::Closed => {
                         let waker = waiter.waker().take();
-                        waker.into_iter().for_each(Waker::wake);
+                        // Another's panic is not that of all other streams; the panic hook has told of it.
+                        _ = catch_unwind(AssertUnwindSafe(|| waker.into_iter().for_each(Waker::wake)));
                     }
                 }
             }
@@ -118,7 +132,7 @@ impl EventStream {
     pub(crate) fn new(consumer: PullConsumer) -> io::Result<Self> {
         let waiter = Arc::new(Waiter { consumer: consumer.shared(), waker: Mutex::default() });
         WAITERS.add(&waiter)?;
-        Ok(EventStream { consumer, waiter })
+        Ok(EventStream { consumer, waiter, _leaving: Leaving })
     }
 
     /// The consumer, to be suspended or asked.
@@ -153,7 +167,5 @@ impl Drop for EventStream {
     fn drop(&mut self) {
         self.waiter.consumer.follow_no_more(&WAITERS.signal);
         *self.waiter.waker() = None;
-        // The thread looks who is left.
-        WAITERS.signal.raise();
     }
 }

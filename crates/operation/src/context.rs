@@ -21,6 +21,14 @@ pub trait JobServices {
     /// # Errors
     /// [`NotPosted`].
     fn post(&self, posted: Posted) -> Result<u64, NotPosted>;
+    /// The same; the job is executed before this returns, in the midst of the one that posts it, if both are of one lane and nothing that waits there
+    /// comes before it.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    fn post_here(&self, posted: Posted) -> Result<u64, NotPosted> {
+        self.post(posted)
+    }
     /// A channel tells something, which is recorded if that is wanted.
     fn note(&self, note: EventNote);
 }

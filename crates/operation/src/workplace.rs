@@ -18,6 +18,15 @@ pub trait Post {
     /// [`NotPosted`].
     fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted>;
 
+    /// Posts a job that may be executed before this returns, in the midst of the one that posts it: if both are of one lane, nothing that waits
+    /// there comes before it, and the one that posts it is no posted one itself.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        self.post_work(posted)
+    }
+
     /// Whether it may wait for something, since nothing waits for it that has a deadline.
     fn may_wait(&self) -> bool;
 }
@@ -29,6 +38,10 @@ impl Post for &JobContext<'_> {
 
     fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
         self.services.post(posted)
+    }
+
+    fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        self.services.post_here(posted)
     }
 
     fn may_wait(&self) -> bool {
@@ -43,6 +56,10 @@ impl<P: Post> Post for &mut P {
 
     fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
         (**self).post_work(posted)
+    }
+
+    fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        (**self).post_here(posted)
     }
 
     fn may_wait(&self) -> bool {

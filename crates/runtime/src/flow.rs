@@ -439,17 +439,29 @@ impl JobFlow {
 
     /// The same without ringing.
     pub fn post_quietly(&mut self, shared: &Shared, posted: Posted) -> Result<u64, NotPosted> {
-        let Posted { operation: PostedOperation { id: operation, run }, deadline, handle } = posted;
         let now = MonotonicClock.now();
-        if run != shared.posting.run() {
-            return Err(NotPosted::OtherRun);
+        let site = shared.layout.operation(posted.operation.id);
+        if let Origin::Posting { .. } = site.origin {
+            let (instance, tag) = self.post_apart(shared, posted, now)?;
+            self.hand_over(shared, site.lane, tag, now);
+            return Ok(instance);
         }
-        if !shared.gate.has_begun(now) || shared.stop.is_stopped() {
-            return Err(NotPosted::NotRunning);
-        }
+        may_post(shared, posted.operation.run, now)?;
+        self.post_task(shared, site.task, now)
+    }
+
+    /// Posts a job of a declared operation, which whoever calls this executes or [hands over](Self::hand_over). Returns its number and tag.
+    pub fn post_apart(
+        &mut self,
+        shared: &Shared,
+        posted: Posted,
+        now: Instant,
+    ) -> Result<(u64, Tag), NotPosted> {
+        let Posted { operation: PostedOperation { id: operation, run }, deadline, handle } = posted;
+        may_post(shared, run, now)?;
         let site = shared.layout.operation(operation);
         let Origin::Posting { deadline: relative } = site.origin else {
-            return self.post_task(shared, site.task, now);
+            unreachable!("jobs of tasks of the system are released otherwise");
         };
         let local = site.local.expect("posted work is this process's");
         let deadline = deadline.unwrap_or(now.saturating_add(relative)).max(now);
@@ -468,8 +480,8 @@ impl JobFlow {
         };
         let job = JobId { operation, instance };
         shared.posting.set_handle(tag, handle);
-        self.enqueue(shared, site, job, tag, dates, now);
-        Ok(instance)
+        self.announce(shared, site, job, dates, now);
+        Ok((instance, tag))
     }
 
     /// Releases a task of the system whose jobs are posted, without ringing. Returns the number of the instance.
@@ -513,15 +525,25 @@ impl JobFlow {
         dates: Dates,
         now: Instant,
     ) {
+        self.announce(shared, site, job, dates, now);
+        self.hand_over(shared, site.lane, tag, now);
+    }
+
+    /// A job is released.
+    fn announce(&mut self, shared: &Shared, site: &OperationSite, job: JobId, dates: Dates, now: Instant) {
         let subject = Subject { job, lane: site.lane };
         self.recorder.put(now, subject.release(dates));
         if let Some(post) = &shared.guard_posts[site.node] {
             post.count_release();
         }
-        shared.port(site.lane).push(tag);
-        match self.to_ring.iter_mut().find(|(lane, _)| *lane == site.lane) {
+    }
+
+    /// Puts a released job into its lane, without ringing.
+    pub fn hand_over(&mut self, shared: &Shared, lane: usize, tag: Tag, now: Instant) {
+        shared.port(lane).push(tag);
+        match self.to_ring.iter_mut().find(|(other, _)| *other == lane) {
             Some((lane, first)) => *first = shared.port(*lane).first(shared, (*first, tag), now),
-            None => self.to_ring.push((site.lane, tag)),
+            None => self.to_ring.push((lane, tag)),
         }
     }
 
@@ -640,6 +662,17 @@ impl JobFlow {
             shared.port(lane).ring_for(shared, tag);
         }
     }
+}
+
+/// Whether jobs of operations of that run can be posted now.
+fn may_post(shared: &Shared, run: u64, now: Instant) -> Result<(), NotPosted> {
+    if run != shared.posting.run() {
+        return Err(NotPosted::OtherRun);
+    }
+    if !shared.gate.has_begun(now) || shared.stop.is_stopped() {
+        return Err(NotPosted::NotRunning);
+    }
+    Ok(())
 }
 
 fn job_of(site: &OperationSite, in_flight: InFlight, tag: Tag) -> Job {

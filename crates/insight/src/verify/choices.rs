@@ -48,7 +48,11 @@ impl Judge<'_> {
         if lane.ready.len() > 1 {
             self.findings.count_case(Rule::NonPreemption);
         }
-        let begun = lane.ready.iter().find(|(job, other)| **job != own && other.service > Work::ZERO);
+        let within = self.is_within(lane, own);
+        let begun = |(job, other): &(&u64, &Ready)| {
+            **job != own && other.service > Work::ZERO && within != Some(**job)
+        };
+        let begun = lane.ready.iter().find(begun);
         if let Some((&other, _)) = begun {
             let (job, other) = (JobId::unpack(own), Some(JobId::unpack(other)));
             self.find_of_lane(Rule::NonPreemption, job, other, "it got the lane of a job that had begun");
@@ -56,6 +60,11 @@ impl Judge<'_> {
             let job = JobId::unpack(own);
             self.find_of_lane(Rule::Order, job, Some(other), "it got the lane before a job that comes first");
         }
+    }
+
+    /// In whose midst the job is executed.
+    fn is_within(&self, lane: &Lane, job: u64) -> Option<u64> {
+        lane.within.filter(|(_, inner)| *inner == job).map(|(outer, _)| outer)
     }
 
     /// A violation if both jobs are of the lane.
@@ -79,7 +88,8 @@ impl Judge<'_> {
             };
             lane.order.outranks(other, ready, last_ran, self.now, self.tolerance)
         };
-        let others = || lane.ready.iter().filter(|(job, _)| **job != own);
+        let within = self.is_within(lane, own);
+        let others = || lane.ready.iter().filter(|(job, _)| **job != own && within != Some(**job));
         let may_lend = preemptive && self.may_borrow(own, ready);
         let lends = |job: u64, other: &Ready| may_lend && !other.begun && is_same_operation(job, own);
         let is_better = |(job, other): &(&u64, &Ready)| {

@@ -34,6 +34,8 @@ pub(super) struct Lane {
     pub last_ran: Option<u64>,
     /// The job that got a processor in this instant.
     pub chosen: Option<u64>,
+    /// A job that executes another one, which was posted, in its midst, and that one.
+    pub within: Option<(u64, u64)>,
     /// Something was released into it, ended, or got a processor in this instant.
     pub touched: bool,
     /// A job of its own was released, began or ended since its choice was judged last. Lanes of real threads choose anew then, and not when
@@ -152,6 +154,7 @@ impl<'a> Judge<'a> {
             ready: BTreeMap::new(),
             last_ran: None,
             chosen: None,
+            within: None,
             touched: false,
             has_to_choose: false,
             starved: None,
@@ -195,6 +198,14 @@ impl<'a> Judge<'a> {
     /// Whether the task is one that no description has.
     pub fn is_posted(&self, task: usize) -> bool {
         self.trace.tasks[task].activity.is_posted()
+    }
+
+    /// Whether it is a posted job of the lane, which another one of that may execute in its midst.
+    fn is_executed_within(&self, job: JobId, lane: usize) -> bool {
+        let operation = job.operation.index();
+        let expected = self.expected.operations.get(operation);
+        expected.is_some_and(|entry| entry.lane == lane)
+            && self.is_posted(self.trace.operations[operation].task)
     }
 
     /// Whether it is not known to which lane one of the jobs belongs. What rests on that cannot be judged.
@@ -330,7 +341,13 @@ impl<'a> Judge<'a> {
         match record.typed() {
             Typed::Release(release) => self.release(record, release, lane),
             Typed::Start(_) | Typed::Resume(_) => self.begin(record, lane),
-            Typed::Preempt(_) => self.stop(job, lane),
+            Typed::Preempt(preempt) => {
+                self.stop(job, lane);
+                self.lanes[lane].within = preempt
+                    .by
+                    .filter(|by| self.is_executed_within(*by, lane))
+                    .map(|by| (job.pack(), by.pack()));
+            }
             Typed::Complete(_) => self.complete(job, lane),
             Typed::Abort(abort) => self.abort(abort, lane),
             Typed::Skip(skip) => self.skip(record, skip),

@@ -5,6 +5,7 @@ use super::judge::{Judge, Known};
 use super::order::Ready;
 use super::report::Rule;
 use super::suspicion::Counting;
+use talea_model::LaneDispatch;
 use talea_policy::job::Job;
 use talea_record::event::{Abort, Release};
 use talea_record::{Event, JobId, Record};
@@ -70,7 +71,10 @@ impl Judge<'_> {
         };
         ready.begun = true;
         ready.running = Some(now);
-        self.lanes[lane].chosen = Some(job.pack());
+        let lane = &mut self.lanes[lane];
+        // A job that goes on in a non-preemptive lane was chosen when it began.
+        let is_chosen = record.event == Event::START || lane.order.rules.dispatch == LaneDispatch::Preemptive;
+        lane.chosen = is_chosen.then(|| job.pack());
         if let Some(text) = wrong {
             self.find(Rule::Life, job, None, || text.into());
         }

@@ -1,7 +1,7 @@
 //! On threads: suppliers that are threads of the program and operations, consumers in lanes of the run.
 
 use crate::{Number, event_with, number, types};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use talea_model::{Criticality, Strategy, System, TaskBuilder};
@@ -115,9 +115,21 @@ fn what_two_threads_push_is_delivered_in_two_lanes_and_all_of_it_is_counted() {
     assert!(serial.delivered + concurrent.delivered <= queued, "{serial:?} {concurrent:?} {queued}");
 }
 
-/// An operation pushes from its own jobs, events that start later are delivered when they start, and a consumer pushes to another one.
+/// An operation pushes from its own jobs, events that start later are delivered when they start, and a consumer pushes to another one. What is of the
+/// lane of the operation is delivered in its midst, unless the consumer does not want that.
 #[test]
 fn operations_push_and_deliveries_push_again() {
+    for is_queued in [false, true] {
+        let (delivered, here) = deliveries_in_the_midst(is_queued);
+        assert!(delivered >= 40);
+        assert_eq!(here > 0, !is_queued, "{here} of {delivered}");
+    }
+}
+
+/// How many events are delivered, and how many of them in the midst of the job that pushes them.
+fn deliveries_in_the_midst(is_queued: bool) -> (u64, u64) {
+    let pushes = Arc::new(AtomicBool::new(false));
+    let in_push = Arc::clone(&pushes);
     let outside: Arc<Mutex<Option<talea_notification::Supplier>>> = Arc::default();
     let slot = Arc::clone(&outside);
     let operations = Operations::synthetic().with("control", move |job| {
@@ -127,7 +139,9 @@ fn operations_push_and_deliveries_push_again() {
             let event = event_with(job.instance(), |header| {
                 header.start = job.instance().is_multiple_of(2).then_some(start);
             });
+            in_push.store(true, Ordering::Relaxed);
             supplier.push(job, &event).expect("pushed");
+            in_push.store(false, Ordering::Relaxed);
         }
     });
     let prepared = prepared(operations);
@@ -137,12 +151,15 @@ fn operations_push_and_deliveries_push_again() {
     let (first, second) = (create("first"), create("second"));
     let mut relay = second.supplier("relay").connect().expect("connected");
     let alarms = first.consumer("relay").lane(lane("relay", Criticality::High));
+    let alarms = if is_queued { alarms.queued() } else { alarms };
     let relayed = EventType::new("Test", "Relayed");
     let mut pool = EventPool::new(64, &relayed, || Number(0));
-    let early = Arc::new(AtomicU64::new(0));
+    let (early, here) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let in_midst = Arc::clone(&here);
     let too_early = Arc::clone(&early);
     let _relay = alarms.connect_with_job(move |delivery, job| {
         let start = delivery.event().header().start;
+        in_midst.fetch_add(u64::from(pushes.load(Ordering::Relaxed)), Ordering::Relaxed);
         too_early.fetch_add(u64::from(start.is_some_and(|start| job.now() < start)), Ordering::Relaxed);
         let Some(mut loan) = pool.loan() else { return Outcome::Discard };
         *loan.content() = Number(number(delivery.event()));
@@ -164,4 +181,5 @@ fn operations_push_and_deliveries_push_again() {
     });
     assert_eq!(early.load(Ordering::Relaxed), 0);
     outside.lock().expect("whole").take();
+    (end.statistics().delivered, here.load(Ordering::Relaxed))
 }

@@ -120,6 +120,48 @@ fn one_waits_for_events_of_several_and_is_told_of_which() {
     assert!(set.wait(LONG, now).is_empty());
 }
 
+/// Two threads push, and nothing is overlooked: whoever waits goes on without anybody else's doing until all have come.
+#[test]
+fn no_event_is_overlooked_by_who_waits_for_several() {
+    const EACH: usize = 3_000;
+    let (_factory, channel) = unbound();
+    let settings = QosSettings::new().max_events(EACH as u32);
+    let pulls = |name: &str| {
+        let builder = channel.consumer(name).subscribe(types(&format!("Test/{name}"))).qos(settings.clone());
+        builder.connect_pull().expect("connected")
+    };
+    let consumers = ["a", "b"].map(pulls);
+    let mut set = WaitSet::new();
+    consumers.iter().for_each(|consumer| _ = set.add(consumer));
+    thread::scope(|scope| {
+        for name in ["a", "b"] {
+            let mut supplier = channel.supplier(name).connect().expect("connected");
+            scope.spawn(move || (0..EACH).for_each(|number| push(&mut supplier, name, number as u64)));
+        }
+        let mut taken = [0; 2];
+        while taken != [EACH; 2] {
+            let ready = set.wait(LONG, now);
+            assert!(!ready.is_empty(), "{taken:?} have come");
+            ready.iter().for_each(|place| taken[*place] += consumers[*place].try_iter(now).count());
+        }
+    });
+}
+
+/// Streams come and go while others wait.
+#[test]
+fn streams_that_come_while_others_wait_are_seen() {
+    let (_factory, channel) = unbound();
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    thread::scope(|scope| {
+        for round in 0..200 {
+            let mut stream = pulls(&channel, "a").into_stream().expect("a thread");
+            let waiting = scope.spawn(move || next(&mut stream).map(|one| number(one.event())));
+            push(&mut supplier, "a", round);
+            assert_eq!(waiting.join().expect("it ends"), Some(round));
+        }
+    });
+}
+
 /// Has the thread go on.
 struct Unpark(Thread);
 

@@ -266,6 +266,13 @@ impl LaneQueue {
         self.dispatch == LaneDispatch::Preemptive && self.len() > 1 && self.order.changes_with_time()
     }
 
+    /// Whether a job that has not executed would be chosen before all that wait. Takes time linear in how many these are.
+    pub fn precedes_waiting(&self, job: &Job, now: Instant) -> bool {
+        let position = |key: Key| (self.order.is_late(&key, now), key);
+        let own = position(self.order.key(&Progress { job: *job, executed: Work::ZERO }));
+        self.waiting.iter().all(|place| own < position(self.order.key(self.jobs.get(place))))
+    }
+
     /// Every job in the lane, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &Progress> {
         let places = self.elected.into_iter().chain(self.started).chain(self.waiting.iter());

@@ -74,6 +74,21 @@ proptest! {
         }
     }
 
+    /// Who asks before a job is in the lane is told what the lane would do if it were.
+    #[test]
+    fn a_job_precedes_those_that_wait_if_the_lane_would_choose_it(
+        discipline in disciplines(), rules in rules(), jobs in jobs(6), now in 0..16i64,
+    ) {
+        let (job, others) = jobs.split_first().expect("there are six");
+        let mut queue = LaneQueue::new(discipline, rules, 6);
+        others.iter().for_each(|other| queue.push(*other));
+        // The elected one does not wait.
+        let elected = queue.elect(at(now), Work::ZERO).expect("there are five");
+        let waiting: Vec<Job> = others.iter().filter(|other| other.tag != elected.tag).copied().collect();
+        let first = order(discipline, rules, &[&[*job], &waiting[..]].concat(), at(now))[0];
+        prop_assert_eq!(queue.precedes_waiting(job, at(now)), first == *job);
+    }
+
     #[test]
     fn urgency_orders_as_the_definition_at_any_instant(
         pair in jobs(2), executed in [0..6i64, 0..6i64], now in -20..40i64,

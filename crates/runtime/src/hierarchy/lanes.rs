@@ -116,6 +116,11 @@ struct InSet<'a> {
 }
 
 impl JobHost for InSet<'_> {
+    /// Schedulers above the lane may have granted single jobs.
+    fn may_execute_within(&self) -> bool {
+        false
+    }
+
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         let lane = self.lane;
         self.handle.begin_in_lane(job, self.offered.as_ref(), |now, has_processor| {

@@ -15,9 +15,10 @@
 //! between; who steps it otherwise decides when.
 
 use super::enforcement::Enforcement;
-use super::execute::execute;
+use super::execute::{Chosen, OthersOfLane, execute};
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::Begin;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
@@ -25,7 +26,7 @@ use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
 use talea_record::CostKind;
 use talea_ring::inbox::Receiver;
-use talea_time::{Clock, Work};
+use talea_time::{Clock, Instant, Work};
 
 /// Everything a lane owns.
 pub(crate) struct LaneAgent {
@@ -64,11 +65,7 @@ impl LaneAgent {
     pub fn step(&mut self, flow: &mut JobFlow, enforcement: &mut impl Enforcement) -> Step {
         let LaneAgent { shared, inbox, queue, lane } = self;
         let began = flow.recorder.stopwatch();
-        let mut moved = 0;
-        while let Some(tag) = inbox.pop() {
-            queue.push(shared.job(tag));
-            moved += 1;
-        }
+        let moved = take_in(shared, inbox, queue);
         let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
             enforcement.give_back(flow);
             return Step::Idle;
@@ -79,7 +76,9 @@ impl LaneAgent {
         }
         let dead = &shared.port(*lane).dead;
         let depth = queue.len().saturating_sub(dead.load(Ordering::Relaxed) as usize).max(1);
-        if execute(shared, flow, enforcement, &job, depth) == Begin::Dead {
+        let others = RefCell::new((&mut *inbox, &mut *queue));
+        let chosen = Chosen::ByLane { depth, waiting: Some(&others) };
+        if execute(shared, flow, enforcement, &job, chosen) == Begin::Dead {
             dead.fetch_sub(1, Ordering::Relaxed);
         }
         forget(shared, queue, &job);
@@ -92,6 +91,24 @@ impl LaneAgent {
         flow.recorder.sleep(self.lane);
         enforcement.sleep(|| self.inbox.has_number() || self.is_over());
         flow.recorder.wake(self.lane);
+    }
+}
+
+/// Takes what has been posted into the lane's queue. Returns how many jobs that were.
+fn take_in(shared: &Shared, inbox: &mut Receiver, queue: &mut LaneQueue) -> usize {
+    let mut moved = 0;
+    while let Some(tag) = inbox.pop() {
+        queue.push(shared.job(tag));
+        moved += 1;
+    }
+    moved
+}
+
+impl OthersOfLane for RefCell<(&mut Receiver, &mut LaneQueue)> {
+    fn let_first(&self, shared: &Shared, job: &Job, now: Instant) -> bool {
+        let (inbox, queue) = &mut *self.borrow_mut();
+        take_in(shared, inbox, queue);
+        queue.precedes_waiting(job, now)
     }
 }
 

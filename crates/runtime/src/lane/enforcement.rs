@@ -13,6 +13,8 @@ use talea_time::{Clock, Instant};
 pub(crate) trait JobHost {
     /// The job is about to run. Calls `record` once with the instant at which it begins.
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
+    /// Whether a job may execute another one of its lane in its midst.
+    fn may_execute_within(&self) -> bool;
     /// The job asks whether it is to stop. Where a lane's jobs are executed by its one thread nothing follows from that.
     fn checkpoint(&self) {}
     /// The job's code has returned. Calls `finish` once, from which on the job has ended for everybody, and `record` with the instant of that
@@ -62,6 +64,10 @@ impl<'a> KernelPriorities<'a> {
 }
 
 impl JobHost for KernelPriorities<'_> {
+    fn may_execute_within(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         let now = self.preemption.take(self.shared, flow, job);
         record(flow, now);

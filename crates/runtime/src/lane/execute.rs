@@ -11,6 +11,7 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
 use talea_operation::{EventNote, JobServices, NotPosted, Operation, Posted};
 use talea_policy::demand;
@@ -32,14 +33,35 @@ enum Return {
     Panicked,
 }
 
-/// Runs `job`, records it, and releases its successors without ringing. `depth` is the number of jobs
-/// in the lane. Returns whether the job ran; a dead one does not.
-pub(crate) fn execute(
+/// What else of a lane wants to be executed while one of its jobs is.
+pub(crate) trait OthersOfLane {
+    /// Whether the lane, had it to choose now, would choose this job, which is not among them.
+    fn let_first(&self, shared: &Shared, job: &Job, now: Instant) -> bool;
+}
+
+/// By what a job is chosen to be executed.
+#[derive(Clone, Copy)]
+pub(crate) enum Chosen<'a> {
+    /// By its lane, which has so many jobs. If jobs of it may execute others in their midst, these wait.
+    ByLane { depth: usize, waiting: Option<&'a dyn OthersOfLane> },
+    /// By another job of the lane, in whose midst it is executed.
+    OnTheSpot { within: Subject, depth: usize },
+}
+
+impl Chosen<'_> {
+    fn depth(&self) -> usize {
+        let (Chosen::ByLane { depth, .. } | Chosen::OnTheSpot { depth, .. }) = self;
+        *depth
+    }
+}
+
+/// Runs `job`, records it, and releases its successors without ringing. Returns whether the job ran; a dead one does not.
+pub(crate) fn execute<H: JobHost>(
     shared: &Shared,
     flow: &mut JobFlow,
-    host: &mut impl JobHost,
+    host: &mut H,
     job: &Job,
-    depth: usize,
+    chosen: Chosen<'_>,
 ) -> Begin {
     if shared.jobs.begin(job.tag, job.number) == Begin::Dead {
         return Begin::Dead;
@@ -47,10 +69,13 @@ pub(crate) fn execute(
     let id = shared.operation_of(job.tag);
     let site = shared.layout.operation(id);
     let subject = Subject { job: JobId { operation: id, instance: job.number }, lane: site.lane };
-    let depth = depth.min(usize::from(u16::MAX)) as u16;
+    let depth = chosen.depth().min(usize::from(u16::MAX)) as u16;
     let mut started = Instant::ZERO;
     host.begin(flow, subject.job, |flow, now| {
         started = now;
+        if let Chosen::OnTheSpot { within, .. } = chosen {
+            flow.recorder.put(now, within.preempt(subject.job));
+        }
         flow.recorder.put(now, subject.start(depth));
     });
 
@@ -64,7 +89,7 @@ pub(crate) fn execute(
             flow.take_events(site, operation, subject, started);
         }
     }
-    let returned = call(shared, site, (job, started), operation.as_deref_mut(), (host, flow));
+    let returned = call(shared, site, (job, started, chosen), operation.as_deref_mut(), (host, flow));
     if let Some(operation) = &mut operation {
         operation.leave();
         if matches!(returned, Return::Whole) {
@@ -104,7 +129,7 @@ pub(crate) fn execute(
     if let Some(operation) = &mut operation {
         flow.publish(shared, site, operation, (subject, job), end);
         if operation.has_events() {
-            push_events(shared, site, (job, started), operation, (host, flow));
+            push_events(shared, site, (job, started, chosen), operation, (host, flow));
         }
     }
     flow.tell_successors(shared, subject, job, end);
@@ -117,8 +142,9 @@ struct Services<'a, H> {
     shared: &'a Shared,
     site: &'a OperationSite,
     job: &'a Job,
-    host: &'a H,
+    host: RefCell<&'a mut H>,
     flow: RefCell<&'a mut JobFlow>,
+    chosen: Chosen<'a>,
     told_the_end: Cell<bool>,
     /// How often the time was asked.
     times_asked: Cell<u64>,
@@ -129,7 +155,21 @@ struct Services<'a, H> {
     rings: bool,
 }
 
-impl<H: JobHost> Services<'_, H> {
+impl<'a, H: JobHost> Services<'a, H> {
+    /// If the job may execute one of the posted operation in its midst, should that come first in its lane: what else waits in that, and how many
+    /// jobs it has. A job that was posted does not, so that nobody who pushes events when he is given some is called in his own midst.
+    fn may_execute(&self, posted: Posted) -> Option<(&'a dyn OthersOfLane, usize)> {
+        let Chosen::ByLane { depth, waiting } = self.chosen else { return None };
+        let is_posted = |origin: &Origin| matches!(origin, Origin::Posting { .. });
+        let site = self.shared.layout.operation(posted.operation.id);
+        let is_allowed = self.rings
+            && site.lane == self.site.lane
+            && is_posted(&site.origin)
+            && !is_posted(&self.site.origin)
+            && self.host.borrow().may_execute_within();
+        waiting.filter(|_| is_allowed).map(|waiting| (waiting, depth))
+    }
+
     /// Records what the job is answered, if it is to be replayed.
     fn note(&self, what: Question, question: u64, answer: u64) {
         let job = JobId { operation: self.site.id, instance: self.job.number };
@@ -152,7 +192,7 @@ impl<H: JobHost> JobServices for Services<'_, H> {
     }
 
     fn is_to_stop(&self) -> bool {
-        self.host.checkpoint();
+        self.host.borrow().checkpoint();
         let over = self.shared.is_over(self.site.node);
         self.told_the_end.set(self.told_the_end.get() || over);
         let stop = over || self.shared.jobs.is_stopping(self.job.tag, self.job.number);
@@ -173,20 +213,46 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         }
     }
 
+    fn post_here(&self, posted: Posted) -> Result<u64, NotPosted> {
+        let Some((waiting, depth)) = self.may_execute(posted) else { return self.post(posted) };
+        let (shared, lane) = (self.shared, self.site.lane);
+        let mut flow = self.flow.borrow_mut();
+        let now = MonotonicClock.now();
+        let (instance, tag) = flow.post_apart(shared, posted, now)?;
+        let job = shared.job(tag);
+        if !waiting.let_first(shared, &job, now) {
+            flow.hand_over(shared, lane, tag, now);
+            flow.ring(shared);
+            return Ok(instance);
+        }
+        let within = Subject { job: JobId { operation: self.site.id, instance: self.job.number }, lane };
+        let mut host = self.host.borrow_mut();
+        let chosen = Chosen::OnTheSpot { within, depth: depth + 1 };
+        match execute(shared, &mut flow, &mut **host, &job, chosen) {
+            Begin::Run => {
+                host.begin(&mut flow, within.job, |flow, now| flow.recorder.put(now, within.resume()));
+            }
+            Begin::Dead => _ = shared.port(lane).dead.fetch_sub(1, Ordering::Relaxed),
+        }
+        shared.jobs.forget(job.tag, job.number);
+        flow.ring(shared);
+        Ok(instance)
+    }
+
     fn note(&self, note: EventNote) {
         let job = JobId { operation: self.site.id, instance: self.job.number };
         self.flow.borrow_mut().note(self.site, job, note);
     }
 }
 
-fn call(
+fn call<H: JobHost>(
     shared: &Shared,
     site: &OperationSite,
-    (job, started): (&Job, Instant),
+    (job, started, chosen): (&Job, Instant, Chosen<'_>),
     operation: Option<&mut Operation>,
-    (host, flow): (&impl JobHost, &mut JobFlow),
+    (host, flow): (&mut H, &mut JobFlow),
 ) -> Return {
-    let (flow, told_the_end) = (RefCell::new(flow), Cell::new(false));
+    let (host, flow, told_the_end) = (RefCell::new(host), RefCell::new(flow), Cell::new(false));
     let (times_asked, stops_asked, was_told_to_stop) = (Cell::new(0), Cell::new(0), Cell::new(false));
     let rings = true;
     let services = Services {
@@ -195,6 +261,7 @@ fn call(
         job,
         host,
         flow,
+        chosen,
         told_the_end,
         times_asked,
         stops_asked,
@@ -222,14 +289,14 @@ fn call(
 }
 
 /// A job without code has completed and pushes its events. Does not ring.
-fn push_events(
+fn push_events<H: JobHost>(
     shared: &Shared,
     site: &OperationSite,
-    (job, started): (&Job, Instant),
+    (job, started, chosen): (&Job, Instant, Chosen<'_>),
     operation: &mut Operation,
-    (host, flow): (&impl JobHost, &mut JobFlow),
+    (host, flow): (&mut H, &mut JobFlow),
 ) {
-    let (flow, told_the_end, rings) = (RefCell::new(flow), Cell::new(false), false);
+    let (host, flow, told_the_end, rings) = (RefCell::new(host), RefCell::new(flow), Cell::new(false), false);
     let (times_asked, stops_asked, was_told_to_stop) =
         (Cell::new(TIMES_KEPT), Cell::new(0), Cell::new(false));
     let services = Services {
@@ -238,6 +305,7 @@ fn push_events(
         job,
         host,
         flow,
+        chosen,
         told_the_end,
         times_asked,
         stops_asked,

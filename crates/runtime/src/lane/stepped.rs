@@ -46,6 +46,10 @@ pub enum LaneStep {
 struct Stepped;
 
 impl JobHost for Stepped {
+    fn may_execute_within(&self) -> bool {
+        true
+    }
+
     fn begin(&mut self, flow: &mut JobFlow, _job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         record(flow, MonotonicClock.now());
     }

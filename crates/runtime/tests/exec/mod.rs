@@ -12,6 +12,7 @@ mod hierarchy;
 mod lanes;
 mod lowered;
 mod nested;
+mod on_the_spot;
 mod operations;
 mod overrun;
 mod posting;

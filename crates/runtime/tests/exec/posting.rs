@@ -65,7 +65,7 @@ impl Drop for StopAtEnd {
 
 impl Posted {
     /// Says why what depends on real-time priorities is not tested, if so.
-    fn lacks_realtime(&self) -> bool {
+    pub fn lacks_realtime(&self) -> bool {
         if !self.outcome.realtime {
             talea_measure::skip(format!("no real-time priorities here: {}", self.outcome.missing.join("; ")));
         }
@@ -73,14 +73,14 @@ impl Posted {
     }
 
     /// Names and numbers of the jobs that an event tells of, in order.
-    fn jobs(&self, event: Event) -> Vec<String> {
+    pub fn jobs(&self, event: Event) -> Vec<String> {
         let told = self.records.iter().filter(|record| record.event == event);
         told.map(|record| self.metadata.job_name(record.job())).collect()
     }
 
     /// What another reader of the trace finds wrong with what the lanes did. That a processor idled is none of it: how soon
     /// a thread that is woken has its processor is the machine's affair, which may be busy.
-    fn violations(&self, system: &System) -> Vec<String> {
+    pub fn violations(&self, system: &System) -> Vec<String> {
         let plans = plan_lanes_of(system).expect("plans");
         let tolerance = default_tolerance(self.metadata.origin);
         let mut verifier =

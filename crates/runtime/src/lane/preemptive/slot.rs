@@ -4,7 +4,7 @@
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::Tag;
 use crate::lane::enforcement::JobHost;
-use crate::lane::execute::execute;
+use crate::lane::execute::{Chosen, execute};
 use crate::lane::preemption::ended_on;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -83,6 +83,11 @@ struct InSlot<'a> {
 }
 
 impl JobHost for InSlot<'_> {
+    /// The controller of a preemptive lane decides about each job.
+    fn may_execute_within(&self) -> bool {
+        false
+    }
+
     fn begin(&mut self, flow: &mut JobFlow, _job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
         // The controller has put the job into the processor's word when it granted it.
         record(flow, MonotonicClock.now());
@@ -121,7 +126,7 @@ impl SlotThread {
             // Before the job begins, so that the controller never measures from an older job's beginning.
             cell.began_at.store(thread_cpu_time().as_nanos(), Ordering::Release);
             // A dead job is done as well.
-            let _ = execute(&shared, &mut flow, &mut in_slot, &job, depth);
+            let _ = execute(&shared, &mut flow, &mut in_slot, &job, Chosen::ByLane { depth, waiting: None });
             // The controller is told before anybody is woken: it, and the successors' lanes, preempt
             // this thread, and a lane must not decide on the belief that an ended job still runs.
             port.push(tag);
