@@ -68,6 +68,22 @@ fn posted_work_is_in_the_report() {
     assert!(posted >= 1 && row("alarm") == posted && (1..=posted).contains(&row("note")), "{stdout}");
 }
 
+/// Of alarms among more pictures than can be looked at, none is late but where all wait in one line.
+#[test]
+fn what_matters_is_in_time_under_overload_by_events() {
+    let stdout = output_of("event_overload", &[]);
+    let row = |name: &str| -> Vec<f64> {
+        let line = stdout.lines().find_map(|line| line.strip_prefix(name)).expect("a row");
+        line.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+    };
+    let fifo = row("first come, first served ");
+    assert!(fifo[0] > 5_900.0 && fifo[1] > 0.9 * fifo[0], "{stdout}");
+    for name in ["MUF ", "RMS+MLF ", "reservation "] {
+        let [alarms, late, lost, ..] = row(name)[..] else { panic!("{stdout}") };
+        assert_eq!((alarms, late, lost), (6_000.0, 0.0, 0.0), "{name}: {stdout}");
+    }
+}
+
 #[test]
 fn the_readme_shows_the_files_as_they_are() {
     let read = |name: &str| std::fs::read_to_string(root().join(name)).expect("the file is there");
