@@ -8,7 +8,8 @@ mod weighted_turns;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use talea::run::control::protocol::{Command, Insistence, Outcome};
 use talea::run::control::{Client, Sockets};
 use talea_model::SchedulerKind;
@@ -88,9 +89,24 @@ fn an_own_scheduler_takes_the_place_of_another_while_it_runs() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/own_scheduler/system.toml");
     let system = talea::read(&file).expect("the example can be read").system;
     assert!(system.schedulers.iter().any(|scheduler| scheduler.name == "shares" && scheduler.kind == own));
-    let controller = std::thread::spawn(|| ["stride", "weighted-turns"].map(replaced));
-    let run = talea::Run::new(&system).duration(talea::Duration::from_secs(2)).run();
-    let seen = controller.join().expect("whoever controls does not panic");
+    let prepared = match talea::Run::new(&system).prepare() {
+        Err(error) if error.to_string().contains("permitted") => return talea_measure::skip(error),
+        prepared => prepared.expect("the example can be prepared"),
+    };
+    // However long it takes: whoever controls ends the run, and the end of the run whoever controls.
+    let (stop, is_over) = (prepared.stop_handle(), AtomicBool::new(false));
+    let (run, seen) = std::thread::scope(|scope| {
+        let controller = scope.spawn(|| {
+            let seen = ["stride", "weighted-turns"].map(|kind| replaced(kind, &is_over));
+            // So that everybody receives something of what there is now.
+            std::thread::sleep(Duration::from_millis(500));
+            stop.stop();
+            seen
+        });
+        let run = prepared.run();
+        is_over.store(true, Ordering::Relaxed);
+        (run, controller.join().expect("whoever controls does not panic"))
+    });
     match run {
         Err(error) if error.to_string().contains("permitted") => talea_measure::skip(error),
         Err(error) => panic!("{error}"),
@@ -102,14 +118,13 @@ fn an_own_scheduler_takes_the_place_of_another_while_it_runs() {
     }
 }
 
-/// What "shares" is once a scheduler of this kind has been asked for; none if no run of this process could be controlled.
-fn replaced(kind: &str) -> Option<String> {
-    let until = Instant::now() + Duration::from_millis(1_500);
+/// What "shares" is once a scheduler of this kind has been asked for; none if the run of this process was over before it could be controlled.
+fn replaced(kind: &str, is_over: &AtomicBool) -> Option<String> {
     let client = loop {
         let sockets = Sockets::of_user().ok()?;
         match sockets.find(&std::process::id().to_string()) {
             Ok(run) => break Client::of(&run),
-            Err(_) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
+            Err(_) if !is_over.load(Ordering::Relaxed) => std::thread::sleep(Duration::from_millis(5)),
             Err(_) => return None,
         }
     };

@@ -11,11 +11,9 @@ use crate::posting::{disconnect, post, wake_at};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::statistics::ConsumerStatistics;
-use crate::stream::EventStream;
 use crate::topology::Changed;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_etcl::Filterable;
@@ -311,14 +309,6 @@ impl PullConsumer {
                 }
             }
         })
-    }
-
-    /// All events as an asynchronous stream. Starts an ordinary thread, one for all streams, which wakes tasks.
-    ///
-    /// # Errors
-    /// The thread cannot be made; the consumer is disconnected.
-    pub fn into_stream(self) -> io::Result<EventStream> {
-        EventStream::new(self)
     }
 
     pub(crate) fn shared(&self) -> Arc<Consumer> {

@@ -16,10 +16,9 @@
 mod deliver;
 
 use crate::delivery::{Delivery, Outcome};
-use crate::event::Event;
+use crate::event::{ContentType, Event};
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes};
 use crate::grouped::Grouped;
-use crate::partners::ContentType;
 use crate::qos::Qos;
 use crate::queue::{Came, OrderedQueue};
 use crate::signal::{Followers, Signal};

@@ -141,6 +141,19 @@ pub trait Content: Any + Send + Sync {
     }
 }
 
+/// What events carry, as a supplier or a consumer has said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContentType {
+    pub id: TypeId,
+    pub name: &'static str,
+}
+
+impl ContentType {
+    pub fn of<T: 'static>() -> Self {
+        ContentType { id: TypeId::of::<T>(), name: std::any::type_name::<T>() }
+    }
+}
+
 /// An event in memory: its header and its content.
 pub(crate) struct Parts<T> {
     pub header: Header,

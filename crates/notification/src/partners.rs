@@ -1,22 +1,8 @@
 //! Who is at the other side of a channel: suppliers and consumers that have types in common, and those that would, but for what the events carry.
 
-use crate::event::EventType;
+use crate::event::{ContentType, EventType};
 use crate::topology::{Offering, Subscribed, Topology};
-use std::any::TypeId;
 use std::collections::BTreeMap;
-
-/// What events carry, as a supplier or a consumer has said it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ContentType {
-    pub id: TypeId,
-    pub name: &'static str,
-}
-
-impl ContentType {
-    pub fn of<T: 'static>() -> Self {
-        ContentType { id: TypeId::of::<T>(), name: std::any::type_name::<T>() }
-    }
-}
 
 /// A supplier as a consumer sees it, or a consumer as a supplier does.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -128,8 +128,18 @@ impl Waiters {
     }
 }
 
+impl PullConsumer {
+    /// All events as an asynchronous stream. Starts an ordinary thread, one for all streams, which wakes tasks.
+    ///
+    /// # Errors
+    /// The thread cannot be made; the consumer is disconnected.
+    pub fn into_stream(self) -> io::Result<EventStream> {
+        EventStream::new(self)
+    }
+}
+
 impl EventStream {
-    pub(crate) fn new(consumer: PullConsumer) -> io::Result<Self> {
+    fn new(consumer: PullConsumer) -> io::Result<Self> {
         let waiter = Arc::new(Waiter { consumer: consumer.shared(), waker: Mutex::default() });
         WAITERS.add(&waiter)?;
         Ok(EventStream { consumer, waiter, _leaving: Leaving })

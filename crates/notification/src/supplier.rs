@@ -3,10 +3,10 @@
 use crate::admin::SupplierAdmin;
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
-use crate::event::{Content, Event, EventType};
+use crate::event::{Content, ContentType, Event, EventType};
 use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
 use crate::limits::{LimitExceeded, allow_bytes};
-use crate::partners::{ContentType, Partner, PartnersChanged};
+use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
 use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};

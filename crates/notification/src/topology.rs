@@ -4,9 +4,8 @@
 //! the list of its event's type at once, however many types and consumers there are, and reads it without a lock: lists are replaced as a whole.
 
 use crate::consumer::{AdminFilters, Consumer};
-use crate::event::{Event, EventType};
+use crate::event::{ContentType, Event, EventType};
 use crate::filter::GroupOperator;
-use crate::partners::ContentType;
 use crate::qos::Qos;
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};

@@ -1,13 +1,15 @@
 //! Operations with both their code and their connections.
 
+use crate::context::Code;
 use crate::ends::Ends;
+use crate::ends::EventEnds;
 use crate::error::{OperationError, OperationErrors, nearest};
-use crate::events::{Binding, EventEnds};
 use crate::kind::OutputKind;
 use crate::operation::{Body, Operation};
-use crate::operations::{Code, Operations};
+use crate::operations::Operations;
 use crate::ports::{AllEnds, Audience, OpenedOutput, Ports, ValueType, connect};
 use crate::synthetic::{Fields, SyntheticValue};
+use crate::workplace::Binding;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use talea_channel::{Input, KeptEnd, Output, Reader, Take, WhenFull};

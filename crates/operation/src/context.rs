@@ -1,37 +1,15 @@
 //! A job as its operation's code sees it.
 
-use crate::ends::Ends;
-use crate::events::{EventEnds, EventNote};
+use crate::ends::{Ends, EventEnds};
+use crate::events::EventNote;
 use crate::ports::{Input, Output};
 use crate::posting::{NotPosted, Posted, PostedOperation};
+use crate::services::JobServices;
 use std::any::Any;
 use std::cell::RefMut;
 use talea_channel::{InputPort, OutputPort, Stamp};
 use talea_policy::job::Job;
 use talea_time::{Duration, Instant};
-
-/// What a job can ask of what executes it.
-pub trait JobServices {
-    /// The current instant on the clock of the run.
-    fn now(&self) -> Instant;
-    /// Whether the job is to stop, which it has asked now.
-    fn is_to_stop(&self) -> bool;
-    /// Posts a job.
-    ///
-    /// # Errors
-    /// [`NotPosted`].
-    fn post(&self, posted: Posted) -> Result<u64, NotPosted>;
-    /// The same; the job is executed before this returns, in the midst of the one that posts it, if both are of one lane and nothing that waits there
-    /// comes before it.
-    ///
-    /// # Errors
-    /// [`NotPosted`].
-    fn post_here(&self, posted: Posted) -> Result<u64, NotPosted> {
-        self.post(posted)
-    }
-    /// A channel tells something, which is recorded if that is wanted.
-    fn note(&self, note: EventNote);
-}
 
 /// A job as its operation sees it.
 pub struct JobContext<'a> {
@@ -142,6 +120,11 @@ impl JobContext<'_> {
         self.ends.events.as_ref().map(|ends| RefMut::map(ends.borrow_mut(), |ends| ends.as_mut()))
     }
 
+    /// What executes the job, for who pushes events in it.
+    pub fn services(&self) -> &dyn JobServices {
+        self.services
+    }
+
     /// A channel tells something while the job pushes events.
     pub fn note(&self, note: EventNote) {
         self.services.note(note);
@@ -204,3 +187,8 @@ impl JobContext<'_> {
         self.services.is_to_stop()
     }
 }
+
+/// A user's operation, called once per job. Its jobs run one at a time, each after the one before has returned, so it may keep
+/// what it likes from job to job. They need not be on the same thread: a preemptive lane has several, so that a job of one operation
+/// can be preempted by a job of another.
+pub type Code = Box<dyn FnMut(&JobContext<'_>) + Send>;

@@ -1,9 +1,34 @@
 //! What an operation reads and writes by.
 
-use crate::events::EventEnds;
+use crate::events::{EventNote, TakenEvent};
+use crate::services::JobServices;
+use std::any::Any;
 use std::cell::RefCell;
 use talea_channel::{Input, Output};
 use talea_model::OperationId;
+use talea_time::Instant;
+
+/// The ends of an operation at channels: what it takes and what it pushes. Whoever makes channels gives each operation that publishes or has subscribed
+/// its ends.
+pub trait EventEnds: Any + Send {
+    /// The job of this instance begins, and takes of the events that wait those it is to have. Says of each where it is from. Neither allocates
+    /// nor waits. A job that has gone before it and is to go on begins once more, and has what it had.
+    fn begin(
+        &mut self,
+        instance: u64,
+        now: Instant,
+        taken: &mut dyn FnMut(TakenEvent),
+        noted: &mut dyn FnMut(EventNote),
+    );
+    /// The job of this instance, which has no code, has completed: pushes what the description says.
+    fn push_synthetic(&mut self, services: &dyn JobServices, instance: u64);
+    /// The job that began last is over, and does not have its events any more.
+    fn leave(&mut self);
+    /// What the code of the operation has not opened, in words.
+    fn unopened(&self) -> Vec<String>;
+    /// The same, for who made it.
+    fn as_any(&mut self) -> &mut dyn Any;
+}
 
 /// The ends of an operation's connections, in the order of the description.
 pub(crate) struct Ends {

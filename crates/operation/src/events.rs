@@ -1,14 +1,7 @@
-//! What operations do with events of channels, beside their ports. Channels themselves are not known here: whoever makes them gives each operation
-//! that publishes or has subscribed its ends.
+//! What is said of the events of channels, beside values of ports. Channels themselves are not known here.
 
-use crate::context::JobContext;
-use crate::workplace::Workplace;
-use std::any::Any;
-use std::error::Error;
-use std::sync::Arc;
 use talea_event::EventLoss;
 use talea_model::{OperationId, PublicationId};
-use talea_time::Instant;
 
 /// An event that a job has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,27 +27,3 @@ pub enum EventNote {
         why: EventLoss,
     },
 }
-
-/// The ends of an operation at channels: what it takes and what it pushes.
-pub trait EventEnds: Any + Send {
-    /// The job of this instance begins, and takes of the events that wait those it is to have. Says of each where it is from. Neither allocates
-    /// nor waits. A job that has gone before it and is to go on begins once more, and has what it had.
-    fn begin(
-        &mut self,
-        instance: u64,
-        now: Instant,
-        taken: &mut dyn FnMut(TakenEvent),
-        noted: &mut dyn FnMut(EventNote),
-    );
-    /// A job without code has completed: pushes what the description says.
-    fn push_synthetic(&mut self, job: &JobContext<'_>);
-    /// The job that began last is over, and does not have its events any more.
-    fn leave(&mut self);
-    /// What the code of the operation has not opened, in words.
-    fn unopened(&self) -> Vec<String>;
-    /// The same, for who made it.
-    fn as_any(&mut self) -> &mut dyn Any;
-}
-
-/// Does what is left to do when it is known where deliveries are work.
-pub type Binding = Box<dyn FnOnce(Arc<dyn Workplace>) -> Result<(), Box<dyn Error + Send + Sync>> + Send>;

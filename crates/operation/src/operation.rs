@@ -1,9 +1,9 @@
 //! An operation with what it runs: its code, and the ends of its connections.
 
-use crate::context::{JobContext, JobServices};
+use crate::context::{Code, JobContext};
 use crate::ends::Ends;
 use crate::events::{EventNote, TakenEvent};
-use crate::operations::Code;
+use crate::services::JobServices;
 use crate::synthetic::Fields;
 use std::cell::RefCell;
 use talea_channel::{Connection, Dropped, Encoded, Input, Moment, Output, Published, Stamp, Taken, Visible};
@@ -122,11 +122,9 @@ impl Operation {
 
     /// A job of an operation without code has completed: pushes its events.
     #[inline]
-    pub fn push_events(&mut self, services: &dyn JobServices, name: &str, job: &Job, started: Instant) {
-        let ends = &self.ends;
-        if let (Body::Synthetic, Some(events)) = (&self.body, &ends.events) {
-            let job = JobContext { services, name, job, started, handle: 0, ends };
-            events.borrow_mut().push_synthetic(&job);
+    pub fn push_events(&mut self, services: &dyn JobServices, instance: u64) {
+        if let (Body::Synthetic, Some(events)) = (&self.body, &mut self.ends.events) {
+            events.get_mut().push_synthetic(services, instance);
         }
     }
 

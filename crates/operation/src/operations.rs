@@ -1,15 +1,11 @@
 //! The code of a program's operations, by name.
 
-use crate::context::JobContext;
-use crate::events::{Binding, EventEnds};
+use crate::context::{Code, JobContext};
+use crate::ends::EventEnds;
 use crate::ports::Ports;
+use crate::workplace::Binding;
 use std::collections::BTreeMap;
 use talea_model::OperationId;
-
-/// A user's operation, called once per job. Its jobs run one at a time, each after the one before has returned, so it may keep
-/// what it likes from job to job. They need not be on the same thread: a preemptive lane has several, so that a job of one operation
-/// can be preempted by a job of another.
-pub type Code = Box<dyn FnMut(&JobContext<'_>) + Send>;
 
 /// Opens an operation's ports and makes its code.
 pub(crate) type Registration = Box<dyn FnOnce(&mut Ports<'_>) -> Code>;

@@ -1,7 +1,7 @@
 //! The ports of an operation, as the code that is registered for it opens them.
 
+use crate::ends::EventEnds;
 use crate::error::{OperationError, nearest};
-use crate::events::EventEnds;
 use crate::kind::{OutputKind, Value};
 use std::any::TypeId;
 use std::fmt;

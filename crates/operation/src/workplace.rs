@@ -1,9 +1,10 @@
 //! What is asked of a run by those who have work done there that the description of the system does not have.
 
-use crate::context::JobContext;
-use crate::operations::Code;
+use crate::context::{Code, JobContext};
 use crate::posting::{Declaration, NotPosted, Posted, PostedOperation};
+use crate::services::JobServices;
 use std::error::Error;
+use std::sync::Arc;
 use talea_model::OperationId;
 use talea_time::Instant;
 
@@ -42,6 +43,24 @@ impl Post for &JobContext<'_> {
 
     fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
         self.services.post_here(posted)
+    }
+
+    fn may_wait(&self) -> bool {
+        false
+    }
+}
+
+impl Post for &dyn JobServices {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+
+    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        self.post(posted)
+    }
+
+    fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        (**self).post_here(posted)
     }
 
     fn may_wait(&self) -> bool {
@@ -92,3 +111,6 @@ pub trait Workplace: Send + Sync {
     /// what else there is. Neither allocates nor waits.
     fn post_at(&self, at: Instant, operation: PostedOperation);
 }
+
+/// Does what is left to do when it is known where deliveries are work.
+pub type Binding = Box<dyn FnOnce(Arc<dyn Workplace>) -> Result<(), Box<dyn Error + Send + Sync>> + Send>;

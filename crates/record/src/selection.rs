@@ -364,8 +364,8 @@ mod tests {
             Ok(vec![E::RUN_START, E::RUN_END, E::LOST, E::MESSAGE_LOST, E::NODE_LEFT])
         );
         assert_eq!(chosen("run,-run,run.thread"), Ok(vec![E::THREAD]));
-        assert_eq!(chosen("all,-job,-kernel,-dispatch,-hierarchy,-hls,-port"), chosen("run"));
-        assert_eq!(chosen("all"), chosen("run,job,dispatch,kernel,hierarchy,hls,port"));
+        assert_eq!(chosen("all,-job,-kernel,-dispatch,-hierarchy,-hls,-port,-event"), chosen("run"));
+        assert_eq!(chosen("all"), chosen("run,job,dispatch,kernel,hierarchy,hls,port,event"));
     }
 
     #[test]

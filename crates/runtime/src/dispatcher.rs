@@ -2,11 +2,11 @@
 //! lasts, and jobs of them are posted by threads of the program and by other operations. In their lanes they are jobs like any
 //! other, in the records too, where a definition says what they are.
 
+use crate::alarms::Alarms;
 use crate::flow::{JobFlowSetUp, Shared};
 use crate::layout::{OperationSite, Origin, Visibility};
 use crate::poster::Poster;
 use crate::posting::PostingRoom;
-use crate::workplace::Alarms;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use talea_model::{Execution, OperationId, System};
 use talea_operation::{Declaration, JobContext, Operation, PostedOperation};

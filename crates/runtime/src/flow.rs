@@ -6,6 +6,7 @@
 //! that belongs together has been pushed, ring. Ringing last keeps a higher lane from preempting the
 //! releaser between two pushes.
 
+use crate::alarms::Alarms;
 use crate::guard_post::{GuardPost, Timers};
 use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
@@ -17,7 +18,6 @@ use crate::outcome::{LostValues, OperationPanic};
 use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
 use crate::trigger_table::Triggering;
-use crate::workplace::Alarms;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_linux::burn::Burner;

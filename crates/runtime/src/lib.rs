@@ -36,6 +36,7 @@
 //! | `prepare`, `run` | setting up, and the run as a whole |
 //! | [`cluster`] | several nodes as several processes |
 
+mod alarms;
 pub mod cluster;
 mod collector;
 mod counts;

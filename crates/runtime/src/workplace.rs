@@ -1,71 +1,28 @@
 //! Where the code of a program has work done that the description of the system does not have: operations are declared, and jobs of them posted
 //! at once or at an instant. An ordinary thread posts those of an instant; it sleeps until the next one.
 
+use crate::alarms::{Alarms, Instants, NEVER};
 use crate::dispatcher::{Dispatcher, NoPoster, WeakDispatcher};
 use crate::poster::Poster;
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_model::OperationId;
 use talea_operation::{Code, Declaration, Post, Posted, PostedOperation, Workplace};
-use talea_ring::bell::Bell;
 use talea_time::{Clock, Duration, Instant};
 
 /// After how long it is tried again to post a job for which there was no room, or before the run has begun.
 const AGAIN: Duration = Duration::from_millis(1);
-/// No instant is waited for.
-const NEVER: i64 = i64::MAX;
 
 /// A run as the place where work is done that was not described. Dropping it ends the thread that posts at instants.
 #[derive(Debug)]
 pub struct RunWorkplace {
     /// Not kept by it: operations of the run may have suppliers of channels, which keep this.
     dispatcher: WeakDispatcher,
-    shared: Arc<Shared>,
+    instants: Arc<Instants>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// What the thread shares with who asks for jobs.
-#[derive(Debug)]
-struct Shared {
-    /// By declared operation, the instant at which a job of it is to be posted, in nanoseconds.
-    instants: Box<[AtomicI64]>,
-    /// By task of the system, the same of releases.
-    releases: Box<[AtomicI64]>,
-    /// By operation of the system, its task.
-    tasks: Box<[usize]>,
-    bell: Bell,
-    is_over: AtomicBool,
-}
-
-/// What the end of a run tells the thread by.
-#[derive(Clone, Debug)]
-pub(crate) struct Alarms(Arc<Shared>);
-
-impl Alarms {
-    /// The run is over.
-    pub fn end(&self) {
-        self.0.is_over.store(true, Ordering::Release);
-        self.0.bell.ring();
-    }
-}
-
-impl Shared {
-    /// The earliest instant.
-    fn next(&self) -> i64 {
-        let all = self.instants.iter().chain(&self.releases);
-        all.map(|instant| instant.load(Ordering::Acquire)).min().unwrap_or(NEVER)
-    }
-
-    /// The word of an operation of the system or a declared one.
-    fn word(&self, operation: usize) -> &AtomicI64 {
-        match self.tasks.get(operation) {
-            Some(task) => &self.releases[*task],
-            None => &self.instants[operation - self.tasks.len()],
-        }
-    }
 }
 
 impl Dispatcher {
@@ -78,15 +35,7 @@ impl Dispatcher {
     /// If no thread can be created.
     pub fn workplace(&self) -> Result<RunWorkplace, NoPoster> {
         let (_, operations) = self.declarable();
-        let never = |count: usize| (0..count).map(|_| AtomicI64::new(NEVER)).collect();
-        let system = self.system();
-        let shared = Arc::new(Shared {
-            instants: never(operations),
-            releases: never(system.tasks.len()),
-            tasks: system.operations().iter().map(|operation| operation.task).collect(),
-            bell: Bell::new(),
-            is_over: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Instants::new(self.system(), operations));
         let (told, tell) = std::sync::mpsc::sync_channel(1);
         let (dispatcher, of_thread) = (self.clone(), Arc::clone(&shared));
         let body = move || {
@@ -104,7 +53,7 @@ impl Dispatcher {
         let thread = thread.expect("a thread can be created");
         tell.recv().expect("the thread answers")?;
         self.tell_of_end(Alarms(Arc::clone(&shared)));
-        Ok(RunWorkplace { dispatcher: self.weak(), shared, thread: Some(thread) })
+        Ok(RunWorkplace { dispatcher: self.weak(), instants: shared, thread: Some(thread) })
     }
 }
 
@@ -117,7 +66,7 @@ enum Due {
 }
 
 /// Posts jobs when their instants have come, until it is over.
-fn post_in_time(mut poster: Poster, shared: &Shared) {
+fn post_in_time(mut poster: Poster, shared: &Instants) {
     while !shared.is_over.load(Ordering::Acquire) {
         let now = MonotonicClock.now();
         let declared = shared.instants.iter().enumerate();
@@ -165,17 +114,17 @@ impl Workplace for RunWorkplace {
     }
 
     fn post_at(&self, at: Instant, operation: PostedOperation) {
-        let word = self.shared.word(operation.id.index());
+        let word = self.instants.word(operation.id.index());
         let before = word.fetch_min(at.as_nanos(), Ordering::AcqRel);
         if at.as_nanos() < before {
-            self.shared.bell.ring();
+            self.instants.bell.ring();
         }
     }
 }
 
 impl Drop for RunWorkplace {
     fn drop(&mut self) {
-        Alarms(Arc::clone(&self.shared)).end();
+        Alarms(Arc::clone(&self.instants)).end();
         // The thread itself may be the last to have what keeps this: the run, whose operations have suppliers of channels.
         let is_own = |thread: &JoinHandle<()>| thread.thread().id() == std::thread::current().id();
         if let Some(thread) = self.thread.take().filter(|thread| !is_own(thread)) {

@@ -224,7 +224,7 @@ impl Values {
         }
         let services = Services { now, told: &self.told };
         state.operation.call(&services, &state.name, &job, begun.started, 0);
-        state.operation.push_events(&services, &state.name, &job, begun.started);
+        state.operation.push_events(&services, job.number);
         for note in self.told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), state.node, now));
         }

@@ -6,7 +6,7 @@ use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
 use crate::channel::{EventTypeName, Publication, PublicationAddress, Subscription};
-use crate::description::{Description, Overrun, Task};
+use crate::description::{Description, Overrun, Strategy, Task};
 use crate::ports::PORT_LIMIT;
 use crate::suggest::known_words;
 use crate::trigger::{Communication, Excess, Trigger};
@@ -248,8 +248,38 @@ impl Subscribed<'_> {
         self.check_conjunction(found);
         self.check_release(found);
         self.check_nodes(found);
+        self.check_criticality(found);
         if let Some(filter) = &self.subscription.filter {
             self.check_filter(filter, found);
+        }
+    }
+
+    /// Who is critical is released by nobody less critical: criticality flows from consumer to supplier (Kokyu's scheduling service), or the consumer
+    /// waits for what its supplier waits for. What is stated is not changed silently.
+    fn check_criticality(&self, found: &mut Vec<Violation>) {
+        let Subscribed { description, task, matching, .. } = self;
+        let by_criticality = match description.strategy {
+            Strategy::Muf | Strategy::RmsMlf | Strategy::Criticality => true,
+            Strategy::Rms | Strategy::Edf | Strategy::Mlf => false,
+        };
+        if !by_criticality || !task.criticality.is_critical() {
+            return;
+        }
+        let suppliers: BTreeSet<usize> = matching.iter().map(|(address, _)| address.operation.task).collect();
+        for supplier in suppliers {
+            let of = &description.tasks[supplier];
+            if of.criticality >= task.criticality {
+                continue;
+            }
+            let message = format!(
+                "task \"{}\" is {}, but the events that release task \"{}\", which is {}, wait until it has run",
+                of.name, of.criticality, task.name, task.criticality
+            );
+            let remedy = format!("write criticality = \"{}\" there, too", task.criticality);
+            found.push(Violation {
+                related: Some(self.place("types")),
+                ..Violation::warning(Place::Task(supplier, "criticality"), message, remedy)
+            });
         }
     }
 

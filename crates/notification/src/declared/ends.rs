@@ -10,7 +10,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_model::{EventTypeName, OperationId};
-use talea_operation::{EventEnds, EventLoss, EventNote, JobContext, TakenEvent};
+use talea_operation::{EventEnds, EventLoss, EventNote, JobServices, TakenEvent};
 use talea_time::{Duration, Instant};
 
 /// See the module.
@@ -52,10 +52,10 @@ impl Published {
     }
 
     /// Pushes an event in this job.
-    pub fn push(&mut self, job: &JobContext<'_>, event: &Event) {
-        job.note(EventNote::Pushed(self.origin.publication));
+    pub fn push(&mut self, services: &dyn JobServices, event: &Event) {
+        services.note(EventNote::Pushed(self.origin.publication));
         // The channel of a description rejects nothing, and the type was offered.
-        _ = self.supplier.push(job, event);
+        _ = self.supplier.push(services, event);
     }
 }
 
@@ -147,8 +147,8 @@ impl Ends {
     }
 
     /// Tells what has been lost by what was pushed.
-    pub fn tell_losses(&self, job: &JobContext<'_>) {
-        self.watched.iter().for_each(|losses| losses.tell(&mut |note| job.note(note)));
+    pub fn tell_losses(&self, services: &dyn JobServices) {
+        self.watched.iter().for_each(|losses| losses.tell(&mut |note| services.note(note)));
     }
 }
 
@@ -177,17 +177,17 @@ impl EventEnds for Ends {
         }
     }
 
-    fn push_synthetic(&mut self, job: &JobContext<'_>) {
+    fn push_synthetic(&mut self, services: &dyn JobServices, instance: u64) {
         for published in &mut self.published {
             let Published { origin, priority, timeout, source, .. } = published;
             let Some(source) = source else { continue };
-            let origin = Origin { instance: job.instance(), ..*origin };
+            let origin = Origin { instance, ..*origin };
             let event = source.event(origin, *priority, *timeout);
             // There is one for each place in which one can be.
             let event = event.expect("an event is free");
-            published.push(job, &event);
+            published.push(services, &event);
         }
-        self.tell_losses(job);
+        self.tell_losses(services);
     }
 
     fn leave(&mut self) {

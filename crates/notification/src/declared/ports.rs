@@ -108,8 +108,8 @@ impl JobEvents for JobContext<'_> {
         write(content, header);
         header.origin = Some(origin);
         let event = loan.done();
-        published.push(self, &event);
-        ends.tell_losses(self);
+        published.push(self.services(), &event);
+        ends.tell_losses(self.services());
         true
     }
 }

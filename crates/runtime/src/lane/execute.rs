@@ -129,7 +129,7 @@ pub(crate) fn execute<H: JobHost>(
     if let Some(operation) = &mut operation {
         flow.publish(shared, site, operation, (subject, job), end);
         if operation.has_events() {
-            push_events(shared, site, (job, started, chosen), operation, (host, flow));
+            push_events(shared, site, (job, chosen), operation, (host, flow));
         }
     }
     flow.tell_successors(shared, subject, job, end);
@@ -292,7 +292,7 @@ fn call<H: JobHost>(
 fn push_events<H: JobHost>(
     shared: &Shared,
     site: &OperationSite,
-    (job, started, chosen): (&Job, Instant, Chosen<'_>),
+    (job, chosen): (&Job, Chosen<'_>),
     operation: &mut Operation,
     (host, flow): (&mut H, &mut JobFlow),
 ) {
@@ -312,7 +312,7 @@ fn push_events<H: JobHost>(
         was_told_to_stop,
         rings,
     };
-    operation.push_events(&services, &site.name, job, started);
+    operation.push_events(&services, job.number);
 }
 
 fn note_panic(shared: &Shared, site: &OperationSite, job: &Job, panic: Box<dyn Any + Send>) {

@@ -1,0 +1,28 @@
+//! What a job can ask of what executes it.
+
+use crate::events::EventNote;
+use crate::posting::{NotPosted, Posted};
+use talea_time::Instant;
+
+/// What a job can ask of what executes it.
+pub trait JobServices {
+    /// The current instant on the clock of the run.
+    fn now(&self) -> Instant;
+    /// Whether the job is to stop, which it has asked now.
+    fn is_to_stop(&self) -> bool;
+    /// Posts a job.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    fn post(&self, posted: Posted) -> Result<u64, NotPosted>;
+    /// The same; the job is executed before this returns, in the midst of the one that posts it, if both are of one lane and nothing that waits there
+    /// comes before it.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    fn post_here(&self, posted: Posted) -> Result<u64, NotPosted> {
+        self.post(posted)
+    }
+    /// A channel tells something, which is recorded if that is wanted.
+    fn note(&self, note: EventNote);
+}

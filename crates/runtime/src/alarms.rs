@@ -1,0 +1,62 @@
+//! The instants at which jobs are to be posted, for the thread that does it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use talea_model::System;
+use talea_ring::bell::Bell;
+
+/// No instant is waited for.
+pub(crate) const NEVER: i64 = i64::MAX;
+
+/// What the thread that posts at instants shares with who asks for jobs.
+#[derive(Debug)]
+pub(crate) struct Instants {
+    /// By declared operation, the instant at which a job of it is to be posted, in nanoseconds.
+    pub instants: Box<[AtomicI64]>,
+    /// By task of the system, the same of releases.
+    pub releases: Box<[AtomicI64]>,
+    /// By operation of the system, its task.
+    pub tasks: Box<[usize]>,
+    pub bell: Bell,
+    pub is_over: AtomicBool,
+}
+
+impl Instants {
+    /// None, for a system with so many declared operations beside its own.
+    pub fn new(system: &System, declared: usize) -> Self {
+        let never = |count: usize| (0..count).map(|_| AtomicI64::new(NEVER)).collect();
+        Instants {
+            instants: never(declared),
+            releases: never(system.tasks.len()),
+            tasks: system.operations().iter().map(|operation| operation.task).collect(),
+            bell: Bell::new(),
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// The earliest instant.
+    pub fn next(&self) -> i64 {
+        let all = self.instants.iter().chain(&self.releases);
+        all.map(|instant| instant.load(Ordering::Acquire)).min().unwrap_or(NEVER)
+    }
+
+    /// The word of an operation of the system or a declared one.
+    pub fn word(&self, operation: usize) -> &AtomicI64 {
+        match self.tasks.get(operation) {
+            Some(task) => &self.releases[*task],
+            None => &self.instants[operation - self.tasks.len()],
+        }
+    }
+}
+
+/// What the end of a run tells the thread by.
+#[derive(Clone, Debug)]
+pub(crate) struct Alarms(pub Arc<Instants>);
+
+impl Alarms {
+    /// The run is over.
+    pub fn end(&self) {
+        self.0.is_over.store(true, Ordering::Release);
+        self.0.bell.ring();
+    }
+}
