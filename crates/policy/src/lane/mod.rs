@@ -172,16 +172,18 @@ impl LaneQueue {
     ///
     /// Jobs of equal urgency stand in the order of [`Ties`], so the choice is deterministic.
     pub fn elect(&mut self, now: Instant, executed: Work) -> Option<Job> {
-        self.choose(now, executed).map(|place| self.jobs.get(place).job)
+        if let Some(current) = self.elected.or(self.started) {
+            self.charge(self.jobs.get(current).job.tag, executed);
+        }
+        self.choose(now).map(|place| self.jobs.get(place).job)
     }
 
-    /// [`Self::elect`] where the job's tag is enough.
-    pub fn elect_tag(&mut self, now: Instant, executed: Work) -> Option<u32> {
-        self.choose(now, executed).map(|place| self.jobs.get(place).job.tag)
+    /// [`Self::elect`] where the job's tag is enough, and the one that had the processor has been [charged](Self::charge).
+    pub fn elect_tag(&mut self, now: Instant) -> Option<u32> {
+        self.choose(now).map(|place| self.jobs.get(place).job.tag)
     }
 
-    fn choose(&mut self, now: Instant, executed: Work) -> Option<Place> {
-        self.charge(executed);
+    fn choose(&mut self, now: Instant) -> Option<Place> {
         match (self.started, self.elected) {
             (Some(_), _) if self.dispatch == LaneDispatch::NonPreemptive => return self.started,
             (None, None) => {
@@ -221,10 +223,12 @@ impl LaneQueue {
         self.elected
     }
 
-    /// Charges the chosen job for its execution so far. Once it has executed it is the job the lane last
-    /// ran, and the one that was before goes back among the waiting.
-    pub fn charge(&mut self, executed: Work) {
-        if let Some(elected) = self.elected {
+    /// Charges the job with `tag`, which has the processor, for its execution so far. Once it has executed it is the job the lane last
+    /// ran, and the one that was before goes back among the waiting. Whoever was chosen in its place since, and has not got the
+    /// processor yet, stays chosen and has not executed.
+    pub fn charge(&mut self, tag: u32, executed: Work) {
+        let is_it = |place: &Place| self.jobs.get(*place).job.tag == tag;
+        if let Some(elected) = self.elected.filter(is_it) {
             let progress = self.jobs.get_mut(elected);
             if executed > progress.executed {
                 progress.executed = executed;
@@ -233,7 +237,7 @@ impl LaneQueue {
                     self.wait(outranked);
                 }
             }
-        } else if let Some(started) = self.started {
+        } else if let Some(started) = self.started.filter(is_it) {
             let progress = self.jobs.get_mut(started);
             progress.executed = executed.max(progress.executed);
         }

@@ -54,15 +54,22 @@ impl LaneScheduler {
         self.own.expect("init comes before everything else")
     }
 
-    /// How long the job chosen last has executed.
-    fn executed(&self, cx: &Context<'_>) -> Work {
-        self.queue.current().map_or(Work::ZERO, |progress| cx.burst(slot_of(progress.job.tag)))
+    /// Lets the queue choose: the best job by now, which need not be the one that has the processor.
+    fn elect(&mut self, cx: &Context<'_>) -> Option<VpId> {
+        if let Some(running) = self.running {
+            self.charge(running, cx.burst(running));
+        }
+        self.queue.elect_tag(cx.now()).map(slot_of)
+    }
+
+    /// Whoever the slot's job outranked is not the job that the lane last ran any more.
+    fn charge(&mut self, slot: VpId, ran: Work) {
+        self.queue.charge(slot.index() as u32, ran);
     }
 
     /// Lets the queue choose for `processor` and gives it to the chosen slot.
     fn choose(&mut self, cx: &Context<'_>, processor: ProcessorId) -> Decision {
-        let executed = self.executed(cx);
-        let chosen = self.queue.elect_tag(cx.now(), executed).map(slot_of);
+        let chosen = self.elect(cx);
         let decision = match (self.running, chosen) {
             (Some(running), Some(chosen)) if running != chosen => {
                 Decision::switch(running, chosen, processor)
@@ -102,7 +109,7 @@ impl LaneScheduler {
     #[inline(never)]
     fn pass_job(&mut self, cx: &Context<'_>, decision: Decision, changed: Option<VpId>) -> Decision {
         // Whoever is elected without a processor can still be outranked when there is one.
-        let elected = self.queue.elect_tag(cx.now(), self.executed(cx)).map(slot_of);
+        let elected = self.elect(cx);
         match elected.filter(|_| elected == changed || elected != cx.behind(self.own())) {
             None => decision,
             Some(slot) => {
@@ -183,16 +190,14 @@ impl Scheduler for LaneScheduler {
     /// A lane orders jobs, not threads: the next one has to be put in its place.
     fn job_followed(&mut self, cx: &Context<'_>, child: VpId, ran: Work) -> Decision {
         if self.running == Some(child) {
-            // Whoever it outranked is not the job the lane last ran any more.
-            self.queue.charge(ran);
+            self.charge(child, ran);
         }
         self.job_changed(cx, child)
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
         if held.is_some() {
-            // Whoever it outranked is not the job the lane last ran any more.
-            self.queue.charge(cx.burst(child));
+            self.charge(child, cx.burst(child));
         }
         self.queue.remove(child.index() as u32).expect("a lane knows its unfinished jobs");
         let decision = match held {
@@ -216,7 +221,7 @@ impl Scheduler for LaneScheduler {
 
     fn revoke(&mut self, cx: &Context<'_>, _own: VpId, _processor: ProcessorId) -> Decision {
         let running = self.running.take().expect("a lane that holds a processor runs a job");
-        self.queue.charge(cx.burst(running));
+        self.charge(running, cx.burst(running));
         Decision::NONE.and(Action::Revoke(running)).wake(Wake::Never)
     }
 

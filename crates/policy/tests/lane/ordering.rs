@@ -185,3 +185,33 @@ fn the_running_job_wins_ties() {
     queue.push(job(2, 1, 0));
     assert_eq!(queue.elect(at(1), work(1)).map(|job| job.tag), Some(1), "it ran last");
 }
+
+/// A lane that says which job it wants its processor for chooses before anybody is switched. If the job that still runs ends at that
+/// instant, the time that it ran is its own, and not that of the one chosen in its place.
+#[test]
+fn who_is_chosen_before_the_switch_is_not_charged_for_who_ran() {
+    let rules = LaneRules { dispatch: LaneDispatch::Preemptive, laxity: Laxity::Remaining, late: Late::None };
+    let job = |tag, deadline, wcet| Job {
+        release: at(0),
+        deadline: at(deadline),
+        wcet: work(wcet),
+        rank: 0,
+        number: 0,
+        tag,
+    };
+    let mut queue = LaneQueue::new(Discipline::Laxity, rules, 4);
+    queue.push(job(0, 20, 4));
+    assert_eq!(queue.elect(at(0), Work::ZERO).map(|job| job.tag), Some(0));
+    queue.push(job(1, 21, 3));
+    queue.charge(0, work(3));
+    assert_eq!(
+        queue.elect_tag(at(3)),
+        Some(1),
+        "its laxity is less than what is left to the job that has run"
+    );
+    queue.charge(0, work(3));
+    assert_eq!(queue.remove(0).expect("it is there").executed, work(3));
+    queue.push(job(2, 23, 4));
+    assert_eq!(queue.elect_tag(at(3)), Some(1));
+    assert_eq!(queue.current().expect("it was chosen").executed, Work::ZERO);
+}

@@ -86,13 +86,13 @@ impl Bench {
                 }
             }
             Step::Wait(length) => {
-                self.queue.charge(self.executed());
+                self.charge();
                 self.chosen = None;
                 self.now = at(self.now.as_nanos() + length);
             }
             Step::Complete => {
+                self.charge();
                 if let Some(tag) = self.chosen.take() {
-                    self.queue.charge(self.model.executed(tag).expect("the chosen job is unfinished"));
                     self.remove(tag);
                 }
             }
@@ -100,7 +100,7 @@ impl Bench {
                 let Some(tag) = self.model.entries.get(which).map(|entry| entry.job.tag) else {
                     return;
                 };
-                self.queue.charge(self.executed());
+                self.charge();
                 self.chosen = self.chosen.filter(|chosen| *chosen != tag);
                 self.remove(tag);
                 if self.chosen.is_none() {
@@ -108,6 +108,12 @@ impl Bench {
                     self.apply(&Step::Elect);
                 }
             }
+        }
+    }
+
+    fn charge(&mut self) {
+        if let Some(tag) = self.chosen {
+            self.queue.charge(tag, self.model.executed(tag).expect("the chosen job is unfinished"));
         }
     }
 

@@ -103,6 +103,7 @@ fn beside_hogs(tasks: &Description, kind: SchedulerKind) -> System {
 type Told = (i64, u16, usize, u64);
 
 /// What happens to the jobs of the first `tasks` tasks, in order, and the instant from which on one of them cannot be in time any more.
+/// Of jobs whose deadlines are after `until` that is not known.
 fn told(system: &System, tasks: usize, until: i64) -> (Vec<Told>, i64) {
     let operations = system.operations().iter().filter(|operation| operation.task < tasks).count();
     let of_tasks = |record: &Record| {
@@ -133,11 +134,53 @@ fn told(system: &System, tasks: usize, until: i64) -> (Vec<Told>, i64) {
     (events, doomed)
 }
 
+/// What the tasks' lanes do when they have the processor for themselves and when they are below a scheduler of `kind` beside threads
+/// that never stop, both until the lanes alone are not in time any more.
+fn compared(tasks: &Description, kind: SchedulerKind) -> (Vec<Told>, Vec<Told>, i64) {
+    // Who is refused may have a deadline some time ahead.
+    const COMPARED: i64 = 150;
+    const LONGEST: i64 = 100;
+    let count = tasks.tasks.len();
+    assert!(tasks.tasks.iter().all(|task| task.deadline.as_nanos() <= LONGEST));
+    let alone = System::new(tasks.clone()).expect("as sound as before");
+    let (expected, doomed) = told(&alone, count, COMPARED + LONGEST);
+    let (found, _) = told(&beside_hogs(tasks, kind), count, COMPARED + LONGEST);
+    let before = |events: Vec<Told>| -> Vec<Told> {
+        events.into_iter().filter(|event| event.0 < doomed.min(COMPARED)).collect()
+    };
+    (before(expected), before(found), doomed)
+}
+
+/// A lane by laxity has chosen another job when the one that has run is aborted at the same instant: the time that this one ran is not
+/// the other one's.
+#[test]
+fn an_abort_beside_a_change_of_mind_leaves_the_order() {
+    let text = "[system]\nname = \"laxity\"\nstrategy = \"mlf\"\nlane_dispatch = \"preemptive\"\nlaxity = \"remaining\"\n\
+                [[task]]\nname = \"long\"\nperiod = \"40ns\"\ndeadline = \"18ns\"\nphase = \"3ns\"\nwcet = \"3ns\"\n\
+                [[task]]\nname = \"short\"\nperiod = \"3ns\"\ndeadline = \"16ns\"\nphase = \"4ns\"\noverrun = \"abort\"\n\
+                [[task.subtask]]\nname = \"one\"\nwcet = \"1ns\"\n\
+                [[task.subtask]]\nname = \"other\"\nwcet = \"4ns\"\nafter = []\n\
+                [[task]]\nname = \"before\"\nperiod = \"40ns\"\ndeadline = \"8ns\"\nphase = \"1ns\"\nwcet = \"3ns\"\n";
+    let alone =
+        parse("laxity.toml", text, Path::new("")).unwrap_or_else(|problems| panic!("{problems}")).system;
+    for kind in [SchedulerKind::RIALTO, SchedulerKind::SPRING] {
+        let told = |system: &System| -> Vec<Told> {
+            told(system, 3, 20).0.into_iter().filter(|event| event.0 < 9).collect()
+        };
+        let events = told(&alone);
+        assert!(
+            events.contains(&(7, Event::START.0, 0, 0)),
+            "the least laxity is that of the long one: {events:?}"
+        );
+        assert_eq!(events, told(&beside_hogs(&alone, kind)), "{kind}");
+    }
+}
+
 /// As long as lanes that have the processor for themselves are in time, each job that they elect is accepted, and others in turn do
 /// not delay it: they do the same beside threads that never stop, in every strategy, whether lanes preempt or not.
 #[test]
 fn lanes_that_reserve_nothing_are_as_if_alone() {
-    let (config, compared) = (cases(1_500), Count::default());
+    let (config, events) = (cases(1_500), Count::default());
     let number = config.cases;
     let kinds = prop::sample::select(vec![SchedulerKind::RIALTO, SchedulerKind::SPRING]);
     let drawn = (systems(Scope { jitter: true, ..Scope::ONE_PROCESSOR }), kinds);
@@ -148,20 +191,13 @@ fn lanes_that_reserve_nothing_are_as_if_alone() {
             // Who takes less may be in time although its worst case would not.
             subtask.exec = Execution::Constant(subtask.wcet);
         }
-        let alone = System::new(tasks.clone()).expect("as sound as before");
-        let (count, until) = (tasks.tasks.len(), 150);
-        let (expected, doomed) = told(&alone, count, until);
-        let (found, _) = told(&beside_hogs(&tasks, kind), count, until);
-        let before = |events: Vec<Told>| -> Vec<Told> {
-            events.into_iter().filter(|event| event.0 < doomed).collect()
-        };
-        let (expected, found) = (before(expected), before(found));
+        let (expected, found, doomed) = compared(&tasks, kind);
         prop_assert_eq!(&expected, &found, "before {}", doomed);
-        compared.add(expected.len() as u32);
+        events.add(expected.len() as u32);
         Ok(())
     });
     outcome.unwrap_or_else(|error| panic!("{error}"));
-    assert!(compared.get() > 20 * number, "{} events in {number} systems", compared.get());
+    assert!(events.get() > 20 * number, "{} events in {number} systems", events.get());
 }
 
 /// A system of a scheduler that plans, lanes below it, and others.
