@@ -1,6 +1,6 @@
 //! What pushing an event costs beside more and more subscriptions, and through more and more filters, as pictures.
 //!
-//! `cargo bench -p talea --features figure --bench event_scaling -- --out docs/images`
+//! `cargo bench -p talea --features figure --bench event_scaling -- --out "$PWD/docs/images"`
 //!
 //! One thread pushes and takes; each point is the median, or the 99th percentile, of batches of 64 events. Without `--bench`, as tests call it, it measures
 //! next to nothing and writes no file.
@@ -187,8 +187,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         "An event beside many subscriptions",
         "subscriptions",
         &[
-            ("to other types", Bench::of_other_types, many),
-            ("to the type, each has the event", Bench::of_the_type, some),
+            ("of other types", Bench::of_other_types, many),
+            ("of its type", Bench::of_the_type, some),
         ],
         batches,
     );
