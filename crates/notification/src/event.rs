@@ -232,7 +232,7 @@ impl fmt::Debug for Event {
 /// Events of one supplier, made beforehand and used again when nobody has them any more.
 pub struct EventPool<T> {
     events: Box<[Arc<Parts<T>>]>,
-    /// Where to look for a free one first.
+    /// Where to look for a free one first: the one that was lent last, which is still in the processor's caches.
     next: usize,
     /// Those from here on have not been used since they were tidy.
     used: usize,
@@ -253,7 +253,7 @@ impl<T: Content> EventPool<T> {
     pub fn loan(&mut self) -> Option<Loan<'_, T>> {
         let (count, first) = (self.events.len(), self.next);
         let place = (0..count).map(|step| (first + step) % count).find(|place| self.is_free(*place))?;
-        self.next = (place + 1) % count;
+        self.next = place;
         self.used = self.used.max(place + 1);
         Some(Loan { event: &mut self.events[place] })
     }

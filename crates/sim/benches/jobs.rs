@@ -5,14 +5,15 @@
 //!
 //! The system has 10 tasks of harmonic periods on one node and 78 % load. The floor is the same simulation into a
 //! sink that only counts: what the policies and the engine cost without the accounting. Two rows compare pairs of operations that hand values
-//! on with others. Two more rows (`rms 10 nodes`, `rms 100 nodes`)
+//! on with others, and two more tasks that events release with periodic ones. Two more rows (`rms 10 nodes`, `rms 100 nodes`)
 //! have the same 1000 tasks on 10 and on 100 nodes: a job costs what its own node costs, however many others there are.
 
 use std::process::ExitCode;
+use talea_event::qos::QosSettings;
 use talea_insight::Accounting;
 use talea_model::{
-    Criticality, Execution, InputBuilder, LaneDispatch, OutputBuilder, Strategy, SubtaskBuilder, System,
-    TaskBuilder,
+    Criticality, Execution, InputBuilder, LaneDispatch, OutputBuilder, PublicationBuilder, Strategy,
+    SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
 };
 use talea_record::{Event, Record, Sink};
 use talea_sim::Simulation;
@@ -68,6 +69,11 @@ fn main() -> ExitCode {
             measure(subject, &pairs(with_values), &effort, json);
         }
     }
+    for (subject, by_events) in [("rms 20 tasks", false), ("rms 20 tasks, half of them by events", true)] {
+        if subject.starts_with(&filter) {
+            measure(subject, &twenty(by_events), &effort, json);
+        }
+    }
     // As many jobs as above in a hundredth of the simulated time.
     let effort = Effort { simulated: Duration::from_nanos(effort.simulated.as_nanos() / 100), ..effort };
     for nodes in [10, 100] {
@@ -95,6 +101,26 @@ fn pairs(with_values: bool) -> System {
         TaskBuilder::new(format!("task-{index}"), Duration::from_millis(10)).subtask(first).subtask(second)
     };
     (0..10).map(task).fold(builder, |builder, task| builder.task(task)).build().expect("it is valid")
+}
+
+/// Twenty tasks, half of which may be released by events that the others push.
+fn twenty(by_events: bool) -> System {
+    let period = Duration::from_millis(10);
+    let task = |index: usize| {
+        let name = format!("task-{index}");
+        let task = match (by_events, index % 2) {
+            (false, _) => TaskBuilder::new(name, period),
+            (true, 0) => TaskBuilder::new(name, period)
+                .event(PublicationBuilder::new("c", format!("Bench/Tick{index}"))),
+            (true, _) => {
+                let subscription = SubscriptionBuilder::new("c").types([format!("Bench/Tick{}", index - 1)]);
+                TaskBuilder::triggered_by(name, subscription).deadline(period)
+            }
+        };
+        task.wcet(Work::from_micros(300))
+    };
+    let builder = System::builder("benchmark").strategy(Strategy::Rms).channel("c", QosSettings::new());
+    (0..20).map(task).fold(builder, |builder, task| builder.task(task)).build().expect("it is valid")
 }
 
 /// 1000 tasks on this many nodes. The periods of the tasks of a node are those of [`system`] or, so that few jobs of different nodes are

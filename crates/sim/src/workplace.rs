@@ -4,7 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::error::Error;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use talea_model::{OperationId, System};
 use talea_operation::{Code, Declaration, PostedOperation, Workplace};
 use talea_time::Instant;
@@ -25,44 +26,50 @@ pub(crate) struct VirtualWorkplace(Arc<Inner>);
 struct Inner {
     /// By operation, its task.
     tasks: Box<[usize]>,
-    state: Mutex<State>,
+    /// In nanoseconds.
+    now: AtomicI64,
+    /// When the first is due, in nanoseconds: most steps of a simulation need no more.
+    next: AtomicI64,
+    due: Mutex<Due>,
 }
 
-#[derive(Debug)]
-struct State {
-    now: Instant,
-    /// Tasks to be released at instants.
-    due: BinaryHeap<Reverse<(Instant, usize)>>,
-}
+/// Tasks to be released at instants.
+type Due = BinaryHeap<Reverse<(Instant, usize)>>;
 
 impl VirtualWorkplace {
     pub fn new(system: &System) -> Self {
         let tasks = system.operations().iter().map(|operation| operation.task).collect();
-        let state = Mutex::new(State { now: Instant::ZERO, due: BinaryHeap::new() });
-        VirtualWorkplace(Arc::new(Inner { tasks, state }))
+        let (now, next) = (Instant::ZERO.as_nanos().into(), Instant::MAX.as_nanos().into());
+        VirtualWorkplace(Arc::new(Inner { tasks, now, next, due: Mutex::default() }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets `change` change what is due.
+    fn change<T>(&self, change: impl FnOnce(&mut Due) -> T) -> T {
+        let mut due = self.0.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = change(&mut due);
+        let next = due.peek().map_or(Instant::MAX, |Reverse((at, _))| *at);
+        self.0.next.store(next.as_nanos(), Ordering::Relaxed);
+        result
     }
 
     /// When the next task is to be released.
     pub fn next(&self) -> Instant {
-        self.state().due.peek().map_or(Instant::MAX, |Reverse((at, _))| *at)
+        Instant::from_nanos(self.0.next.load(Ordering::Relaxed))
     }
 
     /// It is `now`. The next task that is to be released by then, if there is one.
     pub fn pop(&self, now: Instant) -> Option<usize> {
-        let mut state = self.state();
-        state.now = now;
-        let is_due = state.due.peek().is_some_and(|Reverse((at, _))| *at <= now);
-        is_due.then(|| state.due.pop().map(|Reverse((_, task))| task)).flatten()
+        self.0.now.store(now.as_nanos(), Ordering::Relaxed);
+        if self.next() > now {
+            return None;
+        }
+        self.change(|due| due.pop()).map(|Reverse((_, task))| task)
     }
 }
 
 impl Workplace for VirtualWorkplace {
     fn now(&self) -> Instant {
-        self.state().now
+        Instant::from_nanos(self.0.now.load(Ordering::Relaxed))
     }
 
     fn declare(
@@ -83,6 +90,6 @@ impl Workplace for VirtualWorkplace {
 
     fn post_at(&self, at: Instant, operation: PostedOperation) {
         let task = self.0.tasks[operation.id.index()];
-        self.state().due.push(Reverse((at, task)));
+        self.change(|due| due.push(Reverse((at, task))));
     }
 }

@@ -186,10 +186,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let subscriptions = chart(
         "An event beside many subscriptions",
         "subscriptions",
-        &[
-            ("of other types", Bench::of_other_types, many),
-            ("of its type", Bench::of_the_type, some),
-        ],
+        &[("of other types", Bench::of_other_types, many), ("of its type", Bench::of_the_type, some)],
         batches,
     );
     let filters = chart(

@@ -141,20 +141,28 @@ impl Consumer {
 
     /// Takes the next event, of a consumer that takes them itself.
     pub fn try_take(&self, now: Instant) -> Option<Delivery> {
+        self.take_and(now, |_| ()).0
+    }
+
+    /// Takes the next event, and looks at what is left.
+    #[inline]
+    fn take_and<T>(&self, now: Instant, look: impl FnOnce(&Inner) -> T) -> (Option<Delivery>, T) {
         self.pass_time(now);
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
-        let delivery = self.take_one(&mut inner)?;
+        let taken = self.take_one(&mut inner);
+        let seen = look(&inner);
         drop(inner);
-        self.counts.deliver(now - delivery.pushed);
-        self.gone(&delivery, &self.counts.delivered);
-        Some(delivery)
+        if let Some(delivery) = &taken {
+            self.counts.deliver(now - delivery.pushed);
+            self.gone(delivery, &self.counts.delivered);
+        }
+        (taken, seen)
     }
 
     /// A job of the task that has its events takes the next one. Says what is to do next for which no job is posted.
     pub fn take_for_job(&self, now: Instant) -> (Option<Delivery>, Option<Due>) {
-        let taken = self.try_take(now);
-        (taken, self.due(&self.inner.lock().0))
+        self.take_and(now, |inner| self.due(inner))
     }
 
     /// Waits for the next event for so long.

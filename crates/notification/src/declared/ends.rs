@@ -85,6 +85,9 @@ impl Losses {
         let (discarded, expired) = self.consumer.lost();
         let all = [(discarded, EventLoss::Discarded), (expired, EventLoss::Expired)];
         for ((lost, why), told) in all.into_iter().zip(self.told.iter()) {
+            if lost <= told.load(Ordering::Relaxed) {
+                continue;
+            }
             // Several may look at once, of which each tells what no other has.
             let before = told.fetch_max(lost, Ordering::Relaxed);
             if lost > before {
