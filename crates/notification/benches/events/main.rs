@@ -4,24 +4,23 @@
 //!
 //! The floor is a call through a list of boxed closures, which keeps nothing, filters nothing and counts nothing. Events are made beforehand.
 
+mod runs;
+
 use std::hint::black_box;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use talea_linux::clock::MonotonicClock;
 use talea_measure::{Effort, Report, Role, Samples};
-use talea_model::{Strategy, System, TaskBuilder};
 use talea_notification::qos::QosSettings;
 use talea_notification::{
     AdminProperties, Collect, Condition, Content, Event, EventChannel, EventChannelFactory, EventType,
-    Header, Outcome, PullConsumer, Supplier, TypePattern,
+    Header, PullConsumer, Supplier, TypePattern,
 };
-use talea_operation::{JobContext, NotPosted, Operations, Post, Posted};
-use talea_runtime::{Executive, PostingRoom, RtMode, RunOptions};
-use talea_time::{Clock, Duration, Instant, Work};
+use talea_operation::{NotPosted, Post, Posted};
+use talea_time::{Clock, Instant};
 
 const BATCH: u32 = 256;
 const ONE: &str = "an event from push to take or call, in one thread";
+const OTHER_LANE: &str = "push to the consumer's first instruction, a higher lane on the same CPU";
 const CONDITION: &str = "a conjunction of 8 (per event)";
 
 /// What an event carries: 64 bytes.
@@ -121,48 +120,6 @@ impl Conjunction {
     }
 }
 
-/// A run whose jobs push events to a consumer of their own lane, which is called in their midst. Each job pushes a batch.
-fn in_the_midst(jobs: u64) -> Samples {
-    let samples = Arc::new(Mutex::new(Samples::new()));
-    let supplier: Arc<Mutex<Option<Supplier>>> = Arc::default();
-    let (own, slot, called) = (Arc::clone(&samples), Arc::clone(&supplier), Arc::new(AtomicU64::new(0)));
-    let (calls, tick) = (Arc::clone(&called), event("Tick"));
-    let push = move |job: &JobContext<'_>| {
-        let mut slot = slot.lock().expect("whole");
-        let Some(supplier) = slot.as_mut() else { return };
-        let (begin, before) = (MonotonicClock.now(), calls.load(Ordering::Relaxed));
-        (0..BATCH).for_each(|_| _ = supplier.push(job, &tick).expect("pushed"));
-        let took = MonotonicClock.now() - begin;
-        // What was not called at once waited for something more urgent.
-        if calls.load(Ordering::Relaxed) - before == u64::from(BATCH) {
-            own.lock().expect("whole").add_batch(took, BATCH);
-        }
-    };
-    let task = TaskBuilder::new("push", Duration::from_millis(2)).wcet(Work::from_millis(1));
-    let system = System::builder("bench").strategy(Strategy::Edf).node("n", [0]).task(task);
-    let system = system.build().expect("sound");
-    let posting = PostingRoom { operations: 1, jobs: 128, posters: 1 };
-    let length = Duration::from_millis(2 * jobs as i64);
-    let options = RunOptions { posting, rt: RtMode::Warn, duration: Some(length), ..RunOptions::default() };
-    let prepared = Executive::prepare(&system, Operations::synthetic().with("push", push), options);
-    let prepared = prepared.expect("the run can be prepared");
-    let workplace = prepared.dispatcher().workplace().expect("there is a poster");
-    let factory = EventChannelFactory::on(workplace);
-    let channel = factory.create("bench", &QosSettings::new(), AdminProperties::default()).expect("sound");
-    let sum = Arc::clone(&called);
-    let consumer = channel.consumer("c").subscribe([pattern("Tick")]).connect(move |delivery| {
-        black_box(delivery.event().content::<Words>().expect("words").0[0]);
-        sum.fetch_add(1, Ordering::Relaxed);
-        Outcome::Ok
-    });
-    let _consumer = consumer.expect("connected");
-    let offered = channel.supplier("s").offer([EventType::new("Bench", "Tick")]);
-    *supplier.lock().expect("whole") = Some(offered.connect().expect("connected"));
-    prepared.run().expect("it runs");
-    supplier.lock().expect("whole").take();
-    std::mem::replace(&mut *samples.lock().expect("whole"), Samples::new())
-}
-
 fn measure(effort: Effort) -> Report {
     let batches = match effort {
         Effort::Smoke => 10,
@@ -226,9 +183,13 @@ fn measure(effort: Effort) -> Report {
         Effort::Quick => 500,
         Effort::Full => 2_500,
     };
-    report.add(ONE, "called in the midst of the job that pushes", Role::Subject, in_the_midst(jobs));
+    report.add(ONE, "called in the midst of the job that pushes", Role::Subject, runs::in_the_midst(jobs));
     report.add(CONDITION, "a channel without a condition", Role::Floor, floor);
     report.add(CONDITION, "eight types, the first of each", Role::Subject, conjunction);
+    if let Some([woken, called]) = runs::another_lane(2 * jobs) {
+        report.add(OTHER_LANE, "bare futex wake", Role::Floor, woken);
+        report.add(OTHER_LANE, "a channel, no filter", Role::Subject, called);
+    }
     report
 }
 
