@@ -48,10 +48,10 @@ pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Due) {
 fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
     let Some(work) = consumer.work.get() else { return };
     work.begin();
-    let mut turn = consumer.deliver(job);
+    let mut turn = consumer.deliver(job, job.started());
     let has_delivered = turn.delivered > 0;
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
-        turn = consumer.deliver(job);
+        turn = consumer.deliver(job, job.now());
     }
     if let Some(on_miss) = &consumer.on_miss
         && has_delivered

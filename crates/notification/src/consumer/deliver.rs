@@ -12,18 +12,21 @@ use talea_operation::JobContext;
 use talea_time::{Duration, Instant};
 
 impl Consumer {
-    /// In a job of the consumer: hands on what is due.
-    pub fn deliver(&self, job: &JobContext<'_>) -> Turn {
-        let now = job.now();
+    /// In a job of the consumer: hands on what is due at `now`.
+    pub fn deliver(&self, job: &JobContext<'_>, now: Instant) -> Turn {
         self.pass_time(now);
         match &self.call {
             Call::Pull | Call::Task => Turn { delivered: 0, left: 0, due: None },
             Call::Serial(serial) => {
                 let (mut serial, was) = serial.lock();
-                if was == Was::Held {
-                    ConsumerCounts::add(&self.counts.waited_for_serial);
-                }
-                self.deliver_serially(&mut serial, job)
+                let now = match was {
+                    Was::Free => now,
+                    Was::Held => {
+                        ConsumerCounts::add(&self.counts.waited_for_serial);
+                        job.now()
+                    }
+                };
+                self.deliver_serially(&mut serial, job, now)
             }
             Call::Concurrent(code) => {
                 let mut inner = self.inner.lock().0;
@@ -40,9 +43,7 @@ impl Consumer {
         }
     }
 
-    fn deliver_serially(&self, serial: &mut PiGuard<'_, Serial>, job: &JobContext<'_>) -> Turn {
-        // It may have waited for another one.
-        let now = job.now();
+    fn deliver_serially(&self, serial: &mut PiGuard<'_, Serial>, job: &JobContext<'_>, now: Instant) -> Turn {
         let Serial { code, batch } = &mut **serial;
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
