@@ -85,19 +85,37 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
 /// A constraint that is evaluated on events which carry a `T`; others it does not match, which is counted as an error.
 struct Compiled<T>(Program<Parts<T>>);
 
+/// What a step of an evaluation takes at most, several times what is measured of most of them.
+const STEP: Duration = Duration::from_nanos(10);
+
+fn longest<T: Filterable>(program: &Program<T>) -> Duration {
+    STEP * i64::from(program.steps())
+}
+
 impl<T: Content + Filterable> Expression for Compiled<T> {
+    fn longest(&self) -> Duration {
+        longest(&self.0)
+    }
+
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
         let parts = event.parts::<T>().ok_or(NotEvaluated)?;
         self.0.evaluate(parts, now).map_err(|_| NotEvaluated)
     }
 }
 
-/// An expression that is code which is told the time.
-struct Only<F>(F);
+/// The same that does not match others, which is no error.
+struct Only<T>(Program<Parts<T>>);
 
-impl<F: Fn(&Event, Instant) -> Result<bool, NotEvaluated> + Send + Sync> Expression for Only<F> {
+impl<T: Content + Filterable> Expression for Only<T> {
+    fn longest(&self) -> Duration {
+        longest(&self.0)
+    }
+
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
-        (self.0)(event, now)
+        match event.parts::<T>() {
+            Some(parts) => self.0.evaluate(parts, now).map_err(|_| NotEvaluated),
+            None => Ok(false),
+        }
     }
 }
 
@@ -134,12 +152,7 @@ impl Filter {
 
     /// The same of events of any type, of which those that carry something else do not match, and that is no error.
     pub(crate) fn parse_only<T: Content + Filterable>(text: &str) -> Result<Self, ConstraintError> {
-        let program = Constraint::parse(text)?.compile::<Parts<T>>()?;
-        let holds = move |event: &Event, now: Instant| match event.parts::<T>() {
-            Some(parts) => program.evaluate(parts, now).map_err(|_| NotEvaluated),
-            None => Ok(false),
-        };
-        Ok(Filter::of(&[], Only(holds)))
+        Ok(Filter::of(&[], Only(Constraint::parse(text)?.compile::<Parts<T>>()?)))
     }
 
     /// Adds such a constraint (`add_constraints`).
@@ -246,6 +259,20 @@ mod tests {
         assert_eq!(judged("level > 3", &other), (false, 1));
         let refused = Filter::parse::<Alarm>(&[], "level > 'three'").unwrap_err();
         assert!(matches!(refused, ConstraintError::Invalid(_)), "{refused}");
+    }
+
+    /// A comparison of texts may take as many steps as are allowed, one of numbers takes a few.
+    #[test]
+    fn the_longest_time_of_a_constraint_is_known() {
+        let longest = |text: &str| Filter::parse::<Alarm>(&[], text).expect("a constraint").longest();
+        let (few, more) = (longest("level > 3"), longest("level > 3 and level < 9"));
+        assert!(few > Duration::ZERO && more > few && more < Duration::from_micros(1), "{few} {more}");
+        assert_eq!(longest("'hot' ~ text"), STEP * 4096);
+        let both = Filter::parse::<Alarm>(&[], "level > 3").and_then(|mut filter| {
+            filter.add_constraint::<Alarm>(&[], "level > 3 and level < 9")?;
+            Ok(filter)
+        });
+        assert_eq!(both.expect("constraints").longest(), few + more);
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod deliver;
 
 use crate::delivery::{Delivery, Outcome};
 use crate::event::{ContentType, Event};
-use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes};
+use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes, together};
 use crate::grouped::Grouped;
 use crate::qos::Qos;
 use crate::queue::{Came, OrderedQueue};
@@ -212,6 +212,19 @@ struct Inner {
     may_expire: bool,
 }
 
+/// How long an event is worth anything from `now` on, if that is known before it is judged.
+#[inline]
+fn time_left(event: &Event, settings: &Settings, now: Instant) -> Option<Duration> {
+    let (header, qos) = (event.header(), &settings.qos);
+    let timeout = match &settings.lifetimes {
+        // A mapping filter says so, which is evaluated as well.
+        Some(_) => None,
+        None => header.timeout.filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout),
+    };
+    let until_stop = header.stop.filter(|_| qos.stop_times).map(|stop| stop - now);
+    timeout.into_iter().chain(until_stop).min()
+}
+
 impl Consumer {
     pub fn new(
         (number, name): (u32, &str),
@@ -334,8 +347,8 @@ impl Consumer {
     ) {
         let settings = self.settings.load();
         match self.passed(event, &settings, now) {
-            false => each(Offered::Unwanted),
-            true => match &self.grouped {
+            Err(why) => each(why),
+            Ok(()) => match &self.grouped {
                 None => each(self.offer_one(event, now, wait, &settings)),
                 Some(grouped) if !grouped.concerns(event, now) => {
                     ConsumerCounts::add(&self.counts.filtered);
@@ -362,21 +375,27 @@ impl Consumer {
         }
     }
 
-    /// Whether it is connected, and filters let the event through.
-    fn passed(&self, event: &Event, settings: &Settings, now: Instant) -> bool {
+    /// Whether it is connected, the event can be judged in the time that is left to it, and filters let it through.
+    fn passed(&self, event: &Event, settings: &Settings, now: Instant) -> Result<(), Offered> {
         if self.connection() == Connection::Closed {
-            return false;
+            return Err(Offered::Unwanted);
         }
         if self.content.is_some_and(|content| content.id != event.content_type()) {
             ConsumerCounts::add(&self.counts.incompatible);
-            return false;
+            return Err(Offered::Unwanted);
+        }
+        if let Some(left) = time_left(event, settings, now)
+            && left < together([settings.filters.longest(), self.admin.filters.longest()])
+        {
+            ConsumerCounts::add(&self.counts.expired);
+            return Err(Offered::Discarded);
         }
         let (errors, proxy) = (&self.counts.filter_errors, settings.filters.judge(event, now));
         if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), errors) {
             ConsumerCounts::add(&self.counts.filtered);
-            return false;
+            return Err(Offered::Unwanted);
         }
-        true
+        Ok(())
     }
 
     fn offer_one(

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_event::TypePattern;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 /// An expression that could not be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,11 @@ pub trait Expression: Send + Sync {
     /// # Errors
     /// It cannot be said of this event.
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated>;
+
+    /// How long that takes at most. An event that has less time left does not come to its consumer, and counts as expired. No time unless it is known.
+    fn longest(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 impl<F: Fn(&Event) -> Result<bool, NotEvaluated> + Send + Sync> Expression for F {
@@ -50,6 +55,12 @@ impl Constraint {
     fn is_of_type(&self, event: &Event) -> bool {
         self.types.are_none() || self.types.have(event.event_type())
     }
+}
+
+/// The sum of these times, or the longest that can be represented.
+pub(crate) fn together(times: impl IntoIterator<Item = Duration>) -> Duration {
+    let add = |sum: Duration, time| sum.checked_add(time).unwrap_or(Duration::MAX);
+    times.into_iter().fold(Duration::ZERO, add)
 }
 
 /// A set of constraints.
@@ -121,6 +132,12 @@ impl Filter {
     /// The numbers of its constraints.
     pub fn constraints(&self) -> impl Iterator<Item = ConstraintId> + '_ {
         self.constraints.iter().map(|constraint| constraint.id)
+    }
+
+    /// How long it takes at most to judge an event: as long as all of its constraints whose [longest time](Expression::longest) is known.
+    pub fn longest(&self) -> Duration {
+        let expressions = self.constraints.iter().filter_map(|constraint| constraint.expression.as_ref());
+        together(expressions.map(|expression| expression.longest()))
     }
 
     /// What it says of the event.
@@ -209,6 +226,11 @@ pub enum GroupOperator {
 pub(crate) struct FilterGroup(pub Vec<Arc<Filter>>);
 
 impl FilterGroup {
+    /// How long that takes at most.
+    pub fn longest(&self) -> Duration {
+        together(self.0.iter().map(|filter| filter.longest()))
+    }
+
     /// What they say; nothing if there are none.
     pub fn judge(&self, event: &Event, now: Instant) -> Option<Verdict> {
         if self.0.is_empty() {
@@ -246,6 +268,11 @@ impl SharedFilters {
 
     pub fn get(&self) -> FilterGroup {
         FilterGroup::clone(&self.group.load())
+    }
+
+    /// How long that takes at most.
+    pub fn longest(&self) -> Duration {
+        if self.is_empty.load(Ordering::Acquire) { Duration::ZERO } else { self.group.load().longest() }
     }
 
     /// What they say; nothing if there are none.

@@ -4,7 +4,10 @@ use crate::{Had, MS, channel, connected, event, event_with};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
-use talea_notification::{AdminProperties, Collect, Condition, Connection, NotNow, Outcome, PushError};
+use talea_notification::{
+    AdminProperties, Collect, Condition, Connection, Event, Expression, Filter, GroupOperator, NotEvaluated,
+    NotNow, Outcome, PushError,
+};
 use talea_operation::{Declaration, Post};
 use talea_time::{Duration, Instant};
 
@@ -257,6 +260,42 @@ fn deliveries_that_come_too_soon_after_another_are_left_out() {
         time.pass(MS(4));
     }
     assert_eq!((had.take(), consumer.statistics().too_soon), (vec![0, 3, 6], 4));
+}
+
+/// S4, section 3.1: what is not worth the time that its filters may take is not filtered any more.
+#[test]
+fn events_that_expire_before_filters_can_have_judged_them_are_expired() {
+    struct Slow(Duration);
+    impl Expression for Slow {
+        fn holds(&self, _event: &Event, _now: Instant) -> Result<bool, NotEvaluated> {
+            Ok(false)
+        }
+
+        fn longest(&self) -> Duration {
+            self.0
+        }
+    }
+    let (mut time, channel) = channel(QosSettings::new());
+    let admin = channel.new_consumer_admin(GroupOperator::And, &QosSettings::new()).expect("an admin");
+    admin.add_filter(Filter::of(&[], Slow(MS(2)))).expect("no limit");
+    let (consumer, had) = connected(admin.consumer("c").filter(Filter::of(&[], Slow(MS(3)))));
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let mut push = |timeout: i64, stop: Option<i64>| {
+        let event = event_with(0, |header| {
+            header.timeout = Some(MS(timeout)).filter(|timeout| *timeout > MS(0));
+            header.stop = stop.map(|stop| Instant::ZERO + MS(stop));
+        });
+        supplier.push(&mut time, &event).expect("pushed").discarded
+    };
+    assert_eq!((push(5, None), push(0, Some(5)), push(0, None)), (0, 0, 0), "there is time enough");
+    assert_eq!((push(4, None), push(9, Some(4))), (1, 1));
+    let counts = consumer.statistics();
+    assert_eq!((counts.filtered, counts.expired, had.take()), (3, 2, vec![]));
+    // Without a limit to what they take nothing is known, and all filters together may take for ever.
+    consumer.set_filters([Filter::of(&[], Slow(Duration::MAX))]).expect("no limit");
+    assert_eq!((push(60_000, None), push(0, None)), (1, 0));
+    consumer.set_filters([Filter::of(&[], |_: &Event| Ok(true))]).expect("no limit");
+    assert_eq!(push(1, None), 1, "that of the admin");
 }
 
 /// A conjunction hands on its events in one call; time completes conditions as well.
