@@ -3,10 +3,12 @@
 use crate::consumer::AdminFilters;
 use crate::filter::{Filter, FilterGroup, GroupOperator};
 use crate::limits::LimitExceeded;
+use crate::pool::ThreadPool;
 use crate::qos::{Level, Qos, QosProblems, QosSettings};
 use crate::shared::Shared;
 use std::fmt;
 use std::sync::Arc;
+use talea_operation::Declaration;
 
 macro_rules! admin {
     ($(#[$doc:meta])* $name:ident, $groups:ident) => {
@@ -88,6 +90,25 @@ admin! {
 }
 
 impl ConsumerAdmin {
+    /// The lanes in which its consumers have their events that are connected from now on, unless they have lanes of their own.
+    ///
+    /// # Errors
+    /// Everything that cannot be; nothing has changed.
+    pub fn set_thread_pool(&self, pool: ThreadPool) -> Result<(), QosProblems> {
+        pool.check()?;
+        let mut topology = self.shared.topology();
+        let group = topology.consumer_admins.get_mut(&self.number);
+        group.expect("admins stay as long as their channel").pool = Some(pool);
+        Ok(())
+    }
+
+    /// The lanes that it has for the consumer of this name, or its channel.
+    pub(crate) fn pool_lanes(&self, consumer: &str) -> Vec<(i16, Declaration)> {
+        let topology = self.shared.topology();
+        let pool = topology.consumer_admins[&self.number].pool.as_ref().or(topology.pool.as_ref());
+        pool.map(|pool| pool.lanes_of(consumer)).unwrap_or_default()
+    }
+
     /// The numbers of its consumers (`push_suppliers`, `pull_suppliers`).
     pub fn consumers(&self) -> Vec<u32> {
         let topology = self.shared.topology();

@@ -7,6 +7,7 @@ use crate::event::EventType;
 use crate::filter::GroupOperator;
 use crate::limits::AdminProperties;
 use crate::place::Place;
+use crate::pool::ThreadPool;
 use crate::posting::{begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::shared::{About, Shared};
@@ -65,7 +66,7 @@ impl EventChannel {
         let mut topology = self.0.topology();
         let qos = topology.qos.with(settings, Level::Admin)?;
         let number = topology.number();
-        let group = ConsumerGroup { filters: Arc::new(AdminFilters::new(operator)), qos };
+        let group = ConsumerGroup { filters: Arc::new(AdminFilters::new(operator)), qos, pool: None };
         topology.consumer_admins.insert(number, group);
         Ok(ConsumerAdmin { shared: Arc::clone(&self.0), number })
     }
@@ -121,6 +122,16 @@ impl EventChannel {
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
         let mut topology = self.0.topology();
         topology.qos = topology.qos.with(settings, Level::Channel)?;
+        Ok(())
+    }
+
+    /// The lanes in which consumers have their events that are connected from now on, unless they or their admins have lanes of their own.
+    ///
+    /// # Errors
+    /// Everything that cannot be; nothing has changed.
+    pub fn set_thread_pool(&self, pool: ThreadPool) -> Result<(), QosProblems> {
+        pool.check()?;
+        self.0.topology().pool = Some(pool);
         Ok(())
     }
 

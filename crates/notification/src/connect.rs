@@ -11,7 +11,7 @@ use crate::grouped::Grouped;
 use crate::limits::LimitExceeded;
 use crate::posting::{begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblems, QosSettings};
-use crate::shared::{About, Shared};
+use crate::shared::About;
 use crate::topology::Subscribed;
 use crate::work::{Miss, OnMiss};
 use std::collections::BTreeSet;
@@ -157,7 +157,8 @@ impl ConsumerBuilder {
     }
 
     /// All its events are delivered in the lane of this work, whatever their priority (the standard's `SERVER_DECLARED`). The name in the
-    /// declaration is the operation's. Without any, the work is called `channel.consumer`, is due 100 ms after the push and takes 100 µs at most.
+    /// declaration is the operation's. Without any, its admin's [pool](crate::ThreadPool) or its channel's says where; without these the work is called
+    /// `channel.consumer`, is due 100 ms after the push and takes 100 µs at most.
     pub fn lane(mut self, work: Declaration) -> Self {
         self.lanes = vec![(i16::MIN, work)];
         self
@@ -291,7 +292,7 @@ impl ConsumerBuilder {
         consumer.task = task;
         let consumer = Arc::new(consumer);
         if !is_pull && task.is_none() {
-            consumer.keep_lanes(lanes_of(&consumer, &shared, lanes));
+            consumer.keep_lanes(lanes_of(&consumer, &admin, lanes));
         }
         let subscribed = Subscribed { consumer: Arc::clone(&consumer), admin: admin.number, patterns };
         let changed = shared.topology().connect(subscribed);
@@ -304,14 +305,17 @@ impl ConsumerBuilder {
     }
 }
 
-/// The lanes of a consumer, the one for the greatest priorities first: one, unless it has asked for others.
+/// The lanes of a consumer, the one for the greatest priorities first: those that it has asked for, those of a pool, or one.
 fn lanes_of(
     consumer: &Consumer,
-    channel: &Shared,
+    admin: &ConsumerAdmin,
     mut lanes: Vec<(i16, Declaration)>,
 ) -> Vec<(i16, Declaration)> {
+    let name = format!("{}.{}", admin.shared.name, consumer.name);
     if lanes.is_empty() {
-        let name = format!("{}.{}", channel.name, consumer.name);
+        lanes = admin.pool_lanes(&name);
+    }
+    if lanes.is_empty() {
         lanes.push((i16::MIN, Declaration::new(&name, DEFAULT_DEADLINE).wcet(DEFAULT_WCET)));
     }
     lanes.sort_by_key(|(least, _)| std::cmp::Reverse(*least));

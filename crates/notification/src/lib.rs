@@ -9,6 +9,7 @@
 //! | ProxySupplier (the consumer's end) | [`ConsumerBuilder`], [`ConnectedConsumer`] for push, [`PullConsumer`] for pull; sequences by [`connect_sequence`](ConsumerBuilder::connect_sequence) |
 //! | Filter, MappingFilter | [`Filter`], [`MappingFilter`] |
 //! | QoS and admin properties | [`qos`], [`AdminProperties`] |
+//! | ThreadPool, ThreadPoolLanes | [`ThreadPool`] |
 //! | structured, typed and Any events | [`Event`] with [`Content`] of any type |
 //!
 //! # An event's life
@@ -47,6 +48,7 @@ mod limits;
 mod partners;
 mod pattern;
 mod place;
+mod pool;
 mod posting;
 mod queue;
 mod shared;
@@ -70,6 +72,7 @@ pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin};
 pub use filter::{ConstraintId, Expression, Filter, GroupOperator, MappingFilter, NotEvaluated, Verdict};
 pub use limits::{AdminProperties, LimitExceeded};
 pub use partners::{Partner, PartnersChanged};
+pub use pool::ThreadPool;
 pub use shared::ObtainInfoMode;
 pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic};
 pub use stream::EventStream;

@@ -6,6 +6,7 @@
 use crate::consumer::{AdminFilters, Consumer};
 use crate::event::{ContentType, Event, EventType};
 use crate::filter::GroupOperator;
+use crate::pool::ThreadPool;
 use crate::qos::Qos;
 use arc_swap::ArcSwap;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -60,6 +61,8 @@ impl Subscribed {
 pub(crate) struct ConsumerGroup {
     pub filters: Arc<AdminFilters>,
     pub qos: Qos,
+    /// Where its consumers have their events that do not say so themselves.
+    pub pool: Option<ThreadPool>,
 }
 
 /// An admin of suppliers.
@@ -82,6 +85,8 @@ pub(crate) struct Offering {
 /// All of it.
 pub(crate) struct Topology {
     pub qos: Qos,
+    /// Where consumers have their events where nothing nearer says so.
+    pub pool: Option<ThreadPool>,
     pub consumer_admins: BTreeMap<u32, ConsumerGroup>,
     pub supplier_admins: BTreeMap<u32, SupplierGroup>,
     pub consumers: BTreeMap<u32, Subscribed>,
@@ -99,10 +104,12 @@ pub(crate) struct Topology {
 impl Topology {
     pub fn new(qos: Qos) -> Self {
         let default = || Arc::new(AdminFilters::new(GroupOperator::And));
-        let consumer_admins = [(0, ConsumerGroup { filters: default(), qos: qos.clone() })].into();
+        let consumer_admins =
+            [(0, ConsumerGroup { filters: default(), qos: qos.clone(), pool: None })].into();
         let supplier_admins = [(0, SupplierGroup { filters: default(), qos: qos.clone() })].into();
         Topology {
             qos,
+            pool: None,
             consumer_admins,
             supplier_admins,
             consumers: BTreeMap::new(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
 use talea_notification::{
-    AdminProperties, Collect, Condition, Connection, Event, Expression, Filter, GroupOperator, NotEvaluated,
-    NotNow, Outcome, PushError,
+    AdminProperties, Collect, Condition, Connection, ConsumerBuilder, Event, Expression, Filter,
+    GroupOperator, NotEvaluated, NotNow, Outcome, PushError, ThreadPool,
 };
 use talea_operation::{Declaration, Post};
 use talea_time::{Duration, Instant};
@@ -43,6 +43,58 @@ fn an_event_goes_to_the_lane_of_its_priority_or_the_next_lower_one() {
         time.run();
     }
     assert_eq!((consumer.lane_misses(), consumer.statistics().delivered), (1, 7));
+}
+
+/// The nearest pool counts, as of when a consumer is connected: its own lanes, its admin's, its channel's.
+#[test]
+fn pools_are_of_channels_and_admins_and_the_nearest_counts() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let lane = |name: &str, level: usize| Declaration::new(name, MS(10)).lane(level);
+    let admin = channel.new_consumer_admin(GroupOperator::And, &QosSettings::new()).expect("an admin");
+    let connect = |builder: ConsumerBuilder| builder.connect(|_| Outcome::Ok).expect("connected");
+    let before = connect(channel.consumer("before"));
+    let pool = ThreadPool::client_propagated().lane_from(10, lane("high", 1)).lane_from(0, lane("low", 2));
+    channel.set_thread_pool(pool).expect("a pool");
+    admin.set_thread_pool(ThreadPool::server_declared(lane("any", 3))).expect("a pool");
+    let of_channel = connect(channel.consumer("of channel"));
+    let of_admin = connect(admin.consumer("of admin"));
+    let own = connect(admin.consumer("own").lane(lane("own", 4)));
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for (priority, levels) in [(12, [0, 1, 3, 4]), (3, [0, 2, 3, 4]), (-5, [0, 2, 3, 4])] {
+        let event = event_with(0, |header| header.priority = Some(priority));
+        supplier.push(&mut time, &event).expect("pushed");
+        assert_eq!(time.levels(), levels, "priority {priority}");
+        time.run();
+    }
+    let misses = [&before, &of_channel, &of_admin, &own].map(|consumer| consumer.lane_misses());
+    assert_eq!(misses, [0, 1, 0, 0]);
+    assert_eq!(
+        time.names(),
+        ["test.before", "test.of channel.high", "test.of channel.low", "test.of admin", "own"]
+    );
+}
+
+/// What the standard's pools have and this one has not is refused with a reason, all of it at once, and nothing changes.
+#[test]
+fn pools_that_cannot_be_are_refused() {
+    let (time, channel) = channel(QosSettings::new());
+    let lane = |name: &str| Declaration::new(name, MS(10)).lane(3);
+    let empty = ThreadPool::client_propagated().static_threads(4).dynamic_threads(2);
+    let problems = channel.set_thread_pool(empty.allow_borrowing(true).allow_request_buffering(true));
+    let properties: Vec<String> = problems.unwrap_err().0.into_iter().map(|one| one.property).collect();
+    let expected = [
+        "ThreadPoolLanes.lanes",
+        "ThreadPool.static_threads",
+        "ThreadPool.dynamic_threads",
+        "ThreadPoolLanes.allow_borrowing",
+        "ThreadPool.allow_request_buffering",
+    ];
+    assert_eq!(properties, expected);
+    let twice = ThreadPool::client_propagated().lane_from(1, lane("a")).lane_from(1, lane("b"));
+    let problem = channel.consumer_admin().set_thread_pool(twice).unwrap_err().to_string();
+    assert!(problem.contains("lane_priority"), "{problem}");
+    let _consumer = channel.consumer("c").connect(|_| Outcome::Ok).expect("connected");
+    assert_eq!(time.names(), ["test.c"]);
 }
 
 #[test]

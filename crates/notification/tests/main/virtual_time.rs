@@ -63,6 +63,11 @@ impl VirtualTime {
         inner.now = inner.now.saturating_add(time);
     }
 
+    /// The names of the operations that were declared.
+    pub fn names(&self) -> Vec<String> {
+        self.inner().operations.iter().map(|(declaration, _)| declaration.name.clone()).collect()
+    }
+
     /// Jobs that wait.
     pub fn jobs(&self) -> usize {
         self.inner().jobs.len()
