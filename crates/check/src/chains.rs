@@ -130,6 +130,25 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
              capacity, or write take = \"latest\"",
             names.system.inputs()[input.index()].name
         ),
+        ChainObstacle::Filtered(operation) => format!(
+            "{} has only the events that its filter lets through, and nothing says how often that is",
+            name(operation)
+        ),
+        ChainObstacle::Together(operation) => {
+            format!("{} awaits events of other types as well", name(operation))
+        }
+        ChainObstacle::Discarded(operation) => format!(
+            "events may be discarded: more of them may wait for {} than MaxEventsPerConsumer says; raise it",
+            name(operation)
+        ),
+        ChainObstacle::Expired(operation) => format!(
+            "events may expire before {} takes them; give them a longer timeout, or none",
+            name(operation)
+        ),
+        ChainObstacle::Reordered(operation) => format!(
+            "{} takes events in another order than that in which they come; write OrderPolicy = \"Fifo\"",
+            name(operation)
+        ),
         ChainObstacle::NotAwaited(operation) => {
             format!(
                 "{} may be released before the value is there, by others that its join waits for",

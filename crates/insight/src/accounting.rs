@@ -458,7 +458,8 @@ impl Sink for Accounting {
     fn record(&mut self, record: Record) {
         // Other families have their own readers.
         if record.event.family() > builtin::JOB.number {
-            if record.event.family() == builtin::PORT.number && !self.chains.is_empty() {
+            let is_of_chains = [builtin::PORT.number, builtin::EVENT.number].contains(&record.event.family());
+            if is_of_chains && !self.chains.is_empty() {
                 self.chains.port_event(&record);
             }
             if record.event.family() == builtin::EVENT.number {

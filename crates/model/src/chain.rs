@@ -3,8 +3,8 @@
 use crate::operation::OperationAddress;
 use talea_time::Duration;
 
-/// A path of operations, each connected with the next: by being its successor, by triggering its task or by an input that reads an
-/// output of it. The words for the times are those of Dürr, von der Brüggen, Chen and Chen 2019.
+/// A path of operations, each connected with the next: by being its successor, by triggering its task, by events to which its task has
+/// subscribed, or by an input that reads an output of it. The words for the times are those of Dürr, von der Brüggen, Chen and Chen 2019.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// Unique among the chains; may consist of several words.

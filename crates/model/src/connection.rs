@@ -229,6 +229,8 @@ pub enum HopKind {
     Successor,
     /// Its task is triggered by values on this output of the first, and it is a first subtask.
     Trigger(OutputId),
+    /// Its task has subscribed to events that the first pushes, and it is a first subtask.
+    Events,
     /// It is released by other means and takes what the first has published.
     Data,
 }
@@ -246,7 +248,14 @@ pub(crate) struct Connection {
 pub(crate) enum ConnectionKind {
     Successor,
     Trigger(usize),
+    Events,
     Data,
+}
+
+/// Whether the operation pushes events that this is a subscription to.
+fn pushes_to(tasks: &[Task], from: OperationAddress, subscription: &Subscription) -> bool {
+    let pushed = &tasks[from.task].subtasks[from.subtask].events;
+    pushed.iter().any(|event| subscription.parts_of(event.channel, &event.event_type).next().is_some())
 }
 
 /// How two operations that exist are connected, if they are.
@@ -263,6 +272,11 @@ pub(crate) fn connection_between(
         _ if from.task == to.task && second.after.contains(&from.subtask) => ConnectionKind::Successor,
         Some(Trigger::Output { output, .. }) if output.operation == from && second.after.is_empty() => {
             ConnectionKind::Trigger(output.output)
+        }
+        Some(Trigger::Events(subscription))
+            if second.after.is_empty() && pushes_to(tasks, from, subscription) =>
+        {
+            ConnectionKind::Events
         }
         _ if inputs.is_empty() => return None,
         _ => ConnectionKind::Data,
@@ -284,6 +298,7 @@ impl Connections {
             let (from, to) = (operations[step], operations[step + 1]);
             let kind = match kind {
                 ConnectionKind::Successor => HopKind::Successor,
+                ConnectionKind::Events => HopKind::Events,
                 ConnectionKind::Trigger(output) => HopKind::Trigger(self.outputs_of(from)[output].id),
                 ConnectionKind::Data => HopKind::Data,
             };

@@ -11,6 +11,7 @@ use crate::ports::{Input, Output};
 use crate::rate::derive_periods;
 use crate::trigger::{Communication, Trigger};
 use std::ops::Deref;
+use talea_event::qos::{Level, Qos};
 use talea_time::{Duration, Work};
 
 /// How long what never ends takes: more than two centuries, with room for costs.
@@ -246,6 +247,14 @@ impl System {
             let (_, parts) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
             Some((site, parts.as_slice()))
         })
+    }
+
+    /// The quality of service by which the task has its events, if it has subscribed to some.
+    pub fn subscription_qos(&self, task: usize) -> Option<Qos> {
+        let Some(Trigger::Events(subscription)) = &self.tasks[task].trigger else { return None };
+        let of_channel = Qos::default().with(&self.channels[subscription.channel].qos, Level::Channel);
+        let qos = of_channel.and_then(|qos| qos.with(&subscription.qos, Level::Proxy));
+        Some(qos.expect("validation refuses what cannot be"))
     }
 
     /// The declaration of an output.

@@ -48,9 +48,11 @@ impl System {
         for Channel { name, qos } in &self.channels {
             writeln!(out, "\n[[channel]]")?;
             quoted(out, "name", name)?;
-            write!(out, "qos = ")?;
-            write_qos(qos, out)?;
-            writeln!(out)?;
+            if qos.iter().next().is_some() {
+                write!(out, "qos = ")?;
+                write_qos(qos, out)?;
+                writeln!(out)?;
+            }
         }
         self.tasks.iter().try_for_each(|task| self.write_task(task, out))?;
         self.chains.iter().try_for_each(|chain| self.write_chain(chain, out))?;
@@ -300,8 +302,10 @@ impl System {
         if let Some(within) = within {
             write!(out, ", within = \"{within}\"")?;
         }
-        write!(out, ", qos = ")?;
-        write_qos(qos, out)?;
+        if qos.iter().next().is_some() {
+            write!(out, ", qos = ")?;
+            write_qos(qos, out)?;
+        }
         writeln!(out, " }}")
     }
 }

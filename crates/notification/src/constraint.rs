@@ -88,13 +88,9 @@ struct Compiled<T>(Program<Parts<T>>);
 /// What a step of an evaluation takes at most, several times what is measured of most of them.
 const STEP: Duration = Duration::from_nanos(10);
 
-fn longest<T: Filterable>(program: &Program<T>) -> Duration {
-    STEP * i64::from(program.steps())
-}
-
 impl<T: Content + Filterable> Expression for Compiled<T> {
     fn longest(&self) -> Duration {
-        longest(&self.0)
+        STEP * i64::from(self.0.steps())
     }
 
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
@@ -103,14 +99,11 @@ impl<T: Content + Filterable> Expression for Compiled<T> {
     }
 }
 
-/// The same that does not match others, which is no error.
+/// The same of a system's description, which does not match others, and that is no error. Its time is that of the job which pushes, so that an
+/// event is judged alike in a run and in a simulation, where code takes none.
 struct Only<T>(Program<Parts<T>>);
 
 impl<T: Content + Filterable> Expression for Only<T> {
-    fn longest(&self) -> Duration {
-        longest(&self.0)
-    }
-
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
         match event.parts::<T>() {
             Some(parts) => self.0.evaluate(parts, now).map_err(|_| NotEvaluated),

@@ -71,6 +71,8 @@ pub struct ChainEntry {
 pub enum HopEntry {
     /// The next is released by the completion, in the same instance.
     Successor,
+    /// The next takes events that the operation pushes, for each of which it is released.
+    Events,
     /// The next takes values of this input, whatever releases it.
     Reads {
         /// Index of the input.
@@ -167,6 +169,7 @@ pub(crate) fn chains_of(system: &System) -> Vec<ChainEntry> {
         let hop = |(step, hop): (usize, &talea_model::Hop)| match (hop.inputs.first(), hop.kind) {
             // Values of the same instance come with the release.
             (_, HopKind::Successor) => HopEntry::Successor,
+            (_, HopKind::Events) => HopEntry::Events,
             (Some(input), _) => HopEntry::Reads { input: input.index() },
             (None, HopKind::Trigger(_) | HopKind::Data) => {
                 let task = site.operations[step + 1].index();

@@ -607,7 +607,7 @@ impl Metadata {
             }
             for hop in &chain.hops {
                 match hop {
-                    HopEntry::Successor => {}
+                    HopEntry::Successor | HopEntry::Events => {}
                     HopEntry::Reads { input } => within("chains", entry, *input, self.inputs.len())?,
                     HopEntry::Triggers { output, .. } => {
                         within("chains", entry, *output, self.outputs.len())?;

@@ -21,6 +21,11 @@
 //!   reader that arrives after that release begins after the completion: J + G(reader) in place of P + G(reader). And when a job of the
 //!   reader begins, all writers that were released before are done: G(writer) + J in place of G(writer) + P.
 //!
+//! A task that is released by *events* goes on with the stretch like one that values trigger, if the k-th job to begin takes the k-th event: those
+//! of its subscription are delivered in the order in which they come, none is discarded, since no more come in a response time than may wait, and
+//! none expires. Where a filter leaves some out, those that come through still take no longer; but how long it is until the next one nobody
+//! knows, so there is no reaction time, no age of what is read behind it, and no latency of a sample that several jobs may have before it.
+//!
 //! All of that needs that no job is left out, that values are taken in the order of the instances, and that no queue drops any.
 
 use super::model::Node;
@@ -28,6 +33,7 @@ use super::release::Entry;
 use super::triggered;
 use super::{Obstacle, SystemBounds};
 use crate::effort::Effort;
+use talea_event::qos::OrderPolicy;
 use talea_model::{
     Communication, Hop, HopKind, InputId, LossRate, OnValue, OperationId, System, Take, Trigger,
 };
@@ -97,6 +103,21 @@ pub enum ChainObstacle {
     /// The queue of this input may be full.
     #[error("values may be dropped, as the queue of an input may be full")]
     Dropped(InputId),
+    /// A filter may leave out events that release this operation.
+    #[error("a filter may leave events out")]
+    Filtered(OperationId),
+    /// This operation awaits events of other types as well.
+    #[error("an operation awaits events of other types as well")]
+    Together(OperationId),
+    /// More events may wait for this operation than there is room for.
+    #[error("events may be discarded for want of room")]
+    Discarded(OperationId),
+    /// Events may expire before this operation takes them.
+    #[error("events may expire before they are taken")]
+    Expired(OperationId),
+    /// This operation takes events in another order than that in which they come.
+    #[error("events are taken in another order than that in which they come")]
+    Reordered(OperationId),
     /// This operation may begin without the value.
     #[error("an operation does not wait for all its predecessors")]
     NotAwaited(OperationId),
@@ -142,6 +163,8 @@ struct Stretch {
     gathering: u64,
     /// Of how many jobs of the first one in a row one leads to a job of the last.
     every: u64,
+    /// An operation on the way that has only those events which a filter lets through.
+    filtered: Option<OperationId>,
 }
 
 /// How long it takes from one stretch to the next.
@@ -202,6 +225,8 @@ impl View<'_> {
         let sampling = self.sampling(stretches[0].first, effort);
         let reaction = latency.as_ref().map_err(|obstacle| *obstacle).and_then(|(latency, steps)| {
             let sampling = sampling?;
+            let filtered = stretches.iter().find_map(|stretch| stretch.filtered);
+            filtered.map_or(Ok(()), |operation| Err(ChainObstacle::Filtered(operation)))?;
             let first = step(ChainStepKind::Sampling, stretches[0].first, sampling)?;
             let steps = first.into_iter().chain(steps.iter().copied()).collect::<Vec<ChainStep>>();
             Ok((duration(add(*latency, sampling)?)?, steps))
@@ -234,6 +259,7 @@ impl View<'_> {
                     self.follow(&mut now, from, to)?;
                 }
                 HopKind::Trigger(_) => self.trigger(&mut now, from, to, effort)?,
+                HopKind::Events => self.deliver(&mut now, from, to)?,
                 HopKind::Data => {
                     let next = self.begin(to)?;
                     done.push((std::mem::replace(&mut now, next), Some(hop)));
@@ -255,6 +281,7 @@ impl View<'_> {
             is_one_instance: true,
             gathering: 0,
             every: 1,
+            filtered: None,
         })
     }
 
@@ -309,6 +336,44 @@ impl View<'_> {
             stretch.gathering = add(stretch.gathering, more)?;
         }
         let response = self.response(to)?;
+        stretch.forward = add(stretch.forward, response)?;
+        stretch.backward = add(stretch.backward, response)?;
+        stretch.last = to;
+        stretch.is_one_instance = false;
+        Ok(())
+    }
+
+    /// Goes on with a task that has subscribed to events which `from` pushes.
+    fn deliver(&self, stretch: &mut Stretch, from: OperationId, to: OperationId) -> Found<()> {
+        self.must_keep_order(from)?;
+        self.must_run(to)?;
+        self.must_keep_order(to)?;
+        let (task, response) = (self.task(to), self.response(to)?);
+        let Some(Trigger::Events(subscription)) = &self.system.tasks[task].trigger else {
+            unreachable!("such a hop leads to a task with a subscription")
+        };
+        if subscription.collect.is_some() {
+            return Err(ChainObstacle::Together(to));
+        }
+        let qos = self.system.subscription_qos(task).expect("it has subscribed");
+        if !matches!(qos.order, OrderPolicy::Any | OrderPolicy::Fifo) {
+            return Err(ChainObstacle::Reordered(to));
+        }
+        let signals = self.bounds.solution.signals_of(&self.bounds.model, to.index());
+        let waiting = signals.and_then(|signals| signals.most_in(response));
+        if waiting.is_none_or(|waiting| waiting > u64::from(qos.max_events)) {
+            return Err(ChainObstacle::Discarded(to));
+        }
+        let timeouts = self.system.subscribed_by(task).filter_map(|(site, _)| {
+            let stated = self.system.publication(site).timeout;
+            stated.filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout)
+        });
+        if timeouts.into_iter().any(|timeout| nanos(timeout) < response) {
+            return Err(ChainObstacle::Expired(to));
+        }
+        if subscription.filter.is_some() {
+            stretch.filtered = Some(to);
+        }
         stretch.forward = add(stretch.forward, response)?;
         stretch.backward = add(stretch.backward, response)?;
         stretch.last = to;
@@ -411,6 +476,10 @@ impl View<'_> {
     ) -> Found<(u64, Vec<ChainStep>)> {
         let mut steps = Vec::new();
         let mut sum: u64 = 0;
+        // Behind a reader several jobs may have the sample, and the first of which the event comes through may be a late one.
+        if let Some(operation) = stretches[1..].iter().find_map(|stretch| stretch.filtered) {
+            return Err(ChainObstacle::Filtered(operation));
+        }
         let mut take = |kind, operation, time: u64| {
             sum = add(sum, time)?;
             steps.extend(step(kind, operation, time)?);
@@ -451,6 +520,9 @@ impl View<'_> {
         let (last, writers) = stretches.split_last().expect("a chain has operations");
         let mut sum = last.backward;
         for (writer, passing) in writers.iter().zip(passings) {
+            if let Some(operation) = writer.filtered {
+                return Err(ChainObstacle::Filtered(operation));
+            }
             let before = match *passing {
                 Passing::Visible { published, message } => add(writer.backward.max(published), message)?,
                 Passing::Behind { jitter } => jitter,

@@ -248,6 +248,13 @@ impl Solution {
             || segment.sheds && !self.response(operation).is_some_and(within_period)
     }
 
+    /// What comes to the task of an operation that is triggered, before its guard if it has one; none if nothing bounds it.
+    pub fn signals_of(&self, model: &Model, operation: usize) -> Option<Curve> {
+        let segment = &model.segments[self.segment_of[operation]];
+        let Entry::Triggered(triggered) = &segment.entry else { return None };
+        triggered.signals(|operation| self.completion(model, operation))
+    }
+
     /// Whether the jobs of an operation are sure to complete in the order of their arrivals.
     pub fn completes_in_order(&self, model: &Model, operation: usize) -> bool {
         self.completion(model, operation).is_some_and(|known| known.in_order)

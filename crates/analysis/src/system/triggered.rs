@@ -58,6 +58,11 @@ impl Curve {
         Curve { period: self.period, bunched: self.bunched.max(other.bunched) }
     }
 
+    /// The most that comes within a time, both ends included; none if that cannot be counted.
+    pub fn most_in(self, time: u64) -> Option<u64> {
+        (time.checked_add(self.bunched)? / self.period).checked_add(1)
+    }
+
     /// What comes of several together: in any time D as many of each as ceil((D + b) / P), which is at most D / P + (b + P - 1) / P.
     fn merged(curves: impl Iterator<Item = Curve> + Clone) -> Option<Curve> {
         let period = curves.clone().map(|curve| curve.period).reduce(merged_period)?;

@@ -3,13 +3,16 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use talea_analysis::Effort;
 use talea_analysis::system::{self, ChainBounds, ChainObstacle, SystemBounds};
+use talea_event::qos::QosSettings;
 use talea_model::{
-    Chain, Communication, Criticality, Description, Excess, Execution, Full, Input, Join, LaneDispatch, Late,
-    Laxity, Node, OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead, Overrun,
-    Separation, Strategy, Subtask, Synchronisation, System, Take, Task, Trigger,
+    Chain, Channel, Communication, Criticality, Description, Excess, Execution, FieldValues, Full, Input,
+    Join, LaneDispatch, Late, Laxity, Node, OnValue, OperationAddress, Output, OutputAddress,
+    OutsideArrivals, Overhead, Overrun, Publication, Separation, Strategy, Subscription, Subtask,
+    Synchronisation, SyntheticField, System, Take, Task, Trigger,
 };
 use talea_policy::strategy::plan_system;
 use talea_time::{Duration, Work};
@@ -67,7 +70,7 @@ fn described(tasks: Vec<Task>, path: &[usize]) -> Description {
         seed: 1,
         overhead: Overhead::default(),
         links: Vec::new(),
-        channels: Vec::new(),
+        channels: vec![Channel { name: "c".into(), qos: QosSettings::new() }],
         nodes: vec![Node { name: "n".into(), cpus: vec![0] }],
         schedulers: Vec::new(),
         threads: Vec::new(),
@@ -80,6 +83,35 @@ fn described(tasks: Vec<Task>, path: &[usize]) -> Description {
         }],
         tasks,
     }
+}
+
+/// The task has events of these others, which push one with each job.
+fn subscribe(tasks: &mut [Task], index: usize, producers: &[usize], drawn: EventsDrawn) {
+    let EventsDrawn { filtered, qos, timeout } = drawn;
+    let mut types = Vec::new();
+    for producer in producers {
+        let name = format!("T/t{producer}for{index}");
+        tasks[*producer].subtasks[0].events.push(Publication {
+            channel: 0,
+            event_type: name.parse().expect("any text is a type"),
+            bytes: 8,
+            fields: vec![SyntheticField { name: "x".into(), values: FieldValues::Uniform(0, 9) }],
+            priority: None,
+            timeout: timeout.map(NS),
+        });
+        types.push(name.parse().expect("a pattern"));
+    }
+    let filter = filtered.then(|| "x < 5".to_owned());
+    let (collect, within) = (None, None);
+    tasks[index].trigger =
+        Some(Trigger::Events(Subscription { channel: 0, types, filter, collect, within, qos }));
+}
+
+/// How a task has its events.
+struct EventsDrawn {
+    filtered: bool,
+    qos: QosSettings,
+    timeout: Option<i64>,
 }
 
 fn bounds_of(description: Description) -> (System, SystemBounds, ChainBounds) {
@@ -107,6 +139,14 @@ struct Job {
     taken: Option<Option<Origin>>,
 }
 
+/// An event that waits for its task.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    from: usize,
+    origin: Option<Origin>,
+    expires: i64,
+}
+
 /// What a run has shown.
 #[derive(Default, Debug)]
 struct Shown {
@@ -123,6 +163,7 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
     // What each has published: when it is visible, and the origin.
     let mut published: Vec<Vec<(i64, Option<Origin>)>> = vec![Vec::new(); tasks.len()];
     let mut values = vec![0_u32; tasks.len()];
+    let mut waiting: Vec<VecDeque<Waiting>> = vec![VecDeque::new(); tasks.len()];
     let mut ready: Vec<Job> = Vec::new();
     let mut late: Vec<Job> = Vec::new();
     let mut recent: Vec<Vec<i64>> = vec![Vec::new(); tasks.len()];
@@ -170,12 +211,20 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
         let Some(chosen) = (0..ready.len()).min_by_key(|index| order(&ready[*index])) else { continue };
         let job = &mut ready[chosen];
         if job.taken.is_none() {
+            let by_event = matches!(tasks[job.task].trigger, Some(Trigger::Events(_))).then(|| {
+                waiting[job.task].retain(|event| event.expires >= now);
+                waiting[job.task].pop_front()
+            });
             let is_let = tasks[job.task].communication == Communication::Let;
             let as_of = if is_let { job.arrival } else { now };
             let origin = match place(job.task) {
                 Some(0) => {
                     shown.samples.push((as_of, job.arrival));
                     Some(Origin { number: shown.samples.len() - 1, arrival: job.arrival })
+                }
+                Some(step) if subscribes(tasks, path[step - 1], job.task) => {
+                    let event = by_event.flatten().filter(|event| event.from == path[step - 1]);
+                    event.and_then(|event| event.origin)
                 }
                 Some(step) => {
                     let of = &published[path[step - 1]];
@@ -203,6 +252,32 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
             shown.completions.push((end, origin));
         }
         values[done.task] += 1;
+        for (index, task) in
+            tasks.iter().enumerate().filter(|(index, _)| subscribes(tasks, done.task, *index))
+        {
+            let Some(Trigger::Events(subscription)) = &task.trigger else {
+                unreachable!("it has subscribed")
+            };
+            if subscription.filter.is_some() && random.random_range(0..3) == 0 {
+                continue;
+            }
+            let timeout = tasks[done.task].subtasks[0].events[0].timeout;
+            let expires = timeout.map_or(i64::MAX, |timeout| end + timeout.as_nanos());
+            let most = system.subscription_qos(index).expect("it has subscribed").max_events as usize;
+            let queue = &mut waiting[index];
+            queue.retain(|event| event.expires >= end);
+            let is_full = queue.len() == most;
+            if is_full {
+                queue.pop_front();
+            }
+            queue.push_back(Waiting { from: done.task, origin, expires });
+            if !is_full {
+                let distance = task.separation.map_or(0, |separation| separation.separation.as_nanos());
+                let release = recent[index].last().map_or(end, |last| end.max(last + distance));
+                recent[index].push(release);
+                late.push(Job { task: index, arrival: end, release, left: 0, taken: None });
+            }
+        }
         for (index, task) in tasks.iter().enumerate() {
             if let Some(Trigger::Output { output, every, .. }) = task.trigger
                 && output.operation.task == done.task
@@ -218,6 +293,13 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
     shown
 }
 
+/// Whether the second has events that the first pushes.
+fn subscribes(tasks: &[Task], from: usize, to: usize) -> bool {
+    let Some(Trigger::Events(subscription)) = &tasks[to].trigger else { return false };
+    let mut pushed = tasks[from].subtasks[0].events.iter();
+    pushed.any(|event| subscription.parts_of(event.channel, &event.event_type).next().is_some())
+}
+
 fn draw(seed: u64) -> (Description, Vec<usize>) {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let count = random.random_range(2..=5_usize);
@@ -226,6 +308,7 @@ fn draw(seed: u64) -> (Description, Vec<usize>) {
         let period = random.random_range(4..40_i64);
         let wcet = random.random_range(1..=(period / count as i64).max(1));
         let mut drawn = task(&format!("t{index}"), period, wcet);
+        let mut subscribed: Option<(Vec<usize>, EventsDrawn)> = None;
         match random.random_range(0..8) {
             0 if index == 0 => {
                 drawn.trigger = Some(Trigger::External { arrivals: OutsideArrivals::None });
@@ -249,13 +332,35 @@ fn draw(seed: u64) -> (Description, Vec<usize>) {
             }
             3 | 4 => drawn.communication = Communication::Let,
             5 => drawn.jitter = NS(random.random_range(0..period)),
+            6 | 7 if index > 0 => {
+                let mut producers: Vec<usize> = (0..random.random_range(1..=2_usize))
+                    .map(|_| random.random_range(0..index))
+                    .filter(|producer| tasks[*producer].communication == Communication::Implicit)
+                    .collect();
+                producers.dedup();
+                if !producers.is_empty() {
+                    subscribed = Some((
+                        producers,
+                        EventsDrawn {
+                            filtered: random.random_range(0..4) == 0,
+                            qos: QosSettings::new().max_events(random.random_range(1..=6)),
+                            timeout: (random.random_range(0..4) == 0).then(|| random.random_range(5..200)),
+                        },
+                    ));
+                    let separation = Separation { separation: NS(period), burst: 1, excess: Excess::Defer };
+                    drawn.separation = (random.random_range(0..3) == 0).then_some(separation);
+                }
+            }
             _ => {}
         }
-        if drawn.trigger.is_none() {
+        if drawn.trigger.is_none() && subscribed.is_none() {
             drawn.phase = NS(random.random_range(0..60));
         }
         drawn.deadline = NS(400);
         tasks.push(drawn);
+        if let Some((producers, drawn)) = subscribed {
+            subscribe(&mut tasks, index, &producers, drawn);
+        }
     }
     let mut path: Vec<usize> = (0..count).collect();
     for index in (1..count).rev() {
@@ -264,6 +369,9 @@ fn draw(seed: u64) -> (Description, Vec<usize>) {
     path.truncate(random.random_range(2..=count));
     for step in path.windows(2) {
         let (from, to) = (step[0], step[1]);
+        if subscribes(&tasks, from, to) {
+            continue;
+        }
         let take = match random.random_range(0..4) {
             0 => Take::Each { capacity: random.random_range(1..=20), full: Full::Oldest },
             _ => Take::Latest,
@@ -277,7 +385,7 @@ fn draw(seed: u64) -> (Description, Vec<usize>) {
 #[test]
 fn no_chain_takes_longer_than_its_bounds() {
     let only = std::env::var("TALEA_SEED").ok().map(|text| text.parse::<u64>().expect("a number"));
-    let (mut bounded, mut tight) = ([0_u64; 3], [0_u64; 3]);
+    let (mut bounded, mut tight, mut by_events) = ([0_u64; 3], [0_u64; 3], [0_u64; 3]);
     for seed in only.map_or(0..CHAINS, |seed| seed..seed + 1) {
         let (description, path) = draw(seed);
         let Ok(system) = System::new(description) else { continue };
@@ -315,6 +423,8 @@ fn no_chain_takes_longer_than_its_bounds() {
         for (kind, bound) in [chain.latency, chain.reaction, chain.age].into_iter().enumerate() {
             let Ok(bound) = bound else { continue };
             bounded[kind] += 1;
+            let is_subscribed = path.windows(2).any(|step| subscribes(&system.tasks, step[0], step[1]));
+            by_events[kind] += u64::from(is_subscribed);
             tight[kind] += u64::from(worst[kind] * 10 >= bound.as_nanos() * 9);
             assert!(
                 worst[kind] <= bound.as_nanos(),
@@ -328,10 +438,11 @@ fn no_chain_takes_longer_than_its_bounds() {
             assert_eq!(sum, reaction.as_nanos(), "seed {seed}: {chain:#?}");
         }
     }
-    println!("bounded {bounded:?}, within a tenth of the bound {tight:?}");
+    println!("bounded {bounded:?}, within a tenth of the bound {tight:?}, by events {by_events:?}");
     if only.is_none() {
         assert!(bounded.iter().all(|count| *count > CHAINS / 3), "{bounded:?}");
         assert!(tight.iter().all(|count| *count > 20), "{tight:?}");
+        assert!(by_events.iter().all(|count| *count > CHAINS / 60), "{by_events:?}");
     }
 }
 

@@ -9,6 +9,7 @@
 //! job takes values of an input   carries the sample of the job that wrote the newest of them; if there are none, of the newest that a job of
 //!                                the operation took before
 //! job is released by values      carries the sample of the job that published the releasing one
+//! job takes an event             carries the sample of the job that pushed it, or the newest of those if it takes several
 //! job is aborted                 carries nothing on
 //! ```
 //!
@@ -24,8 +25,8 @@
 
 use super::distribution::{Distribution, Precision, Recorder};
 use serde::{Deserialize, Serialize};
-use talea_record::event::{Complete, Publish, Release, Take};
-use talea_record::{ChainEntry, CountedValues, Event, HopEntry, Metadata, Record, ReleasedBy};
+use talea_record::event::{Complete, Deliver, Publish, Release, Take};
+use talea_record::{ChainEntry, CountedValues, Event, HopEntry, JobId, Metadata, Record, ReleasedBy};
 use talea_time::Duration;
 
 /// What came of a chain of operations.
@@ -198,6 +199,7 @@ enum Source {
     /// It is one.
     First,
     Successor,
+    Events,
     Reads {
         /// Who wrote the newest value that a job has taken so far.
         last: Option<u64>,
@@ -255,6 +257,8 @@ enum Sampling {
 struct Chain {
     name: String,
     sampling: Sampling,
+    /// Its operations, in their order.
+    operations: Vec<usize>,
     steps: Vec<Step>,
     latency: Times,
     reaction: Times,
@@ -357,6 +361,7 @@ impl Chain {
     fn new(entry: &ChainEntry, metadata: &Metadata, precision: Precision) -> Self {
         let of_hop = |(place, hop): (usize, &HopEntry)| match *hop {
             HopEntry::Successor => Source::Successor,
+            HopEntry::Events => Source::Events,
             HopEntry::Reads { .. } => Source::Reads { last: None },
             HopEntry::Triggers { every, on, .. } => {
                 let ends = (entry.operations[place], entry.operations[place + 1]);
@@ -372,6 +377,7 @@ impl Chain {
                 ReleasedBy::Outside => Sampling::ByEvents,
                 ReleasedBy::Period | ReleasedBy::Values | ReleasedBy::Events => Sampling::Rated,
             },
+            operations: entry.operations.clone(),
             steps: sources.map(|source| Step { source, slots: Slots::new() }).collect(),
             latency: Times::new(entry.latency, precision),
             reaction: Times::new(entry.reaction, precision),
@@ -407,6 +413,17 @@ impl Chain {
         self.hand_on(place, from, by);
     }
 
+    /// A job of the operation at `place` took an event that `from` pushed.
+    fn deliver(&mut self, place: usize, from: JobId, by: u64) {
+        let is_way = matches!(self.steps[place].source, Source::Events)
+            && self.operations[place - 1] == from.operation.index();
+        // Of several events the newest counts.
+        let has_newer = |slot: &mut Slot| slot.from >= from.instance;
+        if is_way && !self.steps[place].slots.get(by).is_some_and(has_newer) {
+            self.hand_on(place, Some(from.instance), by);
+        }
+    }
+
     fn release(&mut self, place: usize, instance: u64, nominal_ns: i64) {
         if let Source::Triggers { rule, publications } = &self.steps[place].source {
             let from = publications.releasing(instance, nominal_ns, *rule);
@@ -422,7 +439,7 @@ impl Chain {
                 let is_done = before.is_some_and(|slot| slot.stage != Stage::Begun);
                 self.hand_on(place, is_done.then_some(instance), instance);
             }
-            Source::Reads { .. } | Source::Triggers { .. } => {}
+            Source::Events | Source::Reads { .. } | Source::Triggers { .. } => {}
         }
         let is_last = place + 1 == self.steps.len();
         let slot = self.steps[place].slots.get(instance);
@@ -556,7 +573,7 @@ impl Chains {
             }
             for (place, hop) in entry.hops.iter().enumerate() {
                 match *hop {
-                    HopEntry::Successor => {}
+                    HopEntry::Successor | HopEntry::Events => {}
                     HopEntry::Reads { input } => of_input[input].push((chain, place + 1)),
                     HopEntry::Triggers { output, .. } => of_output[output].push((chain, place + 1)),
                 }
@@ -606,9 +623,13 @@ impl Chains {
         }
     }
 
-    /// A record of values that are handed on.
+    /// A record of values that are handed on, or of events.
     pub fn port_event(&mut self, record: &Record) {
-        if let Some(Take { job, from, input, .. }) = Take::read(record) {
+        if let Some(Deliver { job, from: Some(from), .. }) = Deliver::read(record) {
+            for (chain, place) in self.of_operation.get(job.operation.index()).into_iter().flatten() {
+                self.chains[*chain].deliver(*place, from, job.instance);
+            }
+        } else if let Some(Take { job, from, input, .. }) = Take::read(record) {
             for (chain, place) in self.of_input.get(input as usize).into_iter().flatten() {
                 self.chains[*chain].take(*place, from.map(|from| from.instance), job.instance);
             }

@@ -97,7 +97,7 @@ impl Sink for WayFinder {
             self.begins.get_or_insert(record.time);
         }
         match record.typed() {
-            Typed::Publish(_) | Typed::Take(_) => self.chains.port_event(&record),
+            Typed::Publish(_) | Typed::Take(_) | Typed::Deliver(_) => self.chains.port_event(&record),
             Typed::Lost(lost) => self.lost.add(lost),
             _ if record.event.is_job() => self.chains.job_event(&record),
             _ => {}
@@ -231,7 +231,7 @@ fn build(
         match kind {
             _ if !recorded.has(Event::RELEASE) => builder.put(hop.released, position, Cause::Unrecorded),
             None => before_first(&mut builder, target, hop, seen.releases.get(&index), recorded),
-            Some((before, HopEntry::Successor | HopEntry::Triggers { .. })) => {
+            Some((before, HopEntry::Successor | HopEntry::Triggers { .. } | HopEntry::Events)) => {
                 between(metadata, &mut builder, &target.path[before], hop, position, recorded);
             }
             Some((before, HopEntry::Reads { .. })) => {

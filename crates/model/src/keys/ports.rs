@@ -114,7 +114,7 @@ pub(crate) static TRIGGER: Table = Table {
 pub(crate) static CHAIN: Table = Table {
     header: "[[chain]]",
     doc: "A cause-effect chain: a path of operations, each connected with the next as its successor, by an input that reads an output of \
-          it, or by triggering its task. Its times are bounded and measured, and held against the limits that it has.",
+          it, by triggering its task, or by events to which its task has subscribed. Its times are bounded and measured, and held against the limits that it has.",
     keys: &[
         Key {
             name: "name",

@@ -7,6 +7,7 @@ use crate::connection::connection_between;
 use crate::description::Description;
 use crate::operation::OperationAddress;
 use crate::ports::PORT_LIMIT;
+use crate::trigger::Trigger;
 use std::collections::HashSet;
 
 /// Checks all chains. The paths of those that name an operation that was not found are left alone.
@@ -89,6 +90,8 @@ fn what_connects(description: &Description, from: OperationAddress, to: Operatio
     let input = if first.outputs.is_empty() { input } else { format!("add {input}") };
     let release = if from.task == to.task {
         format!(", or name \"{}\" in its \"after\"", first.name)
+    } else if matches!(consumer.trigger, Some(Trigger::Events(_))) && second.after.is_empty() {
+        format!(", or let \"{one}\" publish events to which task \"{}\" has subscribed", consumer.name)
     } else if second.after.is_empty() {
         format!(", or trigger task \"{}\" by it: trigger = {{ output = \"{one}.{output}\" }}", consumer.name)
     } else {

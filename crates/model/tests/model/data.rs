@@ -155,6 +155,29 @@ fn ports_are_numbered_in_file_order() {
     assert_eq!(system.outputs()[4].triggers, [4, 5]);
 }
 
+/// Events connect who pushes them with the first subtask of who has subscribed, and with nobody else.
+#[test]
+fn chains_lead_through_channels() {
+    let text = |path: &str| {
+        format!(
+            "[system]\nname = \"s\"\nstrategy = \"edf\"\n[[channel]]\nname = \"c\"\n\
+             [[task]]\nname = \"a\"\nperiod = \"10ms\"\nwcet = \"1us\"\nevents = [{{ channel = \"c\", type = \"T/A\" }}]\n\
+             [[task]]\nname = \"b\"\nperiod = \"10ms\"\nwcet = \"1us\"\nevents = [{{ channel = \"c\", type = \"T/B\" }}]\n\
+             [[task]]\nname = \"r\"\nsubscription = {{ channel = \"c\", types = [\"T/A\"] }}\ndeadline = \"9ms\"\n\
+             [[task.subtask]]\nname = \"x\"\nwcet = \"1us\"\n[[task.subtask]]\nname = \"y\"\nwcet = \"1us\"\n\
+             [[chain]]\nname = \"c\"\npath = {path}\n"
+        )
+    };
+    let connected = parsed(&text("[\"a\", \"r.x\", \"r.y\"]")).system;
+    let hops = &connected.chain_sites()[0].hops;
+    let kinds: Vec<HopKind> = hops.iter().map(|hop| hop.kind).collect();
+    assert_eq!(kinds, [HopKind::Events, HopKind::Successor]);
+    for path in ["[\"b\", \"r.x\"]", "[\"a\", \"r.y\"]", "[\"r.x\", \"a\"]"] {
+        let problems = talea_model::parse("s.toml", &text(path), Path::new("")).unwrap_err().to_string();
+        assert!(problems.contains("not connected"), "{path}: {problems}");
+    }
+}
+
 #[test]
 fn hops_of_chains_say_what_connects_them() {
     let system = data();

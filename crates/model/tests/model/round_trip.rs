@@ -52,6 +52,7 @@ fn random_systems_have_ports_triggers_and_chains_of_every_kind() {
             seen.insert(match hop.kind {
                 HopKind::Successor => "successor",
                 HopKind::Trigger(_) => "trigger",
+                HopKind::Events => "events",
                 HopKind::Data => "data",
             });
         }

@@ -2,7 +2,7 @@
 //! sample to the completions that have seen it.
 
 use std::collections::BTreeMap;
-use talea_record::event::{Complete, Publish, Take};
+use talea_record::event::{Complete, Deliver, Publish, Take};
 use talea_record::{ChainEntry, HopEntry, JobId, Metadata, Record, ReleasedBy};
 
 #[derive(Debug, Default)]
@@ -24,6 +24,7 @@ pub struct Defined {
 }
 
 /// All that is asked of the records.
+#[derive(Default)]
 struct Facts {
     /// By operation and instance: nominal release, completion, and place among the records.
     completions: BTreeMap<(usize, u64), (i64, i64, usize)>,
@@ -31,12 +32,13 @@ struct Facts {
     taken: BTreeMap<(usize, u64), Option<JobId>>,
     /// By output: the jobs that published, in their order.
     published: BTreeMap<usize, Vec<u64>>,
+    /// By operation and instance: the jobs that pushed the events that it took.
+    delivered: BTreeMap<(usize, u64), Vec<JobId>>,
 }
 
 impl Facts {
     fn of(records: &[Record]) -> Self {
-        let mut facts =
-            Facts { completions: BTreeMap::new(), taken: BTreeMap::new(), published: BTreeMap::new() };
+        let mut facts = Facts::default();
         let mut last: BTreeMap<u32, JobId> = BTreeMap::new();
         for (place, record) in records.iter().enumerate() {
             if let Some(Complete { job, nominal, .. }) = Complete::read(record) {
@@ -47,6 +49,8 @@ impl Facts {
                 let newest = from.or(last.get(&input).copied());
                 last.extend(newest.map(|from| (input, from)));
                 facts.taken.insert((input as usize, job.instance), newest);
+            } else if let Some(Deliver { job, from: Some(from), .. }) = Deliver::read(record) {
+                facts.delivered.entry((job.operation.index(), job.instance)).or_default().push(from);
             } else if let Some(Publish { job, output, .. }) = Publish::read(record) {
                 facts.published.entry(output as usize).or_default().push(job.instance);
             }
@@ -67,6 +71,11 @@ impl Facts {
                     return None;
                 }
                 instance
+            }
+            HopEntry::Events => {
+                let of_chain = |from: &&JobId| from.operation.index() == chain.operations[before];
+                let delivered = self.delivered.get(&(chain.operations[place], instance))?;
+                delivered.iter().filter(of_chain).map(|from| from.instance).max()?
             }
             HopEntry::Reads { input } => (*self.taken.get(&(*input, instance))?)?.instance,
             HopEntry::Triggers { output, every, .. } => {

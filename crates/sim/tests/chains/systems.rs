@@ -3,9 +3,11 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
-    ChainBuilder, Communication, Excess, InputBuilder, LinkBuilder, OutputBuilder, Overrun,
-    Strategy as StrategyKind, SubtaskBuilder, Synchronisation, System, TaskBuilder, TriggerBuilder,
+    ChainBuilder, Collect, Communication, Excess, FieldValues, InputBuilder, LinkBuilder, OutputBuilder,
+    Overrun, PublicationBuilder, Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder,
+    Synchronisation, System, TaskBuilder, TriggerBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -92,16 +94,77 @@ fn beginning() -> impl Strategy<Value = Beginning> {
     ]
 }
 
+/// How a task has events that the end of the chain pushes, and its filter as well if they are on the same node.
+#[derive(Clone, Debug)]
+struct Subscribing {
+    filtered: bool,
+    collect: Option<Collect>,
+    qos: QosSettings,
+    timeout: Option<i64>,
+    separation: Option<i64>,
+    wcet: i64,
+}
+
+fn subscribing() -> impl Strategy<Value = Subscribing> {
+    let collect =
+        prop_oneof![4 => Just(None), 1 => select(vec![Some(Collect::First), Some(Collect::Latest)])];
+    let order =
+        select(vec![OrderPolicy::Fifo, OrderPolicy::Fifo, OrderPolicy::Priority, OrderPolicy::Deadline]);
+    let timeout = prop_oneof![3 => Just(None), 1 => (1..60i64).prop_map(Some)];
+    let separation = prop_oneof![3 => Just(None), 1 => (1..30i64).prop_map(Some)];
+    let filtered = prop::bool::weighted(0.3);
+    (filtered, collect, order, 1..6u32, timeout, separation, 1..4i64).prop_map(
+        |(filtered, collect, order, most, timeout, separation, wcet)| Subscribing {
+            filtered,
+            collect,
+            qos: QosSettings::new().order(order).max_events(most),
+            timeout,
+            separation,
+            wcet,
+        },
+    )
+}
+
+impl Subscribing {
+    fn event(&self, name: &str, priority: i16) -> PublicationBuilder {
+        let event =
+            PublicationBuilder::new("c", name).field("x", FieldValues::Uniform(0, 9)).priority(priority);
+        match self.timeout {
+            Some(timeout) => event.timeout(ns(timeout)),
+            None => event,
+        }
+    }
+
+    fn task(&self, node: &str, with_filter: bool) -> TaskBuilder {
+        let types = if with_filter { vec!["T/End", "T/Filter"] } else { vec!["T/End"] };
+        let mut subscription = SubscriptionBuilder::new("c").types(types).qos(self.qos.clone());
+        if self.filtered {
+            subscription = subscription.filter("x < 5");
+        }
+        if let Some(collect) = self.collect.filter(|_| with_filter) {
+            subscription = subscription.all(collect);
+        }
+        let task = TaskBuilder::triggered_by("alarm", subscription).deadline(ns(60)).wcet(work(self.wcet));
+        let task =
+            if let Some(separation) = self.separation { task.separation(ns(separation)) } else { task };
+        task.on(node)
+    }
+}
+
 /// Any of them.
 pub fn systems() -> impl Strategy<Value = System> {
     let log = (1..4u32, prop::option::of(1..30i64), any::<prop::sample::Selector>());
     let limits = (1..60i64, 1..60i64, 1..60i64);
     let strategy = select(vec![StrategyKind::Rms, StrategyKind::Edf, StrategyKind::Muf]);
-    ((beginning(), rated(), rated()), log, limits, strategy, any::<u64>(), 0..6i64).prop_map(
-        |((beginning, filter, end), (every, separation, reads), limits, strategy, seed, delay)| {
+    let rates = (beginning(), rated(), rated(), subscribing());
+    (rates, log, limits, strategy, any::<u64>(), 0..6i64).prop_map(
+        |(rates, (every, separation, reads), limits, strategy, seed, delay)| {
+            let (beginning, filter, end, subscribing) = rates;
             let reads = *reads.select(&[true, false]);
             let (source, path) = source(beginning);
             let after = path.last().copied().expect("it has operations");
+            let with_filter = filter.node == end.node && filter.communication == Communication::Implicit;
+            let alarm = subscribing.task(end.node, with_filter);
             let filter = filter.single("filter").input(input(&format!("{after}.out"), filter.taking));
             let end_taking = end.taking;
             // Nothing is triggered by values that are held until the end of a period.
@@ -123,8 +186,14 @@ pub fn systems() -> impl Strategy<Value = System> {
             let system =
                 system.node("one", [0]).node("other", [1]).link(LinkBuilder::others().delay(ns(delay)));
             let system = system.task(source);
-            let system = system.task(filter.output(OutputBuilder::new("out")));
-            let system = system.task(end.output(OutputBuilder::new("out"))).task(log);
+            let filter = filter.output(OutputBuilder::new("out"));
+            let filter = if with_filter { filter.event(subscribing.event("T/Filter", 3)) } else { filter };
+            let end = end.output(OutputBuilder::new("out")).event(subscribing.event("T/End", 2));
+            let alarmed = ChainBuilder::new("alarmed", [after, "filter", "end", "alarm"]);
+            let alarmed = alarmed.latency(ns(latency)).reaction(ns(reaction)).age(ns(age));
+            let short = ChainBuilder::new("short", ["end", "alarm"]).reaction(ns(reaction));
+            let system = system.channel("c", QosSettings::new());
+            let system = system.task(filter).task(end).task(log).task(alarm).chain(alarmed).chain(short);
             system.chain(whole).chain(logged).sync(Synchronisation::Greedy).build().expect("a system")
         },
     )
