@@ -583,7 +583,7 @@ impl View<'_> {
         let task = self.task(operation);
         // Where it is missing, its own reason says more.
         self.response(operation)?;
-        let is_lost = super::lossy_trigger(self.system, task);
+        let is_lost = super::lossy_trigger(self.system, task).or_else(|| self.lossy_way_to(operation));
         if let Some((from, to)) = is_lost {
             return Err(ChainObstacle::Lost(from, to));
         }
@@ -591,6 +591,22 @@ impl View<'_> {
             true => Ok(()),
             false => Err(ChainObstacle::LeftOut(operation)),
         }
+    }
+
+    /// A message that may be lost, of those within its task by which the operation comes to be released.
+    fn lossy_way_to(&self, operation: OperationId) -> Option<(OperationId, OperationId)> {
+        let task = self.task(operation);
+        let all = self.system.operations_of(task);
+        let mut on_way = vec![false; all.len()];
+        let mut found = vec![operation];
+        while let Some(next) = found.pop() {
+            let next = &self.system.operations()[next.index()];
+            if !std::mem::replace(&mut on_way[next.subtask], true) {
+                found.extend(&next.predecessors);
+            }
+        }
+        let leads_here = |to: &OperationId| on_way[self.system.operations()[to.index()].subtask];
+        self.system.messages_that_may_be_lost(task).find(|(_, to)| leads_here(to))
     }
 
     fn must_arrive(&self, from: OperationId, to: OperationId) -> Found<()> {

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use talea_analysis::Effort;
 use talea_analysis::system::{self, ChainBounds, ChainObstacle, SystemBounds};
-use talea_event::qos::QosSettings;
+use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
-    Chain, Channel, Communication, Criticality, Description, Excess, Execution, FieldValues, Full, Input,
-    Join, LaneDispatch, Late, Laxity, Node, OnValue, OperationAddress, Output, OutputAddress,
-    OutsideArrivals, Overhead, Overrun, Publication, Separation, Strategy, Subscription, Subtask,
-    Synchronisation, SyntheticField, System, Take, Task, Trigger,
+    Chain, Channel, Collect, Communication, Criticality, Description, Excess, Execution, FieldValues, Full,
+    Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress,
+    Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Publication, Route, Separation, Strategy,
+    Subscription, Subtask, Synchronisation, SyntheticField, System, Take, Task, Trigger,
 };
 use talea_policy::strategy::plan_system;
 use talea_time::{Duration, Work};
@@ -541,4 +541,70 @@ fn lists_of_arrivals_are_held_against_the_declaration() {
     };
     assert_eq!(with(&[0, 0, 10, 20, 40, 40]), (true, false));
     assert_eq!(with(&[0, 0, 9]), (false, true));
+}
+
+/// A chain that begins behind a message which may be lost does not sample in each period, although nothing is lost on its own way.
+#[test]
+fn a_message_that_may_be_lost_before_a_chain_leaves_it_without_bounds() {
+    let described = |loss: f64| {
+        let mut way = task("way", 20, 2);
+        let first = Subtask { name: "first".into(), node: 1, ..way.subtasks[0].clone() };
+        way.subtasks[0].after = vec![0];
+        way.subtasks.insert(0, Subtask { outputs: Vec::new(), ..first });
+        let mut reader = task("reader", 20, 1);
+        let from = OutputAddress { operation: OperationAddress { task: 0, subtask: 1 }, output: 0 };
+        reader.subtasks[0].inputs.push(Input { name: "in".into(), from, take: Take::Latest });
+        let mut description = described(vec![way, reader], &[0, 1]);
+        description.chains[0].path[0].subtask = 1;
+        description.nodes.push(Node { name: "other".into(), cpus: vec![1] });
+        let loss = LossRate::from_share(loss).expect("a share");
+        let route = Route { delay: NS(1), jitter: NS(0), loss };
+        description.links.push(Link { ends: LinkEnds::Others, route });
+        description
+    };
+    let (_, _, chain) = bounds_of(described(0.0));
+    assert!(chain.latency.is_ok() && chain.reaction.is_ok() && chain.age.is_ok(), "{chain:?}");
+    let (system, _, chain) = bounds_of(described(0.1));
+    let [first, second] = [0, 1].map(|operation| system.operations()[operation].id);
+    assert_eq!(chain.reaction, Err(ChainObstacle::Lost(first, second)));
+}
+
+/// What keeps a chain through a channel from having bounds, each named.
+#[test]
+fn events_that_may_not_come_are_named() {
+    let chain = |drawn: EventsDrawn, collect: Option<Collect>| {
+        let mut tasks = vec![task("push", 20, 2), task("other", 20, 2), task("take", 20, 3)];
+        let producers: &[usize] = if collect.is_some() { &[0, 1] } else { &[0] };
+        subscribe(&mut tasks, 2, producers, drawn);
+        if let Some(Trigger::Events(subscription)) = &mut tasks[2].trigger {
+            subscription.collect = collect;
+        }
+        let (system, _, chain) = bounds_of(described(tasks, &[0, 2]));
+        (system.operations()[2].id, chain)
+    };
+    let drawn =
+        |filtered, most, timeout| EventsDrawn { filtered, qos: QosSettings::new().max_events(most), timeout };
+    // Itself behind the other two.
+    let (_, plain) = chain(drawn(false, 5, None), None);
+    let response = plain.latency.expect("a bound").as_nanos();
+    assert_eq!(plain.reaction, Ok(NS(20 + response)));
+    assert_eq!(
+        (plain.latency, chain(drawn(false, 5, Some(response)), None).1.latency),
+        (plain.age, plain.age)
+    );
+    let of = |drawn, collect| {
+        let (take, chain) = chain(drawn, collect);
+        (take, chain.latency.err(), chain.reaction.err(), chain.age.err())
+    };
+    let whole = |obstacle| (Some(obstacle), Some(obstacle), Some(obstacle));
+    let (take, latency, reaction, age) = of(drawn(false, 5, Some(1)), None);
+    assert_eq!((latency, reaction, age), whole(ChainObstacle::Expired(take)));
+    let (take, latency, reaction, age) = of(drawn(false, 5, None), Some(Collect::First));
+    assert_eq!((latency, reaction, age), whole(ChainObstacle::Together(take)));
+    let ordered =
+        EventsDrawn { qos: QosSettings::new().order(OrderPolicy::Priority), ..drawn(false, 5, None) };
+    let (take, latency, reaction, age) = of(ordered, None);
+    assert_eq!((latency, reaction, age), whole(ChainObstacle::Reordered(take)));
+    let (take, latency, reaction, age) = of(drawn(true, 5, None), None);
+    assert_eq!((latency, reaction, age), (None, Some(ChainObstacle::Filtered(take)), None));
 }

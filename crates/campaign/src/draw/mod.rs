@@ -1,5 +1,6 @@
 //! Systems that cross all features: each node has lanes or a hierarchy, in which there may be lanes again.
 
+mod channels;
 mod events;
 mod hierarchy;
 mod tasks;
@@ -7,9 +8,10 @@ mod tasks;
 pub use events::{constraint, event};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use std::path::Path;
 use talea_model::{
     Description, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, Overhead, Route, Strategy,
-    System,
+    System, parse,
 };
 use talea_time::{Duration, Work};
 
@@ -24,7 +26,12 @@ pub enum Size {
 
 /// The system of this seed; none if what was drawn is refused.
 pub fn system(seed: u64, size: Size) -> Option<System> {
-    System::new(description(seed, size)).ok()
+    let system = System::new(description(seed, size)).ok()?;
+    if system.channels.is_empty() {
+        return Some(system);
+    }
+    // With the periods of tasks that events release, which follow from what is pushed when a file is read.
+    parse("drawn.toml", &system.to_toml(), Path::new(".")).ok().map(|read| read.system)
 }
 
 /// Numbers that follow from a seed.
@@ -76,6 +83,9 @@ fn description(seed: u64, size: Size) -> Description {
     }
     if !lanes.is_empty() {
         tasks::add(&mut description, rng, &lanes);
+        if rng.random_ratio(1, 3) {
+            channels::add(&mut description, rng);
+        }
     }
     description.links = links(rng, nodes);
     description

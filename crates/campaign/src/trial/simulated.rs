@@ -9,10 +9,10 @@ use std::path::Path;
 use talea_check::hierarchy::Composition;
 use talea_check::{Check, CheckReport, Verdict};
 use talea_conformance::promises::doubted;
-use talea_insight::accounting::Accounting;
+use talea_insight::accounting::{Accounting, Report};
 use talea_insight::explain::{Question, Which, explain};
 use talea_insight::verify::Verifier;
-use talea_model::{System, parse};
+use talea_model::{System, Task, Trigger, parse};
 use talea_policy::arrangement::{Basis, Kept};
 use talea_policy::strategy::{Plan, plan_lanes_of};
 use talea_record::{Event, Metadata, Record, Sink};
@@ -152,12 +152,44 @@ fn bounds_hold(system: &System, report: &CheckReport, run: &Run, counts: &mut Co
     let mut accounting = Accounting::new(&run.metadata, Duration::from_secs(1));
     run.records.iter().for_each(|record| accounting.record(*record));
     let results = accounting.finish(Instant::ZERO + SIMULATED);
+    events_add_up(system, &results, counts)?;
+    for (chain, result) in report.chains.iter().zip(&results.chains) {
+        let times = [&result.latency, &result.reaction, &result.age];
+        for (bound, found) in chain.times.iter().zip(times) {
+            let Some(bound_ns) = bound.bound_ns else { continue };
+            counts.hold("bounds of chains", 1);
+            let longest = found.time_ns.map_or(0, |time| time.max);
+            if longest > bound_ns {
+                let (name, time) = (&chain.name, bound.time);
+                return Err(format!("the {time} of {name} was {longest} ns, its bound is {bound_ns} ns"));
+            }
+        }
+    }
     for task in report.tasks.iter().filter(|task| task.verdict == Verdict::Holds) {
         let Some(result) = results.tasks.iter().find(|result| result.name == task.name) else { continue };
         counts.hold("verdicts", 1);
         let failed = result.missed + result.skipped + result.aborted;
         if failed > 0 && result.messages_lost == 0 {
             return Err(format!("{} holds, and {failed} instances failed", task.name));
+        }
+    }
+    Ok(())
+}
+
+/// Events that were pushed came, were lost, or wait; where nothing else can be, no more wait than may.
+fn events_add_up(system: &System, results: &Report, counts: &mut Counts) -> Result<(), String> {
+    for one in &results.subscriptions {
+        let of = |(index, task): (usize, &Task)| (task.name == one.task).then_some(index);
+        let task = system.tasks.iter().enumerate().find_map(of).ok_or("events of nobody")?;
+        let Some(Trigger::Events(subscription)) = &system.tasks[task].trigger else {
+            return Err(format!("{} has events and no subscription", one.task));
+        };
+        let qos = system.subscription_qos(task).expect("it has a subscription");
+        counts.hold("events", one.pushed);
+        let settled = one.delivered + one.discarded + one.expired;
+        let waits = subscription.filter.is_none() && subscription.collect.is_none();
+        if settled > one.pushed || waits && one.others() > u64::from(qos.max_events) {
+            return Err(format!("events do not add up: {one:?}"));
         }
     }
     Ok(())

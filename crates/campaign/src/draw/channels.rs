@@ -1,0 +1,173 @@
+//! Channels: what operations push, who is released by it, and chains that lead through.
+
+use super::{micros, one_of};
+use rand::{Rng, RngExt};
+use talea_event::TypePattern;
+use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
+use talea_model::{
+    Chain, Channel, Collect, Communication, Criticality, Description, EventTypeName, Excess, Execution,
+    FieldValues, Join, OperationAddress, Overrun, Publication, Separation, Subscription, Subtask,
+    Synchronisation, SyntheticField, Task, Trigger,
+};
+use talea_time::{Duration, Work};
+
+/// An event that some operation pushes, and where it is.
+struct Pushed {
+    channel: usize,
+    event_type: EventTypeName,
+    operation: OperationAddress,
+    node: usize,
+}
+
+/// Adds channels, what operations push into them, tasks that are released by it, and chains.
+pub fn add(description: &mut Description, rng: &mut impl Rng) {
+    for channel in 0..one_of(rng, &[1, 1, 2]) {
+        description.channels.push(Channel { name: format!("c{channel}"), qos: qos(rng) });
+    }
+    let mut pushed = Vec::new();
+    for task in 0..description.tasks.len() {
+        publish(description, rng, task, &mut pushed);
+    }
+    for number in 0..rng.random_range(1..=3) {
+        if pushed.is_empty() {
+            return;
+        }
+        let causes = subscribe(description, rng, number, &pushed);
+        let task = description.tasks.len() - 1;
+        chains(description, rng, (number, task), causes);
+        publish(description, rng, task, &mut pushed);
+    }
+}
+
+fn qos(rng: &mut impl Rng) -> QosSettings {
+    let order =
+        one_of(rng, &[OrderPolicy::Any, OrderPolicy::Fifo, OrderPolicy::Priority, OrderPolicy::Deadline]);
+    let discards = [
+        DiscardPolicy::Any,
+        DiscardPolicy::Fifo,
+        DiscardPolicy::Lifo,
+        DiscardPolicy::Priority,
+        DiscardPolicy::Deadline,
+    ];
+    let qos = QosSettings::new().max_events(one_of(rng, &[1, 3, 20, 100]));
+    let qos = if rng.random_ratio(1, 3) { qos.order(order) } else { qos };
+    let qos = if rng.random_ratio(1, 3) { qos.discard(one_of(rng, &discards)) } else { qos };
+    if rng.random_ratio(1, 4) { qos.timeout(micros(one_of(rng, &[700, 6_000, 90_000]))) } else { qos }
+}
+
+/// Some operations of the task push something.
+fn publish(description: &mut Description, rng: &mut impl Rng, task: usize, pushed: &mut Vec<Pushed>) {
+    for subtask in 0..description.tasks[task].subtasks.len() {
+        if !rng.random_ratio(1, 2) {
+            continue;
+        }
+        let name = format!("t{task}s{subtask}");
+        let event_type = EventTypeName { domain: "T".into(), name };
+        let channel = rng.random_range(0..description.channels.len());
+        let publication = Publication {
+            channel,
+            event_type: event_type.clone(),
+            bytes: one_of(rng, &[8, 64]),
+            fields: vec![SyntheticField { name: "x".into(), values: FieldValues::Uniform(0, 9) }],
+            priority: rng.random_ratio(1, 2).then(|| rng.random_range(-3..4)),
+            timeout: rng.random_ratio(1, 5).then(|| micros(one_of(rng, &[900, 9_000]))),
+        };
+        let subtasks = &mut description.tasks[task].subtasks;
+        subtasks[subtask].events.push(publication);
+        let operation = OperationAddress { task, subtask };
+        pushed.push(Pushed { channel, event_type, operation, node: subtasks[subtask].node });
+    }
+}
+
+/// A task that has some of what is pushed into one channel on one node. Returns who pushes it.
+fn subscribe(
+    description: &mut Description,
+    rng: &mut impl Rng,
+    number: usize,
+    pushed: &[Pushed],
+) -> Vec<OperationAddress> {
+    let first = &pushed[rng.random_range(0..pushed.len())];
+    let (channel, node) = (first.channel, first.node);
+    let is_first = |other: &&Pushed| std::ptr::eq(*other, first);
+    let mut wanted: Vec<&Pushed> = pushed
+        .iter()
+        .filter(|other| is_first(other) || other.channel == channel && other.node == node)
+        .filter(|other| is_first(other) || rng.random_ratio(1, 3))
+        .collect();
+    wanted.truncate(4);
+    let types: Vec<TypePattern> =
+        wanted.iter().map(|one| TypePattern::exactly(&one.event_type.domain, &one.event_type.name)).collect();
+    let collect =
+        (types.len() > 1 && rng.random_ratio(1, 3)).then(|| one_of(rng, &[Collect::First, Collect::Latest]));
+    let subscription = Subscription {
+        channel,
+        filter: rng.random_ratio(1, 4).then(|| "x < 6".to_owned()),
+        collect,
+        within: collect.and_then(|_| rng.random_ratio(1, 2).then_some(micros(15_000))),
+        qos: if rng.random_ratio(1, 2) { qos(rng) } else { QosSettings::new() },
+        types,
+    };
+    let separation = rng.random_ratio(1, 3).then(|| Separation {
+        separation: micros(one_of(rng, &[1_000, 3_000, 9_000])),
+        burst: one_of(rng, &[1, 1, 4]),
+        excess: one_of(rng, &[Excess::Defer, Excess::Count]),
+    });
+    let subtasks = one_of(rng, &[1, 1, 2]);
+    let deadline = micros(one_of(rng, &[2_000, 10_000, 60_000]));
+    description.tasks.push(Task {
+        name: format!("e{number}"),
+        // What follows from what releases it.
+        period: deadline,
+        deadline,
+        phase: Duration::ZERO,
+        jitter: Duration::ZERO,
+        criticality: one_of(rng, Criticality::ALL),
+        importance: 0,
+        trigger: Some(Trigger::Events(subscription)),
+        separation,
+        communication: Communication::Implicit,
+        overrun: Overrun::Queue,
+        sync: Synchronisation::Greedy,
+        subtasks: (0..subtasks).map(|place| subtask(rng, place, node)).collect(),
+    });
+    wanted.iter().map(|one| one.operation).collect()
+}
+
+fn subtask(rng: &mut impl Rng, place: usize, node: usize) -> Subtask {
+    let wcet = Work::from_micros(one_of(rng, &[20, 100, 400]));
+    Subtask {
+        name: format!("s{place}"),
+        node,
+        wcet,
+        exec: match rng.random_range(0..2) {
+            0 => Execution::Uniform(Work::from_nanos(wcet.as_nanos() / 2), wcet),
+            _ => Execution::Constant(wcet),
+        },
+        after: (0..place).collect(),
+        join: Join::All,
+        bound: None,
+        outputs: Vec::new(),
+        inputs: Vec::new(),
+        events: Vec::new(),
+    }
+}
+
+/// A chain from one of those that push to the end of the task.
+fn chains(
+    description: &mut Description,
+    rng: &mut impl Rng,
+    (number, task): (usize, usize),
+    causes: Vec<OperationAddress>,
+) {
+    let cause = causes[rng.random_range(0..causes.len())];
+    let last = description.tasks[task].subtasks.len();
+    let rest = (0..last).map(|subtask| OperationAddress { task, subtask });
+    let limit = |rng: &mut dyn Rng| (rng.random_ratio(1, 2)).then_some(micros(20_000));
+    description.chains.push(Chain {
+        name: format!("chain {number}"),
+        path: std::iter::once(cause).chain(rest).collect(),
+        latency: limit(rng),
+        reaction: limit(rng),
+        age: limit(rng),
+    });
+}
