@@ -1,7 +1,7 @@
 //! The values of a question and its answer.
 
 use super::cause::length;
-use super::{Blamed, Hop, Interval, Kind, Stranding};
+use super::{Blamed, Hop, Interval, Kind, Stranding, TakenEvent};
 use crate::accounting::Measure;
 use crate::hierarchy::DECISIONS;
 use std::collections::BTreeMap;
@@ -155,6 +155,8 @@ pub struct Explanation {
     pub end: Instant,
     /// Its critical path.
     pub hops: Vec<Hop>,
+    /// What its jobs took of channels.
+    pub events: Vec<TakenEvent>,
     /// From `arrival` to `end` without gaps, in order. None for what was skipped.
     pub intervals: Vec<Interval>,
     /// The same by cause, the greatest first.

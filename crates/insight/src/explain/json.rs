@@ -1,6 +1,6 @@
 //! Explanations as JSON, with names instead of numbers; times in nanoseconds from the run's start.
 
-use super::{Explanation, Explanations, Hop, Interval, Outcome, Subject, Total, Which};
+use super::{Explanation, Explanations, Hop, Interval, Outcome, Subject, TakenEvent, Total, Which};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use talea_record::SkipReason;
@@ -22,6 +22,7 @@ use talea_time::Instant;
 /// | `uncertain_ns` | part of the response of which records were lost, or are from before the recording |
 /// | `unrecorded_ns` | part of the response that only events would tell of that were not recorded, `shared` included |
 /// | `hops` | the jobs on its critical path |
+/// | `events` | what these took of channels: `job`, `channel`, `type` and `pushed_by`; null where a program pushed it otherwise |
 /// | `intervals` | the response from arrival to end without gaps; empty of what was skipped |
 /// | `totals` | the same by cause, with the same sum; an `ns` is that of all stages together; empty of what was skipped |
 /// | `stranding` | of what is unfinished the lost message, or the node that left the run, because of which it never completes; otherwise null |
@@ -93,6 +94,7 @@ impl Explanations {
             "uncertain_ns": one.uncertain().as_nanos(),
             "sentence": self.sentence(one),
             "hops": one.hops.iter().map(|hop| self.hop(hop)).collect::<Vec<_>>(),
+            "events": one.events.iter().map(|event| self.event(event)).collect::<Vec<_>>(),
             "totals": one.totals.iter().map(|total| self.total(total)).collect::<Vec<_>>(),
             "intervals": one.intervals.iter().map(|interval| self.interval(interval)).collect::<Vec<_>>(),
             "stranding": one.stranding.map(|stranding| self.stranding_json(stranding)),
@@ -106,6 +108,16 @@ impl Explanations {
             "released_ns": self.since_start(hop.released),
             "started_ns": hop.started.map(|at| self.since_start(at)),
             "ended_ns": hop.ended.map(|at| self.since_start(at)),
+        })
+    }
+
+    fn event(&self, event: &TakenEvent) -> Value {
+        let entry = event.publication.map(|publication| &self.metadata.publications[publication]);
+        json!({
+            "job": self.job_name(event.job),
+            "channel": entry.map(|entry| &entry.channel),
+            "type": entry.map(|entry| &entry.event_type),
+            "pushed_by": event.from.map(|from| self.job_name(from)),
         })
     }
 

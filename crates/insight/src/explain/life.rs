@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use talea_model::OperationId;
 use talea_policy::demand;
 use talea_policy::release::arrivals::{Arrivals, Pattern};
-use talea_record::event::Typed;
+use talea_record::event::{Deliver, Typed};
 use talea_record::{JobId, Metadata, Record};
 use talea_time::Instant;
 
@@ -294,5 +294,24 @@ impl Lives {
         let away = predecessors.iter().copied().filter(|index| node(*index) != node(operation));
         let remote = away.filter_map(|index| Some((ended(index)?, index))).max();
         remote.or(local).map(|(_, index)| index)
+    }
+}
+
+/// An event that a job took of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenEvent {
+    /// The job.
+    pub job: JobId,
+    /// As what it was published, by its index; none if a program pushed it otherwise.
+    pub publication: Option<usize>,
+    /// The job that pushed it, unless a program did otherwise.
+    pub from: Option<JobId>,
+}
+
+impl TakenEvent {
+    pub(super) fn of(metadata: &Metadata, told: Deliver) -> Self {
+        let publication = usize::try_from(told.publication).ok();
+        let is_known = |publication: &usize| *publication < metadata.publications.len();
+        TakenEvent { job: told.job, publication: publication.filter(is_known), from: told.from }
     }
 }

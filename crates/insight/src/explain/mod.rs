@@ -46,7 +46,7 @@ pub use answer::{
     Which,
 };
 pub use cause::{Blamed, Cause, Interval, Kind, Order, Stage};
-pub use life::Hop;
+pub use life::{Hop, TakenEvent};
 pub use stranded::{LostMessage, Stranding};
 pub use ways::{explain_chains, limited};
 
@@ -225,6 +225,7 @@ fn build(
     let totals = totals(&builder.sums);
     let intervals = builder.intervals;
     let stranding = target.stranding;
+    let events = taken(target, index, seen);
     Explanation {
         subject,
         outcome,
@@ -232,11 +233,18 @@ fn build(
         deadline,
         end,
         hops,
+        events,
         intervals,
         totals,
         stranding,
         because: None,
     }
+}
+
+/// What the jobs on the target's path took of channels.
+fn taken(target: &Target, index: usize, seen: &mut Observations) -> Vec<TakenEvent> {
+    let places = (0..target.path.len()).map(|position| (index, position));
+    places.filter_map(|place| seen.events.remove(&place)).flatten().collect()
 }
 
 /// From the arrival to the release of the first job.

@@ -1,7 +1,7 @@
 //! The one sentence: what dominated, and what would help.
 
 use super::cause::length;
-use super::{Blamed, Explanation, Explanations, Kind, Outcome, Subject};
+use super::{Blamed, Explanation, Explanations, Kind, Outcome, Subject, TakenEvent};
 use talea_record::{Event, JobId, Metadata, Origin, Record, RecordedEvents, SkipReason};
 use talea_time::{Duration, Instant};
 
@@ -52,6 +52,19 @@ impl Explanations {
                     _ => self.edge_name(edge),
                 }
             }
+        }
+    }
+
+    /// What a job took of a channel, in words.
+    pub fn event_text(&self, event: &TakenEvent) -> String {
+        let job = self.job_name(event.job);
+        let what = match event.publication.map(|publication| &self.metadata.publications[publication]) {
+            Some(entry) => format!("{} from channel {}", entry.event_type, entry.channel),
+            None => "an event".into(),
+        };
+        match event.from {
+            Some(from) => format!("{job} took {what}, pushed by {}", self.job_name(from)),
+            None => format!("{job} took {what}, pushed by the program"),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::cause::{Cause, Order, Stage};
 use super::find::Target;
-use super::life::Hop;
+use super::life::{Hop, TakenEvent};
 use super::pieces::{Cost, Pieces, SpentAt};
 use crate::hierarchy::{DECISIONS, Hierarchies, Turn};
 use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown};
@@ -59,12 +59,15 @@ struct WatchedJob {
     lane: usize,
     end: Instant,
     pieces: Pieces,
+    events: Vec<TakenEvent>,
 }
 
 /// What was seen of all targets.
 pub(super) struct Observations {
     /// Of every job, by target and hop.
     pub pieces: HashMap<(usize, usize), Pieces>,
+    /// What these took of channels, in the order of time within each.
+    pub events: HashMap<(usize, usize), Vec<TakenEvent>>,
     /// By target.
     pub releases: HashMap<usize, Release>,
     /// At the end.
@@ -83,7 +86,7 @@ pub(super) struct Watcher<'a> {
     /// Jobs to come, the last of which is the next.
     coming: Vec<WatchedJob>,
     open: Vec<WatchedJob>,
-    done: Vec<((usize, usize), Pieces)>,
+    done: Vec<WatchedJob>,
     /// With the index of the target.
     releases: Vec<(usize, Release)>,
     cursor: Instant,
@@ -131,6 +134,7 @@ impl<'a> Watcher<'a> {
                     lane,
                     end,
                     pieces: Pieces::new(position, hop.released),
+                    events: Vec::new(),
                 });
             }
         }
@@ -155,9 +159,15 @@ impl<'a> Watcher<'a> {
     /// What was seen, at the end of the trace.
     pub fn finish(mut self) -> Observations {
         self.reach(Instant::MAX);
-        self.done.extend(self.open.into_iter().map(|watch| (watch.place, watch.pieces)));
+        self.done.append(&mut self.open);
+        let (mut pieces, mut events) = (HashMap::new(), HashMap::new());
+        for watch in self.done {
+            pieces.insert(watch.place, watch.pieces);
+            events.insert(watch.place, watch.events);
+        }
         Observations {
-            pieces: self.done.into_iter().collect(),
+            pieces,
+            events,
             releases: self.releases.into_iter().collect(),
             occupancy: self.occupancy,
         }
@@ -210,7 +220,7 @@ impl<'a> Watcher<'a> {
         }
         let lingering = |node: usize| lingering(self.hierarchies.decide_on(node));
         let over = |watch: &mut WatchedJob| watch.end.saturating_add(lingering(watch.node)) < now;
-        self.done.extend(self.open.extract_if(.., over).map(|watch| (watch.place, watch.pieces)));
+        self.done.extend(self.open.extract_if(.., over));
     }
 
     fn learn(&mut self, record: &Record) {
@@ -264,6 +274,12 @@ impl Sink for Watcher<'_> {
                 let thread = if self.occupancy.is_of_run(withheld.thread) { 0 } else { withheld.thread };
                 for watch in self.open.iter_mut().filter(|watch| watch.node == node) {
                     watch.pieces.withhold((withheld.from, withheld.to), record.cpu, thread);
+                }
+            }
+            Typed::Deliver(told) => {
+                let of_job = |watch: &&mut WatchedJob| watch.hop.job == told.job;
+                for watch in self.open.iter_mut().filter(of_job) {
+                    watch.events.push(TakenEvent::of(self.metadata, told));
                 }
             }
             Typed::Lost(lost) if !lost.is_of_kernel() => {

@@ -15,7 +15,7 @@ use super::find::Target;
 use super::life::Hop;
 use super::sought::Sought;
 use super::watch::{Observations, Watcher};
-use super::{Builder, assert_exact, before_first, between, blamed_threads, doubt, totals};
+use super::{Builder, assert_exact, before_first, between, blamed_threads, doubt, taken, totals};
 use crate::accounting::{Chains, Measure, Way};
 use std::collections::HashMap;
 use talea_model::OperationId;
@@ -250,6 +250,7 @@ fn build(
     let Builder { intervals, sums, .. } = builder;
     assert_exact(&intervals, arrival, end);
     let (hops, totals) = (target.path.clone(), totals(&sums));
+    let events = taken(target, index, seen);
     Explanation {
         subject,
         outcome,
@@ -257,6 +258,7 @@ fn build(
         deadline,
         end,
         hops,
+        events,
         intervals,
         totals,
         stranding: None,

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use systems::systems;
 use talea_insight::Accounting;
 use talea_insight::explain::{Measure, Outcome, explain_chains};
-use talea_record::Sink;
+use talea_record::{HopEntry, Sink};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
 
@@ -75,6 +75,10 @@ proptest! {
                 let Some(way) = found else { continue };
                 prop_assert_eq!(way.uncertain(), Duration::ZERO, "{}", answer.to_json());
                 prop_assert_eq!(way.hops.len(), chain.operations.len());
+                for (pair, _) in way.hops.windows(2).zip(&chain.hops).filter(|(_, hop)| **hop == HopEntry::Events) {
+                    let is_named = way.events.iter().any(|event| (event.job, event.from) == (pair[1].job, Some(pair[0].job)));
+                    prop_assert!(is_named, "{}", answer.to_json());
+                }
                 let exceeds = measure.limit(chain).is_some_and(|limit| way.response() > limit);
                 prop_assert_eq!(way.outcome == Outcome::Missed, exceeds);
                 prop_assert!(!answer.sentence(way).is_empty() && answer.name(way.subject).contains(&chain.name));

@@ -38,6 +38,19 @@ fn the_example_is_checked_simulated_and_run_alike() {
         "{shown}"
     );
     run(&["trace", "verify", &file, &trace]).exits(0);
+    // Which event a job had, of whom; and the way of the data that led through it.
+    let explained = run(&["trace", "explain", &trace, "--task", "brake", "--worst"]).exits(0).fits().stdout;
+    assert!(
+        explained.contains("took Robot/") && explained.contains("from channel motion, pushed by "),
+        "{explained}"
+    );
+    for trace in [trace, format!("{ran}/{TRACE}")] {
+        let way = run(&["trace", "explain", &trace, "--chain", "tilt to brake", "--json"]).exits(0).json();
+        let way = &way["explanations"][0];
+        let (hops, event) = (way["hops"].as_array().expect("jobs"), &way["events"][0]);
+        assert_eq!((&event["job"], &event["pushed_by"]), (&hops[2]["job"], &hops[1]["job"]), "{way}");
+        assert_eq!((&event["channel"], &event["type"]), (&"motion".into(), &"Robot/Tilt".into()));
+    }
     // What was not recorded is not said to be nothing.
     let table = run(&["sim", &file, "--for", "1s"]).exits(0).stdout;
     assert!(table.contains("events\n") && table.contains("delivered"), "{table}");

@@ -452,6 +452,10 @@ fn text(answer: &Explanations, one: &Explanation) -> Vec<String> {
     if one.hops.len() > 1 {
         lines.extend(path(answer, one));
     }
+    if !one.events.is_empty() {
+        lines.push(String::new());
+        lines.extend(one.events.iter().map(|event| wrap(&format!("  {}", answer.event_text(event)))));
+    }
     if !one.totals.is_empty() {
         lines.push(String::new());
         lines.extend(totals(answer, one));
