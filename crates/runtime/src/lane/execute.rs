@@ -126,13 +126,16 @@ pub(crate) fn execute<H: JobHost>(
         return Begin::Run;
     }
     let began = flow.recorder.stopwatch();
+    let mut now = end;
     if let Some(operation) = &mut operation {
         flow.publish(shared, site, operation, (subject, job), end);
         if operation.has_events() {
             push_events(shared, site, (job, chosen), operation, (host, flow));
+            // Pushing takes its time, and successors are released after it.
+            now = MonotonicClock.now();
         }
     }
-    flow.tell_successors(shared, subject, job, end);
+    flow.tell_successors(shared, subject, job, now);
     flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
     Begin::Run
 }
