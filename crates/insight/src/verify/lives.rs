@@ -40,7 +40,8 @@ impl Judge<'_> {
     }
 
     /// Enters a released job; `release` is the instant that the policy orders by.
-    pub(super) fn enter(&mut self, told: Release, lane: usize, release: Instant) {
+    /// The job is in its lane, released at some instant from `earliest` to `release`.
+    pub(super) fn enter(&mut self, told: Release, lane: usize, (earliest, release): (Instant, Instant)) {
         let job = told.job;
         let operation = job.operation.index();
         let policy_job = Job {
@@ -52,7 +53,7 @@ impl Judge<'_> {
             tag: 0,
         };
         let (service, running, begun) = (Work::ZERO, None, false);
-        let ready = Ready { job: policy_job, released: self.now, service, running, begun };
+        let ready = Ready { job: policy_job, released: self.now, earliest, service, running, begun };
         self.lanes[lane].ready.insert(job.pack(), ready);
         self.jobs += 1;
     }

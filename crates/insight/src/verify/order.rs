@@ -13,6 +13,8 @@ pub(super) struct Ready {
     pub job: Job,
     /// When the records say that it was released.
     pub released: Instant,
+    /// Before its release, if that is not known exactly: a guard has opened for it since then, and to the rules it was released when that happened.
+    pub earliest: Instant,
     /// Time it has had a processor.
     pub service: Work,
     /// Since when it has one.
@@ -77,7 +79,8 @@ impl LaneOrder {
     }
 
     /// Whether `waiting` should have the lane instead of `running`, for a choice made between `tolerance` ago and
-    /// now: only if it should at both instants, for a job may become late in between.
+    /// now: only if it should at both instants, for a job may become late in between. Where keys are known only roughly, a job may be late
+    /// already that seems to have so much time left; so only if it should then, too.
     pub fn outranks(
         &self,
         waiting: &Ready,
@@ -87,8 +90,10 @@ impl LaneOrder {
         tolerance: Duration,
     ) -> bool {
         let before = Instant::from_nanos(now.as_nanos().saturating_sub(tolerance.as_nanos()));
+        let after = now.saturating_add(tolerance);
         [now, before]
             .into_iter()
+            .chain(self.is_rough().then_some(after))
             .all(|chosen| self.outranks_at(waiting, running, last_ran, (now, chosen), tolerance))
     }
 
@@ -111,6 +116,11 @@ impl LaneOrder {
             if tolerance > Duration::ZERO && apart_ns <= tolerance.as_nanos() {
                 return false;
             }
+        }
+        // In the order of releases nobody knows which of two came first, where one opened a guard while the other came.
+        let is_unknown = running.earliest < running.job.release && running.earliest <= waiting.job.release;
+        if is_unknown && self.discipline == Discipline::Fifo {
+            return false;
         }
         let rest = |ready: &Ready| (ready.job.release, ready.job.rank, ready.job.number);
         match last_ran {

@@ -35,7 +35,7 @@ impl Judge<'_> {
                 self.find(Rule::Release, job, None, || "it was due before it was posted".into());
             }
             self.instances[task].set(job, Progress::Released);
-            return self.enter(told, lane, told.nominal);
+            return self.enter(told, lane, (told.nominal, told.nominal));
         }
         let is_triggered = self.is_triggered(task);
         let arrival = match is_triggered {
@@ -75,7 +75,13 @@ impl Judge<'_> {
             });
         }
         self.instances[task].set(job, Progress::Released);
-        self.enter(told, lane, ordered_by);
+        let is_held = is_first && is_triggered && self.system.tasks[task].separation.is_some();
+        // The thread that opens guards for them tells when it has got around to it.
+        let earliest = match is_held {
+            true => told.nominal.max(saturating(self.now, -self.tolerance)),
+            false => ordered_by,
+        };
+        self.enter(told, lane, (earliest, ordered_by));
     }
 
     /// A job of a thread below schedulers: what the description says of its release and its end, whatever else happens.
