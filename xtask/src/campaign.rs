@@ -24,10 +24,12 @@ const INTRODUCTION: &str = "\
 # Evidence
 
 Written by `cargo xtask campaign`; do not edit. A campaign draws systems that cross all features (hierarchies of all kinds of schedulers,
-lanes, tasks with chains, joins and synchronisation protocols, bursts, costs, links, several nodes and processors) and holds what Talea says
+lanes, tasks with chains, joins and synchronisation protocols, channels with tasks that events release, bursts, costs, links, several nodes and
+processors) and holds what Talea says
 of each against what else is known of it:
 
-- *simulated*: no response is longer than the bound that the check gives, and what it says holds misses nothing; the trace obeys the rules; what
+- *simulated*: no response, and no time of a cause-effect chain, is longer than the bound that the check gives, and what it says holds misses nothing;
+  events that were pushed came, were lost, or wait; the trace obeys the rules; what
   each thread and scheduler was promised is received, by the monitors of the schedulers and by a second judge that knows only what work
   there was and what was received; threads received by the books of the hierarchy what their jobs executed by the records of
   jobs; the parts of each explained response add up to it; the same system gives the same records, however it is advanced;

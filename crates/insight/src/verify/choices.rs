@@ -5,7 +5,7 @@ use super::order::{LastRan, Ready};
 use super::report::Rule;
 use super::suspicion::{Counting, Fault, State, Suspicion};
 use talea_model::LaneDispatch;
-use talea_record::JobId;
+use talea_record::{JobId, ReleasedBy};
 use talea_time::Work;
 
 impl Judge<'_> {
@@ -103,11 +103,17 @@ impl Judge<'_> {
     }
 
     /// Whether later jobs of the operation lend the job their turn in a preemptive lane. What a user's operation keeps between its
-    /// jobs belongs to one of them at a time, so no other may begin before it ends. What is posted is always a user's; of the
-    /// operations of a description the trace does not tell.
+    /// jobs belongs to one of them at a time, so no other may begin before it ends; on threads that holds of its ends at channels, too. What is
+    /// posted is always a user's; of the operations of a description the trace does not tell.
     fn may_borrow(&self, job: u64, ready: &Ready) -> bool {
         let operation = JobId::unpack(job).operation.index();
-        ready.begun && self.is_posted(self.trace.operations[operation].task)
+        let task = self.trace.operations[operation].task;
+        let has_events = || {
+            let is_taker = self.trace.tasks[task].released_by == ReleasedBy::Events
+                && self.trace.operations[operation].predecessors.is_empty();
+            is_taker || self.trace.publications.iter().any(|publication| publication.operation == operation)
+        };
+        ready.begun && (self.is_posted(task) || !self.is_simulated() && has_events())
     }
 
     fn suspect_order(&mut self, index: usize, wrong: Option<State>) {
