@@ -68,6 +68,8 @@ pub(crate) fn together(times: impl IntoIterator<Item = Duration>) -> Duration {
 pub struct Filter {
     constraints: Vec<Constraint>,
     next: u32,
+    /// See [`Self::longest`]; kept, for it is asked of each event that may expire.
+    longest: Duration,
 }
 
 impl fmt::Debug for Filter {
@@ -119,6 +121,7 @@ impl Filter {
         let id = ConstraintId(self.next);
         self.next += 1;
         self.constraints.push(Constraint { id, types: Types::of(types.iter().cloned()), expression });
+        self.reckon();
         id
     }
 
@@ -126,6 +129,7 @@ impl Filter {
     pub fn remove(&mut self, id: ConstraintId) -> bool {
         let before = self.constraints.len();
         self.constraints.retain(|constraint| constraint.id != id);
+        self.reckon();
         self.constraints.len() < before
     }
 
@@ -136,8 +140,12 @@ impl Filter {
 
     /// How long it takes at most to judge an event: as long as all of its constraints whose [longest time](Expression::longest) is known.
     pub fn longest(&self) -> Duration {
+        self.longest
+    }
+
+    fn reckon(&mut self) {
         let expressions = self.constraints.iter().filter_map(|constraint| constraint.expression.as_ref());
-        together(expressions.map(|expression| expression.longest()))
+        self.longest = together(expressions.map(|expression| expression.longest()));
     }
 
     /// What it says of the event.

@@ -310,8 +310,9 @@ pub struct TakenEvent {
 
 impl TakenEvent {
     pub(super) fn of(metadata: &Metadata, told: Deliver) -> Self {
-        let publication = usize::try_from(told.publication).ok();
+        let Deliver { job, from, publication, .. } = told;
+        // All ones, which is none of them, if a program pushed it otherwise.
         let is_known = |publication: &usize| *publication < metadata.publications.len();
-        TakenEvent { job: told.job, publication: publication.filter(is_known), from: told.from }
+        TakenEvent { job, publication: Some(publication as usize).filter(is_known), from }
     }
 }
