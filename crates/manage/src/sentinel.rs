@@ -103,7 +103,7 @@ impl<'a> Sentinel<'a> {
             After::GiveWay => sched_yield(),
             After::Wake(sleep_word) => sleep_word.wake_up(),
             After::StepDown => self.step_down(raises),
-            After::Idle => shared.sentinels[self.place].sleep(),
+            After::Idle => shared.sentinels[self.place].sleep(&shared.stop),
         }
     }
 

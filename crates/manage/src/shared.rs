@@ -67,12 +67,13 @@ impl SentinelState {
 
     /// The sentinel's word that it is about to sleep, given under the lock.
     pub fn announce_sleep(&self) {
-        self.sleep_state.store(ASLEEP, Ordering::Release);
+        // By an exchange, as in `wake`: who wakes it before this has his stop seen in `sleep`, and who does so after it sees it asleep.
+        self.sleep_state.swap(ASLEEP, Ordering::AcqRel);
     }
 
-    /// Sleeps until somebody is granted the processor or the sentinel is called.
-    pub fn sleep(&self) {
-        while self.sleep_state.load(Ordering::Acquire) == ASLEEP {
+    /// Sleeps until somebody is granted the processor, the sentinel is called, or the set has stopped, which is said without the lock.
+    pub fn sleep(&self, stop: &StopFlag) {
+        while self.sleep_state.load(Ordering::Acquire) == ASLEEP && !stop.is_stopped() {
             match futex::wait(&self.sleep_state, Flags::PRIVATE, ASLEEP, None) {
                 Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
@@ -234,5 +235,20 @@ impl Shared {
         self.stop.stop();
         (0..self.sentinels.len()).for_each(|place| self.call(place));
         self.arm(Some(Instant::ZERO));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentinel_that_was_called_for_the_stop_before_it_says_that_it_sleeps_does_not() {
+        let (sentinel, stop) = (SentinelState::new(0), StopFlag::new());
+        stop.stop();
+        sentinel.wake();
+        sentinel.announce_sleep();
+        sentinel.sleep(&stop);
+        assert_eq!(sentinel.sleep_state.load(Ordering::Relaxed), ASLEEP, "nobody would wake it");
     }
 }

@@ -10,6 +10,7 @@ use crate::place::Place;
 use crate::pool::ThreadPool;
 use crate::posting::{begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
+use crate::replaced::prepare_thread;
 use crate::shared::{About, Shared};
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
 use crate::supplier::SupplierBuilder;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use talea_operation::Workplace;
+use talea_operation::{Workplace, on_each_thread};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -295,6 +296,7 @@ impl EventChannelFactory {
         settings: &QosSettings,
         properties: AdminProperties,
     ) -> Result<EventChannel, QosProblems> {
+        on_each_thread(prepare_thread);
         let qos = Qos::default().with(settings, Level::Channel)?;
         let mut channels = self.channels();
         let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -21,10 +21,10 @@ use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, pa
 use crate::grouped::Grouped;
 use crate::qos::Qos;
 use crate::queue::{Came, OrderedQueue};
+use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
 use crate::statistics::{ConsumerCounts, ConsumerStatistics};
 use crate::work::{Due, OnMiss, Work};
-use arc_swap::ArcSwap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
@@ -162,7 +162,7 @@ pub(crate) struct Consumer {
     pub number: u32,
     pub name: Box<str>,
     pub admin: Arc<AdminFilters>,
-    pub settings: ArcSwap<Settings>,
+    pub settings: Replaced<Settings>,
     /// Events for which memory was made, waiting and at once.
     room: usize,
     batch_room: usize,
@@ -249,7 +249,7 @@ impl Consumer {
             name: name.into(),
             admin,
             may_block: AtomicBool::new(qos.blocking.is_some()),
-            settings: ArcSwap::from_pointee(settings),
+            settings: Replaced::new(settings),
             room,
             batch_room,
             connection: AtomicU8::new(Connection::Active as u8),
@@ -681,7 +681,7 @@ impl Consumer {
 
     /// Changes what is set.
     pub fn set(&self, change: impl Fn(&mut Settings)) {
-        self.settings.rcu(|settings| {
+        self.settings.update(|settings| {
             let mut settings = Settings::clone(settings);
             change(&mut settings);
             settings

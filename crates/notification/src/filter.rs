@@ -8,7 +8,7 @@
 
 use crate::event::Event;
 use crate::pattern::Types;
-use arc_swap::ArcSwap;
+use crate::replaced::Replaced;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -260,17 +260,17 @@ impl FilterGroup {
 #[derive(Debug)]
 pub(crate) struct SharedFilters {
     is_empty: AtomicBool,
-    group: ArcSwap<FilterGroup>,
+    group: Replaced<FilterGroup>,
 }
 
 impl SharedFilters {
     pub fn new(group: FilterGroup) -> Self {
-        SharedFilters { is_empty: AtomicBool::new(group.0.is_empty()), group: ArcSwap::from_pointee(group) }
+        SharedFilters { is_empty: AtomicBool::new(group.0.is_empty()), group: Replaced::new(group) }
     }
 
     pub fn set(&self, group: FilterGroup) {
         let is_empty = group.0.is_empty();
-        self.group.store(Arc::new(group));
+        self.group.store(group);
         self.is_empty.store(is_empty, Ordering::Release);
     }
 

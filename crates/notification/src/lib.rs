@@ -27,7 +27,8 @@
 //! # What is real-time safe
 //!
 //! Pushing an event of a pool whose type was offered, filters that do not allocate, queueing, conditions and delivering: they neither allocate nor
-//! lock, in as many steps as consumers have subscribed to the type and events wait. Making, connecting, disconnecting and changing are not.
+//! lock, in as many steps as consumers have subscribed to the type and events wait. Making, connecting, disconnecting and changing are not. On a thread
+//! of the program's own the first event allocates, unless it has called [`prepare_thread`]; those that execute jobs do so before the run.
 
 #![forbid(unsafe_code)]
 
@@ -51,6 +52,7 @@ mod place;
 mod pool;
 mod posting;
 mod queue;
+mod replaced;
 mod shared;
 mod signal;
 mod statistics;
@@ -73,6 +75,7 @@ pub use filter::{ConstraintId, Expression, Filter, GroupOperator, MappingFilter,
 pub use limits::{AdminProperties, LimitExceeded};
 pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;
+pub use replaced::prepare_thread;
 pub use shared::ObtainInfoMode;
 pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic};
 pub use stream::EventStream;

@@ -1,6 +1,6 @@
 //! Something that happens again and again, for which any number of threads can wait.
 
-use arc_swap::ArcSwap;
+use crate::replaced::Replaced;
 use rustix::thread::futex::{self, Flags, Timespec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -64,18 +64,18 @@ impl Signal {
 #[derive(Debug, Default)]
 pub(crate) struct Followers {
     are_some: AtomicBool,
-    signals: ArcSwap<Vec<Arc<Signal>>>,
+    signals: Replaced<Vec<Arc<Signal>>>,
 }
 
 impl Followers {
     pub fn add(&self, signal: &Arc<Signal>) {
-        self.signals.rcu(|signals| signals.iter().chain([signal]).cloned().collect::<Vec<_>>());
+        self.signals.update(|signals| signals.iter().chain([signal]).cloned().collect());
         self.are_some.store(true, Ordering::Release);
     }
 
     /// One of those that were added.
     pub fn remove(&self, signal: &Arc<Signal>) {
-        self.signals.rcu(|signals| {
+        self.signals.update(|signals| {
             let mut signals = Vec::clone(signals);
             let place = signals.iter().position(|other| Arc::ptr_eq(other, signal));
             place.map(|place| signals.remove(place));

@@ -8,7 +8,7 @@ use crate::event::{ContentType, Event, EventType};
 use crate::filter::GroupOperator;
 use crate::pool::ThreadPool;
 use crate::qos::Qos;
-use arc_swap::ArcSwap;
+use crate::replaced::Replaced;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use talea_linux::pi_lock::PiLock;
 /// A type that somebody has named, and who wants events of it.
 pub(crate) struct TypeEntry {
     pub event_type: EventType,
-    pub subscribers: ArcSwap<Vec<Arc<Consumer>>>,
+    pub subscribers: Replaced<Vec<Arc<Consumer>>>,
     /// Suppliers that have said that they push it.
     pub offers: AtomicUsize,
     /// The newest events of it, if these are kept for who comes later.
@@ -141,7 +141,7 @@ impl Topology {
         let subscribers = wants.map(|subscribed| Arc::clone(&subscribed.consumer)).collect();
         let entry = Arc::new(TypeEntry {
             event_type: event_type.clone(),
-            subscribers: ArcSwap::from_pointee(subscribers),
+            subscribers: Replaced::new(subscribers),
             offers: AtomicUsize::new(0),
             retained: OnceLock::new(),
         });
@@ -239,13 +239,12 @@ pub struct Changed {
 impl Changed {
     /// Brings the list of a type up to date with what one consumer wants.
     fn add(&mut self, entry: &TypeEntry, subscribed: &Subscribed) {
-        let (list, own) = (entry.subscribers.load(), &subscribed.consumer);
+        let (mut list, own) = (entry.subscribers.load().to_vec(), &subscribed.consumer);
         let is_there = list.iter().any(|consumer| consumer.number == own.number);
         let is_wanted = subscribed.wants(&entry.event_type);
         if is_there == is_wanted {
             return;
         }
-        let mut list: Vec<Arc<Consumer>> = list.to_vec();
         if is_wanted {
             if list.is_empty() {
                 self.gained.push(entry.event_type.clone());
@@ -257,7 +256,7 @@ impl Changed {
                 self.lost.push(entry.event_type.clone());
             }
         }
-        entry.subscribers.store(Arc::new(list));
+        entry.subscribers.store(list);
     }
 
     /// Whether it is none.

@@ -21,6 +21,9 @@ use talea_time::Duration;
 
 /// Places for values of the same instance, or of an instant that lies behind, at most: what is further behind is overtaken, and counted.
 const MOST_BEHIND: i64 = 64;
+/// Bytes that places for values of the same instance may take for more of them than deadlines call for: jobs that a stall of the machine holds up
+/// have their values all the same where these are small.
+const SMALL: i64 = 4 << 10;
 
 /// The longest value in a message to another process: what a pipe takes as a whole, less what else is in the message.
 const MESSAGE_BYTES: usize = 4_000;
@@ -260,8 +263,8 @@ fn connect_all(
         let room = (wiring.kept)(id, kept_bytes).filter(|_| is_here(system.outputs()[index].operation));
         let AllEnds { output, inputs: ends, kept: end } = {
             let of = |input: &InputId| match wiring.is_replay {
-                true => with_spare_room(reader(system, *input)),
-                false => reader(system, *input),
+                true => with_spare_room(reader(system, *input, kept_bytes)),
+                false => reader(system, *input, kept_bytes),
             };
             let readers: Vec<Reader> = readers.iter().map(of).collect();
             let compares = system.outputs()[index].triggers.iter().any(|task| {
@@ -331,8 +334,8 @@ fn fields(system: &System, output: OutputId) -> Fields {
     Fields { draws, rest }
 }
 
-/// What an input has room for.
-fn reader(system: &System, input: InputId) -> Reader {
+/// What an input has room for, where a value takes about so many bytes.
+fn reader(system: &System, input: InputId, bytes: usize) -> Reader {
     let site = &system.inputs()[input.index()];
     let (producer, consumer) = (system.outputs()[site.output.index()].operation, site.operation);
     let (writes, reads) = (system.task_of(producer), system.task_of(consumer));
@@ -346,7 +349,10 @@ fn reader(system: &System, input: InputId) -> Reader {
     let on_the_way = route.delay.checked_add(route.jitter).unwrap_or(Duration::MAX);
     let is_planned = [writes, reads].iter().any(|task| task.communication == Communication::Let);
     let (take, capacity, full) = match site.take {
-        talea_model::Take::Instance => (Take::Instance, within(reads.deadline.max(on_the_way)), Full::Oldest),
+        talea_model::Take::Instance => {
+            let small = MOST_BEHIND.min(SMALL / (bytes as i64).max(1)) as usize;
+            (Take::Instance, within(reads.deadline.max(on_the_way)).max(small), Full::Oldest)
+        }
         talea_model::Take::Each { capacity, full } => (Take::Each, capacity as usize, full),
         talea_model::Take::Latest if is_planned => {
             let behind = reads.deadline.checked_add(writes.deadline).unwrap_or(Duration::MAX);

@@ -24,6 +24,7 @@ mod ports;
 mod posting;
 mod services;
 mod synthetic;
+mod threads;
 mod workplace;
 
 pub use assembly::{Assembled, KeptOutput, Wiring};
@@ -41,4 +42,5 @@ pub use services::JobServices;
 pub use synthetic::SyntheticValue;
 pub use talea_channel::{Dropped, Encoded, KeptBytes, KeptEnd, Moment, Published, Stamp};
 pub use talea_event::EventLoss;
+pub use threads::{on_each_thread, prepare_thread};
 pub use workplace::{Binding, Post, Workplace};
