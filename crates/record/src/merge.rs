@@ -152,6 +152,11 @@ impl<S: RecordSource> Merge<S> {
         self.take()
     }
 
+    /// The caller has given the sink a record of this instant himself: what is delivered from before it is late.
+    pub fn wrote_beside(&mut self, time: Instant) {
+        self.latest = self.latest.max(time);
+    }
+
     /// Records delivered behind a later one, because they were written after their horizon had passed.
     pub fn late(&self) -> u64 {
         self.late

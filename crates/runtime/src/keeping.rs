@@ -97,12 +97,15 @@ impl ValueLog {
         }
     }
 
-    /// Writes the values since the last call that are visible as of this instant, behind all that `sink` has up to `now`.
-    pub fn keep(&mut self, as_of: Instant, sink: &mut impl Sink, now: Instant) {
+    /// Writes the values since the last call that are visible as of this instant, behind all that `sink` has up to `now`. Returns whether there
+    /// were any.
+    pub fn keep(&mut self, as_of: Instant, sink: &mut impl Sink, now: Instant) -> bool {
+        let mut were_any = false;
         let ValueLog { all, node, buffer, unwritten } = self;
         for LoggedOutput { output, operation, end, .. } in all {
             let output = output.index() as u32;
             end.take_all(as_of, buffer, &mut |stamp, value| {
+                were_any = true;
                 let job = JobId { operation: *operation, instance: stamp.instance };
                 let cause = match value {
                     KeptBytes::Bytes(bytes) => {
@@ -116,6 +119,7 @@ impl ValueLog {
                 sink.record(lost.at(now, Record::NO_CPU));
             });
         }
+        were_any
     }
 
     /// Values that were published and are not kept.
