@@ -86,7 +86,8 @@ impl ManagedSet {
         run: impl FnOnce(R, &Handle) + Send + 'static,
     ) -> Result<(MemberId, Waker), AdmitError> {
         let ThreadOptions { blocks, jobs, stack } = own;
-        let hold = (admission.parking == Parking::Held).then(Hold::by_signal);
+        let progress = self.shared.state.progress();
+        let hold = (admission.parking == Parking::Held).then(|| Hold::by_signal(progress));
         let (id, sleep_word) = self.register(&admission, |slot, vp| {
             let sleep_word = Arc::new(SleepWord::new(slot));
             let body = Body::Own { sleep_word: Arc::clone(&sleep_word), blocks };

@@ -116,7 +116,10 @@ impl ManagedSet {
             (Parking::Held, false) => {}
         }
         if let Body::Own { .. } = own.body {
-            return Ok(Some(PreparedHold { member, hold: Some(Hold::by_signal()) }));
+            return Ok(Some(PreparedHold {
+                member,
+                hold: Some(Hold::by_signal(self.shared.state.progress())),
+            }));
         }
         let (name, whom, known) = (own.name.clone(), own.body.whom(), own.processes());
         drop(state);

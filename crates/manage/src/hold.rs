@@ -14,13 +14,19 @@
 //! and being held is the signal's delivery. A thread held in the middle of a library call keeps the locks that it
 //! has, as one that is parked under load does; but not the set's own, without which nobody could let it go: it is held after
 //! it has given them back ([`Shield`]). The members that the set lets run on idle processors are not touched.
+//!
+//! Whoever has the set's lock may need one that a held thread has, that of the memory allocator for one. So a held thread looks from time to time: if
+//! somebody has waited for the set's lock and it has been in the same hands all the time, the thread goes on, and is held again at the next decision
+//! that leaves its processor idle. What it receives meanwhile is seen by who judges maxima.
 
 use crate::freezer::{CgroupPlace, Group};
 use crate::guardian::{Guardian, HeldNote};
+use crate::lock::Progress;
 use crate::signal_target::SignalTarget;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use rustix::thread::futex::{self, Flags};
+use rustix::time::Timespec;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -29,6 +35,7 @@ use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use talea_linux::Tid;
 use talea_linux::cgroup::{Cgroup, Freeze};
 use talea_linux::sched::last_errno;
+use talea_time::Duration;
 
 /// Whether a parked member may use a processor that nobody else wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -55,7 +62,7 @@ thread_local! {
     /// How many locks of the set the thread has or waits for.
     static SHIELDS: Cell<u32> = const { Cell::new(0) };
     /// The word by which it was to be held meanwhile.
-    static DEFERRED: Cell<*const AtomicU32> = const { Cell::new(std::ptr::null()) };
+    static DEFERRED: Cell<*const HoldWord> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Keeps the calling thread from being held while it lives: whoever has a lock of the set, or waits for it and may be
@@ -83,18 +90,42 @@ impl Drop for Shield {
     }
 }
 
-/// Sleeps until the thread is let go, if it is still to be held.
-fn stay(word: &AtomicU32) {
-    if word.compare_exchange(ASKED, HELD, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-        while word.load(Ordering::Acquire) == HELD {
-            let _again = futex::wait(word, Flags::PRIVATE, HELD, None);
+/// By which one thread is held. Never freed: a signal may be under way to a thread that ends.
+struct HoldWord {
+    word: AtomicU32,
+    /// That of the lock of the set.
+    progress: Arc<Progress>,
+}
+
+/// Sleeps until the thread is let go, if it is still to be held, or others cannot go on without it.
+fn stay(hold: &HoldWord) {
+    let HoldWord { word, progress } = hold;
+    if word.compare_exchange(ASKED, HELD, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return;
+    }
+    let look = Timespec { tv_sec: 0, tv_nsec: LOOK.as_nanos() };
+    let mut stuck = None;
+    while word.load(Ordering::Acquire) == HELD {
+        if futex::wait(word, Flags::PRIVATE, HELD, Some(&look)) == Err(Errno::TIMEDOUT) {
+            let now = progress.waited_for();
+            if now.is_some() && now == stuck {
+                // If it was let go meanwhile, that is as well.
+                _ = word.compare_exchange(HELD, WENT_ON, Ordering::AcqRel, Ordering::Acquire);
+                return;
+            }
+            stuck = now;
         }
     }
 }
 
+/// How often a held thread looks whether others can go on without it: much longer than anybody has the lock of the set.
+const LOOK: Duration = Duration::from_millis(20);
+
 const FREE: u32 = 0;
 const ASKED: u32 = 1;
 const HELD: u32 = 2;
+/// It was held, and is not.
+const WENT_ON: u32 = 3;
 
 /// The means of holding one member, and whether it is used.
 pub(crate) struct Hold {
@@ -114,9 +145,8 @@ pub(crate) enum CannotHold {
 }
 
 enum HoldMechanism {
-    /// The word is never freed: a signal may be under way to a thread that ends.
     Signal {
-        word: &'static AtomicU32,
+        hold: &'static HoldWord,
     },
     Freezer {
         group: Group,
@@ -131,11 +161,12 @@ enum HoldMechanism {
 }
 
 impl Hold {
-    /// Holds a thread of this process by a signal.
-    pub fn by_signal() -> Self {
+    /// Holds a thread of this process by a signal, while there is this progress with the lock of its set.
+    pub fn by_signal(progress: &Arc<Progress>) -> Self {
         install_handler();
-        let word = Box::leak(Box::new(AtomicU32::new(FREE)));
-        Hold { means: HoldMechanism::Signal { word }, engaged: false, _note: None }
+        let hold = HoldWord { word: AtomicU32::new(FREE), progress: Arc::clone(progress) };
+        let hold = Box::leak(Box::new(hold));
+        Hold { means: HoldMechanism::Signal { hold }, engaged: false, _note: None }
     }
 
     /// Holds other programs by the freezer where there is one, by SIGSTOP where there is none. `processes` says who they are
@@ -172,20 +203,26 @@ impl Hold {
         }
     }
 
+    /// Whether the member has been told to, and has not gone on because others could not.
     pub fn is_engaged(&self) -> bool {
-        self.engaged
+        let went_on = match &self.means {
+            HoldMechanism::Signal { hold } => hold.word.load(Ordering::Acquire) == WENT_ON,
+            _ => false,
+        };
+        self.engaged && !went_on
     }
 
     /// Holds the member; `thread` is an own member's.
     pub fn engage(&mut self, thread: Option<Tid>) {
-        if std::mem::replace(&mut self.engaged, true) {
+        if self.is_engaged() {
             return;
         }
+        self.engaged = true;
         match (&self.means, thread) {
-            (HoldMechanism::Signal { word }, Some(thread)) => {
-                word.store(ASKED, Ordering::Release);
+            (HoldMechanism::Signal { hold }, Some(thread)) => {
+                hold.word.store(ASKED, Ordering::Release);
                 // A thread that has gone needs no holding.
-                let _gone = send(thread, word);
+                let _gone = send(thread, hold);
             }
             (HoldMechanism::Signal { .. }, None) => {}
             (HoldMechanism::Freezer { group }, _) => group.freeze(Freeze::On),
@@ -200,9 +237,9 @@ impl Hold {
             return;
         }
         match &self.means {
-            HoldMechanism::Signal { word } => {
-                word.store(FREE, Ordering::Release);
-                futex::wake(word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
+            HoldMechanism::Signal { hold } => {
+                hold.word.store(FREE, Ordering::Release);
+                futex::wake(&hold.word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
             }
             HoldMechanism::Freezer { group } => group.freeze(Freeze::Off),
             HoldMechanism::Cgroup { cgroup } => cgroup.freeze(Freeze::Off),
@@ -216,7 +253,7 @@ impl Hold {
             return Held::No;
         }
         let acknowledged = match &self.means {
-            HoldMechanism::Signal { word } => word.load(Ordering::Acquire) == HELD,
+            HoldMechanism::Signal { hold } => hold.word.load(Ordering::Acquire) == HELD,
             HoldMechanism::Freezer { group } => group.is_frozen(),
             HoldMechanism::Cgroup { cgroup } => cgroup.is_frozen(),
             HoldMechanism::Stop { whom } => talea_linux::proc::is_stopped(whom.process()),
@@ -245,13 +282,13 @@ struct Queued {
     padding: i32,
     pid: i32,
     uid: u32,
-    value: *const AtomicU32,
+    value: *const HoldWord,
     rest: [u64; 12],
 }
 
 const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
 
-fn send(thread: Tid, word: &'static AtomicU32) -> Result<(), Errno> {
+fn send(thread: Tid, hold: &'static HoldWord) -> Result<(), Errno> {
     let process = rustix::process::getpid().as_raw_nonzero().get();
     let queued = Queued {
         number: signal(),
@@ -260,7 +297,7 @@ fn send(thread: Tid, word: &'static AtomicU32) -> Result<(), Errno> {
         padding: 0,
         pid: process,
         uid: rustix::process::getuid().as_raw(),
-        value: std::ptr::from_ref(word),
+        value: std::ptr::from_ref(hold),
         rest: [0; 12],
     };
     let thread = thread.as_raw_nonzero().get();
@@ -294,10 +331,10 @@ extern "C" fn on_hold(_signal: libc::c_int, info: *mut libc::siginfo_t, _context
     // SAFETY: `__errno_location` is this thread's own; the interrupted code must find it as it left it.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: signals with a value come from `send` alone, and its word is never freed.
-    let word = unsafe { &*word.cast::<AtomicU32>() };
+    let hold = unsafe { &*word.cast::<HoldWord>() };
     match SHIELDS.get() {
-        0 => stay(word),
-        _ => DEFERRED.set(word),
+        0 => stay(hold),
+        _ => DEFERRED.set(hold),
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
@@ -306,6 +343,8 @@ extern "C" fn on_hold(_signal: libc::c_int, info: *mut libc::siginfo_t, _context
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock::PiLock;
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
     #[test]
@@ -323,7 +362,7 @@ mod tests {
             drop(shield);
         });
         let tid = hear.recv().unwrap();
-        let mut hold = Hold::by_signal();
+        let mut hold = Hold::by_signal(&Arc::default());
         hold.engage(Some(tid));
         hear.recv().unwrap();
         assert_eq!(hold.state(), Held::Asked);
@@ -347,7 +386,7 @@ mod tests {
             }
         });
         let tid = hear.recv().unwrap();
-        let mut hold = Hold::by_signal();
+        let mut hold = Hold::by_signal(&Arc::default());
         assert_eq!(hold.state(), Held::No);
         hold.engage(Some(tid));
         while hold.state() != Held::Yes {
@@ -362,5 +401,47 @@ mod tests {
         }
         stop.store(true, Ordering::Relaxed);
         thread.join().unwrap();
+    }
+
+    /// Who has the set's lock needs what a held thread has: that goes on, and is held again when it is to be.
+    #[test]
+    fn a_held_thread_gives_what_others_cannot_go_on_without() {
+        let (lock, needed) = (PiLock::new(()), Mutex::new(()));
+        let has_waited = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let (tell, hear) = std::sync::mpsc::channel();
+            let (own, over) = (&needed, &has_waited);
+            scope.spawn(move || {
+                let guard = own.lock().unwrap();
+                tell.send(rustix::thread::gettid()).unwrap();
+                // It gives it back when it runs on.
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+                drop(guard);
+                while over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            let tid = hear.recv().unwrap();
+            let mut hold = Hold::by_signal(lock.progress());
+            hold.engage(Some(tid));
+            while hold.state() != Held::Yes {
+                std::thread::yield_now();
+            }
+            has_waited.store(true, Ordering::Relaxed);
+            let guard = lock.lock();
+            let waiter = scope.spawn(|| drop(lock.lock()));
+            drop(needed.lock().unwrap());
+            assert!(!hold.is_engaged(), "it went on");
+            drop(guard);
+            waiter.join().unwrap();
+            hold.engage(Some(tid));
+            while hold.state() != Held::Yes {
+                std::thread::yield_now();
+            }
+            hold.disengage();
+            has_waited.store(false, Ordering::Relaxed);
+        });
     }
 }

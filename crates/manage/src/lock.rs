@@ -3,24 +3,70 @@
 use crate::hold::Shield;
 use crate::sleep_word::in_line;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use talea_linux::pi_lock::{self, PiGuard};
 
 /// How often [`PiLock::lock_patiently`] looks before it waits: some microseconds, a few times what a decision takes.
 const LOOKS: usize = 200;
 
 /// A value that one thread at a time may use.
-pub(crate) struct PiLock<T>(pi_lock::PiLock<T>);
+pub(crate) struct PiLock<T> {
+    lock: pi_lock::PiLock<T>,
+    progress: Arc<Progress>,
+}
+
+/// Whether a lock goes from hand to hand, for those who have no right to wait for it.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// How often it was taken and given back: odd while somebody has it.
+    turns: AtomicU64,
+    waiting: AtomicU32,
+}
+
+impl Progress {
+    /// The turn of who has the lock while somebody waits for it.
+    pub fn waited_for(&self) -> Option<u64> {
+        let turn = self.turns.load(Ordering::Relaxed);
+        (turn % 2 == 1 && self.waiting.load(Ordering::Relaxed) > 0).then_some(turn)
+    }
+
+    /// By who has the lock.
+    fn turn(&self) {
+        self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+}
 
 /// The right to use the value; gives it up on drop.
 pub(crate) struct Guard<'a, T> {
+    /// Ends before the lock is free.
+    _turn: Turn<'a>,
     value: PiGuard<'a, T>,
     /// Lowered after the lock is free.
     _shield: Shield,
 }
 
+struct Turn<'a>(&'a Progress);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.turn();
+    }
+}
+
 impl<T> PiLock<T> {
     pub fn new(value: T) -> Self {
-        PiLock(pi_lock::PiLock::new(value))
+        PiLock { lock: pi_lock::PiLock::new(value), progress: Arc::default() }
+    }
+
+    /// Who watches that the lock is given back.
+    pub fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    fn guard<'a>(&'a self, value: PiGuard<'a, T>, shield: Shield) -> Guard<'a, T> {
+        self.progress.turn();
+        Guard { _turn: Turn(&self.progress), value, _shield: shield }
     }
 
     /// Waits for the lock.
@@ -29,8 +75,13 @@ impl<T> PiLock<T> {
     /// If the caller has it already.
     pub fn lock(&self) -> Guard<'_, T> {
         let shield = Shield::raise();
-        let value = self.0.try_lock().unwrap_or_else(|| in_line(|| self.0.lock().0));
-        Guard { value, _shield: shield }
+        let value = self.lock.try_lock().unwrap_or_else(|| {
+            self.progress.waiting.fetch_add(1, Ordering::Relaxed);
+            let value = in_line(|| self.lock.lock().0);
+            self.progress.waiting.fetch_sub(1, Ordering::Relaxed);
+            value
+        });
+        self.guard(value, shield)
     }
 
     /// The same for who is in no hurry and decides nothing about a processor. The kernel hands the lock to who waits for it at
@@ -38,7 +89,7 @@ impl<T> PiLock<T> {
     /// no sentinel decides. So the lock is looked at for a while before.
     pub fn lock_patiently(&self) -> Guard<'_, T> {
         for _ in 0..LOOKS {
-            if !self.0.is_held()
+            if !self.lock.is_held()
                 && let Some(guard) = self.take_free()
             {
                 return guard;
@@ -51,7 +102,8 @@ impl<T> PiLock<T> {
     /// The lock if nobody has it: then the caller has run at its own priority up to this moment.
     pub fn take_free(&self) -> Option<Guard<'_, T>> {
         let shield = Shield::raise();
-        self.0.try_lock().map(|value| Guard { value, _shield: shield })
+        let value = self.lock.try_lock()?;
+        Some(self.guard(value, shield))
     }
 }
 

@@ -1,11 +1,12 @@
 //! A consumer's condition over several events: fed by whichever supplier comes, without any of them waiting for another one.
 //!
 //! A supplier puts its event into a mailbox and then tries to have the state. Who gets it feeds it with all that is in the mailbox, also with what
-//! others put there; who does not leaves: whoever has the state looks once more when it has given it back.
+//! others put there; who does not leaves: whoever has the state looks once more when it has given it back. Nobody waits for a supplier in the
+//! midst of putting an event there, which may be of a lower priority and preempted by who waits: it has not asked yet, and will try itself.
 
 use crate::condition::{Condition, EventSet, State};
 use crate::event::{Event, EventPool, EventType};
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::PiLock;
 use talea_time::Instant;
@@ -13,8 +14,8 @@ use talea_time::Instant;
 pub(crate) struct Grouped {
     condition: Condition,
     mail: MailSender<(Event, Instant)>,
-    /// Events in the mailbox.
-    pending: AtomicUsize,
+    /// Whether an event has been put into the mailbox since whoever had the state last began to look there.
+    is_asked: AtomicBool,
     /// When time alone changes something, in nanoseconds; `i64::MAX` never.
     due: AtomicI64,
     inner: PiLock<Inner>,
@@ -40,7 +41,7 @@ impl Grouped {
         let (sender, receiver) = mailbox(events);
         let due = AtomicI64::new(nanoseconds(state.due()));
         let inner = PiLock::new(Inner { mail: receiver, state, sets, lost: 0 });
-        Grouped { condition, mail: sender, pending: AtomicUsize::new(0), due, inner }
+        Grouped { condition, mail: sender, is_asked: AtomicBool::new(false), due, inner }
     }
 
     /// The most events with which it comes true.
@@ -70,16 +71,11 @@ impl Grouped {
     /// An event has come; `came` is called with what the condition has come true with, one event or one that stands for several. False if there
     /// was no room for it.
     pub fn offer(&self, event: &Event, now: Instant, came: &mut dyn FnMut(Event)) -> bool {
-        // Counted first: who has the state and sees none has not overlooked this one.
-        self.pending.fetch_add(1, Ordering::SeqCst);
         if self.mail.push((event.clone(), now)).is_err() {
-            self.pending.fetch_sub(1, Ordering::SeqCst);
             return false;
         }
-        while self.pending.load(Ordering::SeqCst) > 0 {
-            let Some(mut inner) = self.inner.try_lock() else { break };
-            self.feed(&mut inner, came);
-        }
+        self.is_asked.store(true, Ordering::SeqCst);
+        self.answer(came);
         true
     }
 
@@ -91,17 +87,27 @@ impl Grouped {
         state.pass(now, |events| hand_on(events, sets, lost, came));
         self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
         drop(inner);
-        // Somebody may have come meanwhile and left.
-        while self.pending.load(Ordering::SeqCst) > 0 {
+        self.answer(came);
+    }
+
+    /// Feeds the state with what is in the mailbox, and with what comes meanwhile from those who find the state taken and leave.
+    fn answer(&self, came: &mut dyn FnMut(Event)) {
+        // Who asks does so before he tries to have the state, and who had it gives it back before he looks whether he is asked: of two who meet,
+        // one at least sees the other.
+        fence(Ordering::SeqCst);
+        while self.is_asked.load(Ordering::SeqCst) {
             let Some(mut inner) = self.inner.try_lock() else { break };
             self.feed(&mut inner, came);
+            drop(inner);
+            fence(Ordering::SeqCst);
         }
     }
 
     fn feed(&self, inner: &mut Inner, came: &mut dyn FnMut(Event)) {
         let Inner { mail, state, sets, lost } = inner;
+        // First, so that who puts one in behind what is taken here asks again.
+        self.is_asked.swap(false, Ordering::SeqCst);
         while let Some((event, now)) = mail.pop() {
-            self.pending.fetch_sub(1, Ordering::SeqCst);
             state.offer(&event, now, |events| hand_on(events, sets, lost, came));
         }
         self.due.store(nanoseconds(state.due()), Ordering::Relaxed);

@@ -9,7 +9,7 @@ use talea_operation::{NotPosted, Post, Posted};
 use talea_time::{Duration, Instant};
 
 /// Posts nothing, at an instant that the test says.
-struct Nothing(Instant);
+pub(crate) struct Nothing(pub Instant);
 
 impl Post for Nothing {
     fn now(&self) -> Instant {

@@ -1,17 +1,20 @@
 //! On threads: suppliers that are threads of the program and operations, consumers in lanes of the run.
 
-use crate::{Number, event_with, number, types};
+use crate::allocation::Nothing;
+use crate::{Number, event_of, event_with, number, types};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use talea_linux::sched::Policy;
+use talea_linux::thread::SpawnError;
 use talea_model::{Criticality, Strategy, System, TaskBuilder};
 use talea_notification::qos::{OrderPolicy, QosSettings};
 use talea_notification::{
-    AdminProperties, EventChannelFactory, EventPool, EventType, Filter, Outcome, Pushed,
+    AdminProperties, Collect, Condition, EventChannelFactory, EventPool, EventType, Filter, Outcome, Pushed,
 };
 use talea_operation::{Declaration, Operations};
 use talea_runtime::{Executive, PostingRoom, Prepared, RtMode, RunOptions, StopHandle};
-use talea_time::{Duration, Work};
+use talea_time::{Duration, Instant, Work};
 
 fn system() -> System {
     let task = |name: &str, period: i64, criticality| {
@@ -182,4 +185,40 @@ fn deliveries_in_the_midst(is_queued: bool) -> (u64, u64) {
     assert_eq!(early.load(Ordering::Relaxed), 0);
     outside.lock().expect("whole").take();
     (end.statistics().delivered, here.load(Ordering::Relaxed))
+}
+
+/// A supplier that is preempted in the midst of pushing does not keep an urgent one of the same processor, which would wait for ever.
+#[test]
+fn an_urgent_supplier_does_not_wait_for_one_that_it_preempts() {
+    const TIMES: usize = 2_000;
+    let factory = EventChannelFactory::new();
+    let channel = factory.create("c", &QosSettings::new(), AdminProperties::default()).expect("sound");
+    let of = |name: &str| Condition::of_types(types(name));
+    let both = Condition::all(Collect::Latest, [of("Test/a"), of("Test/b")]);
+    let pulled = channel.consumer("both").when(both).connect_pull().expect("connected");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let pushing = |name: &'static str, priority: u8, is_over: Arc<AtomicBool>| {
+        let mut supplier = channel.supplier(name).connect().expect("connected");
+        let body = move || {
+            for time in 0.. {
+                if name == "b" && time == TIMES {
+                    is_over.store(true, Ordering::Relaxed);
+                }
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                supplier.push(Nothing(Instant::ZERO), &event_of(name, 0)).expect("pushed");
+                if name == "b" {
+                    thread::sleep(std::time::Duration::from_micros(20));
+                }
+            }
+        };
+        talea_linux::thread::spawn(name, Policy::Fifo(priority), &[0], 1 << 20, body)
+    };
+    let threads = match pushing("a", 5, Arc::clone(&is_over)) {
+        Err(SpawnError::Policy { source, .. }) => return talea_measure::skip(source),
+        started => [started.expect("it starts"), pushing("b", 6, is_over).expect("it starts")],
+    };
+    threads.into_iter().for_each(|thread| _ = thread.join().expect("it ends"));
+    assert!(pulled.try_pull(Instant::ZERO).is_some(), "both came");
 }
