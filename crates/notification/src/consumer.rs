@@ -554,31 +554,30 @@ impl Consumer {
         }
     }
 
-    /// Takes what is in the mailbox, and of what is held what may be delivered by now. What has expired makes room first.
+    /// Takes of what is held what may be delivered by now, and what is in the mailbox, which came later. What has expired makes room first.
     fn drain(&self, inner: &mut Inner, now: Instant) {
         if inner.may_expire {
             inner.queue.expire(now, |expired| self.gone(&expired, &self.counts.expired));
             inner.may_expire = inner.queue.iter().any(|delivery| delivery.expires != Instant::MAX);
         }
-        while let Some(delivery) = inner.mail.pop() {
+        let mut held = std::mem::take(&mut inner.held);
+        for delivery in held.extract_if(.., |delivery| delivery.expires < now || delivery.not_before <= now) {
             if delivery.expires < now {
                 self.gone(&delivery, &self.counts.expired);
-            } else if delivery.not_before > now && inner.held.len() < inner.held.capacity() {
+            } else {
+                self.place(inner, delivery, false);
+            }
+        }
+        inner.held = held;
+        while let Some(delivery) = inner.mail.pop() {
+            // What may be delivered from its push on has been pushed, although `now` may have been read before that.
+            let is_early = delivery.not_before > now.max(delivery.pushed);
+            if delivery.expires < now {
+                self.gone(&delivery, &self.counts.expired);
+            } else if is_early && inner.held.len() < inner.held.capacity() {
                 inner.held.push(delivery);
             } else {
                 self.place(inner, delivery, self.load.is_over());
-            }
-        }
-        let mut place = 0;
-        while place < inner.held.len() {
-            if inner.held[place].expires < now {
-                let expired = inner.held.swap_remove(place);
-                self.gone(&expired, &self.counts.expired);
-            } else if inner.held[place].not_before <= now {
-                let delivery = inner.held.swap_remove(place);
-                self.place(inner, delivery, false);
-            } else {
-                place += 1;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What is delivered when, in which order, in which lane, and what becomes of the rest.
 
-use crate::{Had, MS, channel, connected, event, event_with};
+use crate::allocation::Nothing;
+use crate::{Had, MS, channel, connected, event, event_with, number};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
@@ -510,4 +511,26 @@ fn who_waits_for_an_event_has_it_when_it_starts_and_when_it_is_resumed() {
         consumer.resume(time.clone()).expect("suspended");
         assert_eq!(waiting.join().expect("it waits"), Some(2));
     });
+}
+
+/// A clock that was read before events were pushed does not bring them out of order, nor do events that may not be delivered before an instant.
+#[test]
+fn events_come_in_the_order_of_their_pushes_whenever_the_clock_was_read() {
+    let at = |ms: i64| Instant::ZERO + MS(ms);
+    let (_time, channel) = channel(QosSettings::new());
+    let pulled = channel.consumer("pulled").connect_pull().expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let mut push = |number: u64, start: Option<i64>| {
+        let event = event_with(number, |header| header.start = start.map(at));
+        supplier.push(Nothing(at(10)), &event).expect("pushed");
+    };
+    let pull = |ms: i64| pulled.try_pull(at(ms)).map(|delivery| number(delivery.event()));
+    (0..4).for_each(|number| push(number, None));
+    assert_eq!([pull(5), pull(5)], [Some(0), Some(1)], "it has been pushed");
+    _ = [(4, Some(20)), (5, Some(20)), (6, Some(30)), (7, Some(20))]
+        .map(|(number, start)| push(number, start));
+    assert_eq!([pull(11), pull(11), pull(11)], [Some(2), Some(3), None]);
+    push(8, None);
+    let rest: Vec<u64> = std::iter::from_fn(|| pull(20)).collect();
+    assert_eq!((rest.as_slice(), pull(30)), (&[4, 5, 7, 8][..], Some(6)));
 }
