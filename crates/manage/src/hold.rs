@@ -21,7 +21,7 @@
 
 use crate::freezer::{CgroupPlace, Group};
 use crate::guardian::{Guardian, HeldNote};
-use crate::lock::Progress;
+use crate::progress::Progress;
 use crate::signal_target::SignalTarget;
 use rustix::io::Errno;
 use rustix::process::Signal;

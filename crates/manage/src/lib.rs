@@ -89,6 +89,7 @@ mod member_jobs;
 mod options;
 pub mod origin;
 mod priorities;
+mod progress;
 mod quantum;
 mod run_steps;
 mod sentinel;

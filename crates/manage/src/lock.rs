@@ -1,10 +1,10 @@
 //! The one lock of a managed set: a [lock with priority inheritance](talea_linux::pi_lock), whose holder is shielded from being held.
 
 use crate::hold::Shield;
+use crate::progress::{Progress, Turn};
 use crate::sleep_word::in_line;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use talea_linux::pi_lock::{self, PiGuard};
 
 /// How often [`PiLock::lock_patiently`] looks before it waits: some microseconds, a few times what a decision takes.
@@ -16,27 +16,6 @@ pub(crate) struct PiLock<T> {
     progress: Arc<Progress>,
 }
 
-/// Whether a lock goes from hand to hand, for those who have no right to wait for it.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// How often it was taken and given back: odd while somebody has it.
-    turns: AtomicU64,
-    waiting: AtomicU32,
-}
-
-impl Progress {
-    /// The turn of who has the lock while somebody waits for it.
-    pub fn waited_for(&self) -> Option<u64> {
-        let turn = self.turns.load(Ordering::Relaxed);
-        (turn % 2 == 1 && self.waiting.load(Ordering::Relaxed) > 0).then_some(turn)
-    }
-
-    /// By who has the lock.
-    fn turn(&self) {
-        self.turns.store(self.turns.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-}
-
 /// The right to use the value; gives it up on drop.
 pub(crate) struct Guard<'a, T> {
     /// Ends before the lock is free.
@@ -44,14 +23,6 @@ pub(crate) struct Guard<'a, T> {
     value: PiGuard<'a, T>,
     /// Lowered after the lock is free.
     _shield: Shield,
-}
-
-struct Turn<'a>(&'a Progress);
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.0.turn();
-    }
 }
 
 impl<T> PiLock<T> {
@@ -65,8 +36,7 @@ impl<T> PiLock<T> {
     }
 
     fn guard<'a>(&'a self, value: PiGuard<'a, T>, shield: Shield) -> Guard<'a, T> {
-        self.progress.turn();
-        Guard { _turn: Turn(&self.progress), value, _shield: shield }
+        Guard { _turn: self.progress.begin_turn(), value, _shield: shield }
     }
 
     /// Waits for the lock.
@@ -76,10 +46,8 @@ impl<T> PiLock<T> {
     pub fn lock(&self) -> Guard<'_, T> {
         let shield = Shield::raise();
         let value = self.lock.try_lock().unwrap_or_else(|| {
-            self.progress.waiting.fetch_add(1, Ordering::Relaxed);
-            let value = in_line(|| self.lock.lock().0);
-            self.progress.waiting.fetch_sub(1, Ordering::Relaxed);
-            value
+            let _waiting = self.progress.wait();
+            in_line(|| self.lock.lock().0)
         });
         self.guard(value, shield)
     }

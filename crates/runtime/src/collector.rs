@@ -225,10 +225,10 @@ impl Collector {
 
     /// Writes values that are visible as of this instant into the log, behind the records up to `now`: so each comes behind word of its job.
     fn keep_values(&mut self, as_of: Instant, now: Instant) {
-        if let (Some(values), Some(log)) = (&mut self.values, &mut self.sinks.log) {
-            if values.keep(as_of, log, now) {
-                self.merge.wrote_beside(now);
-            }
+        if let (Some(values), Some(log)) = (&mut self.values, &mut self.sinks.log)
+            && values.keep(as_of, log, now)
+        {
+            self.merge.wrote_beside(now);
         }
     }
 

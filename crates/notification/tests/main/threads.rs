@@ -219,6 +219,6 @@ fn an_urgent_supplier_does_not_wait_for_one_that_it_preempts() {
         Err(SpawnError::Policy { source, .. }) => return talea_measure::skip(source),
         started => [started.expect("it starts"), pushing("b", 6, is_over).expect("it starts")],
     };
-    threads.into_iter().for_each(|thread| _ = thread.join().expect("it ends"));
+    threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
     assert!(pulled.try_pull(Instant::ZERO).is_some(), "both came");
 }
