@@ -269,8 +269,9 @@ const CHANGES: &[(&str, Change)] = &[
             JobId { operation: talea_model::OperationId::from_index(4_000), ..job }.pack();
         Some(())
     }),
-    ("aborted-without-reason", |_, records| {
-        let place = middle(records, of(Event::COMPLETE))?;
+    ("aborted-without-reason", |trace, records| {
+        // Successors on threads are also aborted where too many instances are in flight.
+        let place = middle(records, |record| record.event == Event::COMPLETE && trace.is_first(record))?;
         records[place].event = Event::ABORT;
         Some(())
     }),
