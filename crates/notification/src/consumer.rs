@@ -23,7 +23,7 @@ use crate::qos::Qos;
 use crate::queue::{Came, OrderedQueue};
 use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
-use crate::statistics::{ConsumerCounts, ConsumerStatistics};
+use crate::statistics::{ConsumerCounts, ConsumerStatistics, Count, channels};
 use crate::work::{Due, OnMiss, Work};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -258,7 +258,7 @@ impl Consumer {
             last_taken: AtomicI64::new(i64::MIN),
             inner: PiLock::new(inner),
             call,
-            counts: ConsumerCounts::default(),
+            counts: ConsumerCounts::new(),
             on_miss: None,
             content: None,
             is_queued: false,
@@ -351,13 +351,13 @@ impl Consumer {
             Ok(()) => match &self.grouped {
                 None => each(self.offer_one(event, now, wait, &settings)),
                 Some(grouped) if !grouped.concerns(event, now) => {
-                    ConsumerCounts::add(&self.counts.filtered);
+                    self.counts.filtered.add(1);
                     each(Offered::Unwanted);
                 }
                 Some(grouped) => {
                     let mut came = |event: Event| each(self.offer_one(&event, now, None, &settings));
                     let has_room = grouped.offer(event, now, &mut came);
-                    ConsumerCounts::add(if has_room { &self.counts.grouped } else { &self.counts.no_room });
+                    (if has_room { &self.counts.grouped } else { &self.counts.no_room }).add(1);
                     if let Some(at) = grouped.due() {
                         each(Offered::Due(Due { at, priority: settings.qos.priority }));
                     }
@@ -381,18 +381,18 @@ impl Consumer {
             return Err(Offered::Unwanted);
         }
         if self.content.is_some_and(|content| content.id != event.content_type()) {
-            ConsumerCounts::add(&self.counts.incompatible);
+            self.counts.incompatible.add(1);
             return Err(Offered::Unwanted);
         }
         if let Some(left) = time_left(event, settings, now)
             && left < together([settings.filters.longest(), self.admin.filters.longest()])
         {
-            ConsumerCounts::add(&self.counts.expired);
+            self.counts.expired.add(1);
             return Err(Offered::Discarded);
         }
         let (errors, proxy) = (&self.counts.filter_errors, settings.filters.judge(event, now));
         if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), errors) {
-            ConsumerCounts::add(&self.counts.filtered);
+            self.counts.filtered.add(1);
             return Err(Offered::Unwanted);
         }
         Ok(())
@@ -410,14 +410,14 @@ impl Consumer {
         if let Some(separation) = qos.separation
             && !self.is_separated(now, separation)
         {
-            ConsumerCounts::add(&counts.too_soon);
+            counts.too_soon.add(1);
             return Offered::Discarded;
         }
         let Delivery { not_before, priority, expires, .. } = delivery;
         if let (Some(limit), Some(now)) = (qos.blocking, wait)
             && self.is_full(qos)
         {
-            ConsumerCounts::add(&counts.blocked);
+            counts.blocked.add(1);
             _ = self.made_room.wait(limit, now, || !self.is_full(qos));
         }
         let entered = self.enter(delivery, qos);
@@ -455,7 +455,7 @@ impl Consumer {
         let not_before = header.start.filter(|_| qos.start_times).unwrap_or(now).max(now);
         let expires = timeout.min(stop);
         if expires < not_before {
-            ConsumerCounts::add(&self.counts.expired);
+            self.counts.expired.add(1);
             return None;
         }
         let (number, is_counted) = (UNNUMBERED, self.load.is_limited());
@@ -498,6 +498,7 @@ impl Consumer {
             self.load.queued.fetch_add(1, Ordering::Relaxed);
         }
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
+        channels::queued.add(1);
         let is_full = is_full_channel || before >= qos.max_events as usize;
         if !is_full {
             return self.post(delivery);
@@ -543,8 +544,8 @@ impl Consumer {
     }
 
     /// An event does not wait any more, for this reason.
-    fn gone(&self, delivery: &Delivery, why: &AtomicU64) {
-        ConsumerCounts::add(why);
+    fn gone(&self, delivery: &Delivery, why: &Count) {
+        why.add(1);
         self.queued.fetch_sub(1, Ordering::Relaxed);
         if delivery.is_counted {
             self.load.queued.fetch_sub(1, Ordering::Relaxed);

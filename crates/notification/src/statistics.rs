@@ -1,34 +1,98 @@
 //! What is counted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use talea_record::stream::passive::Counter;
 use talea_time::Duration;
 
+talea_record::family! {
+    /// What the channels of a process count together, from the beginning of its stream.
+    pub channels {
+        /// Events that were pushed.
+        counter pushed;
+        /// Pushes that were refused because as many events waited as may.
+        counter rejected;
+        /// Events that came to a consumer who is to have them, each once for each.
+        counter queued;
+        /// Events that were delivered, each once for each consumer.
+        counter delivered;
+        /// Events that filters did not let through, or that came too soon after another one.
+        counter filtered;
+        /// Events that expired before they were delivered.
+        counter expired;
+        /// Events that went for want of room, or because their consumer was disconnected.
+        counter overflows;
+        /// Events that the code of their consumer refused or failed with, or that carried something else than it takes.
+        counter failed;
+    }
+}
+
+/// A count of a consumer, and that of all channels in the stream of the calling thread.
+#[derive(Debug)]
+pub(crate) struct Count {
+    own: AtomicU64,
+    all: Option<&'static Counter>,
+}
+
+impl Count {
+    const fn new(all: Option<&'static Counter>) -> Self {
+        Count { own: AtomicU64::new(0), all }
+    }
+
+    #[inline]
+    pub fn add(&self, events: u64) {
+        self.own.fetch_add(events, Ordering::Relaxed);
+        if let Some(all) = self.all {
+            all.add(events);
+        }
+    }
+
+    pub fn read(&self) -> u64 {
+        self.own.load(Ordering::Relaxed)
+    }
+}
+
 /// What became of the events that came to a consumer; each of them is counted once, but for those that still wait.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ConsumerCounts {
-    pub delivered: AtomicU64,
-    pub filtered: AtomicU64,
-    pub expired: AtomicU64,
-    pub too_soon: AtomicU64,
-    pub discarded: AtomicU64,
-    pub no_room: AtomicU64,
-    pub refused: AtomicU64,
-    pub failed: AtomicU64,
-    pub incompatible: AtomicU64,
-    pub grouped: AtomicU64,
+    pub delivered: Count,
+    pub filtered: Count,
+    pub expired: Count,
+    pub too_soon: Count,
+    pub discarded: Count,
+    pub no_room: Count,
+    pub refused: Count,
+    pub failed: Count,
+    pub incompatible: Count,
+    pub grouped: Count,
     // Beside these:
     pub filter_errors: AtomicU64,
-    pub retried: AtomicU64,
-    pub blocked: AtomicU64,
-    pub waited_for_serial: AtomicU64,
+    pub retried: Count,
+    pub blocked: Count,
+    pub waited_for_serial: Count,
     latency_sum_ns: AtomicU64,
     latency_max_ns: AtomicU64,
 }
 
 impl ConsumerCounts {
-    #[inline]
-    pub fn add(count: &AtomicU64) {
-        count.fetch_add(1, Ordering::Relaxed);
+    pub const fn new() -> Self {
+        ConsumerCounts {
+            delivered: Count::new(Some(&channels::delivered)),
+            filtered: Count::new(Some(&channels::filtered)),
+            expired: Count::new(Some(&channels::expired)),
+            too_soon: Count::new(Some(&channels::filtered)),
+            discarded: Count::new(Some(&channels::overflows)),
+            no_room: Count::new(Some(&channels::overflows)),
+            refused: Count::new(Some(&channels::failed)),
+            failed: Count::new(Some(&channels::failed)),
+            incompatible: Count::new(Some(&channels::failed)),
+            grouped: Count::new(None),
+            filter_errors: AtomicU64::new(0),
+            retried: Count::new(None),
+            blocked: Count::new(None),
+            waited_for_serial: Count::new(None),
+            latency_sum_ns: AtomicU64::new(0),
+            latency_max_ns: AtomicU64::new(0),
+        }
     }
 
     #[inline]
@@ -41,25 +105,25 @@ impl ConsumerCounts {
     }
 
     pub fn read(&self) -> ConsumerStatistics {
-        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let nanoseconds = |time: &AtomicU64| Duration::from_nanos(time.load(Ordering::Relaxed) as i64);
         ConsumerStatistics {
-            delivered: read(&self.delivered),
-            filtered: read(&self.filtered),
-            expired: read(&self.expired),
-            too_soon: read(&self.too_soon),
-            discarded: read(&self.discarded),
-            no_room: read(&self.no_room),
-            refused: read(&self.refused),
-            failed: read(&self.failed),
-            incompatible: read(&self.incompatible),
-            grouped: read(&self.grouped),
+            delivered: self.delivered.read(),
+            filtered: self.filtered.read(),
+            expired: self.expired.read(),
+            too_soon: self.too_soon.read(),
+            discarded: self.discarded.read(),
+            no_room: self.no_room.read(),
+            refused: self.refused.read(),
+            failed: self.failed.read(),
+            incompatible: self.incompatible.read(),
+            grouped: self.grouped.read(),
             lost_sets: 0,
-            filter_errors: read(&self.filter_errors),
-            retried: read(&self.retried),
-            blocked: read(&self.blocked),
-            waited_for_serial: read(&self.waited_for_serial),
-            latency_sum: Duration::from_nanos(read(&self.latency_sum_ns) as i64),
-            latency_max: Duration::from_nanos(read(&self.latency_max_ns) as i64),
+            filter_errors: self.filter_errors.load(Ordering::Relaxed),
+            retried: self.retried.read(),
+            blocked: self.blocked.read(),
+            waited_for_serial: self.waited_for_serial.read(),
+            latency_sum: nanoseconds(&self.latency_sum_ns),
+            latency_max: nanoseconds(&self.latency_max_ns),
         }
     }
 }

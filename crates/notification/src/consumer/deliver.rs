@@ -3,7 +3,6 @@
 use super::{Call, Connection, Consumer, Inner, Serial, Turn};
 use crate::delivery::{Delivery, Outcome};
 use crate::grouped::Grouped;
-use crate::statistics::ConsumerCounts;
 use crate::work::Due;
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +21,7 @@ impl Consumer {
                 let now = match was {
                     Was::Free => now,
                     Was::Held => {
-                        ConsumerCounts::add(&self.counts.waited_for_serial);
+                        self.counts.waited_for_serial.add(1);
                         job.now()
                     }
                 };
@@ -120,7 +119,7 @@ impl Consumer {
                 Outcome::Discard => self.gone(&delivery, &counts.refused),
                 Outcome::Fail => self.gone(&delivery, &counts.failed),
                 Outcome::Retry => {
-                    ConsumerCounts::add(&counts.retried);
+                    counts.retried.add(1);
                     delivery.not_before = now.saturating_add(self.settings.load().qos.retry);
                     if delivery.expires < delivery.not_before {
                         self.gone(&delivery, &counts.expired);

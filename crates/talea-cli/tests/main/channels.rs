@@ -1,6 +1,6 @@
 //! Channels in system files: checked, simulated, run and traced by the command.
 
-use crate::support::{TRACE, example, folder, run, within, write};
+use crate::support::{Running, TRACE, eventually, example, folder, listed, run, within, write};
 use serde_json::Value;
 
 /// What came of the events of each task, without how long they were on the way.
@@ -54,6 +54,27 @@ fn the_example_is_checked_simulated_and_run_alike() {
     // What was not recorded is not said to be nothing.
     let table = run(&["sim", &file, "--for", "1s"]).exits(0).stdout;
     assert!(table.contains("events\n") && table.contains("delivered"), "{table}");
+}
+
+/// Who looks at a run that nobody records finds what its channels count.
+#[test]
+fn what_channels_count_is_read_while_they_run() {
+    let (place, name) = (folder(), format!("counting-{}", std::process::id()));
+    let text = std::fs::read_to_string(example("notification.toml")).expect("there");
+    let file = write(&place, "counting.toml", &text.replace("\"robot-events\"", &format!("\"{name}\"")));
+    let running = Running::start(&["run", &file, "--for", "120s", "--json", "--fail-on", "never"]);
+    eventually("the run is there", || listed(&name).is_some());
+    eventually("events are counted", || {
+        let names = ["pushed", "queued", "delivered"].map(|count| format!("channels.{count}"));
+        let [pushed, queued, delivered] = &names;
+        let read = run(&["trace", "read", &name, pushed, queued, delivered, "--json"]).exits(0).json();
+        let [pushed, queued, delivered] =
+            [0, 1, 2].map(|index| read[index]["value"].as_u64().expect("a counter"));
+        // Each is counted when it is read; what is delivered has been queued before.
+        assert!(delivered <= queued + 64, "{read}");
+        pushed > 100 && delivered > 50
+    });
+    drop(running);
 }
 
 #[test]
