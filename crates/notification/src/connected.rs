@@ -15,7 +15,7 @@ use crate::topology::Changed;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use talea_etcl::Filterable;
 use talea_event::TypePattern;
 use talea_operation::Post;
@@ -236,8 +236,7 @@ impl Watched {
     /// Events that were lost for want of room, and that have expired.
     pub fn lost(&self) -> (u64, u64) {
         let counts = &self.0.counts;
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (of(&counts.discarded) + of(&counts.no_room), of(&counts.expired))
+        (counts.discarded.read() + counts.no_room.read(), counts.expired.read())
     }
 
     /// Lets through what carries a `T` of which this constraint holds, as well.

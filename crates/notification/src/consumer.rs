@@ -25,7 +25,7 @@ use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
 use crate::statistics::{ConsumerCounts, ConsumerStatistics, Count, channels};
 use crate::work::{Due, OnMiss, Work};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::PiLock;
