@@ -23,7 +23,7 @@ use crate::qos::Qos;
 use crate::queue::{Came, OrderedQueue};
 use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
-use crate::statistics::{ConsumerCounts, ConsumerStatistics, Count, channels};
+use crate::statistics::{ConsumerCounts, ConsumerStatistics, Count, channel};
 use crate::work::{Due, OnMiss, Work};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -498,7 +498,7 @@ impl Consumer {
             self.load.queued.fetch_add(1, Ordering::Relaxed);
         }
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
-        channels::queued.add(1);
+        channel::queued.add(1);
         let is_full = is_full_channel || before >= qos.max_events as usize;
         if !is_full {
             return self.post(delivery);

@@ -77,7 +77,7 @@ pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;
 pub use replaced::prepare_thread;
 pub use shared::ObtainInfoMode;
-pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic, channels};
+pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic, channel as counted};
 pub use stream::EventStream;
 pub use supplier::{PushError, Pushed, Supplier, SupplierBuilder};
 pub use talea_etcl::{self as etcl, Filterable};

@@ -6,7 +6,7 @@ use talea_time::Duration;
 
 talea_record::family! {
     /// What the channels of a process count together, from the beginning of its stream.
-    pub channels {
+    pub channel {
         /// Events that were pushed.
         counter pushed;
         /// Pushes that were refused because as many events waited as may.
@@ -76,15 +76,15 @@ pub(crate) struct ConsumerCounts {
 impl ConsumerCounts {
     pub const fn new() -> Self {
         ConsumerCounts {
-            delivered: Count::new(Some(&channels::delivered)),
-            filtered: Count::new(Some(&channels::filtered)),
-            expired: Count::new(Some(&channels::expired)),
-            too_soon: Count::new(Some(&channels::filtered)),
-            discarded: Count::new(Some(&channels::overflows)),
-            no_room: Count::new(Some(&channels::overflows)),
-            refused: Count::new(Some(&channels::failed)),
-            failed: Count::new(Some(&channels::failed)),
-            incompatible: Count::new(Some(&channels::failed)),
+            delivered: Count::new(Some(&channel::delivered)),
+            filtered: Count::new(Some(&channel::filtered)),
+            expired: Count::new(Some(&channel::expired)),
+            too_soon: Count::new(Some(&channel::filtered)),
+            discarded: Count::new(Some(&channel::overflows)),
+            no_room: Count::new(Some(&channel::overflows)),
+            refused: Count::new(Some(&channel::failed)),
+            failed: Count::new(Some(&channel::failed)),
+            incompatible: Count::new(Some(&channel::failed)),
             grouped: Count::new(None),
             filter_errors: AtomicU64::new(0),
             retried: Count::new(None),

@@ -10,7 +10,7 @@ use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
 use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
-use crate::statistics::channels;
+use crate::statistics::channel;
 use crate::topology::{Changed, Offering, Retained, TypeEntry};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -216,7 +216,7 @@ impl Supplier {
         }
         if reject_new_events.load(Ordering::Relaxed) && load.is_full() {
             rejected.fetch_add(1, Ordering::Relaxed);
-            channels::rejected.add(1);
+            channel::rejected.add(1);
             return Err(PushError::Rejected);
         }
         let now = via.now();
@@ -227,7 +227,7 @@ impl Supplier {
         }
         let entry = self.entries[number].as_ref().expect("it has been found");
         self.pushed.store(self.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        channels::pushed.add(1);
+        channel::pushed.add(1);
         if let Some(retained) = entry.retained.get() {
             retained.lock().0.add(event);
         }

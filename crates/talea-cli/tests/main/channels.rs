@@ -65,14 +65,13 @@ fn what_channels_count_is_read_while_they_run() {
     let running = Running::start(&["run", &file, "--for", "120s", "--json", "--fail-on", "never"]);
     eventually("the run is there", || listed(&name).is_some());
     eventually("events are counted", || {
-        let names = ["pushed", "queued", "delivered"].map(|count| format!("channels.{count}"));
-        let [pushed, queued, delivered] = &names;
-        let read = run(&["trace", "read", &name, pushed, queued, delivered, "--json"]).exits(0).json();
-        let [pushed, queued, delivered] =
-            [0, 1, 2].map(|index| read[index]["value"].as_u64().expect("a counter"));
+        let counts = ["channel.pushed", "channel.queued", "channel.delivered", "results.released"];
+        let read = run(&[&["trace", "read", &name, "--json"], &counts[..]].concat()).exits(0).json();
+        let [pushed, queued, delivered, released] =
+            [0, 1, 2, 3].map(|index| read[index]["value"].as_u64().expect("a counter"));
         // Each is counted when it is read; what is delivered has been queued before.
         assert!(delivered <= queued + 64, "{read}");
-        pushed > 100 && delivered > 50
+        pushed > 100 && delivered > 50 && released > delivered
     });
     drop(running);
 }
