@@ -218,7 +218,9 @@ impl Drop for LeaveOnExit {
             return;
         }
         let granted = state.engine.context().service(member.vp);
-        let removed = state.remove(slot, now);
+        let mut removed = state.remove(slot, now);
+        // While the lock is had: a thread that was told to stop meanwhile does so when it gives the lock back, and nobody else could let it go.
+        drop(removed.as_mut().and_then(|member| member.hold.take()));
         drop(state);
         if let Some(mut member) = removed {
             let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);

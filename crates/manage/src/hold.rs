@@ -17,7 +17,8 @@
 //!
 //! Whoever has the set's lock may need one that a held thread has, that of the memory allocator for one. So a held thread looks from time to time: if
 //! somebody has waited for the set's lock and it has been in the same hands all the time, the thread goes on, and is held again at the next decision
-//! that leaves its processor idle. What it receives meanwhile is seen by who judges maxima.
+//! that leaves its processor idle. What it receives meanwhile is seen by who judges maxima. Somebody waits for that lock soon enough: the controller at
+//! the next timer, or the auditor, who looks at regular intervals.
 
 use crate::freezer::{CgroupPlace, Group};
 use crate::guardian::{Guardian, HeldNote};
@@ -203,7 +204,7 @@ impl Hold {
         }
     }
 
-    /// Whether the member has been told to, and has not gone on because others could not.
+    /// Whether the member has been told to stop running, and has not gone on because others could not.
     pub fn is_engaged(&self) -> bool {
         let went_on = match &self.means {
             HoldMechanism::Signal { hold } => hold.word.load(Ordering::Acquire) == WENT_ON,
@@ -219,12 +220,11 @@ impl Hold {
         }
         self.engaged = true;
         match (&self.means, thread) {
-            (HoldMechanism::Signal { hold }, Some(thread)) => {
+            (HoldMechanism::Signal { hold }, thread) => {
                 hold.word.store(ASKED, Ordering::Release);
                 // A thread that has gone needs no holding.
-                let _gone = send(thread, hold);
+                let _gone = thread.map(|thread| send(thread, hold));
             }
-            (HoldMechanism::Signal { .. }, None) => {}
             (HoldMechanism::Freezer { group }, _) => group.freeze(Freeze::On),
             (HoldMechanism::Cgroup { cgroup }, _) => cgroup.freeze(Freeze::On),
             (HoldMechanism::Stop { whom }, _) => whom.send(Signal::STOP),
@@ -249,7 +249,7 @@ impl Hold {
 
     /// What is known of it. Reads a file for a process.
     pub fn state(&self) -> Held {
-        if !self.engaged {
+        if !self.is_engaged() {
             return Held::No;
         }
         let acknowledged = match &self.means {
@@ -407,19 +407,18 @@ mod tests {
     #[test]
     fn a_held_thread_gives_what_others_cannot_go_on_without() {
         let (lock, needed) = (PiLock::new(()), Mutex::new(()));
-        let has_waited = AtomicBool::new(false);
+        let is_held = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let (tell, hear) = std::sync::mpsc::channel();
-            let (own, over) = (&needed, &has_waited);
+            let (own, is_held) = (&needed, &is_held);
             scope.spawn(move || {
                 let guard = own.lock().unwrap();
                 tell.send(rustix::thread::gettid()).unwrap();
-                // It gives it back when it runs on.
-                while !over.load(Ordering::Relaxed) {
+                while !is_held.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
                 drop(guard);
-                while over.load(Ordering::Relaxed) {
+                while is_held.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
             });
@@ -429,11 +428,11 @@ mod tests {
             while hold.state() != Held::Yes {
                 std::thread::yield_now();
             }
-            has_waited.store(true, Ordering::Relaxed);
+            is_held.store(true, Ordering::Relaxed);
             let guard = lock.lock();
             let waiter = scope.spawn(|| drop(lock.lock()));
             drop(needed.lock().unwrap());
-            assert!(!hold.is_engaged(), "it went on");
+            assert_eq!(hold.state(), Held::No, "it went on");
             drop(guard);
             waiter.join().unwrap();
             hold.engage(Some(tid));
@@ -441,7 +440,7 @@ mod tests {
                 std::thread::yield_now();
             }
             hold.disengage();
-            has_waited.store(false, Ordering::Relaxed);
+            is_held.store(false, Ordering::Relaxed);
         });
     }
 }

@@ -270,7 +270,7 @@ impl SharedFilters {
 
     pub fn set(&self, group: FilterGroup) {
         let is_empty = group.0.is_empty();
-        self.group.store(group);
+        drop(self.group.store(group));
         self.is_empty.store(is_empty, Ordering::Release);
     }
 

@@ -6,7 +6,7 @@
 
 use crate::condition::{Condition, EventSet, State};
 use crate::event::{Event, EventPool, EventType};
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::PiLock;
 use talea_time::Instant;
@@ -19,34 +19,45 @@ pub(crate) struct Grouped {
     /// When time alone changes something, in nanoseconds; `i64::MAX` never.
     due: AtomicI64,
     inner: PiLock<Inner>,
+    /// Apart from the state, which nobody may have without answering.
+    sets: Sets,
+    /// The most events with which it comes true.
+    events: usize,
 }
 
+/// Only [`Grouped::answer`], [`Grouped::pass`] and [`Grouped::begin`] have it: who gives it back looks whether somebody asks.
 struct Inner {
     mail: MailReceiver<(Event, Instant)>,
     state: State,
-    sets: EventPool<EventSet>,
-    /// Sets for which no memory was free.
-    lost: u64,
+}
+
+/// Memory for what it comes true with.
+struct Sets {
+    free: PiLock<EventPool<EventSet>>,
+    /// Sets for which none was free.
+    lost: AtomicU64,
 }
 
 impl Grouped {
     /// With memory for as many sets as wait at most. Time counts from the origin of the clock, until it [begins](Self::begin).
     pub fn new(condition: Condition, most: usize) -> Self {
         // Those that wait, one for each thread that delivers, and those that suppliers are about to discard.
-        let (sets, events) = (2 * most + 8, 2 * most + 8);
+        let (sets, waiting) = (2 * most + 8, 2 * most + 8);
         let state = condition.begin(Instant::ZERO);
         let size = state.most();
         let set = || EventSet(Vec::with_capacity(size));
         let sets = EventPool::new(sets, &EventType::new("%SET", ""), set);
-        let (sender, receiver) = mailbox(events);
+        let (sender, receiver) = mailbox(waiting);
         let due = AtomicI64::new(nanoseconds(state.due()));
-        let inner = PiLock::new(Inner { mail: receiver, state, sets, lost: 0 });
-        Grouped { condition, mail: sender, is_asked: AtomicBool::new(false), due, inner }
+        let events = state.most().max(1);
+        let sets = Sets { free: PiLock::new(sets), lost: AtomicU64::new(0) };
+        let inner = PiLock::new(Inner { mail: receiver, state });
+        Grouped { condition, mail: sender, is_asked: AtomicBool::new(false), due, inner, sets, events }
     }
 
     /// The most events with which it comes true.
     pub fn events(&self) -> usize {
-        self.inner.lock().0.state.most().max(1)
+        self.events
     }
 
     /// Time counts from `now` on; what has come is forgotten.
@@ -54,12 +65,15 @@ impl Grouped {
         let mut inner = self.inner.lock().0;
         inner.state = self.condition.begin(now);
         self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
+        drop(inner);
+        // What comes while it begins may still be forgotten.
+        self.answer(&mut |_| ());
     }
 
     /// Events of sets that nobody has any more are free for their suppliers.
     pub fn tidy(&self) {
-        if let Some(mut inner) = self.inner.try_lock() {
-            inner.sets.tidy(|set| set.0.clear());
+        if let Some(mut free) = self.sets.free.try_lock() {
+            free.tidy(|set| set.0.clear());
         }
     }
 
@@ -83,8 +97,7 @@ impl Grouped {
     pub fn pass(&self, now: Instant, came: &mut dyn FnMut(Event)) {
         let mut inner = self.inner.lock().0;
         self.feed(&mut inner, came);
-        let Inner { state, sets, lost, .. } = &mut *inner;
-        state.pass(now, |events| hand_on(events, sets, lost, came));
+        inner.state.pass(now, |events| self.sets.hand_on(events, came));
         self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
         drop(inner);
         self.answer(came);
@@ -104,11 +117,11 @@ impl Grouped {
     }
 
     fn feed(&self, inner: &mut Inner, came: &mut dyn FnMut(Event)) {
-        let Inner { mail, state, sets, lost } = inner;
+        let Inner { mail, state } = inner;
         // First, so that who puts one in behind what is taken here asks again.
         self.is_asked.swap(false, Ordering::SeqCst);
         while let Some((event, now)) = mail.pop() {
-            state.offer(&event, now, |events| hand_on(events, sets, lost, came));
+            state.offer(&event, now, |events| self.sets.hand_on(events, came));
         }
         self.due.store(nanoseconds(state.due()), Ordering::Relaxed);
     }
@@ -120,7 +133,7 @@ impl Grouped {
 
     /// Sets for which no memory was free.
     pub fn lost(&self) -> u64 {
-        self.inner.lock().0.lost
+        self.sets.lost.load(Ordering::Relaxed)
     }
 }
 
@@ -128,22 +141,61 @@ fn nanoseconds(due: Option<Instant>) -> i64 {
     due.map_or(i64::MAX, Instant::as_nanos)
 }
 
-fn hand_on(events: &[Event], sets: &mut EventPool<EventSet>, lost: &mut u64, came: &mut dyn FnMut(Event)) {
-    if let [event] = events {
-        return came(event.clone());
+impl Sets {
+    fn hand_on(&self, events: &[Event], came: &mut dyn FnMut(Event)) {
+        if let [event] = events {
+            return came(event.clone());
+        }
+        let mut free = self.free.lock().0;
+        free.tidy(|set| set.0.clear());
+        let Some(mut set) = free.loan_first() else {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let headers = || events.iter().map(Event::header);
+        let header = set.header();
+        header.priority = headers().filter_map(|header| header.priority).max();
+        header.timeout = headers().filter_map(|header| header.timeout).min();
+        header.stop = headers().filter_map(|header| header.stop).min();
+        let content = &mut set.content().0;
+        content.clear();
+        content.extend_from_slice(events);
+        let event = set.done();
+        drop(free);
+        came(event);
     }
-    sets.tidy(|set| set.0.clear());
-    let Some(mut set) = sets.loan_first() else {
-        *lost += 1;
-        return;
-    };
-    let headers = || events.iter().map(Event::header);
-    let header = set.header();
-    header.priority = headers().filter_map(|header| header.priority).max();
-    header.timeout = headers().filter_map(|header| header.timeout).min();
-    header.stop = headers().filter_map(|header| header.stop).min();
-    let content = &mut set.content().0;
-    content.clear();
-    content.extend_from_slice(events);
-    came(set.done());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::condition::Collect;
+    use crate::event::Header;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Who has the state answers whoever finds it taken; and nobody else has it.
+    #[test]
+    fn of_what_several_offer_at_once_nothing_is_left_behind() {
+        const SUPPLIERS: usize = 3;
+        const TIMES: usize = if cfg!(miri) { 20 } else { 5_000 };
+        let types = ["Test/Tick"].map(|pattern| pattern.parse().expect("a pattern"));
+        let grouped = Grouped::new(Condition::all(Collect::Latest, [Condition::of_types(types)]), 4);
+        let (taken, came) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let event = Event::new(Header::new(EventType::new("Test", "Tick")), 0_u64);
+        let offer = || {
+            let mut count = |_| _ = came.fetch_add(1, Ordering::Relaxed);
+            for _ in 0..TIMES {
+                let has_room = grouped.offer(&event, Instant::ZERO, &mut count);
+                taken.fetch_add(usize::from(has_room), Ordering::Relaxed);
+            }
+        };
+        std::thread::scope(|scope| {
+            (0..SUPPLIERS).for_each(|_| _ = scope.spawn(offer));
+            for _ in 0..TIMES {
+                grouped.tidy();
+                assert_eq!(grouped.lost(), 0);
+            }
+        });
+        assert_eq!(came.into_inner(), taken.into_inner());
+    }
 }

@@ -28,7 +28,8 @@
 //!
 //! Pushing an event of a pool whose type was offered, filters that do not allocate, queueing, conditions and delivering: they neither allocate nor
 //! lock, in as many steps as consumers have subscribed to the type and events wait. Making, connecting, disconnecting and changing are not. On a thread
-//! of the program's own the first event allocates, unless it has called [`prepare_thread`]; those that execute jobs do so before the run.
+//! of the program's own the first event allocates, unless it has called [`prepare_thread`]; those that execute jobs do so before the run, if the program
+//! has made a channel by then.
 
 #![forbid(unsafe_code)]
 
@@ -77,7 +78,7 @@ pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;
 pub use replaced::prepare_thread;
 pub use shared::ObtainInfoMode;
-pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic, channel as counted};
+pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic, channel as channel_counts};
 pub use stream::EventStream;
 pub use supplier::{PushError, Pushed, Supplier, SupplierBuilder};
 pub use talea_etcl::{self as etcl, Filterable};

@@ -4,11 +4,11 @@ use arc_swap::{ArcSwap, Guard};
 use std::sync::{Arc, LazyLock};
 use talea_linux::pi_lock::PiLock;
 
-/// It. Reading never frees a former value, so it does not free memory: that does who replaces one.
+/// A value that is replaced as a whole. Former values are freed by who replaces one later, never by a reader; so reading frees no memory.
 #[derive(Debug)]
 pub(crate) struct Replaced<T> {
     current: ArcSwap<T>,
-    /// Former values that somebody still read when they were replaced.
+    /// Former values that somebody still read when the value was last replaced.
     former: PiLock<Vec<Arc<T>>>,
 }
 
@@ -29,20 +29,21 @@ impl<T> Replaced<T> {
         self.current.load()
     }
 
-    pub fn store(&self, value: T) {
-        self.keep(self.current.swap(Arc::new(value)));
+    /// Replaces the value, and returns those that nobody reads any more: dropping them may call code of the program.
+    pub fn store(&self, value: T) -> Vec<Arc<T>> {
+        self.keep(self.current.swap(Arc::new(value)))
     }
 
     /// Replaces the value by what `change` makes of it, also if others replace it meanwhile.
     pub fn update(&self, change: impl Fn(&T) -> T) {
-        self.keep(self.current.rcu(|value| change(value)));
+        drop(self.keep(self.current.rcu(|value| change(value))));
     }
 
-    fn keep(&self, replaced: Arc<T>) {
+    fn keep(&self, replaced: Arc<T>) -> Vec<Arc<T>> {
         let mut former = self.former.lock().0;
         former.push(replaced);
         // Nobody begins to read a value that is not the current one, so who counts himself alone stays alone.
-        former.retain(|value| Arc::strong_count(value) > 1);
+        former.extract_if(.., |value| Arc::strong_count(value) == 1).collect()
     }
 }
 
@@ -63,7 +64,7 @@ mod tests {
         let read = replaced.load();
         let [first, second] = [1, 2].map(|value| {
             let current: Weak<_> = Arc::downgrade(&replaced.current.load_full());
-            replaced.store(value);
+            drop(replaced.store(value));
             current
         });
         assert_eq!(second.upgrade(), None, "nobody reads it");

@@ -151,6 +151,8 @@ impl Shared {
     /// Who is connected, or what they offer or have subscribed to, has changed: tells those who want to know. Not while the topology is locked,
     /// since they may ask about it.
     pub fn tell(&self, about: About, changed: &Changed) {
+        let unread = std::mem::take(&mut self.topology().unread);
+        drop(unread);
         if !changed.is_empty() {
             let listeners = self.listeners();
             let of_types = listeners.of_types.iter();

@@ -11,10 +11,10 @@ talea_record::family! {
         counter pushed;
         /// Pushes that were refused because as many events waited as may.
         counter rejected;
-        /// Events that came to a consumer who is to have them, each once for each.
-        counter queued;
         /// Events that were delivered, each once for each consumer.
         counter delivered;
+        /// Events that came to a consumer who is to have them, each once for each.
+        counter queued;
         /// Events that filters did not let through, or that came too soon after another one.
         counter filtered;
         /// Events that expired before they were delivered.

@@ -15,6 +15,9 @@ use std::sync::{Arc, OnceLock};
 use talea_event::TypePattern;
 use talea_linux::pi_lock::PiLock;
 
+/// A list of consumers.
+pub(crate) type Subscribers = Arc<Vec<Arc<Consumer>>>;
+
 /// A type that somebody has named, and who wants events of it.
 pub(crate) struct TypeEntry {
     pub event_type: EventType,
@@ -93,6 +96,9 @@ pub(crate) struct Topology {
     pub suppliers: BTreeMap<u32, Offering>,
     /// Events that suppliers had pushed which are gone.
     pub pushed_before: u64,
+    /// Former lists of consumers that nobody reads any more. They are dropped when others may have the topology: with them may go what a call-back
+    /// has, such as a supplier of this channel.
+    pub unread: Vec<Subscribers>,
     types: HashMap<EventType, Arc<TypeEntry>>,
     /// The consumers that have subscribed to a type by its name.
     named: HashMap<EventType, BTreeSet<u32>>,
@@ -115,6 +121,7 @@ impl Topology {
             consumers: BTreeMap::new(),
             suppliers: BTreeMap::new(),
             pushed_before: 0,
+            unread: Vec::new(),
             types: HashMap::new(),
             named: HashMap::new(),
             wildcards: BTreeSet::new(),
@@ -193,12 +200,14 @@ impl Topology {
             false => self.wildcards.remove(&number),
         };
         let mut changed = Changed::default();
+        let unread = &mut self.unread;
+        let change = |entry: &Arc<TypeEntry>| unread.extend(changed.add(entry, subscribed));
         if has_wildcards(&before) || has_wildcards(&subscribed.patterns) {
-            self.types.values().for_each(|entry| changed.add(entry, subscribed));
+            self.types.values().for_each(change);
         } else {
             let touched =
                 old.symmetric_difference(&new).filter_map(|EventTypeKey(touched)| self.types.get(touched));
-            touched.for_each(|entry| changed.add(entry, subscribed));
+            touched.for_each(change);
         }
         Some(changed)
     }
@@ -237,13 +246,13 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// Brings the list of a type up to date with what one consumer wants.
-    fn add(&mut self, entry: &TypeEntry, subscribed: &Subscribed) {
+    /// Brings the list of a type up to date with what one consumer wants. Returns former lists that nobody reads any more.
+    fn add(&mut self, entry: &TypeEntry, subscribed: &Subscribed) -> Vec<Subscribers> {
         let (mut list, own) = (entry.subscribers.load().to_vec(), &subscribed.consumer);
         let is_there = list.iter().any(|consumer| consumer.number == own.number);
         let is_wanted = subscribed.wants(&entry.event_type);
         if is_there == is_wanted {
-            return;
+            return Vec::new();
         }
         if is_wanted {
             if list.is_empty() {
@@ -256,7 +265,7 @@ impl Changed {
                 self.lost.push(entry.event_type.clone());
             }
         }
-        entry.subscribers.store(list);
+        entry.subscribers.store(list)
     }
 
     /// Whether it is none.

@@ -65,12 +65,12 @@ fn what_channels_count_is_read_while_they_run() {
     let running = Running::start(&["run", &file, "--for", "120s", "--json", "--fail-on", "never"]);
     eventually("the run is there", || listed(&name).is_some());
     eventually("events are counted", || {
-        let counts = ["channel.pushed", "channel.queued", "channel.delivered", "results.released"];
+        let counts = ["channel.pushed", "channel.delivered", "channel.queued", "results.released"];
         let read = run(&[&["trace", "read", &name, "--json"], &counts[..]].concat()).exits(0).json();
-        let [pushed, queued, delivered, released] =
+        let [pushed, delivered, queued, released] =
             [0, 1, 2, 3].map(|index| read[index]["value"].as_u64().expect("a counter"));
-        // Each is counted when it is read; what is delivered has been queued before.
-        assert!(delivered <= queued + 64, "{read}");
+        // They are read one after the other, and what is delivered has been queued before.
+        assert!(delivered <= queued, "{read}");
         pushed > 100 && delivered > 50 && released > delivered
     });
     drop(running);
