@@ -1,5 +1,5 @@
-//! What benchmarks and tests share: how much to measure, subjects beside the floors that the machine sets, and tests that are
-//! skipped so that it is seen.
+//! What benchmarks and tests share: how much to measure, subjects beside the floors that the machine sets, tests that are
+//! skipped so that it is seen, and waiting for what others do.
 //!
 //! Figures of different runs on a shared machine differ more than what is measured does. Within one run, subject
 //! and floor alternate, so that their ratio holds; that is why every group of a [`Report`] has a floor.
@@ -8,11 +8,13 @@
 
 mod report;
 mod skipped;
+mod waiting;
 
 use report::Format;
 pub use report::{Report, Role, Samples};
 pub use skipped::{FILE as SKIPPED_FILE, output_of, skip};
 use std::process::ExitCode;
+pub use waiting::eventually;
 
 /// How much a benchmark measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 use talea_linux::sched::{self, Policy, SchedError};
 use talea_linux::{Tid, affinity};
 use talea_manage::Options;
+pub(crate) use talea_measure::eventually;
 use talea_measure::skip;
 
 /// One set at a time: all use the same CPU.
@@ -32,15 +32,6 @@ pub(crate) fn stage(cpus: usize) -> Option<(MutexGuard<'static, ()>, Options)> {
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     // Who is managed and who is not is seen by the policies of parked threads.
     Some((alone, Options { slices: None, ..Options::on(&allowed[allowed.len() - cpus..]) }))
-}
-
-/// Waits until `done`, looking now and then; too long is a failure.
-pub(crate) fn eventually(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < Duration::from_secs(30), "waited in vain: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 /// A program that uses its processor for ever, and is killed with the test.

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
-use std::time::{Duration as StdDuration, Instant as StdInstant};
+use talea_measure::eventually;
 use talea_model::{InputBuilder, Late, LinkBuilder, LossRate, OperationId, OutputBuilder, SubtaskBuilder};
 use talea_policy::demand::{MessageWay, Passage};
 use talea_record::LossReason;
@@ -24,9 +24,6 @@ const CASE: &str = "TALEA_TEST_CASE";
 const PLACE: &str = "TALEA_TEST_PLACE";
 /// The directory of a run, as its members are told.
 const DIRECTORY: &str = "TALEA_CLUSTER_DIRECTORY";
-/// No machine takes so long to get where these tests wait for it. Less than the coordinator's own patience with
-/// members that are not ready.
-const PATIENCE: StdDuration = StdDuration::from_secs(30);
 
 /// Back and forth between two processes, instance by instance, however late they are.
 fn ping_pong() -> System {
@@ -485,21 +482,9 @@ fn a_member_that_connects_and_says_nothing_does_not_hold_up_a_stop() {
 fn stop_when_there(pid: &Path, stop: &StopHandle) -> JoinHandle<()> {
     let (pid, stop) = (pid.to_owned(), stop.clone());
     std::thread::spawn(move || {
-        eventually(|| pid.exists());
+        eventually("the process has begun", || pid.exists());
         stop.stop();
     })
-}
-
-/// Looks until `condition` holds, and says whether it ever did.
-fn eventually(mut condition: impl FnMut() -> bool) -> bool {
-    let until = StdInstant::now() + PATIENCE;
-    while !condition() {
-        if StdInstant::now() > until {
-            return false;
-        }
-        std::thread::sleep(StdDuration::from_millis(10));
-    }
-    true
 }
 
 #[test]
@@ -533,17 +518,16 @@ fn no_member_outlives_its_coordinator() {
         .expect("it starts");
     let pid = place.path().join("pid");
     let mut member = String::new();
-    let began = eventually(|| {
+    eventually("the member has begun", || {
         member = std::fs::read_to_string(&pid).unwrap_or_default();
         assert!(coordinator.try_wait().expect("ours").is_none(), "it ended before its member began");
         !member.is_empty()
     });
-    assert!(began, "the member has not begun");
     coordinator.kill().expect("it can be killed");
     coordinator.wait().expect("it has ended");
-    assert!(eventually(|| has_ended(&member)), "member {member} outlives its coordinator");
+    eventually("the member ends with its coordinator", || has_ended(&member));
     let directory = std::fs::read_to_string(place.path().join("directory")).expect("left before the number");
-    assert!(eventually(|| !Path::new(&directory).exists()), "{directory} is left over");
+    eventually("its directory is removed", || !Path::new(&directory).exists());
 }
 
 /// Whether the process is gone, or would be if whoever inherited it had asked how it ended.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+pub use talea_measure::eventually;
 
 /// Name of the trace in an `--out` folder.
 pub const TRACE: &str = "trace.talea";
@@ -200,18 +200,6 @@ impl Drop for Running {
             let _ = child.kill();
             let _ = child.wait();
         }
-    }
-}
-
-/// Waits until `condition` holds. What another process has done can only be looked for again and again.
-///
-/// # Panics
-/// If it does not within a minute, which no machine needs.
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(60);
-    while !condition() {
-        assert!(Instant::now() < until, "still not so: {what}");
-        std::thread::sleep(Duration::from_millis(5));
     }
 }
 
