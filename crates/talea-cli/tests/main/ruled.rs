@@ -1,7 +1,7 @@
 //! `run` of hierarchies of schedulers on real threads. Where real-time priorities are not permitted, that they are refused
 //! is tested, and the rest skipped with the reason on standard error.
 
-use crate::support::{Done, Running, TRACE, eventually, example, folder, run, within, write};
+use crate::support::{Done, Running, TRACE, alone, eventually, example, folder, run, within, write};
 use rustix::process::Signal;
 use std::fs;
 use talea_record::Record;
@@ -62,13 +62,14 @@ fn two_hierarchies_on_one_cpu_are_refused() {
 /// The same jobs as in the simulation, beside a program that would have everything.
 #[test]
 fn tasks_run_below_schedulers_as_they_are_simulated() {
+    let _alone = alone();
     let place = folder();
     let out = within(&place, "out");
     let file = example("mixed.toml");
-    let arguments = ["run", &file, "--for", "900ms", "--fail-on", "never", "--json", "--out", &out];
+    let arguments = ["run", &file, "--for", "3s", "--fail-on", "never", "--json", "--out", &out];
     let Some(done) = permitted(run(&arguments)) else { return };
     let ran = done.exits(0).json();
-    let simulated = run(&["sim", &file, "--for", "900ms", "--json"]).exits(0).json();
+    let simulated = run(&["sim", &file, "--for", "3s", "--json"]).exits(0).json();
     let named = |json: &serde_json::Value, table: &str| -> Vec<String> {
         let entries = json["report"][table].as_array().expect("a table").iter();
         let line = |entry: &serde_json::Value| match table {
@@ -95,6 +96,7 @@ fn tasks_run_below_schedulers_as_they_are_simulated() {
 /// The report has the parts of a simulation's, and beside them the kernel's account.
 #[test]
 fn a_hierarchy_runs_and_is_reported_as_a_simulation_is() {
+    let _alone = alone();
     let place = folder();
     let out = within(&place, "out");
     let file = example("figure-1.toml");
@@ -131,6 +133,7 @@ fn a_hierarchy_runs_and_is_reported_as_a_simulation_is() {
 
 #[test]
 fn the_tables_of_a_run_have_the_kernels_account() {
+    let _alone = alone();
     let arguments = ["run", &example("figure-1.toml"), "--for", "300ms", "--fail-on", "never"];
     let Some(done) = permitted(run(&arguments)) else { return };
     let done = done.exits(0);
@@ -141,6 +144,7 @@ fn the_tables_of_a_run_have_the_kernels_account() {
 
 #[test]
 fn a_broken_guarantee_makes_the_answer_no() {
+    let _alone = alone();
     let place = folder();
     let text = "[system]\nname = \"broken\"\n[[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
         [[thread]]\nname = \"hog\"\nwork = \"cpu-bound\"\nunder = [{ scheduler = \"FP\", priority = 2 }]\n\
@@ -153,6 +157,7 @@ fn a_broken_guarantee_makes_the_answer_no() {
 
 #[test]
 fn an_interrupted_hierarchy_reports_what_it_did() {
+    let _alone = alone();
     let place = folder();
     let out = within(&place, "out");
     let mut running = Running::start(&[
@@ -205,6 +210,7 @@ impl Drop for Left {
 /// What a run has started ends with it, also where it is killed.
 #[test]
 fn a_killed_run_leaves_no_program() {
+    let _alone = alone();
     let place = folder();
     let note = within(&place, "number");
     let text = format!(
@@ -246,6 +252,7 @@ fn child_of(parent: u32, name: &str) -> Option<rustix::process::Pid> {
 /// What ends a hierarchy before its time is a failure of the run, and what it promised is not said to have been kept.
 #[test]
 fn a_hierarchy_that_ends_by_itself_fails_the_run() {
+    let _alone = alone();
     let place = folder();
     let text = fs::read_to_string(example("shares.toml")).expect("an example");
     let file = write(&place, "shares.toml", &text);

@@ -119,13 +119,13 @@ pub fn run<Argument: AsRef<str>>(arguments: &[Argument]) -> Done {
     talea(arguments).output().expect("the command starts").into()
 }
 
-/// A command under way; it does not outlive the test.
 /// Whoever runs hierarchies that leave a processor little time has it for itself: their threads would take it from each other.
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// A command under way; it does not outlive the test.
 pub struct Running(Option<Child>);
 
 impl Running {
