@@ -1,5 +1,5 @@
 //! The robot of `examples/robot.toml` with code: what its sensors measure goes from operation to operation, its control loop acts on the
-//! latest of it, and an operator stops it over a socket.
+//! latest of it, and an operator stops it over a socket. The operator's words and what the parts have to say of themselves are events of channels.
 //!
 //! `cargo run --release --example robot [-- TIME [ADDRESS [TRACE]]]`, such as `10s 127.0.0.1:7777 robot.trace`; five seconds, that address and no
 //! trace unless given. Meanwhile
@@ -12,6 +12,8 @@ use std::error::Error;
 use std::net::UdpSocket;
 use std::path::Path;
 use std::sync::mpsc;
+use talea::notification::declared::{EventPorts, JobEvents, Publication};
+use talea::notification::{Content, Filterable};
 use talea::run::{KeptOutputs, Operations, Output, OutputKind, Ports};
 use talea::{Duration, Instant, JobContext, Run};
 
@@ -43,6 +45,28 @@ struct State {
     speed: f32,
     turning: f32,
 }
+
+/// A word of the operator's, as an event.
+#[derive(Clone, Copy, Default, Filterable)]
+#[filterable(crate = "talea::notification::etcl")]
+struct Spoken {
+    stop: bool,
+    /// When it came, in nanoseconds of the run's clock.
+    at: i64,
+}
+
+/// How a part of the robot is, as an event.
+#[derive(Clone, Copy, Default, Filterable)]
+#[filterable(crate = "talea::notification::etcl")]
+struct Diagnosis {
+    /// From 0, all is well, to 2, it must not go on like this.
+    level: i16,
+    /// What was measured.
+    value: f32,
+}
+
+impl Content for Spoken {}
+impl Content for Diagnosis {}
 
 /// What the operator said last.
 #[derive(Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -76,6 +100,7 @@ enum Said {
     Stopped { after: Duration },
     DrivesOn,
     Pose { x: f32, heading: f32 },
+    NotWell { what: String, level: i16, value: f32 },
 }
 
 /// Opens an output whose values can be recorded, so that a drive can be replayed.
@@ -84,6 +109,15 @@ where
     T: Serialize + DeserializeOwned + Send + Sync + 'static,
 {
     ports.output_of(name, OutputKind::any().serialized(), value)
+}
+
+/// Says how the part is; where diagnostics are ordered, the worst comes first.
+fn diagnose(job: &JobContext<'_>, part: Publication<Diagnosis>, level: i16, value: f32) {
+    // Without room for one more, one is missing: those that wait say as much.
+    let _ = job.push(part, |diagnosis, header| {
+        *diagnosis = Diagnosis { level, value };
+        header.priority = Some(level);
+    });
 }
 
 fn sensors(operations: Operations) -> Operations {
@@ -113,6 +147,7 @@ fn sensors(operations: Operations) -> Operations {
         .with_ports("lidar.localise", |ports| {
             let obstacles = ports.input::<Obstacles>("obstacles");
             let pose = kept(ports, "pose", Pose::default);
+            let health = ports.publication::<Diagnosis>("Diagnostics/Pose");
             let mut x = 0.0;
             move |job: &JobContext<'_>| {
                 let Some(seen) = job.get(obstacles) else { return };
@@ -121,6 +156,8 @@ fn sensors(operations: Operations) -> Operations {
                     pose,
                     Pose { x, heading: seen.0.first().map_or(0.0, |(angle, _)| f32::from(*angle)) },
                 );
+                // With few obstacles in sight, the pose is a guess.
+                diagnose(job, health, if seen.0.len() < 36 { 1 } else { 0 }, seen.0.len() as f32);
             }
         })
         .with_ports("imu.read", |ports| {
@@ -132,35 +169,48 @@ fn sensors(operations: Operations) -> Operations {
         })
         .with_ports("imu.estimate", |ports| {
             let (sample, state) = (ports.input::<Inertia>("sample"), kept(ports, "state", State::default));
+            let health = ports.publication::<Diagnosis>("Diagnostics/Motion");
             let mut speed = 0.0;
             move |job: &JobContext<'_>| {
                 let Some(sample) = job.get(sample) else { return };
                 speed = 0.99 * speed + 0.005 * sample.ahead;
                 job.set(state, State { speed, turning: sample.turning });
+                diagnose(job, health, if sample.turning.abs() > 0.0999 { 1 } else { 0 }, sample.turning);
             }
         })
 }
 
 fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>) -> Operations {
-    let log = tell.clone();
+    let (log, doctor) = (tell.clone(), tell.clone());
     operations
         .with_ports("stop", move |ports| {
             // What it reads from the socket, no replay can give it.
             ports.outside();
-            let pressed = kept(ports, "pressed", Word::default);
+            let word = ports.publication::<Spoken>("Operator/Word");
             let mut text = [0; 64];
             move |job: &JobContext<'_>| {
                 // It is ready, or the task would not have been released; without the operator arrivals are drawn, and nothing is there.
                 let Ok(length) = operator.recv(&mut text) else { return };
-                let is_go = text[..length].starts_with(b"go");
-                job.set(pressed, if is_go { Word::Go } else { Word::Stop(job.release()) });
+                let stop = !text[..length].starts_with(b"go");
+                let at = job.release().as_nanos();
+                let has_room = job.push(word, |spoken, _| *spoken = Spoken { stop, at });
+                assert!(has_room, "nobody keeps the operator's words");
+            }
+        })
+        .with_ports("halt", |ports| {
+            ports.subscription();
+            let word = kept(ports, "word", Word::default);
+            move |job: &JobContext<'_>| {
+                let Some(spoken) = job.event() else { return };
+                let Some(Spoken { stop, at }) = spoken.event().content() else { return };
+                job.set(word, if *stop { Word::Stop(Instant::from_nanos(*at)) } else { Word::Go });
             }
         })
         .with_ports("control.step", |ports| {
             let (state, pose) = (ports.input::<State>("state"), ports.input::<Pose>("pose"));
-            let (stop, command) = (ports.input::<Word>("stop"), kept(ports, "command", Command::default));
+            let (said, command) = (ports.input::<Word>("word"), kept(ports, "command", Command::default));
             move |job: &JobContext<'_>| {
-                let word = job.get(stop).copied().unwrap_or_default();
+                let word = job.get(said).copied().unwrap_or_default();
                 let (State { speed, turning }, Pose { x, heading }) =
                     (job.get(state).copied().unwrap_or_default(), job.get(pose).copied().unwrap_or_default());
                 let wanted = 1.0 - 0.01 * (x + heading + turning);
@@ -171,9 +221,12 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
         .with_ports("control.drive", move |ports| {
             ports.outside();
             let command = ports.input::<Command>("command");
+            let health = ports.publication::<Diagnosis>("Diagnostics/Drive");
             let mut before = Command::default();
             move |job: &JobContext<'_>| {
                 let Some(command) = job.get(command) else { return };
+                let is_halted = matches!(command, Command::Halt(_));
+                diagnose(job, health, if is_halted { 2 } else { 0 }, job.instance() as f32);
                 match (before, command) {
                     // A descriptor is looked at when it is ready, so that this is nearly when the word came.
                     (Command::Accelerate(_), Command::Halt(Word::Stop(at))) => {
@@ -190,6 +243,22 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
             move |job: &JobContext<'_>| {
                 if let Some(Pose { x, heading }) = job.all(pose).next_back() {
                     let _ = log.send(Said::Pose { x: *x, heading: *heading });
+                }
+            }
+        })
+        .with_ports("diagnose", move |ports| {
+            ports.subscription();
+            let mut told = [0; 3];
+            move |job: &JobContext<'_>| {
+                let Some(delivery) = job.event() else { return };
+                let event = delivery.event();
+                let Some(Diagnosis { level, value }) = event.content() else { return };
+                // Once is enough to know; it comes again and again.
+                let count = &mut told[*level as usize];
+                *count += 1;
+                if *count % 100 == 1 {
+                    let what = event.event_type().name().to_owned();
+                    let _ = doctor.send(Said::NotWell { what, level: *level, value: *value });
                 }
             }
         })
@@ -221,6 +290,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             match said {
                 Said::Stopped { after } => println!("stopped {} after the word", after.rounded()),
                 Said::DrivesOn => println!("drives on"),
+                Said::NotWell { what, level, value } => {
+                    println!("{what} is not well, level {level}: {value}")
+                }
                 Said::Pose { x, heading } => println!("at {x:.1} m, heading {heading:.0}°"),
             }
         }

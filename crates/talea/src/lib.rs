@@ -62,9 +62,9 @@ pub use run::{JobContext, Outcome, PrepareError, RtMode, Run};
 pub use simulation::simulate;
 pub use system::{
     ChainBuilder, Communication, Criticality, Excess, Execution, InputBuilder, Join, LaneDispatch, Late,
-    Laxity, LinkBuilder, LossRate, OutputBuilder, Overhead, Overrun, Request, SchedulerBuilder,
-    SchedulerKind, Strategy, SubtaskBuilder, Synchronisation, System, SystemBuilder, TaskBuilder,
-    ThreadBuilder, ThreadWork, parse, read,
+    Laxity, LinkBuilder, LossRate, OutputBuilder, Overhead, Overrun, PublicationBuilder, Request,
+    SchedulerBuilder, SchedulerKind, Strategy, SubscriptionBuilder, SubtaskBuilder, Synchronisation, System,
+    SystemBuilder, TaskBuilder, ThreadBuilder, ThreadWork, parse, read,
 };
 #[cfg(feature = "figure")]
 pub use talea_figure as figure;

@@ -2,11 +2,14 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use talea::notification::qos::QosSettings;
+use talea::notification::{Content, Filterable};
 use talea::replay::What;
 use talea::run::{KeptOutputs, Operations, OutputKind, Ports};
 use talea::{
-    Communication, Duration, InputBuilder, JobContext, LaneDispatch, OutputBuilder, Overrun, RtMode, Run,
-    Strategy, SubtaskBuilder, Synchronisation, System, TaskBuilder, Work,
+    Communication, Duration, InputBuilder, JobContext, LaneDispatch, OutputBuilder, Overrun,
+    PublicationBuilder, RtMode, Run, Strategy, SubscriptionBuilder, SubtaskBuilder, Synchronisation, System,
+    TaskBuilder, Work,
 };
 
 /// Tasks of several rates over two lanes: one is aborted again and again, one is held by guards, one takes and publishes at its periods' ends, and
@@ -43,6 +46,15 @@ fn system(dispatch: LaneDispatch) -> System {
 }
 
 type Digest = [u64; 2];
+
+/// An event's content.
+#[derive(Clone, Copy, Default, Filterable)]
+#[filterable(crate = "talea::notification::etcl")]
+struct Count {
+    number: u64,
+}
+
+impl Content for Count {}
 
 /// An operation that publishes a digest of everything that it was ever handed, with `twist` in it.
 fn digest(
@@ -149,4 +161,68 @@ fn values_of_the_outputs_that_are_named_are_recorded_and_no_others() {
         .prepare();
     let error = never.expect_err("it has no bytes").to_string();
     assert!(error.contains("\"slow.out\" cannot be kept, for they are never bytes"), "{error}");
+}
+
+/// What code pushes into a channel reaches nobody in a replay, however much it is; what those published who took it then is there for their readers.
+#[test]
+fn operations_that_push_events_are_called_again_and_those_that_take_them_are_outside() {
+    use talea::notification::declared::{EventPorts, JobEvents};
+    let task = |name: &str| TaskBuilder::new(name, Duration::from_millis(2)).wcet(Work::from_micros(50));
+    let taking = TaskBuilder::triggered_by("take", SubscriptionBuilder::new("c").types(["T/Count"]));
+    let system = System::builder("pushing")
+        .node("n", [0])
+        .channel("c", QosSettings::new().max_events(2))
+        .task(
+            task("push").event(PublicationBuilder::new("c", "T/Count")).output(OutputBuilder::new("pushed")),
+        )
+        .task(
+            taking
+                .deadline(Duration::from_millis(9))
+                .wcet(Work::from_micros(20))
+                .output(OutputBuilder::new("out")),
+        )
+        .task(
+            task("read").input(InputBuilder::new("taken").from("take.out")).output(OutputBuilder::new("out")),
+        )
+        .build()
+        .expect("sound");
+    let operations = || {
+        Operations::synthetic()
+            .with_ports("push", |ports| {
+                let (events, pushed) = (
+                    ports.publication::<Count>("T/Count"),
+                    ports.output_of("pushed", OutputKind::any().plain(), || 0),
+                );
+                move |job: &JobContext<'_>| {
+                    let is_pushed = job.push(events, |count, _| count.number = job.instance());
+                    job.set(pushed, 2 * job.instance() + u64::from(is_pushed));
+                }
+            })
+            .with_ports("take", |ports| {
+                ports.subscription();
+                let out = ports.output_of::<u64>("out", OutputKind::any().plain(), || 0);
+                move |job: &JobContext<'_>| {
+                    let Some(taken) = job.event() else { return };
+                    job.set(out, taken.event().content::<Count>().expect("it carries one").number);
+                }
+            })
+            .with_ports("read", |ports| {
+                let taken = ports.input::<u64>("taken");
+                let out = ports.output_of::<u64>("out", OutputKind::any().plain(), || 0);
+                move |job: &JobContext<'_>| job.set(out, job.get(taken).map_or(u64::MAX, |taken| *taken))
+            })
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace.talea");
+    let run = Run::new(&system).operations(operations()).keep_values(KeptOutputs::All).keep_trace(&trace);
+    run.realtime(RtMode::Warn).duration(Duration::from_millis(300)).run().expect("it runs");
+    let report = talea::replay(&system, operations(), &trace).expect("it can be replayed");
+    assert_eq!(report.first, None, "{report:?}");
+    let is_outside =
+        |name: &str| report.outputs.iter().find(|row| row.output == name).expect("it has a row").is_outside;
+    assert_eq!(["push.pushed", "take.out", "read.out"].map(is_outside), [false, true, false]);
+    if report.lost_records == 0 {
+        assert_eq!(report.unknown(), 0, "{report:?}");
+        assert!(report.outside > 100 && report.compared() > 200, "{report:?}");
+    }
 }
