@@ -95,7 +95,7 @@ impl ConnectedConsumer {
     fn post_all(&self, via: &mut impl Post) {
         let now = via.now();
         for priority in self.consumer.priorities(now) {
-            post(&self.consumer, &self.shared.place, via, (now, priority, Instant::MAX), now);
+            post(&self.consumer, &self.shared.place, via, (now, priority, Instant::MAX), (now, &mut None));
         }
         self.consumer.look_again();
     }

@@ -10,14 +10,15 @@ use std::sync::atomic::Ordering;
 use talea_operation::{JobContext, Post, Posted};
 use talea_time::{Duration, Instant};
 
-/// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline.
+/// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline. `unused` is the instant of the push while
+/// nothing has been posted since, which takes its own time.
 #[inline]
 pub(crate) fn post(
     consumer: &Consumer,
     place: &Place,
     via: &mut impl Post,
     (not_before, priority, expires): (Instant, i16, Instant),
-    now: Instant,
+    (now, unused): (Instant, &mut Option<Instant>),
 ) {
     let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) else { return };
     if not_before > now {
@@ -28,7 +29,9 @@ pub(crate) fn post(
     let posted = Posted { operation: work.lane(priority), deadline, handle: consumer.number.into() };
     // Before it is posted, for it may begin at once.
     work.outstanding.fetch_add(1, Ordering::Relaxed);
-    let done = if consumer.may_be_called_here() { via.post_here(posted) } else { via.post_work(posted) };
+    let released = unused.take();
+    let done =
+        if consumer.may_be_called_here() { via.post_here(posted, released) } else { via.post_work(posted) };
     if done.is_err() {
         work.begin();
         // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin

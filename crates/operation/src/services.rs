@@ -6,8 +6,12 @@ use talea_time::Instant;
 
 /// What a job can ask of what executes it.
 pub trait JobServices {
-    /// The current instant on the clock of the run.
-    fn now(&self) -> Instant;
+    /// The current instant on the clock of the run, for what is done in the job of which its code learns nothing.
+    fn clock(&self) -> Instant;
+    /// The same as an answer to the job's code, which a replay gives again.
+    fn now(&self) -> Instant {
+        self.clock()
+    }
     /// Whether the job is to stop, which it has asked now.
     fn is_to_stop(&self) -> bool;
     /// Posts a job.
@@ -16,11 +20,12 @@ pub trait JobServices {
     /// [`NotPosted`].
     fn post(&self, posted: Posted) -> Result<u64, NotPosted>;
     /// The same; the job is executed before this returns, in the midst of the one that posts it, if both are of one lane and nothing that waits there
-    /// comes before it.
+    /// comes before it. Where `released` was [read](Self::clock) for it, and nothing posted since, it is released then.
     ///
     /// # Errors
     /// [`NotPosted`].
-    fn post_here(&self, posted: Posted) -> Result<u64, NotPosted> {
+    fn post_here(&self, posted: Posted, released: Option<Instant>) -> Result<u64, NotPosted> {
+        _ = released;
         self.post(posted)
     }
     /// A channel tells something, which is recorded if that is wanted.

@@ -20,11 +20,13 @@ pub trait Post {
     fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted>;
 
     /// Posts a job that may be executed before this returns, in the midst of the one that posts it: if both are of one lane, nothing that waits
-    /// there comes before it, and the one that posts it is no posted one itself.
+    /// there comes before it, and the one that posts it is no posted one itself. Where `released` was [read](Self::now) for it, and nothing posted since,
+    /// it is released then.
     ///
     /// # Errors
     /// [`NotPosted`].
-    fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+    fn post_here(&mut self, posted: Posted, released: Option<Instant>) -> Result<u64, NotPosted> {
+        _ = released;
         self.post_work(posted)
     }
 
@@ -34,15 +36,15 @@ pub trait Post {
 
 impl Post for &JobContext<'_> {
     fn now(&self) -> Instant {
-        JobContext::now(self)
+        self.services.clock()
     }
 
     fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
         self.services.post(posted)
     }
 
-    fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
-        self.services.post_here(posted)
+    fn post_here(&mut self, posted: Posted, released: Option<Instant>) -> Result<u64, NotPosted> {
+        self.services.post_here(posted, released)
     }
 
     fn may_wait(&self) -> bool {
@@ -52,15 +54,15 @@ impl Post for &JobContext<'_> {
 
 impl Post for &dyn JobServices {
     fn now(&self) -> Instant {
-        (**self).now()
+        self.clock()
     }
 
     fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
         self.post(posted)
     }
 
-    fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
-        (**self).post_here(posted)
+    fn post_here(&mut self, posted: Posted, released: Option<Instant>) -> Result<u64, NotPosted> {
+        (**self).post_here(posted, released)
     }
 
     fn may_wait(&self) -> bool {
@@ -77,8 +79,8 @@ impl<P: Post> Post for &mut P {
         (**self).post_work(posted)
     }
 
-    fn post_here(&mut self, posted: Posted) -> Result<u64, NotPosted> {
-        (**self).post_here(posted)
+    fn post_here(&mut self, posted: Posted, released: Option<Instant>) -> Result<u64, NotPosted> {
+        (**self).post_here(posted, released)
     }
 
     fn may_wait(&self) -> bool {

@@ -69,6 +69,10 @@ impl JobServices for Answering<'_> {
         self.answers.times.get(question).copied().unwrap_or(self.ended)
     }
 
+    fn clock(&self) -> Instant {
+        self.ended
+    }
+
     fn is_to_stop(&self) -> bool {
         let question = self.stops.replace(self.stops.get() + 1);
         self.answers.stop.is_some_and(|first| question >= first)

@@ -114,7 +114,7 @@ struct Told {
 }
 
 impl JobServices for Services<'_> {
-    fn now(&self) -> Instant {
+    fn clock(&self) -> Instant {
         self.now
     }
 

@@ -3,6 +3,7 @@
 use super::{Call, Connection, Consumer, Inner, Serial, Turn};
 use crate::delivery::{Delivery, Outcome};
 use crate::grouped::Grouped;
+use crate::qos::Qos;
 use crate::work::Due;
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,10 +47,12 @@ impl Consumer {
         let Serial { code, batch } = &mut **serial;
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
-        if !self.is_batch_due(&mut inner, now) {
+        let settings = self.settings.load();
+        if !is_batch_due(&mut inner, &settings.qos, now) {
             return self.turn(0, &inner);
         }
-        let most = self.settings.load().qos.max_batch as usize;
+        let most = settings.qos.max_batch as usize;
+        drop(settings);
         batch.extend(std::iter::from_fn(|| self.take_one(&mut inner)).take(most));
         inner.batch_since = None;
         drop(inner);
@@ -60,19 +63,6 @@ impl Consumer {
             self.tidy();
         }
         self.turn(delivered, &self.inner.lock().0)
-    }
-
-    /// Whether as many wait as a batch is to have, or it has been awaited long enough.
-    fn is_batch_due(&self, inner: &mut Inner, now: Instant) -> bool {
-        let settings = self.settings.load();
-        let qos = &settings.qos;
-        let Some(pacing) = qos.pacing else { return true };
-        if inner.queue.len() == 0 {
-            inner.batch_since = None;
-            return false;
-        }
-        let since = *inner.batch_since.get_or_insert(now);
-        inner.queue.len() >= qos.max_batch as usize || now - since >= pacing
     }
 
     fn take_one(&self, inner: &mut Inner) -> Option<Delivery> {
@@ -88,6 +78,9 @@ impl Consumer {
 
     /// What is to do next for which nobody has posted a job.
     pub(super) fn due(&self, inner: &Inner) -> Option<Due> {
+        if inner.held.is_empty() && inner.batch_since.is_none() && self.grouped.is_none() {
+            return None;
+        }
         let settings = self.settings.load();
         let (priority, pacing) = (settings.qos.priority, settings.qos.pacing);
         let held = inner.held.iter().map(|one| Due { at: one.not_before, priority: one.priority });
@@ -187,4 +180,15 @@ impl Consumer {
             }
         }
     }
+}
+
+/// Whether as many wait as a batch is to have, or it has been awaited long enough.
+fn is_batch_due(inner: &mut Inner, qos: &Qos, now: Instant) -> bool {
+    let Some(pacing) = qos.pacing else { return true };
+    if inner.queue.len() == 0 {
+        inner.batch_since = None;
+        return false;
+    }
+    let since = *inner.batch_since.get_or_insert(now);
+    inner.queue.len() >= qos.max_batch as usize || now - since >= pacing
 }

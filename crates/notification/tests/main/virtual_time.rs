@@ -125,7 +125,7 @@ impl VirtualTime {
 struct Services<'a>(&'a VirtualTime);
 
 impl JobServices for Services<'_> {
-    fn now(&self) -> Instant {
+    fn clock(&self) -> Instant {
         self.0.inner().now
     }
 

@@ -28,7 +28,7 @@ impl<const N: usize> Default for Words<N> {
 struct Nobody;
 
 impl JobServices for Nobody {
-    fn now(&self) -> Instant {
+    fn clock(&self) -> Instant {
         Instant::ZERO
     }
 

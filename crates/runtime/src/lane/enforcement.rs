@@ -17,6 +17,18 @@ pub(crate) trait JobHost {
     fn may_execute_within(&self) -> bool;
     /// The job asks whether it is to stop. Where a lane's jobs are executed by its one thread nothing follows from that.
     fn checkpoint(&self) {}
+    /// As [`Self::end`], of a job that was executed in the midst of another one, which goes on: `resume` is called once with the instant from which the
+    /// processor is that one's again.
+    fn end_within<F, R>(
+        &mut self,
+        flow: &mut JobFlow,
+        (finish, record): (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> R),
+        (outer, resume): (JobId, impl FnOnce(&mut JobFlow, Instant)),
+    ) -> R {
+        let recorded = self.end(flow, finish, record);
+        self.begin(flow, outer, resume);
+        recorded
+    }
     /// The job's code has returned. Calls `finish` once, from which on the job has ended for everybody, and `record` with the instant of that
     /// and what came of it.
     fn end<F, R>(
@@ -81,6 +93,17 @@ impl JobHost for KernelPriorities<'_> {
     ) -> R {
         let recorded = ended_on(self.shared, self.processor, flow, (finish, record));
         self.has_had_turn = true;
+        recorded
+    }
+
+    fn end_within<F, R>(
+        &mut self,
+        flow: &mut JobFlow,
+        ended: (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> R),
+        (outer, resume): (JobId, impl FnOnce(&mut JobFlow, Instant)),
+    ) -> R {
+        let (recorded, at) = self.preemption.hand_back(self.shared, flow, ended, outer);
+        resume(flow, at);
         recorded
     }
 }

@@ -44,7 +44,7 @@ pub(crate) trait OthersOfLane {
 pub(crate) enum Chosen<'a> {
     /// By its lane, which has so many jobs. If jobs of it may execute others in their midst, these wait.
     ByLane { depth: usize, waiting: Option<&'a dyn OthersOfLane> },
-    /// By another job of the lane, in whose midst it is executed.
+    /// By another job of the lane, in whose midst it is executed, and which goes on when it has ended.
     OnTheSpot { within: Subject, depth: usize },
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn execute<H: JobHost>(
     }
 
     let finish = || shared.jobs.finish(job.tag, job.number);
-    let completion = host.end(flow, finish, |flow, end, finish| {
+    let record = |flow: &mut JobFlow, end: Instant, finish: Finish| {
         flow.count_end(shared, site.node, end);
         let dates = Dates { nominal: site.nominal_release(job), deadline: job.deadline };
         match (returned, finish) {
@@ -112,7 +112,14 @@ pub(crate) fn execute<H: JobHost>(
                 Some(end)
             }
         }
-    });
+    };
+    let completion = match chosen {
+        Chosen::ByLane { .. } => host.end(flow, finish, record),
+        Chosen::OnTheSpot { within, .. } => {
+            let resume = |flow: &mut JobFlow, at: Instant| flow.recorder.put(at, within.resume());
+            host.end_within(flow, (finish, record), (within.job, resume))
+        }
+    };
     if let Origin::Trigger { .. } = site.origin {
         shared.arm_descriptor(site.task);
     }
@@ -122,7 +129,8 @@ pub(crate) fn execute<H: JobHost>(
         }
         return Begin::Run;
     };
-    if operation.is_none() && site.successors.is_empty() {
+    let has_ports = operation.as_ref().is_some_and(|operation| operation.has_ports());
+    if !has_ports && site.successors.is_empty() {
         return Begin::Run;
     }
     let began = flow.recorder.stopwatch();
@@ -194,6 +202,10 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         now
     }
 
+    fn clock(&self) -> Instant {
+        MonotonicClock.now()
+    }
+
     fn is_to_stop(&self) -> bool {
         self.host.borrow().checkpoint();
         let over = self.shared.is_over(self.site.node);
@@ -216,11 +228,11 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         }
     }
 
-    fn post_here(&self, posted: Posted) -> Result<u64, NotPosted> {
+    fn post_here(&self, posted: Posted, released: Option<Instant>) -> Result<u64, NotPosted> {
         let Some((waiting, depth)) = self.may_execute(posted) else { return self.post(posted) };
         let (shared, lane) = (self.shared, self.site.lane);
         let mut flow = self.flow.borrow_mut();
-        let now = MonotonicClock.now();
+        let now = released.unwrap_or_else(|| MonotonicClock.now());
         let (instance, tag) = flow.post_apart(shared, posted, now)?;
         let job = shared.job(tag);
         if !waiting.let_first(shared, &job, now) {
@@ -231,11 +243,8 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         let within = Subject { job: JobId { operation: self.site.id, instance: self.job.number }, lane };
         let mut host = self.host.borrow_mut();
         let chosen = Chosen::OnTheSpot { within, depth: depth + 1 };
-        match execute(shared, &mut flow, &mut **host, &job, chosen) {
-            Begin::Run => {
-                host.begin(&mut flow, within.job, |flow, now| flow.recorder.put(now, within.resume()));
-            }
-            Begin::Dead => _ = shared.port(lane).dead.fetch_sub(1, Ordering::Relaxed),
+        if execute(shared, &mut flow, &mut **host, &job, chosen) == Begin::Dead {
+            shared.port(lane).dead.fetch_sub(1, Ordering::Relaxed);
         }
         shared.jobs.forget(job.tag, job.number);
         flow.ring(shared);

@@ -47,6 +47,26 @@ impl LanePreemption {
         now
     }
 
+    /// A job has ended that was executed in the midst of `outer`, another one of the lane, which has the processor again: `finish` and `record` as
+    /// with [`ended_on`]. Returns what was recorded, and the instant from which the processor is the outer one's.
+    pub fn hand_back<F, R>(
+        &mut self,
+        shared: &Shared,
+        flow: &mut JobFlow,
+        (finish, record): (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> R),
+        outer: JobId,
+    ) -> (R, Instant) {
+        let processor = self.processor.map(|processor| &shared.processors[processor]);
+        let before = processor.map(Processor::seen);
+        let (end, finished) = finished_at(processor, finish);
+        let recorded = record(flow, end, finished);
+        let Some(processor) = processor else { return (recorded, end) };
+        self.stay.take(processor, outer, |victim| shared.is_under_way(victim));
+        // Others that ran since the end was read displaced nobody, for the job had ended.
+        let is_at_once = Some(processor.seen()) == before;
+        (recorded, if is_at_once { end } else { MonotonicClock.now() })
+    }
+
     /// The lane has nothing to do and gives the processor back.
     pub fn leave(&mut self, shared: &Shared, flow: &mut JobFlow, now: Instant) {
         let Some(processor) = self.processor else { return };
@@ -62,8 +82,7 @@ impl LanePreemption {
 
 /// Has a job end by `finish`, and returns the instant at which it did: not before what was recorded of it, and not after any instant at
 /// which somebody saw that it had ended.
-fn finished_at<F>(shared: &Shared, processor: Option<usize>, finish: impl FnOnce() -> F) -> (Instant, F) {
-    let processor = processor.map(|processor| &shared.processors[processor]);
+fn finished_at<F>(processor: Option<&Processor>, finish: impl FnOnce() -> F) -> (Instant, F) {
     let before = processor.map(Processor::seen);
     let end = MonotonicClock.now();
     let finished = finish();
@@ -83,15 +102,12 @@ pub(crate) fn ended_on<F, R>(
     flow: &mut JobFlow,
     (finish, record): (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> R),
 ) -> R {
-    let (end, finished) = finished_at(shared, processor, finish);
+    let processor = processor.map(|processor| &shared.processors[processor]);
+    let (end, finished) = finished_at(processor, finish);
     let recorded = record(flow, end, finished);
-    vacate(shared, processor);
-    recorded
-}
-
-/// A job of the lane has ended; nothing runs until the lane takes the processor again.
-fn vacate(shared: &Shared, processor: Option<usize>) {
+    // Nothing runs until the lane takes the processor again.
     if let Some(processor) = processor {
-        shared.processors[processor].vacate();
+        processor.vacate();
     }
+    recorded
 }

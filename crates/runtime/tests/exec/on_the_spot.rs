@@ -70,12 +70,12 @@ fn what_comes_first_in_the_own_lane_is_executed_at_once_and_recorded_as_work_of_
         let act: Act = Box::new(move |mut job, operations| {
             let [first, urgent, broken, ending] = operations else { panic!("there are four") };
             own.note("begin");
-            job.post_here(posted(*first, job, 50, 1)).expect("there is room");
-            job.post_here(posted(*broken, job, 50, 0)).expect("there is room");
+            job.post_here(posted(*first, job, 50, 1), None).expect("there is room");
+            job.post_here(posted(*broken, job, 50, 0), None).expect("there is room");
             own.note("posts");
             job.post_work(posted(*urgent, job, 1, 3)).expect("there is room");
-            job.post_here(posted(*first, job, 60, 4)).expect("there is room");
-            job.post_here(posted(*ending, job, 90, 0)).expect("there is room");
+            job.post_here(posted(*first, job, 60, 4), None).expect("there is room");
+            job.post_here(posted(*ending, job, 90, 0), None).expect("there is room");
             own.note("end");
         });
         let declare = move |dispatcher: &talea_runtime::Dispatcher| {
@@ -91,7 +91,7 @@ fn what_comes_first_in_the_own_lane_is_executed_at_once_and_recorded_as_work_of_
             let first = noting("first");
             let posting = move |mut job: &JobContext<'_>| {
                 if job.handle() == 1 {
-                    job.post_here(posted(inner, job, 70, 2)).expect("there is room");
+                    job.post_here(posted(inner, job, 70, 2), None).expect("there is room");
                 }
                 first(job);
             };
@@ -136,7 +136,7 @@ fn what_is_of_another_lane_or_of_a_preemptive_one_is_not_executed_on_the_spot() 
         let (own, notes) = (diary.clone(), diary.clone());
         let act: Act = Box::new(move |mut job, operations| {
             own.note("pusher");
-            job.post_here(posted(operations[0], job, 50, 1)).expect("there is room");
+            job.post_here(posted(operations[0], job, 50, 1), None).expect("there is room");
             own.note("end");
         });
         let declare = move |dispatcher: &talea_runtime::Dispatcher| {
