@@ -12,7 +12,7 @@ use crate::posting::{begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::replaced::prepare_thread;
 use crate::shared::{About, Shared};
-use crate::statistics::{ChannelStatistics, ConsumerStatistics, channel};
+use crate::statistics::{ChannelStatistics, ConsumerStatistics};
 use crate::supplier::SupplierBuilder;
 use crate::topology::{ConsumerGroup, SupplierGroup, Topology};
 use std::collections::BTreeMap;
@@ -297,8 +297,6 @@ impl EventChannelFactory {
         properties: AdminProperties,
     ) -> Result<EventChannel, QosProblems> {
         on_each_thread(prepare_thread);
-        // A program whose own families leave no room for this one shows no counts in its stream.
-        _ = channel::FAMILY.register();
         let qos = Qos::default().with(settings, Level::Channel)?;
         let mut channels = self.channels();
         let number = self.next.fetch_add(1, Ordering::Relaxed);

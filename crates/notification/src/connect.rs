@@ -282,7 +282,7 @@ impl ConsumerBuilder {
         if patterns.is_empty() {
             patterns.insert(TypePattern::all());
         }
-        let (is_pull, load) = (call.is_pull(), Arc::clone(&shared.load));
+        let (is_pull, load) = (call.is_pull(), (Arc::clone(&shared.load), shared.counters));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
         let (priorities, lifetimes) = (priorities.map(Arc::new), lifetimes.map(Arc::new));
         let settings = Settings { qos, filters, priorities, lifetimes };

@@ -23,7 +23,7 @@ use crate::qos::Qos;
 use crate::queue::{Came, OrderedQueue};
 use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
-use crate::statistics::{ConsumerCounts, ConsumerStatistics, Count, channel};
+use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
 use crate::work::{Due, OnMiss, Work};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -231,7 +231,7 @@ impl Consumer {
         admin: Arc<AdminFilters>,
         settings: Settings,
         (mut call, grouped): (Call, Option<Grouped>),
-        load: Arc<ChannelLoad>,
+        (load, counters): (Arc<ChannelLoad>, ChannelCounters),
     ) -> Self {
         let qos = &settings.qos;
         let (room, batch_room) = (qos.max_events as usize, qos.max_batch as usize);
@@ -258,7 +258,7 @@ impl Consumer {
             last_taken: AtomicI64::new(i64::MIN),
             inner: PiLock::new(inner),
             call,
-            counts: ConsumerCounts::new(),
+            counts: ConsumerCounts::new(counters),
             on_miss: None,
             content: None,
             is_queued: false,
@@ -498,7 +498,7 @@ impl Consumer {
             self.load.queued.fetch_add(1, Ordering::Relaxed);
         }
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
-        channel::queued.add(1);
+        self.counts.queue();
         let is_full = is_full_channel || before >= qos.max_events as usize;
         if !is_full {
             return self.post(delivery);

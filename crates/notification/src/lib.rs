@@ -78,7 +78,7 @@ pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;
 pub use replaced::prepare_thread;
 pub use shared::ObtainInfoMode;
-pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic, channel as channel_counts};
+pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic};
 pub use stream::EventStream;
 pub use supplier::{PushError, Pushed, Supplier, SupplierBuilder};
 pub use talea_etcl::{self as etcl, Filterable};

@@ -5,6 +5,7 @@ use crate::event::EventType;
 use crate::limits::AdminProperties;
 use crate::partners::{Partner, PartnersChanged};
 use crate::place::Place;
+use crate::statistics::ChannelCounters;
 use crate::topology::{Changed, Topology};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub reject_new_events: AtomicBool,
     pub max_event_bytes: AtomicUsize,
     pub rejected: AtomicU64,
+    pub counters: ChannelCounters,
     properties: Mutex<AdminProperties>,
     topology: Mutex<Topology>,
     listeners: Mutex<Listeners>,
@@ -76,6 +78,7 @@ impl Shared {
             reject_new_events: AtomicBool::new(false),
             max_event_bytes: AtomicUsize::new(0),
             rejected: AtomicU64::new(0),
+            counters: ChannelCounters::of(name),
             properties: Mutex::default(),
             topology: Mutex::new(topology),
             listeners: Mutex::default(),

@@ -1,48 +1,101 @@
 //! What is counted.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use talea_record::stream::passive::Counter;
+use std::sync::{Mutex, PoisonError};
+use talea_record::stream::RegisterError;
+use talea_record::stream::passive::{Counter, made_counters};
 use talea_time::Duration;
 
-talea_record::family! {
-    /// What the channels of a process count together, from the beginning of its stream.
-    pub channel {
-        /// Events that were pushed.
-        counter pushed;
-        /// Pushes that were refused because as many events waited as may.
-        counter rejected;
-        /// Events that were delivered, each once for each consumer.
-        counter delivered;
-        /// Events that came to a consumer who is to have them, each once for each.
-        counter queued;
-        /// Events that filters did not let through, or that came too soon after another one.
-        counter filtered;
-        /// Events that expired before they were delivered.
-        counter expired;
-        /// Events that went for want of room, or because their consumer was disconnected.
-        counter overflows;
-        /// Events that the code of their consumer refused or failed with, or that carried something else than it takes.
-        counter failed;
-    }
+/// What a channel counts in the stream of the calling thread, from the beginning of that: family `channel-NAME`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChannelCounters(Option<&'static [Counter; COUNTERS.len()]>);
+
+/// Which of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counted {
+    Pushed,
+    Rejected,
+    Delivered,
+    Queued,
+    Filtered,
+    Expired,
+    Overflows,
+    Failed,
 }
 
-/// A count of a consumer, and that of all channels in the stream of the calling thread.
-#[derive(Debug)]
-pub(crate) struct Count {
-    own: AtomicU64,
-    all: Option<&'static Counter>,
-}
+/// In the order of [`Counted`]. Who reads one after the other finds no more delivered than queued.
+const COUNTERS: [(&str, &str); 8] = [
+    ("pushed", "Events that were pushed."),
+    ("rejected", "Pushes that were refused because as many events waited as may."),
+    ("delivered", "Events that were delivered, each once for each consumer."),
+    ("queued", "Events that came to a consumer who is to have them, each once for each."),
+    ("filtered", "Events that filters did not let through, or that came too soon after another one."),
+    ("expired", "Events that expired before they were delivered."),
+    ("overflows", "Events that went for want of room, or because their consumer was disconnected."),
+    (
+        "failed",
+        "Events that the code of their consumer refused or failed with, or that carried something else than it takes.",
+    ),
+];
 
-impl Count {
-    const fn new(all: Option<&'static Counter>) -> Self {
-        Count { own: AtomicU64::new(0), all }
+/// Those of all channels that the process has made, by family; no more are made once there is no room.
+static MADE: Mutex<(BTreeMap<Box<str>, ChannelCounters>, bool)> = Mutex::new((BTreeMap::new(), false));
+
+impl ChannelCounters {
+    /// Those of the channels of this name; in that of the family, `_` stands for what is neither letter nor digit. A process has room for 48; beyond
+    /// that, and where its own families leave no room, a channel shows no counts in its stream.
+    pub fn of(name: &str) -> Self {
+        let plain = |letter: char| if letter.is_alphanumeric() || letter == '-' { letter } else { '_' };
+        let family = format!("channel-{}", name.chars().map(plain).collect::<String>());
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        let (by_family, is_full) = &mut *made;
+        if let Some(counters) = by_family.get(family.as_str()) {
+            return *counters;
+        }
+        if *is_full {
+            return ChannelCounters(None);
+        }
+        let about = "What a channel counts, from the beginning of the stream.";
+        let counters = match made_counters(&family, about, &COUNTERS) {
+            Ok(counters) => Some(counters),
+            // The program has a family of that name.
+            Err(RegisterError::Family { .. }) => None,
+            Err(_) => {
+                *is_full = true;
+                return ChannelCounters(None);
+            }
+        };
+        by_family.insert(family.into(), ChannelCounters(counters));
+        ChannelCounters(counters)
     }
 
     #[inline]
+    pub fn add(self, what: Counted, events: u64) {
+        if let Some(counters) = self.0 {
+            counters[what as usize].add(events);
+        }
+    }
+
+    /// A count of a consumer that counts there as well.
+    fn with(self, what: Counted) -> Count {
+        Count { own: AtomicU64::new(0), of_channel: self.0.map(|counters| &counters[what as usize]) }
+    }
+}
+
+/// A count of a consumer, and that of its channel.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    own: AtomicU64,
+    of_channel: Option<&'static Counter>,
+}
+
+impl Count {
+    #[inline]
     pub fn add(&self, events: u64) {
         self.own.fetch_add(events, Ordering::Relaxed);
-        if let Some(all) = self.all {
-            all.add(events);
+        if let Some(of_channel) = self.of_channel {
+            of_channel.add(events);
         }
     }
 
@@ -54,6 +107,8 @@ impl Count {
 /// What became of the events that came to a consumer; each of them is counted once, but for those that still wait.
 #[derive(Debug)]
 pub(crate) struct ConsumerCounts {
+    /// Those of its channel.
+    channel: ChannelCounters,
     pub delivered: Count,
     pub filtered: Count,
     pub expired: Count,
@@ -74,25 +129,32 @@ pub(crate) struct ConsumerCounts {
 }
 
 impl ConsumerCounts {
-    pub const fn new() -> Self {
+    pub fn new(channel: ChannelCounters) -> Self {
         ConsumerCounts {
-            delivered: Count::new(Some(&channel::delivered)),
-            filtered: Count::new(Some(&channel::filtered)),
-            expired: Count::new(Some(&channel::expired)),
-            too_soon: Count::new(Some(&channel::filtered)),
-            discarded: Count::new(Some(&channel::overflows)),
-            no_room: Count::new(Some(&channel::overflows)),
-            refused: Count::new(Some(&channel::failed)),
-            failed: Count::new(Some(&channel::failed)),
-            incompatible: Count::new(Some(&channel::failed)),
-            grouped: Count::new(None),
+            channel,
+            delivered: channel.with(Counted::Delivered),
+            filtered: channel.with(Counted::Filtered),
+            expired: channel.with(Counted::Expired),
+            too_soon: channel.with(Counted::Filtered),
+            discarded: channel.with(Counted::Overflows),
+            no_room: channel.with(Counted::Overflows),
+            refused: channel.with(Counted::Failed),
+            failed: channel.with(Counted::Failed),
+            incompatible: channel.with(Counted::Failed),
+            grouped: Count::default(),
             filter_errors: AtomicU64::new(0),
-            retried: Count::new(None),
-            blocked: Count::new(None),
-            waited_for_serial: Count::new(None),
+            retried: Count::default(),
+            blocked: Count::default(),
+            waited_for_serial: Count::default(),
             latency_sum_ns: AtomicU64::new(0),
             latency_max_ns: AtomicU64::new(0),
         }
+    }
+
+    /// An event has come that the consumer is to have.
+    #[inline]
+    pub fn queue(&self) {
+        self.channel.add(Counted::Queued, 1);
     }
 
     #[inline]

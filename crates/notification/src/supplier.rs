@@ -10,7 +10,7 @@ use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
 use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
-use crate::statistics::channel;
+use crate::statistics::Counted;
 use crate::topology::{Changed, Offering, Retained, TypeEntry};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -204,7 +204,8 @@ impl Supplier {
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
         }
-        let Shared { place, load, reject_new_events, max_event_bytes, rejected, .. } = &*self.shared;
+        let Shared { place, load, reject_new_events, max_event_bytes, rejected, counters, .. } =
+            &*self.shared;
         let most = max_event_bytes.load(Ordering::Relaxed);
         if most > 0 {
             allow_bytes(event.bytes(), most)?;
@@ -216,7 +217,7 @@ impl Supplier {
         }
         if reject_new_events.load(Ordering::Relaxed) && load.is_full() {
             rejected.fetch_add(1, Ordering::Relaxed);
-            channel::rejected.add(1);
+            counters.add(Counted::Rejected, 1);
             return Err(PushError::Rejected);
         }
         let now = via.now();
@@ -227,7 +228,7 @@ impl Supplier {
         }
         let entry = self.entries[number].as_ref().expect("it has been found");
         self.pushed.store(self.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        channel::pushed.add(1);
+        counters.add(Counted::Pushed, 1);
         if let Some(retained) = entry.retained.get() {
             retained.lock().0.add(event);
         }

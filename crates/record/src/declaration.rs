@@ -20,6 +20,9 @@ pub use text::Text;
 /// The first family number that is not reserved for Talea.
 pub const FIRST_FREE: u8 = 0x40;
 
+/// The first number of the families without events that Talea makes while a program runs; up to [`FIRST_FREE`].
+pub(crate) const FIRST_MADE: u8 = 0x10;
+
 /// Events that belong together and are listed and switched together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Family {

@@ -10,7 +10,7 @@
 //! There is one writer. What it appends becomes visible with one store to word 0, so a reader sees whole documents at
 //! any time, also in the file of a process that was killed.
 
-use crate::declaration::{FIRST_FREE, Family};
+use crate::declaration::{FIRST_FREE, FIRST_MADE, Family};
 use crate::definition::Definition;
 use crate::event::builtin;
 use crate::namespace::{NameSpace, NameSpaceError};
@@ -220,7 +220,8 @@ impl Directory {
     fn add(&mut self, entry: Entry) -> Result<(), DirectoryError> {
         let first = self.entries.last().map_or(FIRST_SWITCH, |last| last.switch + last.span());
         let end = entry.switch.checked_add(entry.span());
-        let is_placed = entry.family.number >= FIRST_FREE
+        let is_made = entry.family.number >= FIRST_MADE && entry.family.events.is_empty();
+        let is_placed = (entry.family.number >= FIRST_FREE || is_made)
             && entry.switch >= first
             && end.is_some_and(|end| end <= ASSIGNABLE)
             && check_passive(&entry).is_ok();

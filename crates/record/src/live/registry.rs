@@ -7,7 +7,7 @@
 //! Lock order: the registry, nothing inside.
 
 use super::{LiveFile, NoRoom};
-use crate::declaration::{FIRST_FREE, Family};
+use crate::declaration::{FIRST_FREE, FIRST_MADE, Family};
 use crate::definition::Definition;
 use crate::directory::{Entry, FIRST_SWITCH, encode, encode_definition, event_span};
 use crate::namespace::{NameSpace, NameSpaceError};
@@ -28,6 +28,15 @@ pub struct PassiveDeclaration {
     pub about: Cow<'static, str>,
     /// What it is.
     pub kind: PassiveKind,
+}
+
+/// Where a family's number comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// Its declaration.
+    Declared,
+    /// It is one of Talea's own that is free in this process.
+    Own,
 }
 
 /// Why a family could not be registered. Nothing has changed.
@@ -67,6 +76,12 @@ pub enum RegisterError {
         name: String,
         /// Words of all families together.
         limit: usize,
+    },
+    /// The numbers for families that are made while a program runs are used up.
+    #[error("no number is left for family \"{name}\": a process makes at most {limit} such families", limit = FIRST_FREE - FIRST_MADE)]
+    Numbers {
+        /// Its name.
+        name: String,
     },
     /// A stream's directory is full.
     #[error("the directory of a stream has no room for family \"{0}\"; shorten its texts")]
@@ -117,7 +132,16 @@ fn lock() -> MutexGuard<'static, Registry> {
 /// # Errors
 /// See [`RegisterError`].
 pub fn register(family: &Family, passive: &[PassiveDeclaration]) -> Result<Entry, RegisterError> {
-    let entry = enter(family, passive)?;
+    register_numbered(family, Numbering::Declared, passive)
+}
+
+/// The same of a family whose number is from there.
+pub(crate) fn register_numbered(
+    family: &Family,
+    numbering: Numbering,
+    passive: &[PassiveDeclaration],
+) -> Result<Entry, RegisterError> {
+    let entry = enter(family, numbering, passive)?;
     let streams: Vec<Arc<LiveFile>> = lock().streams.iter().filter_map(Weak::upgrade).collect();
     for stream in streams {
         let used = stream.region().end() as u64 - size_of::<u64>() as u64;
@@ -126,15 +150,19 @@ pub fn register(family: &Family, passive: &[PassiveDeclaration]) -> Result<Entry
     Ok(entry)
 }
 
-fn enter(family: &Family, passive: &[PassiveDeclaration]) -> Result<Entry, RegisterError> {
+fn enter(
+    family: &Family,
+    numbering: Numbering,
+    passive: &[PassiveDeclaration],
+) -> Result<Entry, RegisterError> {
     let mut registry = lock();
     let registered = registry.entries.iter().find(|entry| entry.family.name == family.name);
     if let Some(entry) = registered.filter(|entry| is_of(entry, family, passive)) {
         return Ok(entry.clone());
     }
-    let entry = registry.assign(family, passive)?;
+    let entry = registry.assign(family, numbering, passive)?;
     let mut space = registry.space.clone().unwrap_or_default();
-    space.add(family.clone())?;
+    space.add(entry.family.clone())?;
 
     let document = encode(&entry);
     registry.streams.retain(|stream| stream.strong_count() > 0);
@@ -178,18 +206,32 @@ pub(crate) fn define(stream: &LiveFile, definition: &Definition) -> Result<(), N
 
 impl Registry {
     /// The family with its switches and places.
-    fn assign(&self, family: &Family, passive: &[PassiveDeclaration]) -> Result<Entry, RegisterError> {
+    fn assign(
+        &self,
+        family: &Family,
+        numbering: Numbering,
+        passive: &[PassiveDeclaration],
+    ) -> Result<Entry, RegisterError> {
         let name = family.name.clone().into_owned();
-        if family.number < FIRST_FREE {
-            return Err(RegisterError::Reserved { name, number: family.number });
-        }
+        let number = match numbering {
+            Numbering::Declared if family.number < FIRST_FREE => {
+                return Err(RegisterError::Reserved { name, number: family.number });
+            }
+            Numbering::Declared => family.number,
+            Numbering::Own => {
+                let is_free = |number: &u8| self.entries.iter().all(|entry| entry.family.number != *number);
+                let free = (FIRST_MADE..FIRST_FREE).find(is_free);
+                free.ok_or_else(|| RegisterError::Numbers { name: name.clone() })?
+            }
+        };
+        let family = Family { number, ..family.clone() };
         let mut names: BTreeSet<&str> = family.events.iter().map(|event| event.name.as_ref()).collect();
         if let Some(twice) = passive.iter().find(|entity| !names.insert(&entity.name)) {
             let twice = NameSpaceError::Twice { family: name, name: twice.name.clone().into_owned() };
             return Err(RegisterError::Family { source: twice });
         }
         let switch = self.next_switch;
-        let first = switch + event_span(family);
+        let first = switch + event_span(&family);
         let mut place = self.next_place;
         let passive = passive.iter().enumerate().map(|(index, entity)| {
             let entry = PassiveEntry {
@@ -202,7 +244,7 @@ impl Registry {
             place = (place + entry.kind.words()).next_multiple_of(PASSIVE_ALIGNMENT);
             entry
         });
-        let entry = Entry { passive: passive.collect(), family: family.clone(), switch };
+        let entry = Entry { passive: passive.collect(), family, switch };
         if switch + entry.span() > ASSIGNABLE {
             return Err(RegisterError::Events {
                 name,

@@ -12,7 +12,7 @@ use super::passive::PassiveKind;
 use super::thread::{ASKED, switch};
 use crate::declaration::{FIRST_FREE, Family, FieldKind, Part, Place};
 use crate::event::{FieldType, WordType};
-use crate::live::registry::{PassiveDeclaration, RegisterError, register};
+use crate::live::registry::{Numbering, PassiveDeclaration, RegisterError, register_numbered};
 use crate::record::{Event, Record};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -108,6 +108,7 @@ pub const fn number_of(name: &str) -> u8 {
 #[derive(Debug)]
 pub struct DeclaredFamily {
     family: Family,
+    numbering: Numbering,
     passive: &'static [DeclaredPassive],
     /// The switch of event number 0, [`ASK`] before it is registered.
     first: AtomicU32,
@@ -140,7 +141,18 @@ impl DeclaredFamily {
             "a family has at most 256 events and passive entities"
         );
         let first = AtomicU32::new(ASK as u32);
-        DeclaredFamily { family, passive, first, is_refused: AtomicBool::new(false) }
+        DeclaredFamily {
+            family,
+            numbering: Numbering::Declared,
+            passive,
+            first,
+            is_refused: AtomicBool::new(false),
+        }
+    }
+
+    /// The same, of a family without events that is made while the program runs, and has a number of Talea's own.
+    pub(super) fn made(family: Family, passive: &'static [DeclaredPassive]) -> Self {
+        DeclaredFamily { numbering: Numbering::Own, ..DeclaredFamily::new(family, passive) }
     }
 
     /// Its declaration.
@@ -163,7 +175,7 @@ impl DeclaredFamily {
             kind: passive.kind.clone(),
         };
         let declarations: Vec<_> = self.passive.iter().map(declared).collect();
-        let entry = register(&self.family, &declarations)?;
+        let entry = register_numbered(&self.family, self.numbering, &declarations)?;
         for (passive, entry) in self.passive.iter().zip(&entry.passive) {
             passive.place.store(entry.place as u32, Ordering::Relaxed);
         }

@@ -167,3 +167,37 @@ fn an_object_is_copied_whole_while_it_is_replaced() {
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+/// They have numbers of Talea's own, of which there are so many, and take none of the program's.
+#[test]
+fn counters_that_are_made_while_a_program_runs_are_read_by_name() {
+    use talea_record::stream::passive::made_counters;
+    const COUNTERS: [(&str, &str); 2] = [("came", "Those that came."), ("went", "Those that went.")];
+    let published = publish(1);
+    let stream = &published.stream;
+    let [came, went] = made_counters("made-first", "Counts.", &COUNTERS).unwrap();
+    on_a_thread("made", || {
+        let _local = stream.attach_thread("made").unwrap();
+        came.add(3);
+        went.add(1);
+        came.add(2);
+    });
+    let read = |name: &str| reading(stream, name);
+    assert_eq!(
+        (read("made-first.came"), read("made-first.went")),
+        (Reading::Counter(5), Reading::Counter(1))
+    );
+    let again = made_counters("made-first", "Counts.", &COUNTERS).unwrap_err();
+    assert!(matches!(again, RegisterError::Family { .. }), "{again}");
+
+    let made = (0..100).map(|number| made_counters(&format!("made-{number}"), "Counts.", &COUNTERS));
+    let refused: Vec<RegisterError> = made.filter_map(Result::err).collect();
+    assert_eq!(refused.len(), 53, "with the first one there are 48");
+    assert!(matches!(refused[0], RegisterError::Numbers { .. }), "{}", refused[0]);
+    let opened = TraceFile::open(stream.path()).unwrap();
+    let space = opened.name_space().unwrap();
+    let numbers: Vec<u8> =
+        (0..47).map(|number| space.family(&format!("made-{number}")).unwrap().number).collect();
+    assert!(numbers.iter().all(|number| (0x10..0x40).contains(number)), "{numbers:?}");
+    quiet::silent::FAMILY.register().unwrap();
+}

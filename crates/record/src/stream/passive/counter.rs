@@ -16,6 +16,11 @@ impl Counter {
         Counter(Entity::new(family, number))
     }
 
+    /// The same, of a family that is registered, with its first word.
+    pub(super) const fn placed(family: &'static DeclaredFamily, number: usize, place: u32) -> Self {
+        Counter(Entity::placed(family, number, place))
+    }
+
     #[doc(hidden)]
     pub const KIND: PassiveKind = PassiveKind::Counter;
 

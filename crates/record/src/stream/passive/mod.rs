@@ -13,11 +13,13 @@
 
 mod counter;
 mod histogram;
+mod made;
 pub mod object;
 
 pub use crate::passive::{HistogramReading, ObjectField, PassiveEntry, PassiveKind, Reading, ReadingError};
 pub use counter::Counter;
 pub use histogram::Histogram;
+pub use made::made_counters;
 pub use object::{Object, Structure};
 
 use super::declare::DeclaredFamily;
@@ -38,7 +40,12 @@ pub(crate) struct Entity {
 
 impl Entity {
     const fn new(family: &'static DeclaredFamily, number: usize) -> Self {
-        Entity { family, number, place: AtomicU32::new(u32::MAX) }
+        Entity::placed(family, number, u32::MAX)
+    }
+
+    /// The same, of a family that is registered.
+    const fn placed(family: &'static DeclaredFamily, number: usize, place: u32) -> Self {
+        Entity { family, number, place: AtomicU32::new(place) }
     }
 
     /// Gives its words, `length` of them, to `count`, whether or not anybody wants it.
