@@ -8,6 +8,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -113,7 +114,7 @@ where
 
 /// Says how the part is; where diagnostics are ordered, the worst comes first.
 fn diagnose(job: &JobContext<'_>, part: Publication<Diagnosis>, level: i16, value: f32) {
-    // Without room for one more, one is missing: those that wait say as much.
+    // Where there is no room, others wait that say that something is wrong.
     let _ = job.push(part, |diagnosis, header| {
         *diagnosis = Diagnosis { level, value };
         header.priority = Some(level);
@@ -248,16 +249,16 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
         })
         .with_ports("diagnose", move |ports| {
             ports.subscription();
-            let mut told = [0; 3];
+            let mut told: BTreeMap<(String, i16), u32> = BTreeMap::new();
             move |job: &JobContext<'_>| {
                 let Some(delivery) = job.event() else { return };
                 let event = delivery.event();
                 let Some(Diagnosis { level, value }) = event.content() else { return };
-                // Once is enough to know; it comes again and again.
-                let count = &mut told[*level as usize];
+                // It comes again and again; every hundredth is told.
+                let what = event.event_type().name().to_owned();
+                let count = told.entry((what.clone(), *level)).or_default();
                 *count += 1;
                 if *count % 100 == 1 {
-                    let what = event.event_type().name().to_owned();
                     let _ = doctor.send(Said::NotWell { what, level: *level, value: *value });
                 }
             }

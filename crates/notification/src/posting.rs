@@ -10,15 +10,15 @@ use std::sync::atomic::Ordering;
 use talea_operation::{JobContext, Post, Posted};
 use talea_time::{Duration, Instant};
 
-/// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline. `unused` is the instant of the push while
-/// nothing has been posted since, which takes its own time.
+/// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline. `released` is the instant of the push, for the first
+/// job that is posted for it.
 #[inline]
 pub(crate) fn post(
     consumer: &Consumer,
     place: &Place,
     via: &mut impl Post,
     (not_before, priority, expires): (Instant, i16, Instant),
-    (now, unused): (Instant, &mut Option<Instant>),
+    (now, released): (Instant, &mut Option<Instant>),
 ) {
     let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) else { return };
     if not_before > now {
@@ -29,7 +29,7 @@ pub(crate) fn post(
     let posted = Posted { operation: work.lane(priority), deadline, handle: consumer.number.into() };
     // Before it is posted, for it may begin at once.
     work.outstanding.fetch_add(1, Ordering::Relaxed);
-    let released = unused.take();
+    let released = released.take();
     let done =
         if consumer.may_be_called_here() { via.post_here(posted, released) } else { via.post_work(posted) };
     if done.is_err() {
@@ -54,12 +54,12 @@ fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
     let mut turn = consumer.deliver(job, job.started());
     let has_delivered = turn.delivered > 0;
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
-        turn = consumer.deliver(job, job.now());
+        turn = consumer.deliver(job, job.services().clock());
     }
     if let Some(on_miss) = &consumer.on_miss
         && has_delivered
     {
-        let lateness = job.now() - job.deadline();
+        let lateness = job.services().clock() - job.deadline();
         if lateness > Duration::ZERO {
             let (operation, instance) = (job.operation(), job.instance());
             on_miss(&Miss { operation, instance, lateness });

@@ -7,7 +7,7 @@ use talea_record::stream::RegisterError;
 use talea_record::stream::passive::{Counter, made_counters};
 use talea_time::Duration;
 
-/// What a channel counts in the stream of the calling thread, from the beginning of that: family `channel-NAME`.
+/// The counters of a channel in the stream of the calling thread, from the beginning of that: family `channel-NAME`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChannelCounters(Option<&'static [Counter; COUNTERS.len()]>);
 
@@ -24,7 +24,7 @@ pub(crate) enum Counted {
     Failed,
 }
 
-/// In the order of [`Counted`]. Who reads one after the other finds no more delivered than queued.
+/// Their names and what they count, in the order of [`Counted`]. They are read in this order, so that no more are found delivered than queued.
 const COUNTERS: [(&str, &str); 8] = [
     ("pushed", "Events that were pushed."),
     ("rejected", "Pushes that were refused because as many events waited as may."),
@@ -39,35 +39,37 @@ const COUNTERS: [(&str, &str); 8] = [
     ),
 ];
 
-/// Those of all channels that the process has made, by family; no more are made once there is no room.
-static MADE: Mutex<(BTreeMap<Box<str>, ChannelCounters>, bool)> = Mutex::new((BTreeMap::new(), false));
+/// The counters of all channels that the process has made.
+struct Made {
+    by_family: BTreeMap<Box<str>, ChannelCounters>,
+    /// No more can be made.
+    is_full: bool,
+}
+
+static MADE: Mutex<Made> = Mutex::new(Made { by_family: BTreeMap::new(), is_full: false });
 
 impl ChannelCounters {
-    /// Those of the channels of this name; in that of the family, `_` stands for what is neither letter nor digit. A process has room for 48; beyond
-    /// that, and where its own families leave no room, a channel shows no counts in its stream.
+    /// The counters of the channels of this name; in that of the family, `_` stands for what is neither letter nor digit. A process has room for 48;
+    /// beyond that, and where its own families leave no room, a channel shows no counts in its stream.
     pub fn of(name: &str) -> Self {
         let plain = |letter: char| if letter.is_alphanumeric() || letter == '-' { letter } else { '_' };
         let family = format!("channel-{}", name.chars().map(plain).collect::<String>());
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        let (by_family, is_full) = &mut *made;
-        if let Some(counters) = by_family.get(family.as_str()) {
+        if let Some(counters) = made.by_family.get(family.as_str()) {
             return *counters;
         }
-        if *is_full {
+        if made.is_full {
             return ChannelCounters(None);
         }
         let about = "What a channel counts, from the beginning of the stream.";
-        let counters = match made_counters(&family, about, &COUNTERS) {
-            Ok(counters) => Some(counters),
-            // The program has a family of that name.
-            Err(RegisterError::Family { .. }) => None,
-            Err(_) => {
-                *is_full = true;
-                return ChannelCounters(None);
-            }
-        };
-        by_family.insert(family.into(), ChannelCounters(counters));
-        ChannelCounters(counters)
+        let counters = made_counters(&family, about, &COUNTERS);
+        made.is_full = matches!(
+            counters,
+            Err(RegisterError::Numbers { .. } | RegisterError::Events { .. } | RegisterError::Passive { .. })
+        );
+        let counters = ChannelCounters(counters.ok());
+        made.by_family.insert(family.into(), counters);
+        counters
     }
 
     #[inline]
@@ -314,5 +316,44 @@ impl ChannelStatistics {
         let most = self.consumers.iter().map(|one| one.1).max().unwrap_or(0);
         let slowest = self.consumers.iter().filter(|one| one.1 == most && most > 0);
         slowest.map(|one| one.0.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn family(name: &str) -> Option<*const Counter> {
+        ChannelCounters::of(name).0.map(|counters| counters.as_ptr())
+    }
+
+    #[test]
+    fn channels_of_one_name_have_the_same_counters() {
+        let one = family("one").expect("there is room");
+        assert_eq!(family("one"), Some(one));
+        assert_ne!(family("other"), Some(one));
+        assert_eq!(family("a b"), family("a.b"), "neither may stand in the name of a family");
+    }
+
+    #[test]
+    fn a_channel_whose_family_the_program_has_shows_no_counts_and_others_do() {
+        talea_record::stream::passive::made_counters(
+            "channel-taken",
+            "Something else.",
+            &[("x", "What it is.")],
+        )
+        .expect("nobody has it");
+        assert_eq!(family("taken"), None);
+        assert!(family("free").is_some());
+    }
+
+    #[test]
+    fn counters_stand_where_they_are_looked_for() {
+        let all =
+            [Counted::Pushed, Counted::Rejected, Counted::Delivered, Counted::Queued, Counted::Filtered];
+        let all = [&all[..], &[Counted::Expired, Counted::Overflows, Counted::Failed]].concat();
+        let names: Vec<String> = all.iter().map(|what| format!("{what:?}").to_lowercase()).collect();
+        assert_eq!(names, COUNTERS.map(|(name, _)| name));
+        assert!(all.iter().enumerate().all(|(place, what)| *what as usize == place));
     }
 }

@@ -236,14 +236,14 @@ impl Supplier {
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
         // Before there is somebody who makes room, nobody waits for it.
         let may_wait = via.may_wait() && place.get().is_some();
-        let mut unused = Some(now);
+        let mut released = Some(now);
         for consumer in subscribers.iter() {
             let time = || place.get().map_or(Instant::MAX, |workplace| workplace.now());
             let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&time) } else { None };
             consumer.offer(event, now, wait, &mut |offered| match offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
-                    post(consumer, place, &mut via, (not_before, priority, expires), (now, &mut unused));
+                    post(consumer, place, &mut via, (not_before, priority, expires), (now, &mut released));
                 }
                 Offered::ToBePulled | Offered::InPlace => pushed.queued += 1,
                 Offered::Due(due) => wake_at(consumer, place, due),

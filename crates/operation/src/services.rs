@@ -6,7 +6,7 @@ use talea_time::Instant;
 
 /// What a job can ask of what executes it.
 pub trait JobServices {
-    /// The current instant on the clock of the run, for what is done in the job of which its code learns nothing.
+    /// The current instant on the clock of the run, for what channels and the like do while the job runs: its code does not see it.
     fn clock(&self) -> Instant;
     /// The same as an answer to the job's code, which a replay gives again.
     fn now(&self) -> Instant {
@@ -20,7 +20,7 @@ pub trait JobServices {
     /// [`NotPosted`].
     fn post(&self, posted: Posted) -> Result<u64, NotPosted>;
     /// The same; the job is executed before this returns, in the midst of the one that posts it, if both are of one lane and nothing that waits there
-    /// comes before it. Where `released` was [read](Self::clock) for it, and nothing posted since, it is released then.
+    /// comes before it. Where `released` was [read](Self::clock) for it, and nothing recorded since, it is released then.
     ///
     /// # Errors
     /// [`NotPosted`].

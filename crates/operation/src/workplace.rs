@@ -10,7 +10,7 @@ use talea_time::Instant;
 
 /// What can post: a job, or a thread that has been given the means.
 pub trait Post {
-    /// The current instant on the clock of the run.
+    /// The current instant on the clock of the run, for what is posted: the code of a job that is to be replayed asks [`JobContext::now`].
     fn now(&self) -> Instant;
 
     /// Posts a job.
@@ -20,7 +20,7 @@ pub trait Post {
     fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted>;
 
     /// Posts a job that may be executed before this returns, in the midst of the one that posts it: if both are of one lane, nothing that waits
-    /// there comes before it, and the one that posts it is no posted one itself. Where `released` was [read](Self::now) for it, and nothing posted since,
+    /// there comes before it, and the one that posts it is no posted one itself. Where `released` was [read](Self::now) for it, and nothing recorded since,
     /// it is released then.
     ///
     /// # Errors

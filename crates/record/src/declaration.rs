@@ -36,6 +36,13 @@ pub struct Family {
     pub events: Cow<'static, [EventEntry]>,
 }
 
+impl Family {
+    /// Whether records can be of this family: one that Talea makes while a program runs has no events, and means something in a stream alone.
+    pub fn has_records(&self) -> bool {
+        self.number < FIRST_MADE || self.number >= FIRST_FREE
+    }
+}
+
 /// One kind of event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventEntry {

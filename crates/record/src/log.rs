@@ -160,7 +160,7 @@ impl LogWriter {
     pub fn enter(&mut self, directory: &Directory) -> Result<(), NameSpaceError> {
         for Entry { family, .. } in directory.entries() {
             let known = self.directory.space.family(&family.name) == Some(family);
-            if known || self.failure.is_some() {
+            if known || !family.has_records() || self.failure.is_some() {
                 continue;
             }
             self.enter_family(family)?;

@@ -451,7 +451,8 @@ impl Recording {
                 .slot
                 .directory()
                 .map_err(|source| RecordingError::Directory { path: path(), source })?;
-            for entry in &directory.entries()[stream.known..] {
+            let new = &directory.entries()[stream.known..];
+            for entry in new.iter().filter(|entry| entry.family.has_records()) {
                 let family = &entry.family;
                 let error = |source| RecordingError::Family {
                     path: path(),

@@ -93,7 +93,8 @@ impl Replay {
         if !metadata.outputs.iter().any(|output| output.is_kept) {
             return Err(ReplayError::NoValues);
         }
-        let operations = talea_notification::declared::connect_replayed(&system, operations);
+        // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
+        let operations = talea_notification::declared::connect(&system, operations);
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
         let replayed = |operation| Replayed { operation, holder: None, is_on_track: true };
         let mut operations: Vec<_> =

@@ -12,6 +12,8 @@
 //!                                      START b
 //! ```
 //!
+//! A job that executes another one of its lane in its midst hands the word to that one and has it back when it ends, without `IDLE` in between.
+//!
 //! Each step is one store, so a preemption between two steps leaves the word as it was found. But what a job does and the instant that it
 //! notes for it are two steps, and whoever preempts it exactly between them records an instant that is later. So a processor counts who took it
 //! ([`Processor::seen`]): a job that ends reads the clock, ends, and if it was recorded as displaced in between, ended at the instant of the

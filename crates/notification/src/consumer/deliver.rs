@@ -23,7 +23,7 @@ impl Consumer {
                     Was::Free => now,
                     Was::Held => {
                         self.counts.waited_for_serial.add(1);
-                        job.now()
+                        job.services().clock()
                     }
                 };
                 self.deliver_serially(&mut serial, job, now)

@@ -39,16 +39,6 @@ pub(super) struct Published {
     pub pool: Option<Box<dyn Any + Send>>,
     /// The tasks that filter them, and how.
     pub filters: Vec<(Watched, Box<str>)>,
-    pub reach: Reach,
-}
-
-/// Whom what is pushed reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
-    /// Those who have subscribed to it.
-    Subscribers,
-    /// Nobody, in a replay: what jobs took, they are handed by the record of the run.
-    Nobody,
 }
 
 impl Published {
@@ -64,9 +54,6 @@ impl Published {
     /// Pushes an event in this job.
     pub fn push(&mut self, services: &dyn JobServices, event: &Event) {
         services.note(EventNote::Pushed(self.origin.publication));
-        if self.reach == Reach::Nobody {
-            return;
-        }
         // The channel of a description rejects nothing, and the type was offered.
         _ = self.supplier.push(services, event);
     }

@@ -1,7 +1,7 @@
 //! The channels that a description of a system declares: made, with a supplier for all that operations publish and a consumer for each task that is
 //! released by events, whose deliveries are its jobs.
 //!
-//! Simulations and runs call [`connect`], and replays [`connect_replayed`], so that none of them knows of channels more than that operations have ends there
+//! Simulations, runs and replays call [`connect`], so that none of them knows of channels more than that operations have ends there
 //! ([`EventEnds`]). What operations with code publish and take, they open when they are registered
 //! ([`EventPorts`]); others push [`SyntheticEvent`]s.
 
@@ -18,7 +18,7 @@ use crate::connected::ConnectedConsumer;
 use crate::event::{EventType, Origin};
 use crate::filter::Filter;
 use crate::qos::QosSettings;
-use ends::{Ends, Published, Reach, Subscribed};
+use ends::{Ends, Published, Subscribed};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use synthetic::SyntheticSource;
@@ -31,19 +31,6 @@ use talea_operation::{EventEnds, Operations};
 /// If the system has not been validated, which there is no other way to have one.
 #[must_use]
 pub fn connect(system: &System, operations: Operations) -> Operations {
-    connect_with(system, operations, Reach::Subscribers)
-}
-
-/// The same for a replay, where code opens what it opened in the run, and what it pushes reaches nobody.
-///
-/// # Panics
-/// As [`connect`].
-#[must_use]
-pub fn connect_replayed(system: &System, operations: Operations) -> Operations {
-    connect_with(system, operations, Reach::Nobody)
-}
-
-fn connect_with(system: &System, operations: Operations, reach: Reach) -> Operations {
     if system.channels.is_empty() || operations.have_events() {
         return operations;
     }
@@ -96,7 +83,6 @@ fn connect_with(system: &System, operations: Operations, reach: Reach) -> Operat
             source: Some(SyntheticSource::new(system, site, &event_type, events)),
             pool: None,
             filters,
-            reach,
         });
     }
     // Whoever pushes tells of what that discards at whose events it went to.

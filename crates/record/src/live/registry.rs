@@ -142,6 +142,10 @@ pub(crate) fn register_numbered(
     passive: &[PassiveDeclaration],
 ) -> Result<Entry, RegisterError> {
     let entry = enter(family, numbering, passive)?;
+    if numbering == Numbering::Own {
+        // It has nothing that a recorder would choose.
+        return Ok(entry);
+    }
     let streams: Vec<Arc<LiveFile>> = lock().streams.iter().filter_map(Weak::upgrade).collect();
     for stream in streams {
         let used = stream.region().end() as u64 - size_of::<u64>() as u64;

@@ -155,6 +155,7 @@ fn each_damage_of_a_directory_has_its_message() {
         (of("[]".into()), "entry 0: invalid length 0"),
         (of(entry(0x01, 256, "", "")), place),
         (of(entry(0x05, 256, "", "")), place),
+        (of(entry(0x10, 256, "", "")), place),
         (of(entry(0x40, 3, "", "")), place),
         (of(entry(0x40, 1792, "", "")), place),
         (of(entry(0x40, usize::MAX, "", "")), place),

@@ -2,6 +2,7 @@
 
 use super::preemption::{LanePreemption, ended_on};
 use crate::flow::{JobFlow, Shared};
+use crate::job_table::Begin;
 use crate::lowering::hierarchy::Level;
 use talea_linux::clock::MonotonicClock;
 use talea_policy::job::Job;
@@ -13,6 +14,20 @@ use talea_time::{Clock, Instant};
 pub(crate) trait JobHost {
     /// The job is about to run. Calls `record` once with the instant at which it begins.
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
+    /// The same of a job that has not begun for anybody yet: it does by `begin`, unless it is dead; then nothing is recorded.
+    fn start(
+        &mut self,
+        flow: &mut JobFlow,
+        job: JobId,
+        begin: impl FnOnce() -> Begin,
+        record: impl FnOnce(&mut JobFlow, Instant),
+    ) -> Begin {
+        let begun = begin();
+        if begun == Begin::Run {
+            self.begin(flow, job, record);
+        }
+        begun
+    }
     /// Whether a job may execute another one of its lane in its midst.
     fn may_execute_within(&self) -> bool;
     /// The job asks whether it is to stop. Where a lane's jobs are executed by its one thread nothing follows from that.

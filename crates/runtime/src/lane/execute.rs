@@ -63,21 +63,22 @@ pub(crate) fn execute<H: JobHost>(
     job: &Job,
     chosen: Chosen<'_>,
 ) -> Begin {
-    if shared.jobs.begin(job.tag, job.number) == Begin::Dead {
-        return Begin::Dead;
-    }
     let id = shared.operation_of(job.tag);
     let site = shared.layout.operation(id);
     let subject = Subject { job: JobId { operation: id, instance: job.number }, lane: site.lane };
     let depth = chosen.depth().min(usize::from(u16::MAX)) as u16;
     let mut started = Instant::ZERO;
-    host.begin(flow, subject.job, |flow, now| {
+    let begin = || shared.jobs.begin(job.tag, job.number);
+    let begun = host.start(flow, subject.job, begin, |flow, now| {
         started = now;
         if let Chosen::OnTheSpot { within, .. } = chosen {
             flow.recorder.put(now, within.preempt(subject.job));
         }
         flow.recorder.put(now, subject.start(depth));
     });
+    if begun == Begin::Dead {
+        return Begin::Dead;
+    }
 
     let mut operation = match shared.behaviour(id) {
         Behaviour::Synthetic => None,

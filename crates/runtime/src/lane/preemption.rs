@@ -1,11 +1,11 @@
 //! Preemption between the lanes of a node, told by the [word of their processor](crate::occupancy).
 
 use crate::flow::{JobFlow, Shared};
-use crate::occupancy::{Processor, Stay};
+use crate::occupancy::{Processor, Seen, Stay};
 use crate::recorder::Subject;
 use talea_linux::clock::MonotonicClock;
 use talea_record::JobId;
-use talea_time::{Clock, Instant};
+use talea_time::{Clock, Duration, Instant};
 
 /// A lane's view of its processor's word.
 #[derive(Debug)]
@@ -59,12 +59,13 @@ impl LanePreemption {
         let processor = self.processor.map(|processor| &shared.processors[processor]);
         let before = processor.map(Processor::seen);
         let (end, finished) = finished_at(processor, finish);
+        let ended = processor.map(Processor::seen);
         let recorded = record(flow, end, finished);
-        let Some(processor) = processor else { return (recorded, end) };
+        let Some(((processor, before), ended)) = processor.zip(before).zip(ended) else {
+            return (recorded, end);
+        };
         self.stay.take(processor, outer, |victim| shared.is_under_way(victim));
-        // Others that ran since the end was read displaced nobody, for the job had ended.
-        let is_at_once = Some(processor.seen()) == before;
-        (recorded, if is_at_once { end } else { MonotonicClock.now() })
+        (recorded, goes_on_at(processor, (before, ended, processor.seen()), end))
     }
 
     /// The lane has nothing to do and gives the processor back.
@@ -80,7 +81,19 @@ impl LanePreemption {
     }
 }
 
-/// Has a job end by `finish`, and returns the instant at which it did: not before what was recorded of it, and not after any instant at
+/// From when on a job has the processor that another one of its lane has handed back: what was seen before the other one ended, at `end`, when it
+/// had, and when the job had the processor.
+fn goes_on_at(processor: &Processor, (before, ended, taken): (Seen, Seen, Seen), end: Instant) -> Instant {
+    // Who was displaced since the other one has ended is the job itself, and that is recorded to be later.
+    if taken == before || taken.was_displaced_since(ended) {
+        return end;
+    }
+    // Others ran before it had the processor, and displaced nobody.
+    let now = MonotonicClock.now();
+    if processor.seen().was_displaced_since(taken) { end } else { now }
+}
+
+/// Has a job end by `finish`, and returns the instant at which it did: after what was recorded of it, and not after any instant at
 /// which somebody saw that it had ended.
 fn finished_at<F>(processor: Option<&Processor>, finish: impl FnOnce() -> F) -> (Instant, F) {
     let before = processor.map(Processor::seen);
@@ -88,7 +101,8 @@ fn finished_at<F>(processor: Option<&Processor>, finish: impl FnOnce() -> F) -> 
     let finished = finish();
     match processor.zip(before) {
         Some((processor, before)) if processor.seen().was_displaced_since(before) => {
-            (processor.recorded_at().max(end), finished)
+            // Records of two threads with the same instant may come in either order.
+            (processor.recorded_at().saturating_add(Duration::from_nanos(1)).max(end), finished)
         }
         _ => (end, finished),
     }
@@ -110,4 +124,43 @@ pub(crate) fn ended_on<F, R>(
         processor.vacate();
     }
     recorded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_is_displaced_while_it_ends_has_ended_after_what_was_recorded_of_it() {
+        let (processor, nanosecond) = (Processor::default(), Duration::from_nanos(1));
+        let later = MonotonicClock.now().saturating_add(Duration::from_secs(9));
+        let displaced = || {
+            processor.count_displaced(later);
+            processor.goes_on(later + nanosecond);
+        };
+        assert_eq!(finished_at(Some(&processor), displaced).0, later + nanosecond + nanosecond);
+        assert!(finished_at(Some(&processor), || ()).0 < later, "nobody displaced it");
+        assert!(finished_at(None, || ()).0 < later);
+    }
+
+    /// Of who takes the processor meanwhile only the one that displaces the job makes a record of it, which is later than that it went on.
+    #[test]
+    fn a_job_goes_on_when_the_other_one_has_ended_or_others_have_run() {
+        let (processor, end) = (Processor::default(), MonotonicClock.now());
+        let later = end.saturating_add(Duration::from_secs(9));
+        let seen = || processor.seen();
+        let (before, ended) = (seen(), seen());
+        assert_eq!(goes_on_at(&processor, (before, ended, seen()), end), end, "nobody came");
+        // While the other one was under way it was displaced, and ended after that.
+        processor.count_preemption(later);
+        let ended = seen();
+        assert!(
+            goes_on_at(&processor, (before, ended, seen()), end) > end,
+            "it may be later, and is not earlier"
+        );
+        // When the job had the processor, it was displaced.
+        processor.count_preemption(later);
+        assert_eq!(goes_on_at(&processor, (before, ended, seen()), end), end);
+        assert_eq!(goes_on_at(&processor, (ended, ended, seen()), end), end);
+    }
 }

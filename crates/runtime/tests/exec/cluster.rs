@@ -482,8 +482,9 @@ fn a_member_that_connects_and_says_nothing_does_not_hold_up_a_stop() {
 fn stop_when_there(pid: &Path, stop: &StopHandle) -> JoinHandle<()> {
     let (pid, stop) = (pid.to_owned(), stop.clone());
     std::thread::spawn(move || {
-        eventually("the process has begun", || pid.exists());
+        let waited = std::panic::catch_unwind(|| eventually("the process has begun", || pid.exists()));
         stop.stop();
+        waited.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     })
 }
 

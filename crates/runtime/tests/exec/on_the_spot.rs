@@ -2,6 +2,7 @@
 
 use super::posting::{Posted as Ran, run_beside};
 use super::*;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, ThreadId};
@@ -67,10 +68,14 @@ fn what_comes_first_in_the_own_lane_is_executed_at_once_and_recorded_as_work_of_
         let diary = Diary::default();
         let (end, last) = mpsc::channel();
         let (own, notes) = (diary.clone(), diary.clone());
+        let released_ns = Arc::new(AtomicI64::new(0));
+        let read = Arc::clone(&released_ns);
         let act: Act = Box::new(move |mut job, operations| {
             let [first, urgent, broken, ending] = operations else { panic!("there are four") };
             own.note("begin");
-            job.post_here(posted(*first, job, 50, 1), None).expect("there is room");
+            let now = Post::now(&job);
+            job.post_here(posted(*first, job, 50, 1), Some(now)).expect("there is room");
+            read.store(now.as_nanos(), Ordering::Relaxed);
             job.post_here(posted(*broken, job, 50, 0), None).expect("there is room");
             own.note("posts");
             job.post_work(posted(*urgent, job, 1, 3)).expect("there is room");
@@ -104,6 +109,8 @@ fn what_comes_first_in_the_own_lane_is_executed_at_once_and_recorded_as_work_of_
         let ran = run_of(&system, rt, act, declare, last);
         let expected = ["begin", "first 1", "posts", "end", "urgent 3", "first 4", "inner 2"];
         assert_eq!(diary.texts(), expected);
+        let read_at = talea_time::Instant::from_nanos(released_ns.load(Ordering::Relaxed));
+        assert_eq!(ran.times(Event::RELEASE, "first #0"), [read_at], "it is released when that was read");
         assert_eq!(ran.outcome.mishaps.panics.len(), 1);
         assert_eq!(ran.outcome.mishaps.panics[0].operation, "broken");
         let told = |event| ran.jobs(event).into_iter().filter(|name| name.starts_with("pusher")).count();

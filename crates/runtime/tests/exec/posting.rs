@@ -78,6 +78,12 @@ impl Posted {
         told.map(|record| self.metadata.job_name(record.job())).collect()
     }
 
+    /// The instants at which an event is told of this job.
+    pub fn times(&self, event: Event, job: &str) -> Vec<Instant> {
+        let told = self.records.iter().filter(|record| record.event == event);
+        told.filter(|record| self.metadata.job_name(record.job()) == job).map(|record| record.time).collect()
+    }
+
     /// What another reader of the trace finds wrong with what the lanes did. That a processor idled is none of it: how soon
     /// a thread that is woken has its processor is the machine's affair, which may be busy.
     pub fn violations(&self, system: &System) -> Vec<String> {

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Makes a family of this name with counters of these names, each with one sentence about it, and registers it. It has one of Talea's own numbers, so
-/// that it takes none from families of the program, and stays for as long as the process: who makes a thing of the same name again keeps what this
-/// returned.
+/// that it takes none from families of the program. It stays for as long as the process, and so does the memory of a call that fails: call this once for
+/// each name, and keep what it returns.
 ///
 /// # Errors
 /// See [`RegisterError`]; of such families a process has at most 48.

@@ -233,9 +233,7 @@ impl Controller {
         let job = self.slots[position].held.expect("a granted slot holds a job");
         let id = self.id(&job);
         let outranked = self.granted.replace(position);
-        if let Some(outranked) = outranked {
-            self.park(flow, outranked, id, now);
-        }
+        let now = outranked.and_then(|outranked| self.park(flow, outranked, id)).unwrap_or(now);
         let _granted = self.preemption.take(&self.shared, flow, id);
         // A job that began while it was parked, because the granted one blocked, was never preempted.
         let preempted = std::mem::take(&mut self.slots[position].preempted);
@@ -253,9 +251,14 @@ impl Controller {
         cell.bell.ring();
     }
 
-    fn park(&mut self, flow: &mut JobFlow, position: usize, preemptor: JobId, now: Instant) {
-        let Some(job) = self.slots[position].held else { return };
+    /// Lowers the slot. Returns the instant at which its job was displaced, if it had begun.
+    fn park(&mut self, flow: &mut JobFlow, position: usize, preemptor: JobId) -> Option<Instant> {
+        let job = self.slots[position].held?;
+        let mut displaced = None;
         if self.shared.jobs.is_under_way(job.tag, job.number) {
+            // On another processor it may have begun a moment ago.
+            let now = MonotonicClock.now();
+            displaced = Some(now);
             let subject = Subject { job: self.id(&job), lane: self.lane };
             flow.recorder.put(now, subject.preempt(preemptor));
             self.slots[position].preempted = true;
@@ -265,6 +268,7 @@ impl Controller {
         }
         self.set_level(position, Level::Parked);
         self.slots[position].cell.parked.store(self.priorities.is_none(), Ordering::Release);
+        displaced
     }
 
     fn set_level(&mut self, position: usize, level: Level) {

@@ -2,10 +2,11 @@
 //! controller.
 
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
-use crate::job_table::Tag;
+use crate::job_table::{Begin, Tag};
 use crate::lane::enforcement::JobHost;
 use crate::lane::execute::{Chosen, execute};
 use crate::lane::preemption::ended_on;
+use crate::occupancy::Processor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use talea_linux::clock::{MonotonicClock, thread_cpu_time};
@@ -89,8 +90,36 @@ impl JobHost for InSlot<'_> {
     }
 
     fn begin(&mut self, flow: &mut JobFlow, _job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
-        // The controller has put the job into the processor's word when it granted it.
         record(flow, MonotonicClock.now());
+    }
+
+    /// The controller has put the job into the processor's word when it granted it, so whoever displaces it is recorded to do so as soon as it has
+    /// begun. So the instant of that is read before.
+    fn start(
+        &mut self,
+        flow: &mut JobFlow,
+        _job: JobId,
+        begin: impl FnOnce() -> Begin,
+        record: impl FnOnce(&mut JobFlow, Instant),
+    ) -> Begin {
+        let processor = self.processor.map(|processor| &self.shared.processors[processor]);
+        let seen = || processor.map(Processor::seen);
+        let (mut before, mut now) = (seen(), MonotonicClock.now());
+        while seen() != before {
+            (before, now) = (seen(), MonotonicClock.now());
+        }
+        let begun = begin();
+        if begun == Begin::Run {
+            let after = seen();
+            let is_displaced =
+                before.zip(after).is_some_and(|(before, after)| after.was_displaced_since(before));
+            if after != before && !is_displaced {
+                // Others ran before it had begun.
+                now = MonotonicClock.now();
+            }
+            record(flow, now);
+        }
+        begun
     }
 
     fn checkpoint(&self) {
