@@ -42,5 +42,5 @@ pub use services::JobServices;
 pub use synthetic::SyntheticValue;
 pub use talea_channel::{Dropped, Encoded, KeptBytes, KeptEnd, Moment, Published, Stamp};
 pub use talea_event::EventLoss;
-pub use threads::{on_each_thread, prepare_thread};
+pub use threads::{call_on_this_thread, on_each_thread};
 pub use workplace::{Binding, Post, Workplace};

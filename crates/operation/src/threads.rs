@@ -13,8 +13,8 @@ pub fn on_each_thread(prepare: fn()) {
     }
 }
 
-/// Does all that on the calling thread, which is going to execute jobs.
-pub fn prepare_thread() {
+/// Calls on the calling thread, which is going to execute jobs, what is to be [called on each](on_each_thread).
+pub fn call_on_this_thread() {
     let preparations = PREPARATIONS.lock().unwrap_or_else(PoisonError::into_inner).clone();
     preparations.iter().for_each(|prepare| prepare());
 }

@@ -25,7 +25,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
 use talea_manage::Waker;
 use talea_model::OperationId;
-use talea_operation::{NotPosted, Posted, PostedOperation, Published, prepare_thread};
+use talea_operation::{NotPosted, Posted, PostedOperation, Published, call_on_this_thread};
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::guard::NO_TIMER;
@@ -396,7 +396,7 @@ impl JobFlowSetUp {
 
     /// Of the calling thread, which is at work from now on, for a lane if it has a role in one.
     pub fn begin(self, role: ThreadRole, lane: Option<usize>) -> JobFlow {
-        prepare_thread();
+        call_on_this_thread();
         let JobFlowSetUp { recording, to_ring, signalled, values, came_of } = self;
         JobFlow { recorder: recording.begin(role, lane), to_ring, signalled, values, came_of }
     }
