@@ -116,7 +116,7 @@ pub(super) fn post_first(poster: &mut Poster, operation: PostedOperation, handle
     }
 }
 
-/// Returns when what was posted into the only lane has ended, and was recorded to: another job that is due later has begun.
+/// Returns when what was posted into the only lane, and is not late, has ended, and was recorded to: another job that is due later has begun.
 fn settle(dispatcher: &Dispatcher, poster: &mut Poster) {
     let (code, told) = telling();
     let last = Declaration::new("last", ms(100_000)).wcet(Work::from_nanos(1)).lane(0);
@@ -397,10 +397,13 @@ fn a_late_posted_job_has_its_reasons() {
             }
         };
         let before = dispatcher.declare(Declaration::new("before", ms(1)), spin).expect("there is room");
-        let late = dispatcher.declare(Declaration::new("late", ms(2)), |_| ()).expect("there is room");
+        let (code, executed) = telling();
+        let late = dispatcher.declare(Declaration::new("late", ms(2)), code).expect("there is room");
         post_first(&mut poster, before, 0);
         poster.post(late, 0).expect("there is room");
         posted.send(()).expect("it waits");
+        // Jobs that are late come behind all others, so also behind what is posted now.
+        executed.recv().expect("it is executed");
         settle(&dispatcher, &mut poster);
     });
     let task = ran.metadata.tasks.iter().position(|task| task.name == "late").expect("it was defined");

@@ -64,8 +64,10 @@ fn posted_work_is_in_the_report() {
         let released = line.and_then(|line| line.strip_suffix(" in time")?.split(" of ").nth(1));
         released.and_then(|released| released.parse::<u64>().ok()).expect("a row of the report")
     };
-    // The last ones may come when the run is over.
-    assert!(posted >= 1 && row("alarm") == posted && (1..=posted).contains(&row("note")), "{stdout}");
+    // The last ones may come when the run is over, which whoever posts, every 20 ms, may hear a moment later.
+    let alarms = row("alarm");
+    assert!(posted >= 1 && (posted - 1..=posted).contains(&alarms), "{stdout}");
+    assert!((1..=alarms).contains(&row("note")), "{stdout}");
 }
 
 /// Of alarms among more pictures than can be looked at, none is late but where all wait in one line.
