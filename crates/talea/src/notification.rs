@@ -31,7 +31,7 @@
 //!     })
 //!     .events(&factory)
 //!     .realtime(RtMode::Off)
-//!     .duration(Duration::from_millis(50))
+//!     .duration(Duration::from_secs(1))
 //!     .run()?;
 //! assert!(display.statistics().delivered > 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
