@@ -14,11 +14,12 @@
 //!
 //! A job that executes another one of its lane in its midst hands the word to that one and has it back when it ends, without `IDLE` in between.
 //!
-//! Each step is one store, so a preemption between two steps leaves the word as it was found. But what a job does and the instant that it
-//! notes for it are two steps, and whoever preempts it exactly between them records an instant that is later. So a processor counts who took it
-//! ([`Processor::seen`]): a job that ends reads the clock, ends, and if it was recorded as displaced in between, ended at the instant of the
-//! last record of it, for whoever sees that it has ended looks at the clock later still; one that begins reads it again if another one ran
-//! before it got the word. So no job is recorded as preempted after it has ended.
+//! Each step is one store, so a preemption between two steps leaves the word with the job that was in it. But what a job does and the instant that
+//! it notes for it are two steps, and whoever preempts it exactly between them records instants that are later. So
+//! - who takes the word looks who has it ([`Processor::found`]), reads the clock, and takes it only if nobody else has changed it since; else it
+//!   begins anew. So nothing is recorded of anybody between that instant and the step;
+//! - who ends reads the clock, ends, and if it was recorded as displaced in between, ended after the last record of it, for whoever sees that
+//!   it has ended looks at the clock later still.
 //!
 //! An operation that *blocks* lets lower lanes run although its lane is not asleep; what runs meanwhile
 //! is recorded as started but not as preempted. On nodes of several processors threads migrate and the
@@ -31,13 +32,15 @@ use talea_time::Instant;
 /// No job: not a packed job of any system.
 const IDLE: u64 = u64::MAX;
 
+/// Each step sets this bit of the word, and who looks clears it, so that it sees whether there has been a step since. A packed job has it only from
+/// operation 524,288 on.
+const STEPPED: u64 = 1 << 63;
+
 /// The word of a processor.
 #[derive(Debug)]
 pub(crate) struct Processor {
     word: AtomicU64,
-    /// How often a thread that had slept took it.
-    taken: AtomicU32,
-    /// How often a job was displaced, and recorded as preempted, by that.
+    /// How often a job was displaced, and recorded as preempted.
     displaced: AtomicU32,
     /// The instant of the last record that a job was displaced or goes on.
     recorded_at: AtomicI64,
@@ -45,28 +48,17 @@ pub(crate) struct Processor {
 
 impl Default for Processor {
     fn default() -> Self {
-        Processor {
-            word: AtomicU64::new(IDLE),
-            taken: AtomicU32::new(0),
-            displaced: AtomicU32::new(0),
-            recorded_at: AtomicI64::new(0),
-        }
+        Processor { word: AtomicU64::new(IDLE), displaced: AtomicU32::new(0), recorded_at: AtomicI64::new(0) }
     }
 }
 
-/// What a processor had counted at an instant. Only threads of that processor count, each while the others cannot run.
+/// Whom a processor was found to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seen {
-    taken: u32,
-    displaced: u32,
-}
+pub(crate) struct Found(u64);
 
-impl Seen {
-    /// Whether a job was displaced since `before`.
-    pub fn was_displaced_since(self, before: Seen) -> bool {
-        self.displaced != before.displaced
-    }
-}
+/// Others have taken the processor since it was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OthersRan;
 
 impl Processor {
     /// A job has ended; nothing runs until somebody takes the processor again.
@@ -74,21 +66,30 @@ impl Processor {
         self.word.store(IDLE, Ordering::Relaxed);
     }
 
-    /// What it has counted. What the caller does stays before and after this.
-    pub fn seen(&self) -> Seen {
+    /// Looks who has it. Only threads of that processor do, each while the others cannot run. What the caller does stays before and after this.
+    pub fn found(&self) -> Found {
         compiler_fence(Ordering::SeqCst);
-        let seen = Seen {
-            taken: self.taken.load(Ordering::Relaxed),
-            displaced: self.displaced.load(Ordering::Relaxed),
-        };
+        // Whoever comes between these two steps has gone before the caller reads the clock, and leaves the same job in the word.
+        let found = self.word.load(Ordering::Relaxed) & !STEPPED;
+        self.word.store(found, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        seen
+        Found(found)
     }
 
-    /// Another thread than that of a lane records that the job which runs was preempted at `now`.
-    pub fn count_preemption(&self, now: Instant) {
-        self.taken.fetch_add(1, Ordering::Relaxed);
-        self.count_displaced(now);
+    /// Whether nobody has taken it since it was looked at.
+    pub fn is_as(&self, found: Found) -> bool {
+        compiler_fence(Ordering::SeqCst);
+        let is = self.word.load(Ordering::Relaxed) == found.0;
+        compiler_fence(Ordering::SeqCst);
+        is
+    }
+
+    /// How often a job on it was recorded as displaced, in turn. What the caller does stays before and after this.
+    pub fn displaced(&self) -> u32 {
+        compiler_fence(Ordering::SeqCst);
+        let displaced = self.displaced.load(Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        displaced
     }
 
     /// The job that ran is recorded as preempted at `now`.
@@ -121,29 +122,30 @@ struct Holding {
 }
 
 impl Stay {
-    /// The thread gives the processor to `job`, from a lower thread, from another job of its own, or from nobody. Returns the job
-    /// that it displaces, if that is still under way: what blocked and has ended since is nobody's victim.
+    /// The thread gives the processor to `job`, from a lower thread, from another job of its own, or from nobody, if it is as it was `found`. Returns
+    /// the job that it displaces, if that is still under way: what blocked and has ended since is nobody's victim.
     pub fn take(
         &mut self,
-        processor: &Processor,
+        (processor, found): (&Processor, Found),
         job: JobId,
         is_under_way: impl Fn(JobId) -> bool,
-    ) -> Option<JobId> {
-        let displaced = processor.word.swap(job.pack(), Ordering::Relaxed);
+    ) -> Result<Option<JobId>, OthersRan> {
+        let (relaxed, job) = (Ordering::Relaxed, job.pack() | STEPPED);
+        compiler_fence(Ordering::SeqCst);
+        processor.word.compare_exchange(found.0, job, relaxed, relaxed).map_err(|_| OthersRan)?;
         if self.holding.is_some() {
-            return None;
+            return Ok(None);
         }
-        processor.taken.fetch_add(1, Ordering::Relaxed);
-        let victim =
-            (displaced != IDLE).then(|| JobId::unpack(displaced)).filter(|victim| is_under_way(*victim));
+        let is_idle = found.0 == IDLE & !STEPPED;
+        let victim = (!is_idle).then(|| JobId::unpack(found.0)).filter(|victim| is_under_way(*victim));
         self.holding = Some(Holding { victim });
-        victim
+        Ok(victim)
     }
 
     /// The thread has nothing to do and gives the processor back. Returns the job that goes on, if one does.
     pub fn leave(&mut self, processor: &Processor, is_under_way: impl Fn(JobId) -> bool) -> Option<JobId> {
         let victim = self.holding.take()?.victim.filter(|victim| is_under_way(*victim));
-        processor.word.store(victim.map_or(IDLE, JobId::pack), Ordering::Relaxed);
+        processor.word.store(victim.map_or(IDLE, JobId::pack) | STEPPED, Ordering::Relaxed);
         victim
     }
 }
@@ -157,29 +159,57 @@ mod tests {
         JobId { operation: OperationId::from_index(operation), instance: 7 }
     }
 
+    fn take(stay: &mut Stay, processor: &Processor, job: JobId, is_under_way: bool) -> Option<JobId> {
+        stay.take((processor, processor.found()), job, |_| is_under_way).expect("nobody else runs")
+    }
+
     /// A higher thread comes between two steps of a lower one: what has been counted tells the lower one whether it was recorded as displaced.
     #[test]
     fn what_was_recorded_of_a_job_is_counted() {
         let (processor, mut low, mut high) = (Processor::default(), Stay::default(), Stay::default());
         let (victim, urgent) = (job(1), job(0));
-        assert_eq!(low.take(&processor, victim, |_| true), None);
-        let began = processor.seen();
+        assert_eq!(take(&mut low, &processor, victim, true), None);
+        let began = processor.displaced();
         // While the job is under way it is displaced, and says so.
-        assert_eq!(high.take(&processor, urgent, |_| true), Some(victim));
+        assert_eq!(take(&mut high, &processor, urgent, true), Some(victim));
         processor.count_displaced(Instant::from_nanos(5));
         assert_eq!(high.leave(&processor, |_| true), Some(victim));
-        let displaced = processor.seen();
-        assert!(displaced.was_displaced_since(began) && processor.recorded_at() == Instant::from_nanos(5));
+        let displaced = processor.displaced();
+        assert!(displaced != began && processor.recorded_at() == Instant::from_nanos(5));
         // When it has ended nobody is.
-        assert_eq!(high.take(&processor, urgent, |_| false), None);
+        assert_eq!(take(&mut high, &processor, urgent, false), None);
         assert_eq!(high.leave(&processor, |_| false), None);
-        assert!(!processor.seen().was_displaced_since(displaced));
-        // That others ran is seen all the same.
-        assert_ne!(processor.seen(), displaced);
-        // Nor is one's own job after another.
+        assert_eq!(processor.displaced(), displaced);
+    }
+
+    /// Between a look at the processor and the step comes a higher thread, which leaves everything as it was.
+    #[test]
+    fn nobody_takes_a_processor_from_whom_others_ran_since() {
+        let (processor, mut low, mut high) = (Processor::default(), Stay::default(), Stay::default());
+        let (outer, inner, urgent) = (job(1), job(2), job(0));
+        let mut come_and_go = |is_under_way: bool| {
+            take(&mut high, &processor, urgent, is_under_way);
+            high.leave(&processor, |_| is_under_way);
+        };
+        // From nobody.
+        let found = processor.found();
+        come_and_go(false);
+        assert!(!processor.is_as(found));
+        assert_eq!(low.take((&processor, found), outer, |_| true), Err(OthersRan));
+        assert_eq!(take(&mut low, &processor, outer, true), None);
+        // From a job of its own, which is displaced once, and twice.
+        for times in 1..=2 {
+            let found = processor.found();
+            (0..times).for_each(|_| come_and_go(true));
+            assert_eq!(low.take((&processor, found), inner, |_| true), Err(OthersRan), "{times}");
+        }
+        let found = processor.found();
+        assert_eq!(low.take((&processor, found), inner, |_| true), Ok(None));
+        // Each step is one, even if it is to whom the processor was found to have.
+        let found = processor.found();
+        assert_eq!(take(&mut low, &processor, inner, true), None);
+        assert!(!processor.is_as(found));
         processor.vacate();
-        let before = processor.seen();
-        assert_eq!(low.take(&processor, job(2), |_| true), None);
-        assert_eq!(processor.seen(), before);
+        assert_eq!(high.take((&processor, processor.found()), urgent, |_| true), Ok(None));
     }
 }

@@ -135,7 +135,10 @@ impl Judge<'_> {
                 "it arrived, and was neither released nor skipped".into()
             });
         }
-        self.findings.count_more(Rule::Arrivals, to.saturating_sub(from).saturating_sub(LISTED as u64));
+        let more = to.saturating_sub(from).saturating_sub(LISTED as u64);
+        if more > 0 {
+            self.findings.count_more(Rule::Arrivals, self.now, more);
+        }
     }
 
     /// The run is over on the node: what had to have arrived there, and to have been released.
@@ -209,7 +212,7 @@ impl Judge<'_> {
         let first_known = match self.known[task] {
             Known::FromTheBeginning => 0,
             Known::From(first) => first,
-            Known::AfterLoss | Known::Joining => return,
+            Known::AfterLoss(_) | Known::Joining => return,
         };
         let mut missing = Vec::new();
         let mut cases = 0;

@@ -51,11 +51,21 @@ pub(super) struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     FromTheBeginning,
-    /// From the next first release on.
-    AfterLoss,
+    /// From the next first release on that is of this instance or a later one: others may have been released before.
+    AfterLoss(u64),
     /// The recording began with the run under way, in every ring at another instant: from the second first release on.
     Joining,
     From(u64),
+}
+
+impl Known {
+    /// No earlier instance is known from its beginning.
+    fn least(self) -> u64 {
+        match self {
+            Known::FromTheBeginning | Known::Joining => 0,
+            Known::AfterLoss(first) | Known::From(first) => first,
+        }
+    }
 }
 
 /// Whether the beginning of the run is in the trace.
@@ -300,7 +310,7 @@ impl<'a> Judge<'a> {
     /// A violation at this instant.
     pub fn find(&mut self, rule: Rule, job: JobId, other: Option<JobId>, text: impl FnOnce() -> String) {
         let (certainty, at, duration) = (Certainty::Certain, self.now, Duration::ZERO);
-        let finding = Finding { rule, certainty, at, duration, job: Some(job), other };
+        let finding = Finding { rule, certainty, at, duration, judged: at, job: Some(job), other };
         self.findings.add(self.trace, finding, text);
     }
 
@@ -432,13 +442,15 @@ impl<'a> Judge<'a> {
     /// Records were lost: what was known may not be so any more.
     fn forget(&mut self, lost: Lost) {
         self.lost = self.lost.saturating_add(lost.records);
+        self.findings.withdraw(lost.since);
         for lane in &mut self.lanes {
             lane.ready.clear();
             (lane.last_ran, lane.chosen, lane.starved, lane.misordered) = (None, None, None, None);
         }
         for (instances, known) in self.instances.iter_mut().zip(&mut self.known) {
+            let next = instances.list.last_key_value().map_or(0, |(instance, _)| instance + 1);
             instances.list.clear();
-            *known = Known::AfterLoss;
+            *known = Known::AfterLoss(known.least().max(next));
         }
         self.guards.forget_signals();
         self.arrivals.forget();

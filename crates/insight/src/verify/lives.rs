@@ -25,7 +25,7 @@ impl Judge<'_> {
         match *known {
             Known::Joining => true,
             Known::From(first) => self.lost == 0 && job.instance < first,
-            Known::FromTheBeginning | Known::AfterLoss => false,
+            Known::FromTheBeginning | Known::AfterLoss(_) => false,
         }
     }
 
@@ -119,7 +119,7 @@ impl Judge<'_> {
         let is_known = match self.known[task] {
             Known::FromTheBeginning => true,
             Known::From(first) => job.instance >= first,
-            Known::AfterLoss | Known::Joining => false,
+            Known::AfterLoss(_) | Known::Joining => false,
         };
         if self.lost > 0 || !is_known {
             self.unjudged += 1;

@@ -31,6 +31,7 @@ impl Judge<'_> {
                         certainty: Certainty::Certain,
                         at,
                         duration,
+                        judged: at,
                         job: None,
                         other: None,
                     },
@@ -39,6 +40,8 @@ impl Judge<'_> {
                 self.misplaced[index] = true;
             }
         }
+        // It was found without any record.
+        self.findings.settle_all();
     }
 
     /// Whether the record is from the lane that the trace itself says.

@@ -16,8 +16,14 @@ impl Judge<'_> {
         let job = record.job();
         let entry = &self.trace.operations[job.operation.index()];
         let (task, is_first) = (entry.task, entry.predecessors.is_empty());
-        if self.known[task] == Known::AfterLoss && is_first {
-            self.known[task] = Known::From(job.instance);
+        if let Known::AfterLoss(from) = self.known[task]
+            && is_first
+        {
+            let is_first_of_it =
+                |operation: &&usize| self.trace.operations[**operation].predecessors.is_empty();
+            // If it has several, the others may have been released among what was lost.
+            let has_others = self.instances[task].operations.iter().filter(is_first_of_it).count() > 1;
+            self.known[task] = Known::From(from.max(job.instance + u64::from(has_others)));
         }
         match self.instances[task].progress(job) {
             None | Some(Progress::Coming) => {}

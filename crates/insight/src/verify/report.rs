@@ -2,6 +2,7 @@
 
 use super::LISTED;
 use serde::Serialize;
+use std::collections::VecDeque;
 use talea_record::{Damage, JobId, Metadata};
 use talea_time::{Duration, Instant};
 
@@ -265,6 +266,23 @@ impl VerifyReport {
 pub(super) struct Findings {
     rules: Vec<RuleReport>,
     list: Vec<Violation>,
+    /// In the order of their judgement, as long as a loss that is told later may withdraw them.
+    open: VecDeque<Open>,
+}
+
+/// So many violations that stay open; with more, the oldest are settled.
+const OPEN: usize = 1 << 20;
+
+/// A violation that is not in the figures of its rule yet.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    rule: Rule,
+    certainty: Certainty,
+    judged: Instant,
+    duration_ns: i64,
+    /// How many of these there are.
+    count: u64,
+    is_listed: bool,
 }
 
 /// A violation without its names.
@@ -274,6 +292,8 @@ pub(super) struct Finding {
     pub certainty: Certainty,
     pub at: Instant,
     pub duration: Duration,
+    /// When it was judged, by what had been recorded until then.
+    pub judged: Instant,
     pub job: Option<JobId>,
     pub other: Option<JobId>,
 }
@@ -293,7 +313,7 @@ impl Findings {
             longest_unseen_ns: 0,
             unknown: 0,
         };
-        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new() }
+        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new(), open: VecDeque::new() }
     }
 
     fn of(&mut self, rule: Rule) -> &mut RuleReport {
@@ -327,23 +347,59 @@ impl Findings {
     }
 
     /// So many violations that are certain, beyond those that were told one by one.
-    pub fn count_more(&mut self, rule: Rule, violations: u64) {
+    pub fn count_more(&mut self, rule: Rule, judged: Instant, count: u64) {
+        let (certainty, duration_ns, is_listed) = (Certainty::Certain, 0, false);
+        self.keep(Open { rule, certainty, judged, duration_ns, count, is_listed });
+    }
+
+    /// Keeps a violation open; with too many the oldest is settled.
+    fn keep(&mut self, open: Open) {
+        if self.open.len() == OPEN
+            && let Some(oldest) = self.open.pop_front()
+        {
+            self.settle(oldest);
+        }
+        self.open.push_back(open);
+    }
+
+    /// What has been found stands, whatever records are lost.
+    pub fn settle_all(&mut self) {
+        while let Some(oldest) = self.open.pop_front() {
+            self.settle(oldest);
+        }
+    }
+
+    fn settle(&mut self, Open { rule, certainty, duration_ns, count, .. }: Open) {
         let report = self.of(rule);
-        report.violations = report.violations.saturating_add(violations);
+        let (violations, longest_ns) = match certainty {
+            Certainty::Certain => (&mut report.violations, &mut report.longest_ns),
+            Certainty::Possible => (&mut report.possible, &mut report.longest_possible_ns),
+        };
+        *violations = violations.saturating_add(count);
+        *longest_ns = (*longest_ns).max(duration_ns);
+    }
+
+    /// Records are lost that were made at this instant or later, or at any: what was judged from then on may have been judged without them, and
+    /// nobody knows what was.
+    pub fn withdraw(&mut self, since: Option<Instant>) {
+        while let Some(last) = self.open.back().copied()
+            && since.is_none_or(|since| last.judged >= since)
+        {
+            self.open.pop_back();
+            if last.is_listed {
+                self.list.pop();
+            }
+            self.leave_unknown(last.rule, last.count);
+        }
     }
 
     /// Counts a violation and, if it is one of the first, keeps it with `text`.
     pub fn add(&mut self, metadata: &Metadata, finding: Finding, text: impl FnOnce() -> String) {
-        let Finding { rule, certainty, at, duration, job, other } = finding;
+        let Finding { rule, certainty, at, duration, judged, job, other } = finding;
         let duration_ns = duration.as_nanos();
-        let report = self.of(rule);
-        let (count, longest_ns) = match certainty {
-            Certainty::Certain => (&mut report.violations, &mut report.longest_ns),
-            Certainty::Possible => (&mut report.possible, &mut report.longest_possible_ns),
-        };
-        *count = count.saturating_add(1);
-        *longest_ns = (*longest_ns).max(duration_ns);
-        if self.list.len() < LISTED {
+        let is_listed = self.list.len() < LISTED;
+        self.keep(Open { rule, certainty, judged, duration_ns, count: 1, is_listed });
+        if is_listed {
             let name = |job: JobId| metadata.job_name(job);
             self.list.push(Violation {
                 rule,
@@ -359,6 +415,7 @@ impl Findings {
 
     /// By rule, and the list in the order of time.
     pub fn finish(mut self) -> (Vec<RuleReport>, Vec<Violation>) {
+        self.settle_all();
         self.list.sort_by_key(|violation| violation.at_ns);
         (self.rules, self.list)
     }

@@ -228,7 +228,7 @@ impl Judge<'_> {
         match self.known[self.trace.operations[job.operation.index()].task] {
             Known::FromTheBeginning => true,
             Known::From(first) => job.instance >= first,
-            Known::AfterLoss | Known::Joining => false,
+            Known::AfterLoss(_) | Known::Joining => false,
         }
     }
 

@@ -201,7 +201,8 @@ impl Judge<'_> {
         let is_of_processor = matches!(what.rule(), Rule::Idle | Rule::Lanes | Rule::Dispatching);
         let is_doubtful = is_of_processor && !self.is_simulated() && !self.occupancy.hears_kernel();
         let certainty = if is_doubtful { Certainty::Possible } else { Certainty::Certain };
-        let finding = Finding { rule, certainty, at: suspicion.since, duration, job, other };
+        let finding =
+            Finding { rule, certainty, at: suspicion.since, duration, judged: self.now, job, other };
         self.findings.add(self.trace, finding, || what.text(running, offenders).into());
     }
 }

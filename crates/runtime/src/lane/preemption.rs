@@ -1,7 +1,7 @@
 //! Preemption between the lanes of a node, told by the [word of their processor](crate::occupancy).
 
 use crate::flow::{JobFlow, Shared};
-use crate::occupancy::{Processor, Seen, Stay};
+use crate::occupancy::{OthersRan, Processor, Stay};
 use crate::recorder::Subject;
 use talea_linux::clock::MonotonicClock;
 use talea_record::JobId;
@@ -30,15 +30,13 @@ impl LanePreemption {
     pub fn take(&mut self, shared: &Shared, flow: &mut JobFlow, job: JobId) -> Instant {
         let Some(processor) = self.processor else { return MonotonicClock.now() };
         let processor = &shared.processors[processor];
-        let is_under_way = |victim| shared.is_under_way(victim);
-        let before = processor.seen();
-        let mut now = MonotonicClock.now();
-        let taken = processor.seen();
-        let victim = self.stay.take(processor, job, is_under_way);
-        if taken != before {
-            // Others ran between the reading and the step. Should the job be displaced before this reading, its beginning is late by that.
-            now = MonotonicClock.now();
-        }
+        let (victim, now) = loop {
+            let (found, now) = (processor.found(), MonotonicClock.now());
+            if let Ok(victim) = self.stay.take((processor, found), job, |victim| shared.is_under_way(victim))
+            {
+                break (victim, now);
+            }
+        };
         if let Some(victim) = victim {
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
             processor.count_displaced(now);
@@ -56,16 +54,16 @@ impl LanePreemption {
         (finish, record): (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> R),
         outer: JobId,
     ) -> (R, Instant) {
-        let processor = self.processor.map(|processor| &shared.processors[processor]);
-        let before = processor.map(Processor::seen);
+        let processor = self.processor(shared);
+        let found = processor.map(Processor::found);
         let (end, finished) = finished_at(processor, finish);
-        let ended = processor.map(Processor::seen);
         let recorded = record(flow, end, finished);
-        let Some(((processor, before), ended)) = processor.zip(before).zip(ended) else {
-            return (recorded, end);
-        };
-        self.stay.take(processor, outer, |victim| shared.is_under_way(victim));
-        (recorded, goes_on_at(processor, (before, ended, processor.seen()), end))
+        let Some(found) = processor.zip(found) else { return (recorded, end) };
+        match self.stay.take(found, outer, |victim| shared.is_under_way(victim)) {
+            Ok(_) => (recorded, end),
+            // They ran while the job ended, or after that.
+            Err(OthersRan) => (recorded, self.take(shared, flow, outer).max(end)),
+        }
     }
 
     /// The lane has nothing to do and gives the processor back.
@@ -81,26 +79,14 @@ impl LanePreemption {
     }
 }
 
-/// From when on a job has the processor that another one of its lane has handed back: what was seen before the other one ended, at `end`, when it
-/// had, and when the job had the processor.
-fn goes_on_at(processor: &Processor, (before, ended, taken): (Seen, Seen, Seen), end: Instant) -> Instant {
-    // Who was displaced since the other one has ended is the job itself, and that is recorded to be later.
-    if taken == before || taken.was_displaced_since(ended) {
-        return end;
-    }
-    // Others ran before it had the processor, and displaced nobody.
-    let now = MonotonicClock.now();
-    if processor.seen().was_displaced_since(taken) { end } else { now }
-}
-
 /// Has a job end by `finish`, and returns the instant at which it did: after what was recorded of it, and not after any instant at
 /// which somebody saw that it had ended.
 fn finished_at<F>(processor: Option<&Processor>, finish: impl FnOnce() -> F) -> (Instant, F) {
-    let before = processor.map(Processor::seen);
+    let before = processor.map(Processor::displaced);
     let end = MonotonicClock.now();
     let finished = finish();
     match processor.zip(before) {
-        Some((processor, before)) if processor.seen().was_displaced_since(before) => {
+        Some((processor, before)) if processor.displaced() != before => {
             // Records of two threads with the same instant may come in either order.
             (processor.recorded_at().saturating_add(Duration::from_nanos(1)).max(end), finished)
         }
@@ -141,26 +127,5 @@ mod tests {
         assert_eq!(finished_at(Some(&processor), displaced).0, later + nanosecond + nanosecond);
         assert!(finished_at(Some(&processor), || ()).0 < later, "nobody displaced it");
         assert!(finished_at(None, || ()).0 < later);
-    }
-
-    /// Of who takes the processor meanwhile only the one that displaces the job makes a record of it, which is later than that it went on.
-    #[test]
-    fn a_job_goes_on_when_the_other_one_has_ended_or_others_have_run() {
-        let (processor, end) = (Processor::default(), MonotonicClock.now());
-        let later = end.saturating_add(Duration::from_secs(9));
-        let seen = || processor.seen();
-        let (before, ended) = (seen(), seen());
-        assert_eq!(goes_on_at(&processor, (before, ended, seen()), end), end, "nobody came");
-        // While the other one was under way it was displaced, and ended after that.
-        processor.count_preemption(later);
-        let ended = seen();
-        assert!(
-            goes_on_at(&processor, (before, ended, seen()), end) > end,
-            "it may be later, and is not earlier"
-        );
-        // When the job had the processor, it was displaced.
-        processor.count_preemption(later);
-        assert_eq!(goes_on_at(&processor, (before, ended, seen()), end), end);
-        assert_eq!(goes_on_at(&processor, (ended, ended, seen()), end), end);
     }
 }

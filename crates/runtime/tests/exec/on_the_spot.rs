@@ -30,6 +30,9 @@ fn posted(operation: PostedOperation, job: &JobContext<'_>, after: i64, handle: 
 /// The operations that the job of the system posts, once they are declared, and what it does with them.
 type Act = Box<dyn FnMut(&JobContext<'_>, &[PostedOperation]) + Send>;
 
+/// Room for all records that a thread makes in these runs, however late they are read.
+const RECORDS: usize = 1 << 17;
+
 /// A run of a system with the task `pusher`, whose first job that finds the operations declared does this; it ends when the last operation has been
 /// executed, and `declare` says what they are.
 fn run_of(
@@ -50,7 +53,7 @@ fn run_of(
         }
     };
     let posting = PostingRoom { operations: 5, jobs: 8, posters: 2 };
-    let options = RunOptions { posting, ..options(rt, 0) };
+    let options = RunOptions { posting, ring_records: Some(RECORDS), ..options(rt, 0) };
     let (ran, ()) =
         run_beside(system, (Operations::synthetic().with("pusher", code), options), move |dispatcher| {
             assert!(operations.set(declare(&dispatcher)).is_ok(), "nobody else sets them");
@@ -163,4 +166,39 @@ fn what_is_of_another_lane_or_of_a_preemptive_one_is_not_executed_on_the_spot() 
         assert!(delivered == 2 || diary[0].1 != diary[1].1, "{diary:?}");
         assert_eq!(ran.outcome.report.unknown_records, 0);
     }
+}
+
+/// A higher lane comes at any instant of it, and what is recorded of both is possible.
+#[test]
+fn what_is_executed_on_the_spot_is_preempted_like_any_other_job() {
+    let above = TaskBuilder::new("above", Duration::from_micros(250)).wcet(Work::from_micros(20));
+    let system = system(Strategy::Criticality)
+        .task(task("pusher", 2_000, 5).criticality(Criticality::Low))
+        .task(above.criticality(Criticality::High))
+        .build()
+        .expect("a system");
+    let (end, last) = mpsc::channel();
+    // Each is released, displaces the pusher, begins, ends, and the pusher goes on.
+    let act: Act = Box::new(move |mut job, operations| {
+        for _ in 0..RECORDS / 6 {
+            job.post_here(posted(operations[0], job, 50, 1), None).expect("there is room");
+        }
+        job.post_here(posted(operations[1], job, 90, 0), None).expect("there is room");
+    });
+    let declare = move |dispatcher: &talea_runtime::Dispatcher| {
+        let declared =
+            |name| Declaration::new(name, ms(100)).wcet(Work::from_nanos(1)).criticality(Criticality::Low);
+        let short = dispatcher.declare(declared("short"), |_: &JobContext<'_>| ()).expect("there is room");
+        let ending = move |_: &JobContext<'_>| end.send(()).expect("heard");
+        vec![short, dispatcher.declare(declared("ending"), ending).expect("there is room")]
+    };
+    let ran = run_of(&system, RtMode::Warn, act, declare, last);
+    if ran.lacks_realtime() {
+        return;
+    }
+    assert_eq!(ran.outcome.report.lost_records, 0);
+    assert!(ran.jobs(Event::PREEMPT).iter().any(|name| name.starts_with("short")), "some were displaced");
+    // How soon a thread that is woken has its processor is the machine's affair.
+    let is_of_life = |violation: &String| violation.starts_with("life");
+    assert_eq!(ran.violations(&system).into_iter().filter(is_of_life).collect::<Vec<_>>(), [""; 0]);
 }

@@ -13,8 +13,8 @@ use proptest::prelude::*;
 use talea_insight::verify::{Rule, Verifier, VerifyReport};
 use talea_model::{Strategy as StrategyKind, SubtaskBuilder, System, TaskBuilder};
 use talea_policy::strategy::plan_system;
-use talea_record::event::NodeLeft;
-use talea_record::{Event, Metadata, Record, Sink};
+use talea_record::event::{Lost, NodeLeft};
+use talea_record::{Event, LossCause, Metadata, Record, Sink};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant, Work};
 
@@ -116,6 +116,39 @@ proptest! {
         let report = verify(&metadata, &kept, &system, Duration::ZERO);
         prop_assert_eq!(report.count(), 0, "{:#?}", report.violations);
         prop_assert_eq!(report.lost_records, count);
+    }
+
+    /// One thread loses records while all others go on, and says so when it has room again.
+    #[test]
+    fn nothing_is_held_against_what_one_thread_lost(
+        system in systems(Scope::GUARDED), lane in any::<prop::sample::Index>(), from in 0..UNTIL, length in 1..UNTIL,
+        dispatch in prop::sample::select(vec![DispatchRecords::Kept, DispatchRecords::Dropped]),
+    ) {
+        let metadata = metadata(&system);
+        let all = records_with(&system, &[], UNTIL, dispatch);
+        let lane = lane.index(metadata.lanes.len()) as u16;
+        let is_of_it = |record: &Record| record.event.is_job() && record.source == lane;
+        let is_lost = |record: &Record| is_of_it(record) && (from..from + length).contains(&record.time.as_nanos());
+        let since = all.iter().rfind(|record| is_of_it(record) && record.time.as_nanos() < from);
+        let records = all.iter().filter(|record| is_lost(record)).count() as u64;
+        if records == 0 {
+            return Ok(());
+        }
+        let lost = Lost { records, since: since.map(|record| record.time), ring: 0, cause: LossCause::Overwritten.into() };
+        let (mut kept, mut told) = (Vec::new(), false);
+        for record in all.iter().filter(|record| !is_lost(record)) {
+            let is_over = is_of_it(record) && record.time.as_nanos() >= from || record.event == Event::RUN_END;
+            if is_over && !std::mem::replace(&mut told, true) {
+                kept.push(lost.at(record.time, Record::NO_CPU));
+            }
+            kept.push(*record);
+        }
+        if !told {
+            return Ok(());
+        }
+        let report = verify(&metadata, &kept, &system, Duration::ZERO);
+        prop_assert_eq!((report.count(), report.possible()), (0, 0), "{:#?}", report.violations);
+        prop_assert_eq!(report.lost_records, records);
     }
 
     /// A recording that begins with the run under way, in every lane at another instant, within less than any two releases of

@@ -263,7 +263,7 @@ impl Controller {
             flow.recorder.put(now, subject.preempt(preemptor));
             self.slots[position].preempted = true;
             if let Some(processor) = self.preemption.processor(&self.shared) {
-                processor.count_preemption(now);
+                processor.count_displaced(now);
             }
         }
         self.set_level(position, Level::Parked);

@@ -6,7 +6,6 @@ use crate::job_table::{Begin, Tag};
 use crate::lane::enforcement::JobHost;
 use crate::lane::execute::{Chosen, execute};
 use crate::lane::preemption::ended_on;
-use crate::occupancy::Processor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use talea_linux::clock::{MonotonicClock, thread_cpu_time};
@@ -103,21 +102,14 @@ impl JobHost for InSlot<'_> {
         record: impl FnOnce(&mut JobFlow, Instant),
     ) -> Begin {
         let processor = self.processor.map(|processor| &self.shared.processors[processor]);
-        let seen = || processor.map(Processor::seen);
-        let (mut before, mut now) = (seen(), MonotonicClock.now());
-        while seen() != before {
-            (before, now) = (seen(), MonotonicClock.now());
-        }
+        let looked = processor.map(|processor| (processor, processor.found(), processor.displaced()));
+        let now = MonotonicClock.now();
         let begun = begin();
         if begun == Begin::Run {
-            let after = seen();
-            let is_displaced =
-                before.zip(after).is_some_and(|(before, after)| after.was_displaced_since(before));
-            if after != before && !is_displaced {
-                // Others ran before it had begun.
-                now = MonotonicClock.now();
-            }
-            record(flow, now);
+            let others_ran_before = looked.is_some_and(|(processor, found, displaced)| {
+                !processor.is_as(found) && processor.displaced() == displaced
+            });
+            record(flow, if others_ran_before { MonotonicClock.now() } else { now });
         }
         begun
     }
