@@ -186,6 +186,25 @@ where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
+    let outcome: Outcome<T> = Arc::default();
+    let its = Arc::clone(&outcome);
+    let run = Box::new(move || {
+        // A panic must not unwind into C. Whoever joins gets it and decides.
+        let result = catch_unwind(AssertUnwindSafe(run));
+        *its.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    });
+    let (native, report) = spawn_boxed(name, policy, cpus, stack, run)?;
+    Ok(JoinHandle { native, outcome, report })
+}
+
+/// What each thread is created by, compiled once for all that they run.
+fn spawn_boxed(
+    name: &str,
+    policy: Policy,
+    cpus: &[u16],
+    stack: usize,
+    run: Box<dyn FnOnce() + Send>,
+) -> Result<(Native, ThreadReport), SpawnError> {
     let policy_error = |source| SpawnError::Policy { name: name.into(), source };
     let cpus_error = |source| SpawnError::Cpus { name: name.into(), source };
     let kernel_name = kernel_name(name)?;
@@ -199,16 +218,14 @@ where
     affinity::checked(&wanted_cpus).map_err(cpus_error)?;
     let attributes = Attributes::new(policy, &wanted_cpus, stack)?;
 
-    let outcome: Outcome<T> = Arc::default();
     let (report_to, report_from) = sync_channel(1);
-    let start =
-        Start { name: kernel_name, policy, wanted_cpus, run, outcome: Arc::clone(&outcome), report_to };
+    let start = Start { name: kernel_name, policy, wanted_cpus, run, report_to };
     let native = create(&attributes, start).map_err(|errno| match errno {
         Errno::PERM => policy_error(sched::refused(0, policy, errno)),
         _ => SpawnError::NoRoom { name: name.into(), errno, stack, memlock: memory::memlock_limit() },
     })?;
     match report_from.recv().expect("a new thread reports before anything else") {
-        Ok(report) => Ok(JoinHandle { native, outcome, report }),
+        Ok(report) => Ok((native, report)),
         Err(source) => {
             native.join();
             Err(policy_error(source))
@@ -280,27 +297,21 @@ fn least_stack() -> usize {
 }
 
 /// Everything the new thread takes with it.
-struct Start<T, F> {
+struct Start {
     name: CString,
     policy: Policy,
     wanted_cpus: Vec<u16>,
-    run: F,
-    outcome: Outcome<T>,
+    run: Box<dyn FnOnce() + Send>,
     report_to: SyncSender<Result<ThreadReport, SchedError>>,
 }
 
-fn create<T, F>(attributes: &Attributes, start: Start<T, F>) -> Result<Native, Errno>
-where
-    T: Send + 'static,
-    F: FnOnce() -> T + Send + 'static,
-{
+fn create(attributes: &Attributes, start: Start) -> Result<Native, Errno> {
     let argument = Box::into_raw(Box::new(start));
     let mut native = MaybeUninit::uninit();
     // SAFETY: the attributes are initialised; `entry` takes exactly the box that is passed, which
-    // is Send and 'static by the bounds above, and owns it once the thread exists.
-    let code = unsafe {
-        libc::pthread_create(native.as_mut_ptr(), &raw const attributes.0, entry::<T, F>, argument.cast())
-    };
+    // is Send and 'static, and owns it once the thread exists.
+    let code =
+        unsafe { libc::pthread_create(native.as_mut_ptr(), &raw const attributes.0, entry, argument.cast()) };
     if code == 0 {
         // SAFETY: a successful pthread_create has written the handle.
         return Ok(Native(unsafe { native.assume_init() }));
@@ -310,18 +321,16 @@ where
     Err(Errno::from_raw_os_error(code))
 }
 
-extern "C" fn entry<T, F: FnOnce() -> T>(argument: *mut c_void) -> *mut c_void {
+extern "C" fn entry(argument: *mut c_void) -> *mut c_void {
     // SAFETY: `create` passes the pointer of a box of exactly this type and leaves it to us.
-    let start = unsafe { Box::from_raw(argument.cast::<Start<T, F>>()) };
-    let Start { name, policy, wanted_cpus, run, outcome, report_to } = *start;
+    let start = unsafe { Box::from_raw(argument.cast::<Start>()) };
+    let Start { name, policy, wanted_cpus, run, report_to } = *start;
     let report = settle(name, policy, wanted_cpus);
     let settled = report.is_ok();
     // The creator waits for this and drops the other end only afterwards.
     report_to.send(report).expect("the creator waits for the report");
     if settled {
-        // A panic must not unwind into C. Whoever joins gets it and decides.
-        let result = catch_unwind(AssertUnwindSafe(run));
-        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        run();
     }
     std::ptr::null_mut()
 }

@@ -20,7 +20,8 @@ pub(crate) fn document<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<
     }
     let mut value: Value = serde_json::from_slice(bytes)?;
     make_printable(&mut value);
-    serde_json::from_value(value)
+    // Read again from bytes: the code that reads each type from a value would be as large as that which reads it from bytes.
+    serde_json::from_slice(&serde_json::to_vec(&value)?)
 }
 
 /// Documents are no deeper than the reader lets them be.
