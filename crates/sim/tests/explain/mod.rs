@@ -178,19 +178,25 @@ proptest! {
 
     /// Records that are lost make an explanation uncertain, never inexact and never a failure.
     #[test]
-    fn lost_records_are_said(system in systems(Scope::COSTLY), from in 0..UNTIL, length in 1..UNTIL) {
+    fn lost_records_are_said(
+        system in systems(Scope::COSTLY), lane in prop::option::of(any::<prop::sample::Index>()), from in 0..UNTIL, length in 1..UNTIL,
+    ) {
         let metadata = metadata(&system);
         let all = records(&system, &[], UNTIL);
-        let lost = |record: &Record| (from..from + length).contains(&record.time.as_nanos());
-        let count = all.iter().filter(|record| lost(record)).count() as u64;
-        let mut kept: Vec<Record> = all.iter().filter(|record| record.time.as_nanos() < from).copied().collect();
-        let since = kept.last().map_or(0, |record| record.time.as_nanos());
-        let after: Vec<Record> = all.iter().filter(|record| record.time.as_nanos() >= from + length).copied().collect();
-        let Some(first) = after.first().copied() else { return Ok(()) };
+        // All threads lose them, or that of one lane while all others go on.
+        let lane = lane.map(|lane| lane.index(metadata.lanes.len()));
+        let is_of_it = |record: &Record| lane.is_none_or(|lane| record.event.is_job() && usize::from(record.source) == lane);
+        let is_lost = |record: &Record| is_of_it(record) && (from..from + length).contains(&record.time.as_nanos());
+        let count = all.iter().filter(|record| is_lost(record)).count() as u64;
+        let since = all.iter().rfind(|record| is_of_it(record) && record.time.as_nanos() < from);
+        let since = since.map_or(0, |record| record.time.as_nanos());
+        let first = all.iter().find(|record| is_of_it(record) && record.time.as_nanos() >= from + length);
+        let Some(first) = first.copied() else { return Ok(()) };
+        let mut kept: Vec<Record> = all.iter().filter(|record| !is_lost(record)).copied().collect();
         let (event, cpu) = (Event::LOST, Record::NO_CPU);
         let words = [count, since as u64];
-        kept.push(Record { time: first.time, causal: 0, words, event, source: 0, cpu, arg: 0 });
-        kept.extend(after);
+        let place = kept.iter().position(|record| *record == first).expect("it is not lost");
+        kept.insert(place, Record { time: first.time, causal: 0, words, event, source: 0, cpu, arg: 0 });
         let answer = explained(&metadata, &kept, EVERYTHING);
         prop_assert_eq!(answer.lost.sum(), count);
         for one in &answer.list {
@@ -198,7 +204,7 @@ proptest! {
                 let inside = interval.from.as_nanos() >= since && interval.to <= first.time;
                 let fact = matches!(
                     interval.cause.kind(),
-                    Kind::Uncertain | Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Message | Kind::Handover
+                    Kind::Uncertain | Kind::Lost | Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Message | Kind::Handover
                 );
                 prop_assert!(!inside || fact || count == 0, "{:?}", interval);
             }
