@@ -71,7 +71,9 @@ impl LaneAgent {
             return Step::Idle;
         };
         flow.recorder.cost(began, CostKind::Queue, Some(*lane), moved);
-        if !shared.jobs.is_dead(job.tag, job.number) && enforcement.offer(flow, &job) {
+        // Whoever has come meanwhile, while others had the processor, may come before the elected job.
+        let is_dead = shared.jobs.is_dead(job.tag, job.number);
+        if !is_dead && (enforcement.offer(flow, &job) || inbox.has_number()) {
             return Step::Worked;
         }
         let dead = &shared.port(*lane).dead;
