@@ -29,6 +29,7 @@ fn group(kind: Kind) -> usize {
         Kind::Higher => 1,
         Kind::Ahead
         | Kind::RunsToCompletion
+        | Kind::NoSlot
         | Kind::LateGoesLast
         | Kind::Behind
         | Kind::Earlier

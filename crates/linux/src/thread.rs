@@ -197,7 +197,7 @@ where
     Ok(JoinHandle { native, outcome, report })
 }
 
-/// What each thread is created by, compiled once for all that they run.
+/// Creates a thread. This is compiled once, [`spawn`] for each function that threads run.
 fn spawn_boxed(
     name: &str,
     policy: Policy,

@@ -313,7 +313,7 @@ impl Rules {
                 or_none(self.lanes).or_else(|| known(is_kind && is_past(record.words[0])))
             }
             Event::WAKE | Event::SLEEP => within(self.lanes),
-            Event::SEND | Event::RECEIVE | Event::SIGNAL | Event::GUARD => {
+            Event::SEND | Event::RECEIVE | Event::SIGNAL | Event::GUARD | Event::NO_SLOT => {
                 within(self.lanes).or_else(|| self.check_operation(record.job_numbers().0))
             }
             Event::PUBLISH => {

@@ -16,24 +16,25 @@
 //!
 //! Each step is one store, so a preemption between two steps leaves the word with the job that was in it. But what a job does and the instant that
 //! it notes for it are two steps, and whoever preempts it exactly between them records instants that are later. So
-//! - who takes the word looks who has it ([`Processor::found`]), reads the clock, and takes it only if nobody else has changed it since; else it
-//!   begins anew. So nothing is recorded of anybody between that instant and the step;
-//! - who ends reads the clock, ends, and if it was recorded as displaced in between, ended after the last record of it, for whoever sees that
-//!   it has ended looks at the clock later still.
+//! - a thread that changes the word reads it ([`Processor::found`]), reads the clock, and changes it only if no other thread has changed it since;
+//!   else it starts again. So no other thread makes a record between that reading of the clock and the change;
+//! - a job that ends reads the clock and ends. If it was recorded as displaced in between, its end is put after the last record of that. Whoever sees
+//!   that it has ended reads the clock later still.
 //!
 //! An operation that *blocks* lets lower lanes run although its lane is not asleep; what runs meanwhile
 //! is recorded as started but not as preempted. On nodes of several processors threads migrate and the
 //! word would lie; there, and without real-time priorities, no preemption is recorded at all.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, compiler_fence};
+use talea_linux::clock::MonotonicClock;
 use talea_record::JobId;
-use talea_time::Instant;
+use talea_time::{Clock, Instant};
 
 /// No job: not a packed job of any system.
 const IDLE: u64 = u64::MAX;
 
-/// Each step sets this bit of the word, and who looks clears it, so that it sees whether there has been a step since. A packed job has it only from
-/// operation 524,288 on.
+/// Each change of the word sets this bit, and reading it by [`Processor::found`] clears it, so that a thread sees whether another one has changed the word
+/// since. A packed job has it only from operation 524,288 on.
 const STEPPED: u64 = 1 << 63;
 
 /// The word of a processor.
@@ -52,11 +53,18 @@ impl Default for Processor {
     }
 }
 
-/// Whom a processor was found to have.
+/// What stood in a processor's word when it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found(u64);
 
-/// Others have taken the processor since it was looked at.
+impl Found {
+    /// Whether it is this job.
+    pub fn is(self, job: JobId) -> bool {
+        self.0 == job.pack()
+    }
+}
+
+/// Other threads have changed the word since it was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OthersRan;
 
@@ -66,17 +74,33 @@ impl Processor {
         self.word.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Looks who has it. Only threads of that processor do, each while the others cannot run. What the caller does stays before and after this.
+    /// Reads the word, so that the next change of it is noticed. Only threads that run on the processor may do so. The compiler moves nothing of the
+    /// caller's across this.
     pub fn found(&self) -> Found {
         compiler_fence(Ordering::SeqCst);
-        // Whoever comes between these two steps has gone before the caller reads the clock, and leaves the same job in the word.
-        let found = self.word.load(Ordering::Relaxed) & !STEPPED;
-        self.word.store(found, Ordering::Relaxed);
+        let found = self.word.fetch_and(!STEPPED, Ordering::Relaxed) & !STEPPED;
         compiler_fence(Ordering::SeqCst);
         Found(found)
     }
 
-    /// Whether nobody has taken it since it was looked at.
+    /// Puts `next` into the word if that is as it was `found`.
+    fn step(&self, found: Found, next: u64) -> Result<(), OthersRan> {
+        compiler_fence(Ordering::SeqCst);
+        let (next, relaxed) = (next | STEPPED, Ordering::Relaxed);
+        self.word.compare_exchange(found.0, next, relaxed, relaxed).map(drop).map_err(|_| OthersRan)
+    }
+
+    /// A job that runs has the processor, whoever was found to have it. Returns the instant from which it has.
+    pub fn take_for(&self, job: JobId) -> Instant {
+        loop {
+            let (found, now) = (self.found(), MonotonicClock.now());
+            if self.step(found, job.pack()).is_ok() {
+                return now;
+            }
+        }
+    }
+
+    /// Whether the word has not been changed since it was read.
     pub fn is_as(&self, found: Found) -> bool {
         compiler_fence(Ordering::SeqCst);
         let is = self.word.load(Ordering::Relaxed) == found.0;
@@ -84,7 +108,7 @@ impl Processor {
         is
     }
 
-    /// How often a job on it was recorded as displaced, in turn. What the caller does stays before and after this.
+    /// How often a job was recorded as displaced on it. The compiler moves nothing of the caller's across this.
     pub fn displaced(&self) -> u32 {
         compiler_fence(Ordering::SeqCst);
         let displaced = self.displaced.load(Ordering::Relaxed);
@@ -100,7 +124,8 @@ impl Processor {
 
     /// The job that was displaced is recorded as going on at `now`.
     pub fn goes_on(&self, now: Instant) {
-        self.recorded_at.store(now.as_nanos(), Ordering::Relaxed);
+        // Another one may have been recorded since the caller read the clock.
+        self.recorded_at.fetch_max(now.as_nanos(), Ordering::Relaxed);
     }
 
     /// The instant at which a job was last recorded as displaced or going on.
@@ -130,9 +155,7 @@ impl Stay {
         job: JobId,
         is_under_way: impl Fn(JobId) -> bool,
     ) -> Result<Option<JobId>, OthersRan> {
-        let (relaxed, job) = (Ordering::Relaxed, job.pack() | STEPPED);
-        compiler_fence(Ordering::SeqCst);
-        processor.word.compare_exchange(found.0, job, relaxed, relaxed).map_err(|_| OthersRan)?;
+        processor.step(found, job.pack())?;
         if self.holding.is_some() {
             return Ok(None);
         }
@@ -142,11 +165,17 @@ impl Stay {
         Ok(victim)
     }
 
-    /// The thread has nothing to do and gives the processor back. Returns the job that goes on, if one does.
-    pub fn leave(&mut self, processor: &Processor, is_under_way: impl Fn(JobId) -> bool) -> Option<JobId> {
-        let victim = self.holding.take()?.victim.filter(|victim| is_under_way(*victim));
-        processor.word.store(victim.map_or(IDLE, JobId::pack) | STEPPED, Ordering::Relaxed);
-        victim
+    /// The thread has nothing to do and gives the processor back, if it is as it was `found`. Returns the job that goes on, if one does.
+    pub fn leave(
+        &mut self,
+        (processor, found): (&Processor, Found),
+        is_under_way: impl Fn(JobId) -> bool,
+    ) -> Result<Option<JobId>, OthersRan> {
+        let Some(Holding { victim }) = self.holding else { return Ok(None) };
+        let victim = victim.filter(|victim| is_under_way(*victim));
+        processor.step(found, victim.map_or(IDLE, JobId::pack))?;
+        self.holding = None;
+        Ok(victim)
     }
 }
 
@@ -163,6 +192,10 @@ mod tests {
         stay.take((processor, processor.found()), job, |_| is_under_way).expect("nobody else runs")
     }
 
+    fn leave(stay: &mut Stay, processor: &Processor, is_under_way: bool) -> Option<JobId> {
+        stay.leave((processor, processor.found()), |_| is_under_way).expect("nobody else runs")
+    }
+
     /// A higher thread comes between two steps of a lower one: what has been counted tells the lower one whether it was recorded as displaced.
     #[test]
     fn what_was_recorded_of_a_job_is_counted() {
@@ -173,23 +206,23 @@ mod tests {
         // While the job is under way it is displaced, and says so.
         assert_eq!(take(&mut high, &processor, urgent, true), Some(victim));
         processor.count_displaced(Instant::from_nanos(5));
-        assert_eq!(high.leave(&processor, |_| true), Some(victim));
+        assert_eq!(leave(&mut high, &processor, true), Some(victim));
         let displaced = processor.displaced();
         assert!(displaced != began && processor.recorded_at() == Instant::from_nanos(5));
         // When it has ended nobody is.
         assert_eq!(take(&mut high, &processor, urgent, false), None);
-        assert_eq!(high.leave(&processor, |_| false), None);
+        assert_eq!(leave(&mut high, &processor, false), None);
         assert_eq!(processor.displaced(), displaced);
     }
 
-    /// Between a look at the processor and the step comes a higher thread, which leaves everything as it was.
+    /// Between reading the word and changing it a higher thread comes, and leaves the same job in the word.
     #[test]
-    fn nobody_takes_a_processor_from_whom_others_ran_since() {
+    fn the_word_is_not_changed_if_others_ran_since_it_was_read() {
         let (processor, mut low, mut high) = (Processor::default(), Stay::default(), Stay::default());
         let (outer, inner, urgent) = (job(1), job(2), job(0));
         let mut come_and_go = |is_under_way: bool| {
             take(&mut high, &processor, urgent, is_under_way);
-            high.leave(&processor, |_| is_under_way);
+            leave(&mut high, &processor, is_under_way);
         };
         // From nobody.
         let found = processor.found();
@@ -205,7 +238,7 @@ mod tests {
         }
         let found = processor.found();
         assert_eq!(low.take((&processor, found), inner, |_| true), Ok(None));
-        // Each step is one, even if it is to whom the processor was found to have.
+        // A change to the same job is noticed, too.
         let found = processor.found();
         assert_eq!(take(&mut low, &processor, inner, true), None);
         assert!(!processor.is_as(found));

@@ -126,6 +126,8 @@ pub enum Order {
     Ahead,
     /// It had the lane before this job was released and keeps it to its end.
     RunsToCompletion,
+    /// Each thread of a preemptive lane had a job that had begun, and this one had to wait for one of them to end.
+    NoSlot,
     /// This job was late, and late work goes last.
     LateGoesLast,
     /// Its key is the greater one, and yet it got the lane while this job was released: the lane had not taken this job in,
@@ -155,6 +157,7 @@ pub enum Kind {
     Guard,
     Ahead,
     RunsToCompletion,
+    NoSlot,
     LateGoesLast,
     Behind,
     Earlier,
@@ -231,6 +234,7 @@ impl Cause {
             Cause::Guard => Kind::Guard,
             Cause::Peer { order: Order::Ahead, .. } => Kind::Ahead,
             Cause::Peer { order: Order::RunsToCompletion, .. } => Kind::RunsToCompletion,
+            Cause::Peer { order: Order::NoSlot, .. } => Kind::NoSlot,
             Cause::Peer { order: Order::LateGoesLast, .. } => Kind::LateGoesLast,
             Cause::Peer { order: Order::Behind, .. } => Kind::Behind,
             Cause::Peer { order: Order::Earlier, .. } => Kind::Earlier,
@@ -307,6 +311,7 @@ impl Kind {
             Kind::Guard => "held by its guard",
             Kind::Ahead => "same lane, ahead by key:",
             Kind::RunsToCompletion => "same lane, not preemptible:",
+            Kind::NoSlot => "same lane, which had no free thread:",
             Kind::LateGoesLast => "same lane, late work goes last:",
             Kind::Behind => "same lane, behind by key:",
             Kind::Earlier => "the thread's earlier job:",

@@ -211,6 +211,7 @@ impl Explanations {
             Kind::RunsToCompletion => format!(
                 "split {blamed} into shorter subtasks, set lane_dispatch = \"preemptive\", or put the two into different lanes"
             ),
+            Kind::NoSlot => "give the lane more threads with --slots, or fewer jobs that begin and are preempted before they end".into(),
             Kind::LateGoesLast => self.late_goes_last(explanation),
             Kind::Behind => "the lane chose before it had taken this job in; it matters only where jobs are as short as that".into(),
             Kind::Earlier => "it was still at an earlier one: the cause is what had kept that one (--job explains it)".into(),
@@ -434,9 +435,12 @@ impl Class {
     fn of(kind: Kind) -> Self {
         match kind {
             Kind::Higher => Class::HigherLanes,
-            Kind::Ahead | Kind::RunsToCompletion | Kind::LateGoesLast | Kind::Behind | Kind::Peer => {
-                Class::SameLane
-            }
+            Kind::Ahead
+            | Kind::RunsToCompletion
+            | Kind::NoSlot
+            | Kind::LateGoesLast
+            | Kind::Behind
+            | Kind::Peer => Class::SameLane,
             Kind::Earlier | Kind::Lost | Kind::Left => Class::Only(kind),
             Kind::Lower => Class::LowerLanes,
             Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => {

@@ -23,6 +23,8 @@ struct OrderKey {
     deadline: Instant,
     /// When it last got the lane.
     got: Option<Instant>,
+    /// The lane had no thread for it, and it has not had the lane since.
+    lacks_slot: bool,
 }
 
 /// What of the time on processors the trace tells.
@@ -229,12 +231,18 @@ impl<'a> Watcher<'a> {
                 if self.order_keys.len() >= KEYS {
                     self.order_keys.clear();
                 }
-                let order_keys = OrderKey { released: record.time, deadline: release.deadline, got: None };
+                let (released, deadline) = (record.time, release.deadline);
+                let order_keys = OrderKey { released, deadline, got: None, lacks_slot: false };
                 self.order_keys.insert(record.causal, order_keys);
             }
             Typed::Start(_) | Typed::Resume(_) => {
                 if let Some(order_keys) = self.order_keys.get_mut(&record.causal) {
-                    order_keys.got = Some(record.time);
+                    (order_keys.got, order_keys.lacks_slot) = (Some(record.time), false);
+                }
+            }
+            Typed::NoSlot(_) => {
+                if let Some(order_keys) = self.order_keys.get_mut(&record.causal) {
+                    order_keys.lacks_slot = true;
                 }
             }
             Typed::Complete(_) | Typed::Abort(_) => {
@@ -266,7 +274,7 @@ impl Sink for Watcher<'_> {
         self.occupancy.apply(&record);
         self.hierarchies.apply(&record);
         match record.typed() {
-            _ if record.event.is_job() => self.learn(&record),
+            _ if record.event.is_job() || record.event == Event::NO_SLOT => self.learn(&record),
             Typed::Cost(cost) => self.cost(&record, cost),
             Typed::Withheld(withheld) => {
                 let node = usize::from(withheld.node);
@@ -488,7 +496,9 @@ impl WatchedJob {
         let late = |key: Instant| chosen.is_some_and(|chosen| key <= chosen);
         let has_lateness = view.metadata.lanes[self.lane].discipline != "fifo";
         let went_last = has_lateness && late(own_key) && !late(their_key);
-        if their_key <= own_key {
+        if own.lacks_slot && (their_key > own_key || has_lateness && late(their_key)) {
+            Order::NoSlot
+        } else if their_key <= own_key {
             Order::Ahead
         } else if had_it_before && stage == Stage::Waiting && own_key > own.released {
             Order::RunsToCompletion

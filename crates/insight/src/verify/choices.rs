@@ -5,6 +5,7 @@ use super::order::{LastRan, Ready};
 use super::report::Rule;
 use super::suspicion::{Counting, Fault, State, Suspicion};
 use talea_model::LaneDispatch;
+use talea_record::event::NoSlot;
 use talea_record::{JobId, ReleasedBy};
 use talea_time::Work;
 
@@ -36,6 +37,10 @@ impl Judge<'_> {
         }
         let better = self.better(lane, own, ready);
         if lane.order.rules.dispatch == LaneDispatch::Preemptive {
+            if self.lacks_slot(index) {
+                self.findings.leave_unknown(Rule::Order, u64::from(better.is_some()));
+                return self.suspect_order(index, None);
+            }
             let running = Some(JobId::unpack(own));
             let wrong = better.map(|waiting| State { what: Fault::Misordered, running, waiting });
             let has_to_choose = std::mem::take(&mut self.lanes[index].has_to_choose) || self.is_simulated();
@@ -60,6 +65,24 @@ impl Judge<'_> {
             let job = JobId::unpack(own);
             self.find_of_lane(Rule::Order, job, Some(other), "it got the lane before a job that comes first");
         }
+    }
+
+    /// The job that comes first in the lane has to wait for a thread, and any other one may run meanwhile.
+    pub(super) fn has_no_slot(&mut self, told: NoSlot) {
+        let Some(operation) = self.expected.operations.get(told.job.operation.index()) else { return };
+        let index = operation.lane;
+        if self.lanes[index].ready.contains_key(&told.job.pack()) {
+            self.lanes[index].without_slot = Some(told.job.pack());
+            self.suspect_order(index, None);
+        }
+    }
+
+    /// Whether a job of the lane waits for a thread.
+    fn lacks_slot(&mut self, index: usize) -> bool {
+        let lane = &mut self.lanes[index];
+        let waits = |job: &u64| lane.ready.get(job).is_some_and(|ready| !ready.begun);
+        lane.without_slot = lane.without_slot.filter(waits);
+        lane.without_slot.is_some()
     }
 
     /// In whose midst the job is executed.

@@ -36,6 +36,8 @@ pub(super) struct Lane {
     pub chosen: Option<u64>,
     /// A job that executes another one, which was posted, in its midst, and that one.
     pub within: Option<(u64, u64)>,
+    /// The job that came first when the lane, a preemptive one, had no thread for it.
+    pub without_slot: Option<u64>,
     /// Something was released into it, ended, or got a processor in this instant.
     pub touched: bool,
     /// A job of its own was released, began or ended since its choice was judged last. Lanes of real threads choose anew then, and not when
@@ -51,7 +53,7 @@ pub(super) struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     FromTheBeginning,
-    /// From the next first release on that is of this instance or a later one: others may have been released before.
+    /// From the next release of a first operation on, but not before this instance, which none had reached when records were lost.
     AfterLoss(u64),
     /// The recording began with the run under way, in every ring at another instant: from the second first release on.
     Joining,
@@ -59,7 +61,7 @@ pub(super) enum Known {
 }
 
 impl Known {
-    /// No earlier instance is known from its beginning.
+    /// The first instance that may be known from its beginning.
     fn least(self) -> u64 {
         match self {
             Known::FromTheBeginning | Known::Joining => 0,
@@ -114,6 +116,8 @@ pub(super) struct Judge<'a> {
     pub unreleased: Vec<Record>,
     /// Operations already found in another lane.
     pub misplaced: Vec<bool>,
+    /// Likewise, as a record of it told.
+    pub misplaced_by_record: Vec<bool>,
     /// Posted operations of which nobody knows in which lane the plan would have them: no description has their period.
     unplaced: Vec<bool>,
 }
@@ -165,6 +169,7 @@ impl<'a> Judge<'a> {
             last_ran: None,
             chosen: None,
             within: None,
+            without_slot: None,
             touched: false,
             has_to_choose: false,
             starved: None,
@@ -198,6 +203,7 @@ impl<'a> Judge<'a> {
             ends: vec![None; trace.nodes.len()],
             unreleased: Vec::new(),
             misplaced: vec![false; trace.operations.len()],
+            misplaced_by_record: vec![false; trace.operations.len()],
             unplaced,
             expected,
         };
@@ -252,12 +258,18 @@ impl<'a> Judge<'a> {
             Typed::Push(push) => self.push(push),
             Typed::Deliver(deliver) => self.deliver(deliver),
             Typed::Signal(signal) => self.signal(signal.job, record.time),
+            Typed::NoSlot(told) => self.has_no_slot(told),
             Typed::RunStart(start) => {
                 self.beginning = Beginning::Passed;
                 self.arrivals.plan_end(usize::from(start.node), start.planned_end);
             }
             Typed::EdgeChange(_) => self.arrivals.forget_threads(self.trace),
-            Typed::Lost(lost) if !lost.is_of_kernel() => self.forget(lost),
+            Typed::Lost(lost) if lost.is_of_kernel() => self.forget_processors(lost),
+            // What threads without a ring had to say is not about jobs.
+            Typed::Lost(lost) if lost.ring == Record::NO_RING => {
+                self.lost = self.lost.saturating_add(lost.records);
+            }
+            Typed::Lost(lost) => self.forget(lost),
             Typed::RunEnd(end) => self.end_node(usize::from(end.node)),
             // Of what its process had begun nothing more comes.
             Typed::NodeLeft(node) => self.end_node(node.left as usize),
@@ -439,14 +451,27 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Records of the kernel were lost: who had the processors is not known since then.
+    fn forget_processors(&mut self, lost: Lost) {
+        self.lost = self.lost.saturating_add(lost.records);
+        self.findings.withdraw(lost.since, |rule| Rule::OF_PROCESSORS.contains(&rule));
+        for suspicion in self.lanes.iter_mut().filter_map(|lane| lane.starved.take()) {
+            self.findings.leave_unknown(suspicion.rule(), 1);
+        }
+    }
+
     /// Records were lost: what was known may not be so any more.
     fn forget(&mut self, lost: Lost) {
         self.lost = self.lost.saturating_add(lost.records);
-        self.findings.withdraw(lost.since);
+        self.findings.withdraw(lost.since, |_| true);
         for lane in &mut self.lanes {
             lane.ready.clear();
-            (lane.last_ran, lane.chosen, lane.starved, lane.misordered) = (None, None, None, None);
+            (lane.last_ran, lane.chosen) = (None, None);
+            for suspicion in [lane.starved.take(), lane.misordered.take()].into_iter().flatten() {
+                self.findings.leave_unknown(suspicion.rule(), 1);
+            }
         }
+        self.misplaced_by_record.fill(false);
         for (instances, known) in self.instances.iter_mut().zip(&mut self.known) {
             let next = instances.list.last_key_value().map_or(0, |(instance, _)| instance + 1);
             instances.list.clear();

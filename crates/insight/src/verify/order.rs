@@ -79,8 +79,8 @@ impl LaneOrder {
     }
 
     /// Whether `waiting` should have the lane instead of `running`, for a choice made between `tolerance` ago and
-    /// now: only if it should at both instants, for a job may become late in between. Where keys are known only roughly, a job may be late
-    /// already that seems to have so much time left; so only if it should then, too.
+    /// now: only if it should at both instants, for a job may become late in between. A preemptive lane is decided about by another thread, up to
+    /// `tolerance` after the record; so only if it should then, too.
     pub fn outranks(
         &self,
         waiting: &Ready,
@@ -93,7 +93,7 @@ impl LaneOrder {
         let after = now.saturating_add(tolerance);
         [now, before]
             .into_iter()
-            .chain(self.is_rough().then_some(after))
+            .chain((self.rules.dispatch == LaneDispatch::Preemptive).then_some(after))
             .all(|chosen| self.outranks_at(waiting, running, last_ran, (now, chosen), tolerance))
     }
 

@@ -40,7 +40,7 @@ impl Judge<'_> {
                 self.misplaced[index] = true;
             }
         }
-        // It was found without any record.
+        // This rests on the tables of the trace alone, and no lost record can change it.
         self.findings.settle_all();
     }
 
@@ -48,7 +48,9 @@ impl Judge<'_> {
     pub(super) fn check_lane(&mut self, record: &Record) {
         let index = record.job().operation.index();
         let said = self.trace.operations[index].lane;
-        if usize::from(record.source) != said && !std::mem::replace(&mut self.misplaced[index], true) {
+        let is_known = self.misplaced[index] || self.misplaced_by_record[index];
+        if usize::from(record.source) != said && !is_known {
+            self.misplaced_by_record[index] = true;
             let (source, job) = (record.source, record.job());
             self.find(Rule::Plan, job, None, || {
                 format!("it was served by lane {source} instead of lane {said}")

@@ -270,7 +270,8 @@ pub(super) struct Findings {
     open: VecDeque<Open>,
 }
 
-/// So many violations that stay open; with more, the oldest are settled.
+/// So many violations are kept open; if there are more, the oldest count for good, so that a trace of nothing but violations needs no more memory
+/// than this.
 const OPEN: usize = 1 << 20;
 
 /// A violation that is not in the figures of its rule yet.
@@ -379,17 +380,24 @@ impl Findings {
         *longest_ns = (*longest_ns).max(duration_ns);
     }
 
-    /// Records are lost that were made at this instant or later, or at any: what was judged from then on may have been judged without them, and
-    /// nobody knows what was.
-    pub fn withdraw(&mut self, since: Option<Instant>) {
+    /// Records were lost that had been made at this instant or later, or at any. What was found from then on by rules that rest on them was found
+    /// without them, so it is counted as unknown.
+    pub fn withdraw(&mut self, since: Option<Instant>, rests_on_them: impl Fn(Rule) -> bool) {
+        let mut others = Vec::new();
         while let Some(last) = self.open.back().copied()
             && since.is_none_or(|since| last.judged >= since)
         {
             self.open.pop_back();
-            if last.is_listed {
-                self.list.pop();
+            let listed = if last.is_listed { self.list.pop() } else { None };
+            if rests_on_them(last.rule) {
+                self.leave_unknown(last.rule, last.count);
+            } else {
+                others.push((last, listed));
             }
-            self.leave_unknown(last.rule, last.count);
+        }
+        for (open, listed) in others.into_iter().rev() {
+            self.open.push_back(open);
+            self.list.extend(listed);
         }
     }
 

@@ -147,6 +147,11 @@ impl Suspicion {
         (self.counted, self.counting) = (now, counting);
     }
 
+    /// The rule that is broken if it lasts.
+    pub fn rule(&self) -> Rule {
+        self.state.what.rule()
+    }
+
     /// How long it has lasted, without interrupts.
     fn duration(&self, now: Instant) -> Duration {
         let more = match self.counting {

@@ -222,6 +222,13 @@ events! {
             /// The job's lane.
             lane: u16 = Source means Lane,
         }
+        /// The job comes first in its preemptive lane and has to wait, for each thread of the lane has another job. One of those runs.
+        NO_SLOT = 9 "no-slot" NoSlot {
+            /// The job.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+        }
     }
 
     /// The kernel's own view: who had which processor, who woke whom, interrupts and system calls.

@@ -64,18 +64,23 @@ impl LaneAgent {
     /// Takes in what has come, and runs the best job to its end.
     pub fn step(&mut self, flow: &mut JobFlow, enforcement: &mut impl Enforcement) -> Step {
         let LaneAgent { shared, inbox, queue, lane } = self;
-        let began = flow.recorder.stopwatch();
-        let moved = take_in(shared, inbox, queue);
-        let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
-            enforcement.give_back(flow);
-            return Step::Idle;
+        let job = loop {
+            let began = flow.recorder.stopwatch();
+            let moved = take_in(shared, inbox, queue);
+            let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
+                enforcement.give_back(flow);
+                return Step::Idle;
+            };
+            flow.recorder.cost(began, CostKind::Queue, Some(*lane), moved);
+            let is_dead = shared.jobs.is_dead(job.tag, job.number);
+            if !is_dead && enforcement.offer(flow, &job) {
+                return Step::Worked;
+            }
+            // A job that has come since then may have to go first.
+            if is_dead || !inbox.has_number() {
+                break job;
+            }
         };
-        flow.recorder.cost(began, CostKind::Queue, Some(*lane), moved);
-        // Whoever has come meanwhile, while others had the processor, may come before the elected job.
-        let is_dead = shared.jobs.is_dead(job.tag, job.number);
-        if !is_dead && (enforcement.offer(flow, &job) || inbox.has_number()) {
-            return Step::Worked;
-        }
         let dead = &shared.port(*lane).dead;
         let depth = queue.len().saturating_sub(dead.load(Ordering::Relaxed) as usize).max(1);
         let others = RefCell::new((&mut *inbox, &mut *queue));

@@ -4,11 +4,10 @@ use super::preemption::{LanePreemption, ended_on};
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::Begin;
 use crate::lowering::hierarchy::Level;
-use talea_linux::clock::MonotonicClock;
 use talea_policy::job::Job;
 use talea_record::JobId;
 use talea_ring::bell::Bell;
-use talea_time::{Clock, Instant};
+use talea_time::Instant;
 
 /// What the thread that executes a job does around it.
 pub(crate) trait JobHost {
@@ -125,7 +124,7 @@ impl JobHost for KernelPriorities<'_> {
 
 impl Enforcement for KernelPriorities<'_> {
     fn give_back(&mut self, flow: &mut JobFlow) {
-        self.preemption.leave(self.shared, flow, MonotonicClock.now());
+        self.preemption.leave(self.shared, flow);
         self.has_had_turn = false;
     }
 

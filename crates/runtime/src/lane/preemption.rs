@@ -61,17 +61,22 @@ impl LanePreemption {
         let Some(found) = processor.zip(found) else { return (recorded, end) };
         match self.stay.take(found, outer, |victim| shared.is_under_way(victim)) {
             Ok(_) => (recorded, end),
-            // They ran while the job ended, or after that.
+            // Other threads ran while the inner job ended, or after that.
             Err(OthersRan) => (recorded, self.take(shared, flow, outer).max(end)),
         }
     }
 
     /// The lane has nothing to do and gives the processor back.
-    pub fn leave(&mut self, shared: &Shared, flow: &mut JobFlow, now: Instant) {
+    pub fn leave(&mut self, shared: &Shared, flow: &mut JobFlow) {
         let Some(processor) = self.processor else { return };
-        let is_under_way = |victim| shared.is_under_way(victim);
         let processor = &shared.processors[processor];
-        if let Some(victim) = self.stay.leave(processor, is_under_way) {
+        let (victim, now) = loop {
+            let (found, now) = (processor.found(), MonotonicClock.now());
+            if let Ok(victim) = self.stay.leave((processor, found), |victim| shared.is_under_way(victim)) {
+                break (victim, now);
+            }
+        };
+        if let Some(victim) = victim {
             processor.goes_on(now);
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };
             flow.recorder.put(now, subject.resume());

@@ -1,8 +1,10 @@
 //! The order of jobs inside a lane and between lanes.
 
+use super::posting::{Posted, run_beside};
 use super::*;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use talea_insight::explain::Kind;
 use talea_model::{Criticality, LaneDispatch, Late};
 use talea_runtime::Mishaps;
 
@@ -110,6 +112,41 @@ fn a_preemptive_lane_lets_the_earlier_deadline_through() {
             at(Event::COMPLETE, "long"),
         ];
         assert!(sequence.is_sorted() && sequence[0].is_some(), "{rt}: {sequence:?}");
+    }
+}
+
+/// The one thread of the lane has a job that has begun: it goes on, and that is held against nobody.
+#[test]
+fn a_job_that_a_preemptive_lane_has_no_thread_for_waits_and_is_told_of() {
+    let system = system(Strategy::Edf)
+        .late(Late::None)
+        .lane_dispatch(LaneDispatch::Preemptive)
+        .task(task("long", 10_000, 50).deadline(ms(9_000)))
+        .task(task("short", 10_000, 1).deadline(ms(1)).phase(ms(20)))
+        .build()
+        .expect("a system");
+    for rt in [RtMode::Off, RtMode::Warn] {
+        let run = || {
+            let (end, last) = mpsc::channel();
+            let operations = Operations::synthetic()
+                .with("long", |job| {
+                    let begin = job.now();
+                    while job.now() - begin < ms(50) {}
+                })
+                .with("short", move |_| end.send(()).expect("heard"));
+            let options = RunOptions { slots: 1, ..options(rt, 0) };
+            let wait = move |_| last.recv().expect("it is executed");
+            run_beside(&system, (operations, options), wait).0
+        };
+        let has_waited = |ran: &Posted| ran.jobs(Event::NO_SLOT).iter().any(|job| job.starts_with("short"));
+        let ran = (0..ATTEMPTS).map(|_| run()).find(has_waited).expect("long begins first");
+        assert!(ran.outcome.mishaps.slot_shortages > 0);
+        assert_eq!(ran.violations(&system), Vec::<String>::new());
+        let failures = ran.failures_of("short");
+        let [short] = &failures.list[..] else { panic!("one job is late") };
+        let of_slots = short.totals.iter().filter(|total| total.kind == Kind::NoSlot);
+        assert!(of_slots.map(|total| total.sum()).max() > Some(Duration::ZERO), "{:?}", short.totals);
+        assert!(!short.totals.iter().any(|total| total.kind == Kind::Behind), "{:?}", short.totals);
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn completed<const N: usize>(
 }
 
 /// How often a machine may fail to bring a situation about.
-const ATTEMPTS: usize = 20;
+pub(crate) const ATTEMPTS: usize = 20;
 
 /// The first run in which the situation came about.
 ///

@@ -5,7 +5,7 @@ use super::*;
 use std::convert::Infallible;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use talea_insight::explain::{Kind, Question, Which, explain};
+use talea_insight::explain::{Explanations, Kind, Question, Which, explain};
 use talea_insight::verify::{Rule, Verifier, default_tolerance};
 use talea_model::{Criticality, LaneDispatch};
 use talea_policy::strategy::plan_lanes_of;
@@ -82,6 +82,17 @@ impl Posted {
     pub fn times(&self, event: Event, job: &str) -> Vec<Instant> {
         let told = self.records.iter().filter(|record| record.event == event);
         told.filter(|record| self.metadata.job_name(record.job()) == job).map(|record| record.time).collect()
+    }
+
+    /// Why jobs of the task were late.
+    pub fn failures_of(&self, task: &str) -> Explanations {
+        let task = self.metadata.tasks.iter().position(|entry| entry.name == task).expect("it was defined");
+        let question = Question { which: Which::Failed, task: Some(task), limit: 10 };
+        let replay = |sink: &mut dyn Sink| {
+            self.records.iter().for_each(|record| sink.record(*record));
+            Ok::<(), Infallible>(())
+        };
+        explain(&self.metadata, question, replay).expect("memory can be read")
     }
 
     /// What another reader of the trace finds wrong with what the lanes did. That a processor idled is none of it: how soon
@@ -406,13 +417,7 @@ fn a_late_posted_job_has_its_reasons() {
         executed.recv().expect("it is executed");
         settle(&dispatcher, &mut poster);
     });
-    let task = ran.metadata.tasks.iter().position(|task| task.name == "late").expect("it was defined");
-    let question = Question { which: Which::Failed, task: Some(task), limit: 10 };
-    let replay = |sink: &mut dyn Sink| {
-        ran.records.iter().for_each(|record| sink.record(*record));
-        Ok::<(), Infallible>(())
-    };
-    let answer = explain(&ran.metadata, question, replay).expect("memory can be read");
+    let answer = ran.failures_of("late");
     let [late] = &answer.list[..] else { panic!("one job is late") };
     let sum: Duration = late.intervals.iter().map(|interval| interval.length()).sum();
     let lateness = ran.outcome.report.tasks.iter().find(|task| task.name == "late").expect("a row");

@@ -110,8 +110,9 @@ proptest! {
         let after: Vec<Record> =
             all.iter().filter(|record| record.time.as_nanos() >= from + length).copied().collect();
         let Some(first) = after.first().copied() else { return Ok(()) };
-        let (event, cpu, words) = (Event::LOST, Record::NO_CPU, [count, 0]);
-        kept.push(Record { time: first.time, causal: 0, words, event, source: 0, cpu, arg: 0 });
+        let since = kept.last().map(|record| record.time);
+        let lost = Lost { records: count, since, ring: 0, cause: LossCause::Overwritten.into() };
+        kept.push(lost.at(first.time, Record::NO_CPU));
         kept.extend(after);
         let report = verify(&metadata, &kept, &system, Duration::ZERO);
         prop_assert_eq!(report.count(), 0, "{:#?}", report.violations);
@@ -198,6 +199,38 @@ proptest! {
         };
         let _ = talea_insight::explain::explain(&metadata, crate::explain::EVERYTHING, replay);
     }
+}
+
+/// What was found before anything was lost stays found, and after that nobody knows.
+#[test]
+fn what_was_found_before_a_loss_is_a_violation() {
+    let task = TaskBuilder::new("t", Duration::from_nanos(10)).wcet(Work::from_nanos(4));
+    let system = System::builder("one").strategy(StrategyKind::Rms).task(task).build().expect("a system");
+    let (metadata, mut records) =
+        (metadata(&system), records_with(&system, &[], UNTIL, DispatchRecords::Dropped));
+    let release = records.iter().position(|record| record.event == Event::RELEASE).expect("one");
+    records.insert(release, records[release]);
+    let judged = |since: Option<i64>, ring: u16| {
+        let lost = Lost {
+            records: 1,
+            since: since.map(Instant::from_nanos),
+            ring,
+            cause: LossCause::Overwritten.into(),
+        };
+        let mut records = records.clone();
+        let place = records.partition_point(|record| record.time < Instant::from_nanos(60));
+        records.insert(place, lost.at(Instant::from_nanos(60), Record::NO_CPU));
+        let report = verify(&metadata, &records, &system, Duration::ZERO);
+        let life = report.rules.iter().find(|report| report.rule == Rule::Life).expect("each rule is there");
+        assert_eq!((report.lost_records, report.violations.len() as u64), (1, life.violations));
+        (life.violations, life.unknown)
+    };
+    assert_eq!(judged(Some(50), 0), (1, 0));
+    assert_eq!(judged(Some(0), 0), (0, 1), "that it was released twice may be what was lost");
+    assert_eq!(judged(None, 0), (0, 1));
+    // Threads that have no ring, and the kernel, say nothing of the lives of jobs.
+    assert_eq!(judged(None, Record::NO_RING), (1, 0));
+    assert_eq!(judged(None, Record::KERNEL), (1, 0));
 }
 
 /// More instances of a chain wait than are remembered once they are over: one between two of its legs is not over.

@@ -49,6 +49,7 @@ use talea_linux::cpu_time::thread_cpu_time_of;
 use talea_linux::sched::{Policy, set_thread};
 use talea_policy::job::Job;
 use talea_policy::lane::LaneQueue;
+use talea_record::event::NoSlot;
 use talea_record::{CostKind, JobId, ThreadRole};
 use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Instant, Work};
@@ -171,7 +172,7 @@ impl Controller {
             let current = self.queue.current().map(|progress| progress.job);
             let executed = current.map_or(Work::ZERO, |job| self.executed(&job));
             let Some(job) = self.queue.elect(now, executed) else {
-                self.preemption.leave(&self.shared, flow, now);
+                self.preemption.leave(&self.shared, flow);
                 return;
             };
             let held_by = self.slot_of(job.tag);
@@ -181,9 +182,9 @@ impl Controller {
                 continue;
             }
             let slot = held_by.or_else(|| self.slot_of_operation(&job)).or_else(|| self.assign(job));
-            match slot.or_else(|| self.make_do()) {
+            match slot.or_else(|| self.make_do(flow, &job, now)) {
                 Some(slot) if self.granted == Some(slot) => {}
-                Some(slot) => self.grant(flow, slot, now),
+                Some(slot) => self.grant(flow, slot),
                 None => unreachable!("where no slot is free, one holds a job"),
             }
             return;
@@ -223,18 +224,23 @@ impl Controller {
     }
 
     /// The elected job has to wait for a slot: goes on with a job that has one.
-    fn make_do(&mut self) -> Option<usize> {
+    fn make_do(&self, flow: &mut JobFlow, elected: &Job, now: Instant) -> Option<usize> {
         self.shared.tally.slot_shortages.fetch_add(1, Ordering::Relaxed);
+        flow.recorder.put_if_wanted(now, NoSlot { job: self.id(elected), lane: self.lane as u16 });
         self.granted.or_else(|| self.slots.iter().rposition(|slot| slot.held.is_some()))
     }
 
     /// Makes the slot the one that runs.
-    fn grant(&mut self, flow: &mut JobFlow, position: usize, now: Instant) {
+    fn grant(&mut self, flow: &mut JobFlow, position: usize) {
         let job = self.slots[position].held.expect("a granted slot holds a job");
         let id = self.id(&job);
         let outranked = self.granted.replace(position);
-        let now = outranked.and_then(|outranked| self.park(flow, outranked, id)).unwrap_or(now);
-        let _granted = self.preemption.take(&self.shared, flow, id);
+        let has_begun = outranked.is_some_and(|outranked| self.has_begun(outranked));
+        // From now on nobody displaces the outranked job, so that it is recorded as displaced once.
+        let now = self.preemption.take(&self.shared, flow, id);
+        if let Some(outranked) = outranked {
+            self.park(flow, outranked, has_begun.then_some((id, now)));
+        }
         // A job that began while it was parked, because the granted one blocked, was never preempted.
         let preempted = std::mem::take(&mut self.slots[position].preempted);
         if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {
@@ -251,16 +257,17 @@ impl Controller {
         cell.bell.ring();
     }
 
-    /// Lowers the slot. Returns the instant at which its job was displaced, if it had begun.
-    fn park(&mut self, flow: &mut JobFlow, position: usize, preemptor: JobId) -> Option<Instant> {
-        let job = self.slots[position].held?;
-        let mut displaced = None;
-        if self.shared.jobs.is_under_way(job.tag, job.number) {
-            // On another processor it may have begun a moment ago.
-            let now = MonotonicClock.now();
-            displaced = Some(now);
+    /// Whether the slot has a job that has begun and not ended.
+    fn has_begun(&self, position: usize) -> bool {
+        self.slots[position].held.is_some_and(|job| self.shared.jobs.is_under_way(job.tag, job.number))
+    }
+
+    /// Lowers the slot. Its job, if it had begun, is displaced by another one from an instant on.
+    fn park(&mut self, flow: &mut JobFlow, position: usize, displaced: Option<(JobId, Instant)>) {
+        let Some(job) = self.slots[position].held else { return };
+        if let Some((by, now)) = displaced {
             let subject = Subject { job: self.id(&job), lane: self.lane };
-            flow.recorder.put(now, subject.preempt(preemptor));
+            flow.recorder.put(now, subject.preempt(by));
             self.slots[position].preempted = true;
             if let Some(processor) = self.preemption.processor(&self.shared) {
                 processor.count_displaced(now);
@@ -268,7 +275,6 @@ impl Controller {
         }
         self.set_level(position, Level::Parked);
         self.slots[position].cell.parked.store(self.priorities.is_none(), Ordering::Release);
-        displaced
     }
 
     fn set_level(&mut self, position: usize, level: Level) {

@@ -97,19 +97,23 @@ impl JobHost for InSlot<'_> {
     fn start(
         &mut self,
         flow: &mut JobFlow,
-        _job: JobId,
+        job: JobId,
         begin: impl FnOnce() -> Begin,
         record: impl FnOnce(&mut JobFlow, Instant),
     ) -> Begin {
         let processor = self.processor.map(|processor| &self.shared.processors[processor]);
         let looked = processor.map(|processor| (processor, processor.found(), processor.displaced()));
-        let now = MonotonicClock.now();
+        let mut now = MonotonicClock.now();
         let begun = begin();
         if begun == Begin::Run {
-            let others_ran_before = looked.is_some_and(|(processor, found, displaced)| {
-                !processor.is_as(found) && processor.displaced() == displaced
-            });
-            record(flow, if others_ran_before { MonotonicClock.now() } else { now });
+            if let Some((processor, found, displaced)) = looked
+                && !(found.is(job) && processor.is_as(found))
+                && processor.displaced() == displaced
+            {
+                // Others ran before it had begun, and gave the processor back to nobody.
+                now = processor.take_for(job);
+            }
+            record(flow, now);
         }
         begun
     }
