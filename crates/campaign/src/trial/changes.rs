@@ -103,7 +103,7 @@ fn judge(
     nothing_is_left(&mark)?;
     match (is_killed, ended.code()) {
         (true, _) => Ok(()),
-        (false, Some(0 | 1)) => verify(talea, (&file, &out.join("trace.talea")), &said, counts),
+        (false, Some(0 | 1)) => verify(talea, (&file, &out.join("trace.talea")), counts),
         (false, Some(2)) => {
             counts.refused += 1;
             Ok(())
