@@ -81,11 +81,7 @@ pub(super) fn wait(run: &mut Child) -> Result<std::process::ExitStatus, String> 
 }
 
 /// `said` is what the run had to say of itself.
-pub(super) fn verify(
-    talea: &Path,
-    (file, trace): (&Path, &Path),
-    counts: &mut Counts,
-) -> Result<(), String> {
+pub(super) fn verify(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Counts) -> Result<(), String> {
     if !trace.exists() {
         return Ok(());
     }
@@ -104,11 +100,7 @@ pub(super) fn verify(
 
 /// Whether all that was found are promises of hierarchies of which `talea check` says that not all are known to be kept, and such as were kept by
 /// what was granted, and broken by what the kernel withheld, as it says itself: the trace has each of these times. They are counted.
-fn only_expected(
-    talea: &Path,
-    (file, trace): (&Path, &Path),
-    counts: &mut Counts,
-) -> Result<bool, String> {
+fn only_expected(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Counts) -> Result<bool, String> {
     let answer = |arguments: &[&str], files: &[&Path]| -> Result<Value, String> {
         let output = Command::new(talea).args(arguments).args(files).output();
         let output = output.map_err(|error| error.to_string())?;

@@ -226,15 +226,16 @@ impl Judge<'_> {
     fn check_separation(&mut self, job: JobId, task: usize, nominal: Instant) {
         let Some(separation) = &self.system.tasks[task].separation else { return };
         let (apart, burst) = (separation.separation, separation.burst);
-        let at = match separation.excess {
-            Excess::Count => return,
-            Excess::Defer => self.now,
-            Excess::Drop => nominal,
-        };
         let ahead = apart.as_nanos().saturating_mul(i64::from(burst.max(1)) - 1);
         let theoretical = self.values.released[task].theoretical;
         let least = theoretical.map(|at| at.as_nanos().saturating_sub(ahead));
-        let next = theoretical.map_or(at, |theoretical| theoretical.max(at)).saturating_add(apart);
+        // When it is released, and when it might have been: that it came late puts off no later one.
+        let (at, allowed) = match separation.excess {
+            Excess::Count => return,
+            Excess::Defer => (self.now, nominal.max(Instant::from_nanos(least.unwrap_or(i64::MIN)))),
+            Excess::Drop => (nominal, nominal),
+        };
+        let next = theoretical.map_or(allowed, |theoretical| theoretical.max(allowed)).saturating_add(apart);
         self.values.released[task].theoretical = Some(next);
         if let Some(least) =
             least.filter(|least| at.as_nanos().saturating_add(self.tolerance.as_nanos()) < *least)
