@@ -223,6 +223,8 @@ pub fn traced(arguments: &[&str]) -> (tempfile::TempDir, String) {
 
 /// A folder with a recording from outside, with these options, of a short run of the system.
 pub fn recorded(system: &str, options: &[&str]) -> (tempfile::TempDir, String) {
+    // Its threads have no real-time priorities, and threads of another test that have would leave them no time to complete a job.
+    let _alone = alone();
     let place = folder();
     let trace = within(&place, "recorded.talea");
     let record = ["trace", "record", "--kernel", "off", "--out", &trace];
