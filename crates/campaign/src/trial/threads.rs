@@ -80,7 +80,7 @@ pub(super) fn wait(run: &mut Child) -> Result<std::process::ExitStatus, String> 
     }
 }
 
-/// `said` is what the run had to say of itself.
+/// Whether `talea trace verify` finds nothing in the trace of a run but what is [expected](only_expected).
 pub(super) fn verify(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Counts) -> Result<(), String> {
     if !trace.exists() {
         return Ok(());

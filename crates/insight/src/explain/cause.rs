@@ -126,7 +126,7 @@ pub enum Order {
     Ahead,
     /// It had the lane before this job was released and keeps it to its end.
     RunsToCompletion,
-    /// Each thread of a preemptive lane had a job that had begun, and this one had to wait for one of them to end.
+    /// Each thread of a preemptive lane had another job, and this one had to wait until one of those had ended.
     NoSlot,
     /// This job was late, and late work goes last.
     LateGoesLast,

@@ -211,7 +211,7 @@ impl Explanations {
             Kind::RunsToCompletion => format!(
                 "split {blamed} into shorter subtasks, set lane_dispatch = \"preemptive\", or put the two into different lanes"
             ),
-            Kind::NoSlot => "give the lane more threads with --slots, or fewer jobs that begin and are preempted before they end".into(),
+            Kind::NoSlot => "give preemptive lanes more threads with --slots".into(),
             Kind::LateGoesLast => self.late_goes_last(explanation),
             Kind::Behind => "the lane chose before it had taken this job in; it matters only where jobs are as short as that".into(),
             Kind::Earlier => "it was still at an earlier one: the cause is what had kept that one (--job explains it)".into(),

@@ -106,6 +106,8 @@ pub(super) struct Judge<'a> {
     pub overhead: Duration,
     pub unjudged: u64,
     pub lost: u64,
+    /// Records that were lost and are not about jobs: of the kernel, and of threads without a ring.
+    lost_of_others: u64,
     pub jobs: u64,
     pub occupancy: Occupancy,
     pub node_touched: Vec<bool>,
@@ -196,6 +198,7 @@ impl<'a> Judge<'a> {
             overhead: super::default_overhead(trace.origin).max(tolerance),
             unjudged: 0,
             lost: 0,
+            lost_of_others: 0,
             jobs: 0,
             occupancy: Occupancy::new(&expected),
             node_touched: vec![false; trace.nodes.len()],
@@ -267,7 +270,7 @@ impl<'a> Judge<'a> {
             Typed::Lost(lost) if lost.is_of_kernel() => self.forget_processors(lost),
             // What threads without a ring had to say is not about jobs.
             Typed::Lost(lost) if lost.ring == Record::NO_RING => {
-                self.lost = self.lost.saturating_add(lost.records);
+                self.lost_of_others = self.lost_of_others.saturating_add(lost.records);
             }
             Typed::Lost(lost) => self.forget(lost),
             Typed::RunEnd(end) => self.end_node(usize::from(end.node)),
@@ -301,7 +304,7 @@ impl<'a> Judge<'a> {
             unidentified_nodes: self.coverage.unidentified(self.trace),
             below_schedulers,
             has_kernel: self.occupancy.hears_kernel(),
-            lost_records: self.lost,
+            lost_records: self.lost.saturating_add(self.lost_of_others),
             impossible_records: 0,
             altered_stretches: 0,
             overhead_ns: self.overhead.as_nanos(),
@@ -453,7 +456,7 @@ impl<'a> Judge<'a> {
 
     /// Records of the kernel were lost: who had the processors is not known since then.
     fn forget_processors(&mut self, lost: Lost) {
-        self.lost = self.lost.saturating_add(lost.records);
+        self.lost_of_others = self.lost_of_others.saturating_add(lost.records);
         self.findings.withdraw(lost.since, |rule| Rule::OF_PROCESSORS.contains(&rule));
         for suspicion in self.lanes.iter_mut().filter_map(|lane| lane.starved.take()) {
             self.findings.leave_unknown(suspicion.rule(), 1);

@@ -210,17 +210,20 @@ fn what_was_found_before_a_loss_is_a_violation() {
         (metadata(&system), records_with(&system, &[], UNTIL, DispatchRecords::Dropped));
     let release = records.iter().position(|record| record.event == Event::RELEASE).expect("one");
     records.insert(release, records[release]);
-    let judged = |since: Option<i64>, ring: u16| {
+    let with_loss = |records: &[Record], since: Option<i64>, ring: u16| {
         let lost = Lost {
             records: 1,
             since: since.map(Instant::from_nanos),
             ring,
             cause: LossCause::Overwritten.into(),
         };
-        let mut records = records.clone();
+        let mut records = records.to_vec();
         let place = records.partition_point(|record| record.time < Instant::from_nanos(60));
         records.insert(place, lost.at(Instant::from_nanos(60), Record::NO_CPU));
-        let report = verify(&metadata, &records, &system, Duration::ZERO);
+        verify(&metadata, &records, &system, Duration::ZERO)
+    };
+    let judged = |since: Option<i64>, ring: u16| {
+        let report = with_loss(&records, since, ring);
         let life = report.rules.iter().find(|report| report.rule == Rule::Life).expect("each rule is there");
         assert_eq!((report.lost_records, report.violations.len() as u64), (1, life.violations));
         (life.violations, life.unknown)
@@ -228,9 +231,16 @@ fn what_was_found_before_a_loss_is_a_violation() {
     assert_eq!(judged(Some(50), 0), (1, 0));
     assert_eq!(judged(Some(0), 0), (0, 1), "that it was released twice may be what was lost");
     assert_eq!(judged(None, 0), (0, 1));
-    // Threads that have no ring, and the kernel, say nothing of the lives of jobs.
-    assert_eq!(judged(None, Record::NO_RING), (1, 0));
-    assert_eq!(judged(None, Record::KERNEL), (1, 0));
+    // Threads that have no ring, and the kernel, say nothing of the lives of jobs, neither before nor after.
+    let release = records.iter().rposition(|record| record.event == Event::RELEASE).expect("one");
+    let job = records[release].job();
+    let last = records.iter().position(|record| record.event == Event::COMPLETE && record.job() == job);
+    let last = last.expect("it ends");
+    records.insert(last, records[last]);
+    for ring in [Record::NO_RING, Record::KERNEL] {
+        let report = with_loss(&records, None, ring);
+        assert_eq!((report.of(Rule::Life), report.unjudged, report.lost_records), (2, 0, 1), "{ring}");
+    }
 }
 
 /// More instances of a chain wait than are remembered once they are over: one between two of its legs is not over.
