@@ -103,10 +103,11 @@ fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) ->
     let label = names.lane(bound.node, bound.level);
     let load = |lane: &Lane| lane.members.iter().map(|id| worst_case_load(names.system, *id)).sum::<f64>();
     let own = load(&lanes[bound.level]);
-    let above = lanes[..bound.level].iter().map(load);
+    let same = |lane: &&Lane| lane.below == lanes[bound.level].below;
+    let above = lanes[..bound.level].iter().filter(same).map(load);
     // On several processors a lane has one to itself, but for what holds it up while all of them run higher ones.
     let (whose, needed) = match names.system.nodes[bound.node].cpus.len() {
-        processors if names.system.lanes_of(bound.node).is_none() && processors > 1 => {
+        processors if lanes[bound.level].below.is_none() && processors > 1 => {
             if bound.level < processors {
                 (format!("lane {label} alone"), own)
             } else {

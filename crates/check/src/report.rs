@@ -296,9 +296,12 @@ fn method(method: Method) -> &'static str {
 }
 
 fn node_check(system: &System, index: usize, plan: &Plan) -> NodeCheck {
-    let mut above = 0.0;
+    let (mut above, mut below) = (0.0, None);
     let lanes = plan.lanes.iter().map(|lane| {
         let utilisation = lane.utilisation(system);
+        if std::mem::replace(&mut below, lane.below) != lane.below {
+            above = 0.0;
+        }
         above += utilisation;
         LaneCheck {
             level: lane.level,

@@ -119,8 +119,13 @@ mod tests {
             activity: Activity::Task,
             released_by: ReleasedBy::Period,
         };
-        let lane =
-            |level, name: &str| LaneEntry { node: 0, level, label: name.into(), discipline: "fifo".into() };
+        let lane = |level, name: &str| LaneEntry {
+            node: 0,
+            level,
+            label: name.into(),
+            discipline: "fifo".into(),
+            below: None,
+        };
         let operation = |index: usize, name: &str| OperationEntry {
             name: name.into(),
             task: index,

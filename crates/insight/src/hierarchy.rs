@@ -350,6 +350,7 @@ mod tests {
             level: 0,
             label: label.into(),
             discipline: discipline.into(),
+            below: None,
         };
         metadata.lanes = vec![place("video", "thread"), place("words", "thread"), place("high", "fifo")];
         let mut hierarchy = Hierarchies::new(&metadata);
@@ -466,7 +467,7 @@ mod tests {
         };
         metadata.edges = vec![edge("a", "b"), edge("b", "a"), edge("b", "t")];
         let (label, discipline) = ("t".into(), "thread".into());
-        metadata.lanes = vec![LaneEntry { node: 0, level: 0, label, discipline }];
+        metadata.lanes = vec![LaneEntry { node: 0, level: 0, label, discipline, below: None }];
         let mut hierarchy = Hierarchies::new(&metadata);
         hierarchy.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Ready);
         assert!(matches!(hierarchy.turn(0), Turn::NotAsked(_)));

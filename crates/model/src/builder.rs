@@ -229,12 +229,13 @@ impl SystemBuilder {
             numbers.entry(node.name.as_str()).or_insert(index);
         }
         let nodes = NodeNames { nodes: &description.nodes, numbers };
+        let lanes = self.hierarchy.lanes();
         let mut violations = Vec::new();
         let resolved = self
             .tasks
             .into_iter()
             .enumerate()
-            .map(|(index, task)| task.resolve(index, self.sync, &nodes, &mut violations));
+            .map(|(index, task)| task.resolve(index, self.sync, (&nodes, &lanes), &mut violations));
         let (mut tasks, unconnected): (Vec<Task>, Vec<Unconnected>) = resolved.unzip();
         let names = OperationNames::of(&tasks);
         for (index, ports) in unconnected.into_iter().enumerate() {
@@ -275,6 +276,28 @@ impl NodeNames<'_> {
     }
 }
 
+/// The schedulers in whose lanes a subtask may say that it is.
+pub(crate) struct LanesNames {
+    /// The numbers of all schedulers.
+    pub(crate) numbers: HashMap<String, usize>,
+    /// Those of kind `lanes`, in file order.
+    pub(crate) names: Vec<String>,
+}
+
+impl LanesNames {
+    /// The number of the scheduler called `name`, or the message and the remedy if there is none.
+    fn find(&self, name: &str) -> Result<usize, (String, String)> {
+        self.numbers.get(name).copied().ok_or_else(|| {
+            let remedy = match self.names.is_empty() {
+                true => "remove the key; only nodes with [[scheduler]] tables have several places for lanes"
+                    .into(),
+                false => known_words(name, self.names.iter().map(String::as_str)),
+            };
+            (format!("is in the lanes \"{name}\", which do not exist"), remedy)
+        })
+    }
+}
+
 /// A task under construction: either one operation (give it a [`wcet`](Self::wcet)) or
 /// [subtasks](Self::subtask).
 #[derive(Clone, Debug)]
@@ -300,6 +323,7 @@ struct Step {
     wcet: Option<Work>,
     exec: Option<Execution>,
     node: Option<String>,
+    lanes: Option<String>,
     outputs: Vec<OutputBuilder>,
     inputs: Vec<InputBuilder>,
     events: Vec<PublicationBuilder>,
@@ -499,6 +523,12 @@ impl TaskBuilder {
         self
     }
 
+    /// The scheduler of kind `lanes` in whose lanes the one operation is, by name; needed if its node has several.
+    pub fn in_lanes(mut self, scheduler: impl Into<String>) -> Self {
+        self.own.lanes = Some(scheduler.into());
+        self
+    }
+
     /// Adds an output to the one operation.
     pub fn output(mut self, output: OutputBuilder) -> Self {
         self.own.outputs.push(output);
@@ -527,7 +557,7 @@ impl TaskBuilder {
         mut self,
         index: usize,
         sync: Synchronisation,
-        nodes: &NodeNames<'_>,
+        places: (&NodeNames<'_>, &LanesNames),
         violations: &mut Vec<Violation>,
     ) -> (Task, Unconnected) {
         let (trigger, arrivals) = self.resolve_release(index, violations);
@@ -542,6 +572,7 @@ impl TaskBuilder {
                 ("wcet", self.own.wcet.is_some()),
                 ("exec", self.own.exec.is_some()),
                 ("node", self.own.node.is_some()),
+                ("lanes", self.own.lanes.is_some()),
                 ("outputs", !self.own.outputs.is_empty()),
                 ("inputs", !self.own.inputs.is_empty()),
                 ("events", !self.own.events.is_empty()),
@@ -551,7 +582,7 @@ impl TaskBuilder {
                     Place::Task(index, key),
                     format!("task \"{}\" has subtasks and also its own {key}", task.name),
                     match key {
-                        "outputs" | "inputs" | "events" => {
+                        "lanes" | "outputs" | "inputs" | "events" => {
                             format!("move the {key} into the subtasks they belong to")
                         }
                         _ => format!("move the {key} into the subtask it belongs to"),
@@ -567,7 +598,7 @@ impl TaskBuilder {
         let siblings = Siblings { task: index, task_name: &task.name, names: &names, positions };
         let subtasks = self.subtasks.into_iter().enumerate();
         let resolved =
-            subtasks.map(|(position, subtask)| subtask.resolve(position, &siblings, nodes, violations));
+            subtasks.map(|(position, subtask)| subtask.resolve(position, &siblings, places, violations));
         let (subtasks, ports): (_, Vec<_>) = resolved.unzip();
         let (inputs, events) = ports.into_iter().unzip();
         task.subtasks = subtasks;
@@ -669,6 +700,12 @@ impl SubtaskBuilder {
         self
     }
 
+    /// The scheduler of kind `lanes` in whose lanes it is, by name; needed if its node has several.
+    pub fn in_lanes(mut self, scheduler: impl Into<String>) -> Self {
+        self.step.lanes = Some(scheduler.into());
+        self
+    }
+
     /// The predecessors by name, instead of the subtask before it; none makes it a first subtask.
     pub fn after<Name: Into<String>>(mut self, predecessors: impl IntoIterator<Item = Name>) -> Self {
         self.after = Some(predecessors.into_iter().map(Into::into).collect());
@@ -709,7 +746,7 @@ impl SubtaskBuilder {
         self,
         position: usize,
         siblings: &Siblings<'_>,
-        nodes: &NodeNames<'_>,
+        (nodes, lanes): (&NodeNames<'_>, &LanesNames),
         violations: &mut Vec<Violation>,
     ) -> (Subtask, (Vec<InputBuilder>, Vec<PublicationBuilder>)) {
         let place = |key| Place::Subtask(siblings.task, position, key);
@@ -720,6 +757,12 @@ impl SubtaskBuilder {
         let node = nodes.find(self.step.node.as_deref()).unwrap_or_else(|(fault, remedy)| {
             violations.push(Violation::error(place("node"), format!("{} {fault}", label()), remedy));
             0
+        });
+        let lanes = self.step.lanes.as_deref().and_then(|name| {
+            let refuse = |(fault, remedy)| {
+                violations.push(Violation::error(place("lanes"), format!("{} {fault}", label()), remedy));
+            };
+            lanes.find(name).map_err(refuse).ok()
         });
         let after = match &self.after {
             None => position.checked_sub(1).into_iter().collect(),
@@ -747,7 +790,7 @@ impl SubtaskBuilder {
         let outputs = self.step.outputs.into_iter().map(OutputBuilder::resolve).collect();
         let (join, bound, inputs, events) = (self.join, self.bound, Vec::new(), Vec::new());
         let name = self.name;
-        let subtask = Subtask { name, node, wcet, exec, after, join, bound, outputs, inputs, events };
+        let subtask = Subtask { name, node, lanes, wcet, exec, after, join, bound, outputs, inputs, events };
         (subtask, (self.step.inputs, self.step.events))
     }
 }

@@ -1,6 +1,6 @@
 //! A node's hierarchy as the guarantee system sees it.
 
-use crate::description::Description;
+use crate::description::{Description, Subtask};
 use crate::hierarchy::{Asks, Request, Scheduler, SchedulerKind, Under};
 use std::num::NonZeroU32;
 use talea_guarantee::exact::Span;
@@ -24,15 +24,22 @@ impl Description {
         let mut nodes = 0..self.nodes.len();
         nodes.any(|node| match self.scheduling(node) {
             Scheduling::Lanes => true,
-            Scheduling::Hierarchy => self.lanes_of(node).is_some(),
+            Scheduling::Hierarchy => self.lanes_on(node).next().is_some(),
         })
     }
 
-    /// The scheduler that is the lanes of a node with a hierarchy.
-    pub fn lanes_of(&self, node: usize) -> Option<usize> {
+    /// The schedulers of kind `lanes` of a node with a hierarchy, by index, in file order.
+    pub fn lanes_on(&self, node: usize) -> impl Iterator<Item = usize> {
         let is_lanes =
-            |scheduler: &Scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::LANES;
-        self.schedulers.iter().position(is_lanes)
+            move |scheduler: &Scheduler| scheduler.node == node && scheduler.kind == SchedulerKind::LANES;
+        let schedulers = self.schedulers.iter().enumerate();
+        schedulers.filter(move |(_, scheduler)| is_lanes(scheduler)).map(|(index, _)| index)
+    }
+
+    /// The scheduler of kind `lanes` in whose lanes a subtask is: the one that it names, or else the first of its node. None if its node
+    /// has none.
+    pub fn lanes_with(&self, subtask: &Subtask) -> Option<usize> {
+        subtask.lanes.or_else(|| self.lanes_on(subtask.node).next())
     }
 
     /// The hierarchy of a node, whose edges are those of its schedulers in file order and then those of its threads. Lanes

@@ -168,6 +168,9 @@ pub struct Subtask {
     pub name: String,
     /// Index into [`Description::nodes`].
     pub node: usize,
+    /// The scheduler of kind `lanes` that has it in its lanes, an index into [`Description::schedulers`]. None if it is the only one
+    /// of the node, or the node has no hierarchy.
+    pub lanes: Option<usize>,
     /// Worst-case execution time the policies and the analysis count with.
     pub wcet: Work,
     /// What synthetic work really takes.

@@ -92,6 +92,8 @@ pub(crate) enum Kind {
     Execution,
     /// The name of a scheduler.
     SchedulerName,
+    /// The name of a scheduler of kind `lanes`.
+    LanesName,
     /// A guarantee in its notation.
     Guarantee,
     /// One of the forms of a thread's synthetic work.
@@ -483,6 +485,12 @@ pub(crate) static TASK: Table = Table {
             doc: "Where a task of one subtask runs.",
         },
         Key {
+            name: "lanes",
+            kind: Kind::LanesName,
+            presence: DefaultFrom("the only scheduler of kind lanes on its node, if there is one"),
+            doc: "Where a task of one subtask has its lane: the name of a scheduler of kind lanes.",
+        },
+        Key {
             name: "outputs",
             kind: Kind::Many(&OUTPUT),
             presence: Optional,
@@ -515,6 +523,12 @@ pub(crate) static SUBTASK: Table = Table {
             kind: Kind::NodeName,
             presence: DefaultFrom("the only node"),
             doc: "Where it runs.",
+        },
+        Key {
+            name: "lanes",
+            kind: Kind::LanesName,
+            presence: DefaultFrom("the only scheduler of kind lanes on its node, if there is one"),
+            doc: "Where it has its lane: the name of a scheduler of kind lanes.",
         },
         Key {
             name: "wcet",

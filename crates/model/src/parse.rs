@@ -144,7 +144,9 @@ fn is_consequence(violation: &Violation, unread: &Unread) -> bool {
     );
     let names_channel =
         matches!(violation.place, Place::Publication(_, _, _, "channel") | Place::Subscription(_, "channel"));
+    let names_lanes = matches!(violation.place, Place::Subtask(_, _, "lanes"));
     of_item
+        || (names_lanes && unread.concerns_lanes())
         || (names_channel && unread.concerns_channels())
         || (names_operations && unread.concerns_operations())
         || unread.contains(violation.place)

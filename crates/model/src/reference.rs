@@ -164,6 +164,7 @@ fn kind(key: &Key) -> String {
             "time, or `{ uniform = [least, greatest] }`, `{ list = [times] }`, `{ trace = \"file\" }`".into()
         }
         Kind::SchedulerName => "name of a scheduler".into(),
+        Kind::LanesName => "name of a scheduler of kind `lanes`".into(),
         Kind::Guarantee => "guarantee".into(),
         Kind::Work => "`\"cpu-bound\"`, or `{ burst = execution time, period = time }`".into(),
         Kind::Command => "list of texts".into(),
@@ -237,6 +238,7 @@ fn example(key: &Key) -> String {
         Kind::Cpus => "[0, 1]".into(),
         Kind::Execution => "{ uniform = [\"1ms\", \"4ms\"] }".into(),
         Kind::SchedulerName => "\"RES\"".into(),
+        Kind::LanesName => "\"flight\"".into(),
         Kind::Guarantee => "\"RESBH 5ms 33ms\"".into(),
         Kind::Work => "{ burst = \"5ms\", period = \"33ms\" }".into(),
         Kind::Command => "[\"xz\", \"-9\", \"big.tar\"]".into(),
@@ -291,7 +293,7 @@ fn scheduler(kind: SchedulerKind, page: &mut String) {
 /// What a child writes beside the scheduler's name.
 fn asks(asks: Asks) -> String {
     match asks {
-        Asks::NoChildren => "nothing; its threads are the node's tasks".into(),
+        Asks::NoChildren => "nothing; its threads are tasks of the node".into(),
         asks => asks.wanted(),
     }
 }
@@ -302,7 +304,7 @@ fn children(children: Children) -> &'static str {
         Children::Many => "any number of schedulers and threads",
         Children::Threads => "any number of threads, whose jobs it orders",
         Children::Bursts => "any number of threads with bursts",
-        Children::Tasks => "none in the file: the node's tasks are in its lanes",
+        Children::Tasks => "none in the file: tasks are in its lanes",
     }
 }
 

@@ -46,8 +46,8 @@ fn table(table: &Table) -> Value {
         "additionalProperties": false,
     });
     if std::ptr::eq(table, &TASK) {
-        let own =
-            ["wcet", "exec", "node", "outputs", "inputs", "events"].map(|key| json!({ "required": [key] }));
+        let own = ["wcet", "exec", "node", "lanes", "outputs", "inputs", "events"]
+            .map(|key| json!({ "required": [key] }));
         schema["allOf"] = json!([
             { "oneOf": [
                 { "required": ["wcet"], "not": { "required": ["subtask"] } },
@@ -90,7 +90,7 @@ fn one_of(keys: &[&str]) -> Value {
 
 fn property(key: &Key) -> Value {
     let mut schema = match &key.kind {
-        Kind::Name | Kind::NodeName | Kind::SchedulerName | Kind::ChannelName => {
+        Kind::Name | Kind::NodeName | Kind::SchedulerName | Kind::LanesName | Kind::ChannelName => {
             json!({ "$ref": "#/$defs/name" })
         }
         Kind::Title => title(),

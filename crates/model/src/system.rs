@@ -29,6 +29,7 @@ fn task_of_thread(thread: &Thread) -> Task {
     let work = Subtask {
         name: thread.name.clone(),
         node: thread.node,
+        lanes: None,
         wcet: exec.max(),
         exec,
         after: Vec::new(),

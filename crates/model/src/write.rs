@@ -260,6 +260,9 @@ impl System {
 
     fn write_step(&self, subtask: &Subtask, out: &mut String) -> fmt::Result {
         quoted(out, "node", &self.nodes[subtask.node].name)?;
+        if let Some(lanes) = subtask.lanes {
+            quoted(out, "lanes", &self.schedulers[lanes].name)?;
+        }
         quoted(out, "wcet", subtask.wcet)?;
         write!(out, "exec = ")?;
         execution(out, &subtask.exec)?;

@@ -42,6 +42,8 @@ pub struct Declaration {
     pub name: String,
     /// See [`Self::node`].
     pub node: Option<String>,
+    /// See [`Self::in_lanes`].
+    pub lanes: Option<String>,
     /// See [`Self::lane`].
     pub level: Option<usize>,
     /// How long after they were posted its jobs are due.
@@ -58,14 +60,22 @@ impl Declaration {
     /// An operation of this name, whose jobs are due so long after they were posted.
     pub fn new(name: &str, deadline: Duration) -> Self {
         let (name, criticality) = (name.to_owned(), Criticality::DEFAULT);
-        let (node, level, wcet, period) = (None, None, Work::ZERO, Duration::ZERO);
-        Declaration { name, node, level, deadline, wcet, period, criticality }
+        let (node, lanes, level) = (None, None, None);
+        let (wcet, period) = (Work::ZERO, Duration::ZERO);
+        Declaration { name, node, lanes, level, deadline, wcet, period, criticality }
     }
 
     /// The node it runs on. The first one unless told otherwise.
     #[must_use]
     pub fn node(mut self, name: &str) -> Self {
         self.node = Some(name.to_owned());
+        self
+    }
+
+    /// The scheduler of kind `lanes` in whose lanes it is, by name. Needed if its node has several, unless its [lane](Self::lane) is said.
+    #[must_use]
+    pub fn in_lanes(mut self, scheduler: &str) -> Self {
+        self.lanes = Some(scheduler.to_owned());
         self
     }
 

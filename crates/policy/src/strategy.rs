@@ -44,7 +44,7 @@ pub struct LaneRules {
 /// One lane: a queue of one discipline whose jobs run at one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// 0 is the highest; a higher lane always preempts a lower one.
+    /// Its place in the plan. 0 is the highest; a higher lane always preempts a lower one, where both are [below](Self::below) the same.
     pub level: usize,
     /// What the lane is for, for reports: `20Hz`, `high`, `high 50ms`, `all`.
     pub label: String,
@@ -58,6 +58,9 @@ pub struct Lane {
     /// Its operations in the order of static subpriority: importance (larger first), then topological
     /// order, then file order. This is the last tie-break before the job number.
     pub members: Vec<OperationId>,
+    /// The scheduler of kind `lanes` that it is a lane of, an index into [`talea_model::Description::schedulers`]. None where the lanes of
+    /// the node are below no scheduler.
+    pub below: Option<usize>,
 }
 
 /// The lanes of one node, highest first, and what is questionable about them.
@@ -206,34 +209,61 @@ pub fn plan_node(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
     }
 }
 
-/// Sorts the operations of `node` into lanes by the system's strategy, wherever in a hierarchy the lanes stand.
+/// Sorts the operations of `node` into lanes by the system's strategy, wherever in a hierarchy the lanes stand: those below each scheduler of
+/// kind `lanes` for themselves, in file order of these.
 ///
 /// # Errors
 /// The complete list of anomalies that prevent it.
 pub fn plan_lanes(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
-    let operations: Vec<OperationTraits> = system
-        .lane_operations_on(node)
-        .map(|operation| {
-            let task = system.task_of(operation.id);
-            OperationTraits {
-                id: operation.id,
-                name: operation.name.clone(),
-                period: task.period,
-                deadline: task.deadline,
-                wcet: system.subtask(operation.id).wcet,
-                criticality: task.criticality,
-                importance: task.importance,
-                topological_rank: operation.topological_rank,
-            }
-        })
-        .collect();
+    let traits = |operation: &talea_model::Operation| {
+        let task = system.task_of(operation.id);
+        OperationTraits {
+            id: operation.id,
+            name: operation.name.clone(),
+            period: task.period,
+            deadline: task.deadline,
+            wcet: system.subtask(operation.id).wcet,
+            criticality: task.criticality,
+            importance: task.importance,
+            topological_rank: operation.topological_rank,
+        }
+    };
+    let operations: Vec<OperationTraits> = system.lane_operations_on(node).map(traits).collect();
+    let errors = errors(system.strategy, &operations);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
     let rules = LaneRules { dispatch: system.lane_dispatch, laxity: system.laxity, late: system.late };
-    plan(system.strategy, rules, &operations, system.nodes[node].cpus.len())
+    let warnings = warnings(&operations, system.nodes[node].cpus.len());
+    let mut places: BTreeMap<Option<usize>, Vec<OperationTraits>> = BTreeMap::new();
+    for operation in operations {
+        let place = system.lanes_with(system.subtask(operation.id));
+        places.entry(place).or_default().push(operation);
+    }
+    let has_several = places.len() > 1;
+    let mut lanes: Vec<Lane> = Vec::new();
+    for (below, operations) in places {
+        let mut own = sort(system.strategy, rules, &operations);
+        for lane in &mut own {
+            lane.level += lanes.len();
+            lane.below = below;
+            if let Some(place) = below.filter(|_| has_several) {
+                lane.label = format!("{} {}", system.schedulers[place].name, lane.label);
+            }
+        }
+        lanes.append(&mut own);
+    }
+    Ok(Plan { lanes, warnings })
 }
 
-/// The lane that an operation which the system does not have would be in: the one of its own level or, where there is none, the
-/// next lower one, so that it stands before nothing that is more urgent. None where all lanes are more urgent than it.
-pub fn lane_for(system: &System, plan: &Plan, operation: &OperationTraits) -> Option<usize> {
+/// The lane below the scheduler `below` that an operation which the system does not have would be in: the one of its own level or, where
+/// there is none, the next lower one, so that it stands before nothing that is more urgent. None where all lanes there are more urgent than it.
+pub fn lane_for(
+    system: &System,
+    plan: &Plan,
+    below: Option<usize>,
+    operation: &OperationTraits,
+) -> Option<usize> {
     let key = level_key(system.strategy, operation);
     let key_of = |lane: &Lane| {
         let member = *lane.members.first()?;
@@ -244,7 +274,8 @@ pub fn lane_for(system: &System, plan: &Plan, operation: &OperationTraits) -> Op
             &OperationTraits { id: member, period, criticality, ..operation.clone() },
         ))
     };
-    plan.lanes.iter().position(|lane| key_of(lane).is_some_and(|other| other >= key))
+    let is_it = |lane: &Lane| lane.below == below && key_of(lane).is_some_and(|other| other >= key);
+    plan.lanes.iter().position(is_it)
 }
 
 /// Sorts `operations` into lanes for a node of `processors` processors.
@@ -261,11 +292,16 @@ pub fn plan(
     if !errors.is_empty() {
         return Err(errors);
     }
+    Ok(Plan { lanes: sort(strategy, rules, operations), warnings: warnings(operations, processors) })
+}
+
+/// The operations of one place in lanes, highest first.
+fn sort(strategy: Strategy, rules: LaneRules, operations: &[OperationTraits]) -> Vec<Lane> {
     let mut levels: BTreeMap<LevelKey, Vec<&OperationTraits>> = BTreeMap::new();
     for operation in operations {
         levels.entry(level_key(strategy, operation)).or_default().push(operation);
     }
-    let lanes = levels
+    levels
         .into_values()
         .enumerate()
         .map(|(level, mut members)| {
@@ -278,10 +314,10 @@ pub fn plan(
                 rules,
                 tick: None,
                 members: members.iter().map(|operation| operation.id).collect(),
+                below: None,
             }
         })
-        .collect();
-    Ok(Plan { lanes, warnings: warnings(operations, processors) })
+        .collect()
 }
 
 fn level_key(strategy: Strategy, operation: &OperationTraits) -> LevelKey {

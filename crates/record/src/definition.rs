@@ -158,8 +158,13 @@ mod tests {
         metadata.nodes.push(NodeEntry { name: "a".into(), cpus: vec![0], switches, decided_by });
         metadata.reserve_posted(1);
         assert!(metadata.operations.is_empty(), "without lanes nothing can be posted");
-        let lane =
-            |level: usize| LaneEntry { node: 0, level, label: "all".into(), discipline: "fifo".into() };
+        let lane = |level: usize| LaneEntry {
+            node: 0,
+            level,
+            label: "all".into(),
+            discipline: "fifo".into(),
+            below: None,
+        };
         metadata.lanes = vec![lane(0), lane(1)];
         metadata.reserve_posted(2);
         assert_eq!((metadata.check(), metadata.is_there(1)), (Ok(()), false));

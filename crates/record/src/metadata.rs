@@ -150,14 +150,14 @@ pub struct SchedulerEntry {
     pub node: usize,
     /// Its name.
     pub name: String,
-    /// Its kind; [`LANES`] of the one that stands for the node's lanes.
+    /// Its kind; [`LANES`] of those that stand for lanes.
     pub kind: String,
 }
 
 /// With this begins the name of what has not been defined, and of nothing else.
 pub const UNDEFINED: char = '?';
 
-/// The kind of the scheduler that stands for a node's lanes.
+/// The kind of schedulers that stand for lanes.
 pub const LANES: &str = "lanes";
 
 /// An edge of a hierarchy of schedulers.
@@ -222,6 +222,10 @@ pub struct LaneEntry {
     pub label: String,
     /// `fifo`, `deadline` or `laxity`; `thread` for the place of a thread, whose level says nothing.
     pub discipline: String,
+    /// The scheduler of kind [`LANES`] that it is a lane of. Levels of lanes of different schedulers say nothing about each other. None where
+    /// the lanes of the node are below no scheduler.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<String>,
 }
 
 impl LaneEntry {
@@ -312,6 +316,7 @@ fn lanes_of(system: &System, plans: &[Plan]) -> (Vec<LaneEntry>, Vec<Option<usiz
                 level: lane.level,
                 label: lane.label.clone(),
                 discipline: lane.discipline.to_string(),
+                below: lane.below.map(|scheduler| system.schedulers[scheduler].name.clone()),
             });
         }
         for (place, thread) in system.threads_on(node).enumerate() {
@@ -322,6 +327,7 @@ fn lanes_of(system: &System, plans: &[Plan]) -> (Vec<LaneEntry>, Vec<Option<usiz
                 level: plan.lanes.len() + place,
                 label: system.threads[thread].name.clone(),
                 discipline: "thread".into(),
+                below: None,
             });
         }
     }
@@ -511,8 +517,16 @@ impl Metadata {
         if lane.is_thread() {
             return Some(&lane.label);
         }
+        // Traces of old do not say it; a node had one such scheduler then.
         let is_lanes = |scheduler: &&SchedulerEntry| scheduler.node == lane.node && scheduler.kind == LANES;
-        self.schedulers.iter().find(is_lanes).map(|scheduler| scheduler.name.as_str())
+        let only = || self.schedulers.iter().find(is_lanes).map(|scheduler| scheduler.name.as_str());
+        lane.below.as_deref().or_else(only)
+    }
+
+    /// Whether the levels of two lanes say which of them is higher: they are lanes of the same place.
+    pub fn are_ranked(&self, one: usize, other: usize) -> bool {
+        let place = |lane: usize| (self.lanes[lane].node, self.place_name(&self.lanes[lane]));
+        place(one) == place(other)
     }
 
     /// The schedulers above the thread whose place is `lane`, the root first. Of several ways up it is the first described;
@@ -680,6 +694,7 @@ mod tests {
             level: 0,
             label: label.into(),
             discipline: "thread".into(),
+            below: None,
         };
         assert_eq!(metadata.schedulers_above(&thread(0, "a")), ["FP", "RES", "J"]);
         assert_eq!(metadata.schedulers_above(&thread(0, "b")), ["Q", "P"]);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use talea_model::{Execution, OperationId, System};
 use talea_operation::{Declaration, JobContext, Operation, PostedOperation};
 use talea_policy::discipline::Discipline;
-use talea_policy::strategy::{OperationTraits, Plan, lane_for, sorts_by_period};
+use talea_policy::strategy::{Lane, OperationTraits, Plan, lane_for, sorts_by_period};
 use talea_record::ring::Definer;
 use talea_record::stream::is_bound;
 use talea_record::{Activity, Definition, OperationEntry, ReleasedBy, TaskEntry, ThreadRole, UNDEFINED};
@@ -54,6 +54,25 @@ pub enum DeclareError {
         /// Those that there are.
         nodes: Vec<String>,
     },
+    /// It does not say in which of several schedulers of kind `lanes` it is, or there is no such one.
+    #[error(
+        "operation \"{name}\": {}; the schedulers of kind lanes on node \"{node}\" that have work are {}",
+        match wanted {
+            Some(wanted) => format!("no lanes \"{wanted}\""),
+            None => "say in which lanes it is (Declaration::in_lanes, or Declaration::lane)".to_owned(),
+        },
+        list(known)
+    )]
+    NoLanes {
+        /// The operation.
+        name: String,
+        /// Its node.
+        node: String,
+        /// What was asked for.
+        wanted: Option<String>,
+        /// Those that there are.
+        known: Vec<String>,
+    },
     /// There is no such lane.
     #[error("operation \"{name}\": node \"{node}\" has no lane {level}; its lanes are {}", list(lanes))]
     NoLane {
@@ -85,6 +104,20 @@ pub enum DeclareError {
         "operation \"{0}\": there is no room in the run's records to say what it is; use shorter names, or fewer"
     )]
     Unrecorded(String),
+}
+
+/// The scheduler of kind `lanes` that is `wanted` among those of some lanes, or the only one of them; none where they are below none. Or the
+/// names of all of them.
+fn below(system: &System, lanes: &[Lane], wanted: Option<&str>) -> Result<Option<usize>, Vec<String>> {
+    let mut places: Vec<Option<usize>> = lanes.iter().map(|lane| lane.below).collect();
+    places.dedup();
+    let name = |place: &Option<usize>| place.map(|scheduler| system.schedulers[scheduler].name.as_str());
+    let found = match (wanted, &places[..]) {
+        (None, [only]) => Some(*only),
+        (None, _) => None,
+        (wanted, places) => places.iter().find(|place| name(place) == wanted).copied(),
+    };
+    found.ok_or_else(|| places.iter().filter_map(name).map(String::from).collect())
 }
 
 fn list(names: &[String]) -> String {
@@ -296,10 +329,16 @@ impl Dispatcher {
                     "more than 0, since the strategy sorts by it, unless Declaration::lane says the lane";
                 return Err(wrong("period", declaration.period.to_string(), least));
             }
-            None => lane_for(system, &plans[node], &traits).ok_or_else(|| {
-                let (name, node, lanes) = of_node();
-                DeclareError::NoLaneForIt { name, node, lanes }
-            })?,
+            None => {
+                let below = below(system, lanes, declaration.lanes.as_deref()).map_err(|known| {
+                    let ((name, node, _), wanted) = (of_node(), declaration.lanes.clone());
+                    DeclareError::NoLanes { name, node, wanted, known }
+                })?;
+                lane_for(system, &plans[node], below, &traits).ok_or_else(|| {
+                    let (name, node, lanes) = of_node();
+                    DeclareError::NoLaneForIt { name, node, lanes }
+                })?
+            }
         };
         if lanes[level].discipline == Discipline::Laxity && declaration.wcet == Work::ZERO {
             let least = "more than 0, since its lane goes by laxity";

@@ -548,8 +548,9 @@ impl JobFlow {
         }
     }
 
-    /// One predecessor of a job has completed; releases the job if it was the last one. Does not ring.
-    pub fn arrive(&mut self, shared: &Shared, signal: Signal, now: Instant) {
+    /// One predecessor of a job has completed; releases the job if it was the last one. Does not ring. Returns when that was, for what is
+    /// released after it must not have been released before.
+    pub fn arrive(&mut self, shared: &Shared, signal: Signal, now: Instant) -> Instant {
         let Signal { job: JobId { operation, instance }, deadline, timer } = signal;
         let site = shared.layout.operation(operation);
         let local = site.local.expect("an operation of this process");
@@ -574,6 +575,7 @@ impl JobFlow {
         if !fits {
             self.refuse(shared, signal.job, deadline, now);
         }
+        now
     }
 
     /// The predecessors of a job with a guard are done: its node's release thread has it from now on. Does not ring.
@@ -623,11 +625,12 @@ impl JobFlow {
         let job = subject.job;
         let from = shared.layout.operation(job.operation);
         let timer = from.bound.map_or(NO_TIMER, |bound| ended.release.saturating_add(bound));
+        let mut latest = now;
         for &successor in &from.successors {
             let site = shared.layout.operation(successor);
             if site.local.is_some() {
                 let job = JobId { operation: successor, ..job };
-                self.arrive(shared, Signal { job, deadline: ended.deadline, timer }, now);
+                latest = self.arrive(shared, Signal { job, deadline: ended.deadline, timer }, latest);
                 continue;
             }
             let timer = Some(timer).filter(|timer| *timer != NO_TIMER);

@@ -341,5 +341,13 @@ fn triggered(system: &System, task: usize, operations: &[OperationSite]) -> Opti
 fn lane_of_thread(system: &System, (thread, operation): (usize, OperationId), level: usize) -> Lane {
     let (dispatch, label) = (LaneDispatch::NonPreemptive, system.threads[thread].name.clone());
     let rules = LaneRules { dispatch, laxity: system.laxity, late: system.late };
-    Lane { level, label, discipline: Discipline::Fifo, rules, tick: None, members: vec![operation] }
+    Lane {
+        level,
+        label,
+        discipline: Discipline::Fifo,
+        rules,
+        tick: None,
+        members: vec![operation],
+        below: None,
+    }
 }

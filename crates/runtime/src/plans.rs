@@ -20,7 +20,7 @@ pub(crate) fn plans(system: &System) -> Result<Vec<Plan>, PrepareError> {
         let plan = plan_lanes(system, node)
             .map_err(|anomalies| PrepareError::Anomalies { node: name(), anomalies })?;
         match is_hierarchy {
-            true => below_others(system, node, plan).map_err(|source| unset(system, node, source)),
+            true => below_others(system, plan).map_err(|source| unset(system, node, source)),
             false => Ok(plan),
         }
     };

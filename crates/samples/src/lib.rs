@@ -29,8 +29,13 @@ pub fn metadata() -> Metadata {
         predecessors: predecessors.to_vec(),
         is_last,
     };
-    let lane =
-        |level, label: &str| LaneEntry { node: 0, level, label: label.into(), discipline: "fifo".into() };
+    let lane = |level, label: &str| LaneEntry {
+        node: 0,
+        level,
+        label: label.into(),
+        discipline: "fifo".into(),
+        below: None,
+    };
     Metadata {
         system: "test".into(),
         strategy: "rms".into(),

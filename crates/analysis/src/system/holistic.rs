@@ -307,7 +307,7 @@ impl Solution {
                 OperationBound {
                     operation: operation.id,
                     node: system.subtask(operation.id).node,
-                    level: numbers.lane,
+                    level: model.nodes[numbers.node].lanes[numbers.lane].level,
                     response: known.and_then(|worst| parts::response(model, operation.id, worst)),
                 }
             })

@@ -25,8 +25,8 @@ pub(super) enum Interruption {
     Timer { period: u64, count: u64, events: u64 },
     /// Releases of this operation, which is a thread.
     Thread(OperationId),
-    /// Releases of the node's tasks, which are in lanes elsewhere in the hierarchy.
-    Lanes,
+    /// Releases of the tasks in the lanes of this scheduler, elsewhere in the hierarchy.
+    Lanes(usize),
 }
 
 /// What may interrupt the lanes or the thread of this name on a node.
@@ -45,11 +45,12 @@ pub(super) fn interruptions(
     let mut neighbours = Neighbours { hierarchy, rivals: HashSet::new(), above: HashSet::new() };
     neighbours.climb(name);
     let mut found = Vec::new();
-    for scheduler in system.schedulers.iter().filter(|scheduler| scheduler.node == node) {
+    let schedulers = system.schedulers.iter().enumerate();
+    for (index, scheduler) in schedulers.filter(|(_, scheduler)| scheduler.node == node) {
         let concerns = neighbours.rivals.contains(scheduler.name.as_str())
             || neighbours.above.contains(scheduler.name.as_str());
         if concerns && scheduler.kind == SchedulerKind::LANES {
-            found.push(Interruption::Lanes);
+            found.push(Interruption::Lanes(index));
         } else if concerns {
             found.extend(timers(scheduler, hierarchy)?);
         }

@@ -89,6 +89,8 @@ pub(super) enum InterruptKind {
 
 #[derive(Debug)]
 pub(super) struct Lane {
+    /// Its place in the plan of its node.
+    pub level: usize,
     pub discipline: Discipline,
     pub rules: LaneRules,
     pub segments: Vec<usize>,
@@ -547,9 +549,14 @@ fn returns(
             let of_thread = |segment: &&usize| segments[**segment].operations.contains(&thread.index());
             on_node.iter().filter(of_thread).map(|segment| with(*segment)).collect()
         }
-        Interruption::Lanes => {
-            let of_task = |segment: &&usize| system.thread_of_task(segments[**segment].task).is_none();
-            on_node.iter().filter(of_task).map(|segment| with(*segment)).collect()
+        Interruption::Lanes(scheduler) => {
+            let is_in_them = |segment: &&usize| {
+                let segment = &segments[**segment];
+                let first = system.operations()[segment.operations[0]].id;
+                system.thread_of_task(segment.task).is_none()
+                    && system.lanes_with(system.subtask(first)) == Some(scheduler)
+            };
+            on_node.iter().filter(is_in_them).map(|segment| with(*segment)).collect()
         }
     }
 }
@@ -560,7 +567,7 @@ impl Lane {
             plan.members.iter().map(|member| operations[member.index()].segment).collect();
         segments.sort_unstable();
         segments.dedup();
-        Lane { discipline: plan.discipline, rules: plan.rules, segments }
+        Lane { level: plan.level, discipline: plan.discipline, rules: plan.rules, segments }
     }
 }
 

@@ -100,10 +100,11 @@ pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) 
         parts.add(cause, jobs, time);
     }
     if node.processors == 1 {
-        for (level, above) in node.lanes[..numbers.lane].iter().enumerate() {
+        for above in &node.lanes[..numbers.lane] {
             for stream in solution.streams(model, above).expect(known) {
                 let jobs = stream.count_through(end);
-                let cause = Cause::Higher { level, task: model.segments[stream.segment].task };
+                let (level, task) = (above.level, model.segments[stream.segment].task);
+                let cause = Cause::Higher { level, task };
                 parts.add(cause, jobs, jobs.saturating_mul(stream.cost));
             }
         }

@@ -1,6 +1,6 @@
 //! Who shares what: the places of lanes and threads, each with what it receives and what interrupts it.
 //!
-//! The lanes of a node without a hierarchy have all its processors. In a hierarchy the scheduler of kind `lanes` is a place, and so is every
+//! The lanes of a node without a hierarchy have all its processors. In a hierarchy each scheduler of kind `lanes` is a place, and so is every
 //! thread; each has what the derivation promises on its edge. From a place, everything else on the node is what comes to be
 //! served and takes the processor away: that is in the promise. What it costs to come back is not.
 
@@ -15,7 +15,7 @@ use talea_guarantee::guarantee::{Guarantee, Hardness};
 use talea_guarantee::hierarchy::Hierarchy;
 use talea_guarantee::proviso::provisos;
 use talea_guarantee::scheduler::{Conserving, Periods};
-use talea_model::{LaneDispatch, Late, Scheduling, System, ThreadWork};
+use talea_model::{LaneDispatch, Late, SchedulerKind, Scheduling, System, ThreadWork};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane, LaneRules, Plan};
 
@@ -184,9 +184,11 @@ impl<'a> Promised<'a> {
 
     /// The schedulers that are no places.
     fn inner(&self) -> impl Iterator<Item = (usize, &'a talea_model::Scheduler)> {
-        let (node, lanes) = (self.node, self.system.lanes_of(self.node));
-        let schedulers = self.system.schedulers.iter().enumerate();
-        schedulers.filter(move |(index, scheduler)| scheduler.node == node && Some(*index) != lanes)
+        let node = self.node;
+        let is_inner = move |scheduler: &talea_model::Scheduler| {
+            scheduler.node == node && scheduler.kind != SchedulerKind::LANES
+        };
+        self.system.schedulers.iter().enumerate().filter(move |(_, scheduler)| is_inner(scheduler))
     }
 
     /// The edges into somebody, or that of the root.
@@ -221,9 +223,10 @@ impl<'a> Promised<'a> {
     fn places(&self, plan: &Plan, effort: &mut Effort) -> Vec<(String, LanePlacement)> {
         let (system, node) = (self.system, self.node);
         let mut places = Vec::new();
-        if let Some(lanes) = system.lanes_of(node) {
-            let name = &system.schedulers[lanes].name;
-            places.push((name.clone(), self.place(name, plan.lanes.clone(), Ok(()), effort)));
+        for scheduler in system.lanes_on(node) {
+            let name = &system.schedulers[scheduler].name;
+            let lanes = plan.lanes.iter().filter(|lane| lane.below == Some(scheduler)).cloned().collect();
+            places.push((name.clone(), self.place(name, lanes, Ok(()), effort)));
         }
         for index in system.threads_on(node) {
             let thread = &system.threads[index];
@@ -239,6 +242,7 @@ impl<'a> Promised<'a> {
                 },
                 tick: None,
                 members: vec![operation],
+                below: None,
             };
             let ends = match thread.work {
                 ThreadWork::Bursts { .. } => Ok(()),
@@ -347,6 +351,7 @@ fn never_idle(system: &System, node: usize, hierarchy: &Hierarchy) -> HashSet<St
         }
     }
     let threads = hierarchy.threads.iter().map(|thread| thread.name.as_str());
-    let lanes = system.lanes_of(node).map(|lanes| system.schedulers[lanes].name.as_str());
-    threads.filter(|name| reached.contains(name) && Some(*name) != lanes).map(String::from).collect()
+    let lanes: HashSet<&str> =
+        system.lanes_on(node).map(|lanes| system.schedulers[lanes].name.as_str()).collect();
+    threads.filter(|name| reached.contains(name) && !lanes.contains(name)).map(String::from).collect()
 }

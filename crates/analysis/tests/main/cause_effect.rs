@@ -43,6 +43,7 @@ fn task(name: &str, period: i64, wcet: i64) -> Task {
         subtasks: vec![Subtask {
             name: name.into(),
             node: 0,
+            lanes: None,
             wcet: Work::from_nanos(wcet),
             exec: Execution::Constant(Work::from_nanos(wcet)),
             after: Vec::new(),

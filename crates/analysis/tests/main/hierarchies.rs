@@ -71,6 +71,8 @@ struct Seen {
     /// By what they stand in: bounded operations, and those that came within a fifth of the bound.
     bounded: BTreeMap<String, (u64, u64)>,
     obstacles: BTreeMap<String, u64>,
+    /// Bounded operations in one of several places for lanes.
+    beside_others: u64,
 }
 
 impl Seen {
@@ -85,6 +87,9 @@ impl Seen {
             match &bound.response {
                 Ok(response) => {
                     let processors = system.nodes[0].cpus.len();
+                    if what == "task" && system.lanes_on(0).count() > 1 {
+                        self.beside_others += 1;
+                    }
                     let (all, near) =
                         self.bounded.entry(format!("{what} on {processors}, {costs}")).or_default();
                     *all += 1;
@@ -104,6 +109,7 @@ impl Seen {
 
     fn suffices(&self) {
         println!("{} refused; bounded: {:?}; not: {:?}", self.refused, self.bounded, self.obstacles);
+        assert!(self.beside_others >= 60, "{} operations beside other lanes are bounded", self.beside_others);
         let wanted = [
             ("task on 1, free", 80),
             ("task on 1, with costs", 25),
@@ -126,7 +132,8 @@ struct Draw {
     random: Pcg64Mcg,
     text: String,
     names: usize,
-    has_lanes: bool,
+    /// The schedulers of kind `lanes`, of which each operation of the node names one.
+    lanes: Vec<String>,
     processors: usize,
     /// Whether some tasks go to another node, of lanes alone, and come back.
     has_neighbour: bool,
@@ -172,7 +179,7 @@ impl Draw {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let processors = if random.random_range(0..6) == 0 { 2 } else { 1 };
         let has_neighbour = random.random_range(0..4) == 0;
-        Draw { random, text: String::new(), names: 0, has_lanes: false, processors, has_neighbour }
+        Draw { random, text: String::new(), names: 0, lanes: Vec::new(), processors, has_neighbour }
     }
 
     fn system(mut self) -> String {
@@ -197,10 +204,10 @@ impl Draw {
             self.text = self.text.replace("\n[[scheduler]]\n", node);
             self.text += "[[task]]\nname = \"there\"\nperiod = \"400us\"\n[[task.subtask]]\nname = \"x\"\nnode = \"m\"\nwcet = \"90us\"\n";
         }
-        if self.has_lanes {
-            (0..self.random.random_range(1..4)).for_each(|index| self.task(index));
+        if !self.lanes.is_empty() {
+            (0..self.random.random_range(1..4 + self.lanes.len())).for_each(|index| self.task(index));
         }
-        let lanes = match self.has_lanes || self.has_neighbour {
+        let lanes = match !self.lanes.is_empty() || self.has_neighbour {
             true => format!("strategy = \"{strategy}\"\nlane_dispatch = \"nonpreemptive\"\n"),
             false => String::new(),
         };
@@ -247,9 +254,9 @@ impl Draw {
 
     fn child(&mut self, under: &str, depth: usize) {
         match self.random.random_range(0..10) {
-            0..=2 if !self.has_lanes => {
-                self.has_lanes = true;
+            0..=2 if self.lanes.len() < 3 => {
                 let name = self.name();
+                self.lanes.push(name.clone());
                 self.text += &format!("[[scheduler]]\nname = \"{name}\"\nkind = \"lanes\"\n{under}");
             }
             3 | 4 if depth < 3 => {
@@ -293,16 +300,26 @@ impl Draw {
         if self.has_neighbour {
             for (name, node, part) in [("a", "n", 4), ("b", "m", 3), ("c", "n", 4)] {
                 let wcet = (wcet / part).max(1);
-                self.text +=
-                    &format!("[[task.subtask]]\nname = \"{name}\"\nnode = \"{node}\"\nwcet = \"{wcet}us\"\n");
+                let lanes = if node == "n" { self.in_lanes() } else { String::new() };
+                self.text += &format!(
+                    "[[task.subtask]]\nname = \"{name}\"\nnode = \"{node}\"\n{lanes}wcet = \"{wcet}us\"\n"
+                );
             }
         } else if self.random.random_range(0..3) == 0 {
             let half = (wcet / 2).max(1);
+            let (a, b) = (self.in_lanes(), self.in_lanes());
             self.text += &format!(
-                "[[task.subtask]]\nname = \"a\"\nwcet = \"{half}us\"\n[[task.subtask]]\nname = \"b\"\nwcet = \"{half}us\"\n"
+                "[[task.subtask]]\nname = \"a\"\n{a}wcet = \"{half}us\"\n[[task.subtask]]\nname = \"b\"\n{b}wcet = \"{half}us\"\n"
             );
         } else {
-            self.text += &format!("wcet = \"{wcet}us\"\n");
+            let lanes = self.in_lanes();
+            self.text += &format!("{lanes}wcet = \"{wcet}us\"\n");
         }
+    }
+
+    /// The key that says in which lanes an operation is.
+    fn in_lanes(&mut self) -> String {
+        let lanes = &self.lanes[self.random.random_range(0..self.lanes.len())];
+        format!("lanes = \"{lanes}\"\n")
     }
 }

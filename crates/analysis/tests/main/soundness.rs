@@ -561,6 +561,7 @@ fn draw_subtask(random: &mut Pcg64Mcg, position: usize, most: i64, plain: bool, 
     Subtask {
         name: format!("s{position}"),
         node: random.random_range(0..nodes),
+        lanes: None,
         wcet: work(wcet),
         exec: match random.random_range(0..4) {
             0 => Execution::Uniform(work(random.random_range(0..=wcet)), work(wcet)),

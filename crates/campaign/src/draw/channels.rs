@@ -138,6 +138,7 @@ fn subtask(rng: &mut impl Rng, place: usize, node: usize) -> Subtask {
     Subtask {
         name: format!("s{place}"),
         node,
+        lanes: None,
         wcet,
         exec: match rng.random_range(0..2) {
             0 => Execution::Uniform(Work::from_nanos(wcet.as_nanos() / 2), wcet),

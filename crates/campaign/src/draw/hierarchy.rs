@@ -50,12 +50,13 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, (node, cpus): (usi
         ..thread.clone()
     });
     let mut threads: Vec<Thread> = threads.collect();
-    let lanes = lanes_instead(description, rng, (node, &mut threads));
+    let most = if rng.random_ratio(1, 2) { 0 } else { one_of(rng, &[1, 1, 2, 3]) };
+    let count = (0..most).take_while(|_| lanes_instead(description, rng, (node, &mut threads))).count();
     description.threads.extend(threads);
-    lanes
+    count > 0
 }
 
-/// Of every other hierarchy a thread gives its place to lanes, if there is one below a scheduler that takes lanes.
+/// A thread gives its place to lanes. Whether there was one below a scheduler that takes lanes.
 fn lanes_instead(
     description: &mut Description,
     rng: &mut impl Rng,
@@ -67,7 +68,7 @@ fn lanes_instead(
         parents.all(|parent| !matches!(parent.kind.children, Children::Threads | Children::Bursts))
     };
     let places: Vec<usize> = (0..threads.len()).filter(|place| takes_lanes(&threads[*place])).collect();
-    if places.is_empty() || rng.random_ratio(1, 2) {
+    if places.is_empty() {
         return false;
     }
     let thread = threads.remove(one_of(rng, &places));

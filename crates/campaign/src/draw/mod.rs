@@ -86,9 +86,21 @@ fn description(seed: u64, size: Size) -> Description {
         if rng.random_ratio(1, 3) {
             channels::add(&mut description, rng);
         }
+        place(&mut description, rng);
     }
     description.links = links(rng, nodes);
     description
+}
+
+/// Subtasks of nodes that have several schedulers of kind `lanes` are each in the lanes of one of them.
+fn place(description: &mut Description, rng: &mut impl Rng) {
+    let lanes: Vec<Vec<usize>> =
+        (0..description.nodes.len()).map(|node| description.lanes_on(node).collect()).collect();
+    for subtask in description.tasks.iter_mut().flat_map(|task| &mut task.subtasks) {
+        if let several @ [_, _, ..] = &lanes[subtask.node][..] {
+            subtask.lanes = Some(one_of(rng, several));
+        }
+    }
 }
 
 /// Half of the systems have no costs, the others some of each kind.

@@ -66,6 +66,7 @@ fn subtask(
     Subtask {
         name: format!("s{place}"),
         node: one_of(rng, nodes),
+        lanes: None,
         wcet,
         exec: match rng.random_range(0..4) {
             0 => Execution::Uniform(Work::from_nanos(wcet.as_nanos() / 2), wcet),

@@ -9,7 +9,6 @@ use self::judge::TrialSetup;
 use serde::Serialize;
 use talea_guarantee::derivation::{Derivation, Failure, Finding, NotDerived, derive};
 use talea_guarantee::hierarchy::Hierarchy;
-use talea_guarantee::label::Label;
 use talea_guarantee::proviso::{Proviso, provisos};
 use talea_guarantee::remedy::{Counsel, counsel};
 use talea_model::System;
@@ -41,9 +40,9 @@ pub struct HierarchyCheck {
     /// Changes with which they would.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<Counsel>,
-    /// The name of the scheduler that is the lanes of the node's tasks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lanes: Option<String>,
+    /// The names of the schedulers that are lanes of the node's tasks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<String>,
 }
 
 /// Whether a hierarchy composes correctly.
@@ -112,7 +111,7 @@ fn check(
         (true, []) if !provisos.is_empty() => Composition::OnPaper,
         (true, []) => Composition::Composes,
     };
-    let lanes = system.lanes_of(node).map(|lanes| system.schedulers[lanes].name.clone());
+    let lanes = system.lanes_on(node).map(|lanes| system.schedulers[lanes].name.clone()).collect();
     let node = system.nodes[node].name.clone();
     HierarchyCheck {
         node,
@@ -159,13 +158,5 @@ fn remedy_of(refusal: &policy::Refusal) -> &'static str {
             "ask for less, or put a reservation scheduler in its place, which interrupts"
         }
         _ => "ask for less, or for a longer period",
-    }
-}
-
-impl HierarchyCheck {
-    /// What the lanes of the node receive; none if it has no lanes or could not be derived that far.
-    pub fn lanes_receive(&self) -> Option<&Label> {
-        let lanes = self.lanes.as_deref()?;
-        self.derivation.threads.iter().find(|thread| thread.name == lanes).map(|thread| &thread.receives)
     }
 }

@@ -184,7 +184,7 @@ impl<'c> Tree<'c> {
         let what = match self.kinds.get(child) {
             Some(kind) if self.main[child] == edge => Child::Scheduler(kind),
             Some(kind) => Child::Elsewhere(kind),
-            None if self.check.lanes.as_deref() == Some(child) => Child::Lanes,
+            None if self.check.lanes.iter().any(|lanes| lanes == child) => Child::Lanes,
             None => Child::Thread,
         };
         let (receives, because) = match self.labels.get(&edge) {

@@ -15,10 +15,11 @@ use talea_policy::strategy::plan_lanes_of;
 /// Systems looked at in one run of the tests.
 const SYSTEMS: u64 = 80;
 
-const EXAMPLES: [&str; 8] = [
+const EXAMPLES: [&str; 9] = [
     include_str!("../../../../examples/mixed.toml"),
     include_str!("../../../../examples/figure-1.toml"),
     include_str!("../../../../examples/ofp.toml"),
+    include_str!("../../../../examples/partitions.toml"),
     include_str!("../../../../examples/resource-kernel.toml"),
     include_str!("../../../../examples/release-guards.toml"),
     include_str!("../../../../examples/service-classes.toml"),

@@ -367,7 +367,13 @@ fn arrows_cross_nodes_with_the_message() {
         switches: Switches::default(),
         decided_by: DecidedBy::default(),
     });
-    metadata.lanes.push(LaneEntry { node: 1, level: 0, label: "draw".into(), discipline: "fifo".into() });
+    metadata.lanes.push(LaneEntry {
+        node: 1,
+        level: 0,
+        label: "draw".into(),
+        discipline: "fifo".into(),
+        below: None,
+    });
     metadata.operations[2].lane = 2;
     let plan = |event, time| job(event, RUN_START_NS + time, 1, 4, [RUN_START_NS, RUN_START_NS + 99], 1);
     let draw = |event, time| Record { source: 2, ..job(event, RUN_START_NS + time, 2, 4, [0, 0], 1) };

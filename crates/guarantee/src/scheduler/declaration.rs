@@ -176,7 +176,7 @@ impl Asks {
                 )
             }
             Asks::AtMost(kind) => format!("{}, or nothing but its name", guarantee(&kind)),
-            Asks::NoChildren => "another scheduler; its threads are the node's tasks".into(),
+            Asks::NoChildren => "another scheduler; its threads are tasks of the node".into(),
         }
     }
 }

@@ -538,12 +538,9 @@ impl View<'_> {
         self.coverage[node].dispatching || self.coverage[node].jobs && by_kernel
     }
 
-    /// Whether the job is of another place than `lane`, and one of the two a thread's: schedulers decide between them.
+    /// Whether the job is of another place than `lane`: schedulers decide between them.
     fn is_apart(&self, job: JobId, lane: usize) -> bool {
-        let lanes = &self.metadata.lanes;
-        self.occupancy
-            .lane_of(job)
-            .is_some_and(|other| other != lane && (lanes[other].is_thread() || lanes[lane].is_thread()))
+        self.occupancy.lane_of(job).is_some_and(|other| !self.metadata.are_ranked(lane, other))
     }
 
     fn level(&self, job: JobId) -> usize {

@@ -195,6 +195,7 @@ fn describe(
             made.subtasks.push(Subtask {
                 name,
                 node: nodes.node_of(thread, reading),
+                lanes: None,
                 wcet: step.wcet,
                 exec: step.exec.clone(),
                 after: step.after.clone(),

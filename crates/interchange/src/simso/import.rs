@@ -108,6 +108,7 @@ fn read_chain(
         made.subtasks.push(Subtask {
             name,
             node: 0,
+            lanes: None,
             wcet: task.wcet,
             exec: execution_of(simulation.model, task, reading),
             after: after.into_iter().collect(),

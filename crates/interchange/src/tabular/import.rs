@@ -296,6 +296,7 @@ fn subtasks(draft: &TaskDraft<'_>, reading: &mut Reading<'_>) -> Vec<Subtask> {
         made.push(Subtask {
             name: subtask.name.into(),
             node: subtask.node.unwrap_or(0),
+            lanes: None,
             wcet: subtask.wcet,
             exec: subtask.exec.clone().unwrap_or(Execution::Constant(subtask.wcet)),
             after,

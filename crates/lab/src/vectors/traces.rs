@@ -181,6 +181,7 @@ fn system(case: &Case) -> Result<System, Reason> {
                 subtasks: vec![Subtask {
                     name: row.id.clone(),
                     node: 0,
+                    lanes: None,
                     wcet,
                     exec,
                     after: Vec::new(),

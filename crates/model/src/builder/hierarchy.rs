@@ -1,6 +1,6 @@
 //! Schedulers and threads under construction, with their parents by name.
 
-use super::NodeNames;
+use super::{LanesNames, NodeNames};
 use crate::hierarchy::*;
 use crate::suggest::known_words;
 use crate::{Place, Violation};
@@ -115,6 +115,18 @@ pub(super) struct HierarchyBuilder {
 const NOBODY: usize = usize::MAX;
 
 impl HierarchyBuilder {
+    /// In whose lanes subtasks may say that they are.
+    pub(super) fn lanes(&self) -> LanesNames {
+        let mut lanes = LanesNames { numbers: HashMap::new(), names: Vec::new() };
+        for (index, scheduler) in self.schedulers.iter().enumerate() {
+            lanes.numbers.entry(scheduler.name.clone()).or_insert(index);
+            if scheduler.kind == SchedulerKind::LANES {
+                lanes.names.push(scheduler.name.clone());
+            }
+        }
+        lanes
+    }
+
     /// Turns names into indices. Where a name of a parent means nothing, its edge leads nowhere.
     pub(super) fn resolve(
         self,

@@ -29,6 +29,7 @@ pub(super) struct Unread {
     hierarchy: bool,
     operations: bool,
     channels: bool,
+    lanes: bool,
 }
 
 impl Unread {
@@ -49,6 +50,13 @@ impl Unread {
                 | Place::Scheduler(_, "name")
                 | Place::Thread(..)
         );
+        self.lanes |= matches!(
+            place,
+            Place::Task(_, "lanes" | "node")
+                | Place::Subtask(_, _, "lanes" | "node")
+                | Place::Scheduler(_, "name" | "kind" | "node")
+                | Place::SchedulerUnder(..)
+        );
         self.places.insert(place);
     }
 
@@ -63,6 +71,11 @@ impl Unread {
     /// Whether who is below whom, or what somebody is called, could not be read.
     pub(super) fn concerns_hierarchy(&self) -> bool {
         self.hierarchy
+    }
+
+    /// Whether in whose lanes a subtask is, or where somebody's lanes are, could not be read.
+    pub(super) fn concerns_lanes(&self) -> bool {
+        self.lanes
     }
 
     /// Whether what an operation or an output is called could not be read.

@@ -374,6 +374,9 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
     if let Some(node) = own.text("node", findings) {
         task = task.on(node);
     }
+    if let Some(lanes) = own.text("lanes", findings) {
+        task = task.in_lanes(lanes);
+    }
     task = sections.ports.read_outputs(findings).fold(task, TaskBuilder::output);
     task = sections.ports.read_inputs(findings).fold(task, TaskBuilder::input);
     task = sections.ports.read_events(findings).fold(task, TaskBuilder::event);
@@ -389,6 +392,9 @@ fn read_subtask(sections: &SubtaskSections<'_>, findings: &mut Findings) -> Subt
     }
     if let Some(node) = section.text("node", findings) {
         subtask = subtask.on(node);
+    }
+    if let Some(lanes) = section.text("lanes", findings) {
+        subtask = subtask.in_lanes(lanes);
     }
     if let Some(after) = section.names("after", findings) {
         subtask = subtask.after(after);

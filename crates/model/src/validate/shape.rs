@@ -4,7 +4,7 @@ use super::hierarchy::{Member, members};
 use super::{Place, Violation};
 use crate::composition::Scheduling;
 use crate::description::Description;
-use crate::hierarchy::{Asks, Request, SchedulerKind};
+use crate::hierarchy::{Asks, Request, Scheduler, SchedulerKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// How many names of a circle a message lists.
@@ -270,38 +270,27 @@ impl Family<'_> {
 
     /// Tasks on a node with a hierarchy need a place in it, and lanes need tasks.
     fn check_tasks(&self, found: &mut Vec<Violation>) {
-        let mut lanes: HashMap<usize, usize> = HashMap::new();
-        for (index, scheduler) in self.description.schedulers.iter().enumerate() {
-            if scheduler.kind != SchedulerKind::LANES {
-                continue;
-            }
-            let first = *lanes.entry(scheduler.node).or_insert(index);
-            if first != index {
-                found.push(Violation {
-                    related: Some(Place::Scheduler(first, "name")),
-                    ..Violation::error(
-                        Place::Scheduler(index, "kind"),
-                        format!("scheduler \"{}\" is the second with the lanes of its node", scheduler.name),
-                        "a node's tasks have one place; remove one of the two",
-                    )
-                });
-            }
-        }
-        let used = used_by(self.description);
-        for (scheduler_node, index) in &lanes {
-            if !used.contains_key(scheduler_node) {
+        let description = self.description;
+        self.check_lanes_named(found);
+        // A subtask of which that is not known may be in any.
+        let is_known = found.iter().all(|one| !matches!(one.place, Place::Subtask(_, _, "lanes")));
+        let tasks = description.tasks.iter().flat_map(|task| &task.subtasks);
+        let served: HashSet<usize> = tasks.filter_map(|subtask| description.lanes_with(subtask)).collect();
+        let is_lanes = |scheduler: &Scheduler| scheduler.kind == SchedulerKind::LANES;
+        let schedulers = description.schedulers.iter().enumerate();
+        for (index, scheduler) in schedulers.filter(|(_, scheduler)| is_lanes(scheduler)) {
+            if !served.contains(&index) && is_known {
                 found.push(Violation::warning(
-                    Place::Scheduler(*index, "name"),
-                    format!(
-                        "the lanes \"{}\" have nothing to do: no task runs on their node",
-                        self.description.schedulers[*index].name
-                    ),
-                    "place a task on the node, or remove the lanes",
+                    Place::Scheduler(index, "name"),
+                    format!("the lanes \"{}\" have nothing to do: no task is in them", scheduler.name),
+                    "place a task in them, or remove them",
                 ));
             }
         }
-        for (node, (task, subtask)) in used {
-            if self.description.scheduling(node) == Scheduling::Hierarchy && !lanes.contains_key(&node) {
+        for (node, (task, subtask)) in used_by(description) {
+            if description.scheduling(node) == Scheduling::Hierarchy
+                && description.lanes_on(node).next().is_none()
+            {
                 found.push(Violation::error(
                     Place::Subtask(task, subtask, "node"),
                     format!(
@@ -310,6 +299,52 @@ impl Family<'_> {
                     ),
                     "add a [[scheduler]] of kind \"lanes\" under one of them, or place the task on another node",
                 ));
+            }
+        }
+    }
+
+    /// What subtasks say of the lanes in which they are.
+    fn check_lanes_named(&self, found: &mut Vec<Violation>) {
+        let description = self.description;
+        let unknown: HashSet<Place> = found.iter().map(|violation| violation.place).collect();
+        for (index, task) in description.tasks.iter().enumerate() {
+            for (position, subtask) in task.subtasks.iter().enumerate() {
+                let name = task.operation_name(position);
+                let place = Place::Subtask(index, position, "lanes");
+                if unknown.contains(&place) {
+                    continue;
+                }
+                let on_node: Vec<usize> = description.lanes_on(subtask.node).collect();
+                let names: Vec<String> = on_node
+                    .iter()
+                    .map(|lanes| format!("\"{}\"", description.schedulers[*lanes].name))
+                    .collect();
+                let remedy = match names.is_empty() {
+                    true => "remove the key; no scheduler of kind \"lanes\" is on its node".to_owned(),
+                    false => format!("write lanes = {}", names.join(" or ")),
+                };
+                let fault = match subtask.lanes {
+                    None if on_node.len() > 1 => {
+                        format!("task \"{name}\" does not say in which lanes of its node it is")
+                    }
+                    Some(lanes) if !on_node.contains(&lanes) => match description.schedulers.get(lanes) {
+                        Some(other) if other.kind != SchedulerKind::LANES => format!(
+                            "task \"{name}\" is in the lanes \"{}\", which is a scheduler of kind {}",
+                            other.name, other.kind
+                        ),
+                        Some(other) => {
+                            format!(
+                                "task \"{name}\" is in the lanes \"{}\", which are on another node",
+                                other.name
+                            )
+                        }
+                        None => format!(
+                            "task \"{name}\" is in the lanes of scheduler number {lanes}, which does not exist"
+                        ),
+                    },
+                    _ => continue,
+                };
+                found.push(Violation::error(place, fault, remedy));
             }
         }
     }

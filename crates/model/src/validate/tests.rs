@@ -15,6 +15,7 @@ fn subtask(name: &str, after: &[usize]) -> Subtask {
     Subtask {
         name: name.into(),
         node: 0,
+        lanes: None,
         wcet,
         exec,
         after,

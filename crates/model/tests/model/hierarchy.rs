@@ -56,7 +56,8 @@ fn every_key_arrives() {
     let reservation = Request::Guarantee(guarantee("RESBH 5ms 33ms"));
     assert_eq!(reserved.under, [Under { scheduler: 5, request: reservation }]);
     assert_eq!((system.scheduling(1), system.scheduling(2)), (Scheduling::Hierarchy, Scheduling::Lanes));
-    assert_eq!((system.lanes_of(1), system.lanes_of(0)), (Some(4), None));
+    let lanes = |node| system.lanes_on(node).collect::<Vec<_>>();
+    assert_eq!((lanes(1), lanes(0)), (vec![4], vec![]));
 }
 
 #[test]
@@ -268,4 +269,35 @@ proptest! {
             return Err(TestCaseError::fail(format!("{faults:?}\n{}", system.to_toml())));
         }
     }
+}
+
+/// Two schedulers of kind `lanes` on one node and one on another; tasks of the first say in whose lanes they are.
+#[test]
+fn subtasks_are_in_the_lanes_that_they_name_or_in_the_only_ones() {
+    let under = |name: &str, priority| {
+        SchedulerBuilder::new(name, SchedulerKind::LANES).under("root", Request::Priority(priority))
+    };
+    let work = |name: &str| talea_model::SubtaskBuilder::new(name).wcet(Work::from_millis(1));
+    let chain = talea_model::TaskBuilder::new("chain", Duration::from_millis(50))
+        .subtask(work("a").on("two").in_lanes("low"))
+        .subtask(work("b").on("one"))
+        .subtask(work("c").on("two").in_lanes("high"));
+    let alone = talea_model::TaskBuilder::new("alone", Duration::from_millis(20));
+    let system = System::builder("s")
+        .node("one", [0])
+        .node("two", [1])
+        .scheduler(SchedulerBuilder::new("root", SchedulerKind::FIXED_PRIORITY).on("two"))
+        .scheduler(under("high", 2))
+        .scheduler(under("low", 1))
+        .scheduler(SchedulerBuilder::new("root-1", SchedulerKind::FIXED_PRIORITY).on("one"))
+        .scheduler(SchedulerBuilder::new("only", SchedulerKind::LANES).under("root-1", Request::Priority(1)))
+        .task(chain)
+        .task(alone.wcet(Work::from_millis(1)).on("two").in_lanes("low"))
+        .build()
+        .expect("a system");
+    let name = |subtask| system.schedulers[system.lanes_with(subtask).expect("in lanes")].name.as_str();
+    let lanes: Vec<&str> = system.tasks.iter().flat_map(|task| &task.subtasks).map(name).collect();
+    assert_eq!(lanes, ["low", "only", "high", "low"]);
+    assert_eq!(system.lanes_on(1).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(parsed(&system.to_toml()).system, system);
 }

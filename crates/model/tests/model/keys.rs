@@ -156,6 +156,7 @@ fn defaults() {
             subtasks: vec![Subtask {
                 name: "t".into(),
                 node: 0,
+                lanes: None,
                 wcet: Work::from_millis(1),
                 exec: Execution::Constant(Work::from_millis(1)),
                 after: vec![],

@@ -238,10 +238,12 @@ pub fn arrange_given(
         shortcomings,
     };
     let blueprint = Blueprint::new(system, node, &derivation)?;
-    let mut builder = Builder { plan, capacity, arrangement };
+    let lanes = vec![None; plan.lanes.len()];
+    let mut builder = Builder { plan, capacity, arrangement, lanes };
     blueprint.schedulers.iter().try_for_each(|post| builder.seat(post))?;
     blueprint.threads.iter().for_each(|post| builder.place(post));
     builder.arrangement.edges.sort_by_key(|edge| edge.child);
+    builder.arrangement.lanes = builder.lanes.into_iter().flatten().collect();
     Ok(Some(builder.arrangement))
 }
 
@@ -249,6 +251,8 @@ struct Builder<'a> {
     plan: &'a Plan,
     capacity: usize,
     arrangement: Arrangement,
+    /// The lanes of the plan that have been seated.
+    lanes: Vec<Option<SchedulerId>>,
 }
 
 impl Builder<'_> {
@@ -275,20 +279,20 @@ impl Builder<'_> {
             self.arrangement.edges.push(Edge { parent: tie.scheduler, child: post.index, vp, promise });
         }
         if post.role == PostRole::Lanes {
-            self.add_lanes(id);
+            self.add_lanes(post.index, id);
         }
         Ok(())
     }
 
-    fn add_lanes(&mut self, above: SchedulerId) {
+    /// The lanes of the scheduler `index` of the description, which is `above` them.
+    fn add_lanes(&mut self, index: usize, above: SchedulerId) {
         let engine = &mut self.arrangement.engine;
-        let lanes = self.plan.lanes.iter().map(|lane| {
+        for lane in self.plan.lanes.iter().filter(|lane| lane.below == Some(index)) {
             let priority = Parameters::Priority(-(lane.level as i32));
             let leaf = lane_leaf(lane, self.capacity);
             let added = engine.add(Box::new(leaf), &[(above, priority)]);
-            added.expect("levels are distinct priorities")
-        });
-        self.arrangement.lanes = lanes.collect();
+            self.lanes[lane.level] = Some(added.expect("levels are distinct priorities"));
+        }
     }
 
     fn place(&mut self, post: &Post) {

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{
-    Plan, PlanEntry, Request, SchedulerBuilder, SchedulerKind, Setting, System, ThreadBuilder, ThreadWork,
+    Plan, PlanEntry, Request, SchedulerBuilder, SchedulerKind, Setting, System, TaskBuilder, ThreadBuilder,
+    ThreadWork,
 };
 use talea_policy::arrangement::live::{Change, Insistence, Live, Refused, Stake};
 use talea_policy::arrangement::{Watch, arrange};
@@ -536,4 +537,32 @@ fn the_remedy_of_a_doubt_is_about_its_own_cause() {
     let Err(Refused::Broken(broken)) = running.careful(&server) else { panic!("it was to be refused") };
     assert!(broken.findings[0].starts_with("sure from L: "), "{broken:?}");
     assert!(broken.remedy.is_some_and(|remedy| remedy.starts_with("let the limit ask")));
+}
+
+#[test]
+fn tasks_stay_in_their_lanes_when_a_scheduler_before_these_goes() {
+    let task = |name: &str, lanes: &str| {
+        TaskBuilder::new(name, Duration::from_millis(50)).wcet(Work::from_millis(1)).in_lanes(lanes)
+    };
+    let system = System::builder("s")
+        .scheduler(SchedulerBuilder::new("FP", SchedulerKind::FIXED_PRIORITY))
+        .scheduler(
+            SchedulerBuilder::new("spare", SchedulerKind::ROUND_ROBIN).under("FP", Request::Priority(9)),
+        )
+        .scheduler(SchedulerBuilder::new("one", SchedulerKind::LANES).under("FP", Request::Priority(2)))
+        .scheduler(SchedulerBuilder::new("other", SchedulerKind::LANES).under("FP", Request::Priority(1)))
+        .task(task("a", "other"))
+        .task(task("b", "one"))
+        .build()
+        .unwrap();
+    let mut running = Running::new(&system);
+    running.careful(&Change::RemoveScheduler { name: "spare".into() }).unwrap();
+    let changed = running.live.system();
+    let lanes = changed.tasks.iter().map(|task| {
+        let scheduler = changed.lanes_with(&task.subtasks[0]).unwrap();
+        changed.schedulers[scheduler].name.as_str()
+    });
+    assert_eq!(lanes.collect::<Vec<_>>(), ["other", "one"]);
+    let lanes = running.careful(&Change::RemoveScheduler { name: "one".into() }).unwrap_err();
+    assert!(lanes.to_string().contains("\"one\" is the lanes of tasks"), "{lanes}");
 }

@@ -1,9 +1,16 @@
 //! What every strategy makes of the same operations, and everything it may find wrong with them.
 
 use proptest::prelude::*;
-use talea_model::{Criticality, LaneDispatch, Late, Laxity, OperationId, Strategy as Kind};
+use talea_model::{
+    Criticality, LaneDispatch, Late, Laxity, OperationId, Request, SchedulerBuilder, SchedulerKind,
+    Strategy as Kind, System, TaskBuilder,
+};
+use talea_policy::arrangement::arrange;
 use talea_policy::discipline::Discipline::{self, Deadline, Fifo, Laxity as LaxityOrder};
-use talea_policy::strategy::{Anomaly, LaneRules, OperationTraits, Plan, fit_priorities, plan};
+use talea_policy::hierarchy::Above;
+use talea_policy::strategy::{
+    Anomaly, LaneRules, OperationTraits, Plan, fit_priorities, lane_for, plan, plan_lanes_of,
+};
 use talea_time::{Duration, Work};
 
 const RULES: LaneRules =
@@ -217,4 +224,51 @@ proptest! {
             }
         }
     }
+}
+
+/// The tasks of each scheduler of kind `lanes` are sorted for themselves; the levels of the node go on from one to the next.
+#[test]
+fn each_place_has_lanes_of_its_own() {
+    let place = |name: &str, priority| {
+        SchedulerBuilder::new(name, SchedulerKind::LANES).under("root", Request::Priority(priority))
+    };
+    let task = |name: &str, ms, lanes: &str| {
+        TaskBuilder::new(name, Duration::from_millis(ms)).wcet(Work::from_millis(1)).in_lanes(lanes)
+    };
+    let system = System::builder("s")
+        .strategy(Kind::Rms)
+        .scheduler(SchedulerBuilder::new("root", SchedulerKind::FIXED_PRIORITY))
+        .scheduler(place("late", 1))
+        .scheduler(place("early", 2))
+        .task(task("a", 20, "early"))
+        .task(task("b", 10, "late"))
+        .task(task("c", 20, "late"))
+        .task(task("d", 10, "early"))
+        .task(task("e", 20, "late"))
+        .build()
+        .expect("a system");
+    let plans = plan_lanes_of(&system).expect("nothing is wrong");
+    let lanes: Vec<(usize, Option<usize>, &str, usize)> = plans[0]
+        .lanes
+        .iter()
+        .map(|lane| (lane.level, lane.below, lane.label.as_str(), lane.members.len()))
+        .collect();
+    let expected = [
+        (0, Some(1), "late 10ms", 1),
+        (1, Some(1), "late 20ms", 2),
+        (2, Some(2), "early 10ms", 1),
+        (3, Some(2), "early 20ms", 1),
+    ];
+    assert_eq!(lanes, expected);
+    let arrangement = arrange(&system, 0, &plans[0], 8).expect("it can be arranged").expect("a hierarchy");
+    let above = |lane: usize| {
+        let mut edges = arrangement.engine.parents(arrangement.lanes[lane]);
+        edges.next().expect("somebody is above").above
+    };
+    let [late, early] = [1, 2].map(|index| Above::Scheduler(arrangement.schedulers[index].expect("seated")));
+    assert_eq!([above(0), above(1), above(2), above(3)], [late, late, early, early]);
+    // Posted work goes into lanes of the place that is meant, whatever stands before them.
+    let posted = operation(0, "posted", 2, 15, 1);
+    let lane = |below| lane_for(&system, &plans[0], below, &posted);
+    assert_eq!((lane(Some(1)), lane(Some(2)), lane(None)), (Some(1), Some(3), None));
 }

@@ -38,6 +38,8 @@ pub(crate) struct LaneMember {
     pub node: usize,
     /// Index within its node's plan.
     pub level: usize,
+    /// The scheduler of kind `lanes` that it belongs to, by index.
+    pub below: usize,
     pub name: String,
     pub agent: LaneAgent,
     pub flow_set_up: JobFlowSetUp,
@@ -59,9 +61,9 @@ impl LaneMember {
 ///
 /// # Errors
 /// A lane decides about jobs that have begun.
-pub(crate) fn below_others(system: &System, node: usize, plan: Plan) -> Result<Plan, HierarchyError> {
-    let scheduler = || system.lanes_of(node).map_or("", |index| &system.schedulers[index].name).to_owned();
+pub(crate) fn below_others(system: &System, plan: Plan) -> Result<Plan, HierarchyError> {
     for lane in &plan.lanes {
+        let scheduler = || lane.below.map_or("", |index| &system.schedulers[index].name).to_owned();
         if lane.rules.dispatch == LaneDispatch::Preemptive {
             return Err(HierarchyError::PreemptiveLanes { scheduler: scheduler() });
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use talea_model::SubtaskBuilder;
+use talea_record::event::Release;
 
 /// Two nodes, on two processors where there are two.
 fn fork_and_join() -> System {
@@ -37,4 +38,26 @@ fn a_join_waits_for_all_its_predecessors() {
             (ran.count(Event::RELEASE, "graph.join"), ran.count(Event::COMPLETE, "graph.last"));
         assert!(0 < ends && ends <= joins, "{rt}: {joins} joins, {ends} ends");
     }
+}
+
+/// What joins its predecessors is released by a later reading of the clock than its last predecessor ended by. What the same job releases
+/// after it is released no earlier, so that its record has the instant that it names.
+#[test]
+fn successors_beside_a_join_are_released_when_their_records_say() {
+    let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(100_000));
+    let task = TaskBuilder::new("graph", ms(4))
+        .deadline(ms(40))
+        .subtask(step("one"))
+        .subtask(step("two").after::<&str>([]))
+        .subtask(step("join").after(["one", "two"]))
+        .subtask(step("beside").after(["two"]));
+    let system = system(Strategy::Edf).task(task).build().expect("a system");
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Off, 0), ended("graph.beside", 20));
+    let mut count = 0;
+    for record in ["graph.join", "graph.beside"].iter().flat_map(|name| ran.of(Event::RELEASE, name)) {
+        let release = Release::read(record).expect("a release");
+        assert_eq!(release.nominal, record.time, "{}", ran.name(record.job()));
+        count += 1;
+    }
+    assert!(count >= 20, "{count}");
 }

@@ -6,10 +6,11 @@ use super::*;
 use crate::programs::stage;
 use talea_insight::accounting::HierarchyReport;
 use talea_linux::burn::Burner;
+use talea_model::Criticality;
 use talea_policy::arrangement::Kept;
 use talea_record::event::Complete;
 use talea_runtime::lowering::Band;
-use talea_runtime::{JobContext, Slicing};
+use talea_runtime::{Declaration, JobContext, PostingRoom, Slicing};
 
 /// Lanes with a reservation, a thread with another, and one that takes what is left.
 const RESERVED: &str = "
@@ -357,4 +358,91 @@ fn a_lane_that_waits_asks_for_its_most_urgent_job() {
         one_at_a_time(&ran);
         mostly_in_time(&ran, "short");
     }
+}
+
+/// Two places for lanes, each with its reservation; the tasks of one want more than any processor has.
+const PARTITIONS: &str = "
+[[scheduler]]
+name = \"RES\"
+kind = \"reservation\"
+[[scheduler]]
+name = \"flight\"
+kind = \"lanes\"
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 8ms 20ms\" }]
+[[scheduler]]
+name = \"cabin\"
+kind = \"lanes\"
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 6ms 20ms\" }]
+[[task]]
+name = \"steer\"
+lanes = \"flight\"
+period = \"20ms\"
+criticality = \"high\"
+wcet = \"1ms\"
+[[task]]
+name = \"movie\"
+lanes = \"cabin\"
+period = \"10ms\"
+criticality = \"low\"
+overrun = \"skip-next\"
+wcet = \"25ms\"
+[[task]]
+name = \"request\"
+period = \"40ms\"
+  [[task.subtask]]
+  name = \"ask\"
+  lanes = \"cabin\"
+  wcet = \"0.2ms\"
+  [[task.subtask]]
+  name = \"answer\"
+  lanes = \"flight\"
+  wcet = \"0.2ms\"
+";
+
+/// By the hierarchy's own account, which does not depend on the machine.
+#[test]
+fn each_of_several_lanes_has_what_is_reserved_for_it() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let system = described(at.cpus[0], PARTITIONS).with_threads_as_tasks();
+    let ran = synthetic(&system, completed(["steer", "request.answer"], 15));
+    one_at_a_time(&ran);
+    let labels: Vec<&str> = ran.outcome.report.lanes.iter().map(|lane| lane.label.as_str()).collect();
+    assert_eq!(labels, ["flight high 20ms", "flight medium", "cabin medium", "cabin low"]);
+    let periods = ran.outcome.report.duration_ns / 20_000_000 + 2;
+    let cabin = granted(&ran, "cabin");
+    assert!(cabin > 0 && cabin <= periods * 6_000_000, "{cabin} ns in {periods} periods");
+    assert!(ran.count(Event::PREEMPT, "movie") > 0, "a job outlasts its budget");
+    let steered = ran.count(Event::COMPLETE, "steer") as i64 * 1_000_000;
+    assert!(steered <= edge(&ran, "flight").received_ns, "{steered} ns of work in less time");
+    for k in 0..15 {
+        let job = |event, name| ran.position(event, name, k).unwrap_or_else(|| panic!("{name}#{k}"));
+        assert!(job(Event::COMPLETE, "request.ask") < job(Event::RELEASE, "request.answer"));
+    }
+}
+
+#[test]
+fn who_posts_says_in_which_of_several_lanes() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let system = described(at.cpus[0], PARTITIONS).with_threads_as_tasks();
+    let options = RunOptions {
+        posting: PostingRoom { operations: 4, jobs: 8, posters: 1 },
+        ..options(RtMode::Warn, 0)
+    };
+    let prepared = Executive::prepare(&system, Operations::synthetic(), options).expect("it can be prepared");
+    let dispatcher = prepared.dispatcher();
+    let urgent = |name: &str| {
+        let (deadline, wcet) = (Duration::from_millis(5), Work::from_micros(10));
+        Declaration::new(name, deadline).wcet(wcet).criticality(Criticality::Medium)
+    };
+    let told = |declaration| match dispatcher.declare(declaration, |_| ()) {
+        Ok(_) => "declared".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let unsaid = told(urgent("x"));
+    assert!(unsaid.contains("say in which lanes it is") && unsaid.contains("flight, cabin"), "{unsaid}");
+    let unknown = told(urgent("x").in_lanes("galley"));
+    assert!(unknown.contains("no lanes \"galley\"") && unknown.contains("flight, cabin"), "{unknown}");
+    assert_eq!(told(urgent("in-cabin").in_lanes("cabin")), "declared");
+    assert_eq!(told(urgent("in-flight").in_lanes("flight")), "declared");
+    assert_eq!(told(urgent("by-level").lane(3)), "declared");
 }

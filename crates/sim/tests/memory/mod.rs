@@ -26,6 +26,7 @@ fn subtask(name: &str, node: usize, wcet_us: i64, after: &[usize]) -> Subtask {
     Subtask {
         name: name.into(),
         node,
+        lanes: None,
         wcet,
         exec,
         after,

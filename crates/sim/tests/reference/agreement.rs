@@ -128,6 +128,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
             subtasks: vec![Subtask {
                 name: name.clone(),
                 node: 0,
+                lanes: None,
                 wcet,
                 exec,
                 after: Vec::new(),

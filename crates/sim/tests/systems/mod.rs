@@ -84,6 +84,7 @@ fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
             Subtask {
                 name: format!("s{position}"),
                 node,
+                lanes: None,
                 wcet: work(wcet),
                 exec,
                 after,

@@ -53,10 +53,11 @@ rows! {
         place: 26,
         ..ORDER
     };
-    /// The node's tasks, in the lanes into which the strategy sorts them.
+    /// Tasks of the node, in the lanes into which the strategy sorts them.
     LANES = Declaration {
         name: "lanes",
-        about: "The place of the node's tasks in a hierarchy: it stands for all lanes into which the strategy sorts them.",
+        about: "A place of tasks in a hierarchy: it stands for all lanes into which the strategy sorts those that name it, or all of \
+                the node where it is the only one.",
         source: "Kokyu: Gill et al. 2002",
         children: Children::Tasks,
         asks: Asks::NoChildren,

@@ -145,7 +145,7 @@ pub enum EditError {
         wanted: String,
     },
     /// Lanes hold the tasks of their node, which are made for a run.
-    #[error("\"{0}\" is the lanes of the node's tasks, which come and go with the run only")]
+    #[error("\"{0}\" is the lanes of tasks, which come and go with the run only")]
     Lanes(String),
 }
 
@@ -334,13 +334,15 @@ impl Edit {
         if !children.is_empty() {
             return Err(EditError::HasChildren { name: name.into(), children });
         }
-        let Description { schedulers, threads, .. } = &mut self.description;
+        let Description { schedulers, threads, tasks, .. } = &mut self.description;
         schedulers.remove(index);
         let renumber = |number: &mut usize| *number -= usize::from(*number > index);
         schedulers.iter_mut().filter_map(|scheduler| scheduler.takes.as_mut()).for_each(renumber);
         let of_schedulers = schedulers.iter_mut().flat_map(|scheduler| &mut scheduler.under);
         let of_threads = threads.iter_mut().flat_map(|thread| &mut thread.under);
         of_schedulers.chain(of_threads).for_each(|under| renumber(&mut under.scheduler));
+        let subtasks = tasks.iter_mut().flat_map(|task| &mut task.subtasks);
+        subtasks.filter_map(|subtask| subtask.lanes.as_mut()).for_each(renumber);
         Ok(())
     }
 

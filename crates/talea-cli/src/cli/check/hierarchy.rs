@@ -185,7 +185,7 @@ fn shortfall(check: &HierarchyCheck, thread: &str) -> String {
 /// One line for all of them. What is derived is about mechanisms that cost nothing.
 pub fn conclusion(checks: &[HierarchyCheck], costs: &Overhead) -> String {
     // Lanes require nothing, and what becomes of their tasks is said with these.
-    let is_thread = |check: &HierarchyCheck, name: &str| check.lanes.as_deref() != Some(name);
+    let is_thread = |check: &HierarchyCheck, name: &str| check.lanes.iter().all(|lanes| lanes != name);
     let threads_of = |check: &HierarchyCheck| {
         check.hierarchy.threads.iter().filter(|thread| is_thread(check, &thread.name)).count()
     };
