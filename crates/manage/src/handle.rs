@@ -100,6 +100,12 @@ impl Handle {
         recorded
     }
 
+    /// Calls `act` with the instant, between two decisions, while the thread has its turn. It must not block, nor ask anything of the set.
+    pub fn in_turn<R>(&self, act: impl FnOnce(Instant) -> R) -> R {
+        let _state = self.lock_in_turn();
+        act(self.shared.now())
+    }
+
     /// The lock, to say that a job begins or has ended. A thread that lost its processor to another one while it waited for the lock
     /// is lent it for as long as it has the lock; its job begins or ends when the processor is its own again.
     fn lock_in_turn(&self) -> Guard<'_, State> {

@@ -620,20 +620,30 @@ impl JobFlow {
         self.recorder.put(now, subject.abort(dates, Flag(false)));
     }
 
-    /// A job has completed at `now`: tells its successors, without ringing.
-    pub fn tell_successors(&mut self, shared: &Shared, subject: Subject, ended: &Job, now: Instant) {
+    /// A job has completed: its successors in this process hear of it at `now`, without ringing.
+    pub fn release_successors(&mut self, shared: &Shared, subject: Subject, ended: &Job, now: Instant) {
         let job = subject.job;
         let from = shared.layout.operation(job.operation);
         let timer = from.bound.map_or(NO_TIMER, |bound| ended.release.saturating_add(bound));
         let mut latest = now;
         for &successor in &from.successors {
-            let site = shared.layout.operation(successor);
-            if site.local.is_some() {
+            if shared.layout.operation(successor).local.is_some() {
                 let job = JobId { operation: successor, ..job };
                 latest = self.arrive(shared, Signal { job, deadline: ended.deadline, timer }, latest);
+            }
+        }
+    }
+
+    /// A job has completed at `now`: its successors in other processes are sent word.
+    pub fn tell_remote_successors(&mut self, shared: &Shared, subject: Subject, ended: &Job, now: Instant) {
+        let job = subject.job;
+        let from = shared.layout.operation(job.operation);
+        let timer = from.bound.map(|bound| ended.release.saturating_add(bound));
+        for &successor in &from.successors {
+            let site = shared.layout.operation(successor);
+            if site.local.is_some() {
                 continue;
             }
-            let timer = Some(timer).filter(|timer| *timer != NO_TIMER);
             let (at, deadline) = (now, ended.deadline);
             let completion = Completion { job, to: successor, at, deadline, timer, values: &self.values };
             let (to, lane) = (successor.index() as u64, subject.lane as u16);

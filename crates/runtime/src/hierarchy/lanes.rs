@@ -142,6 +142,16 @@ impl JobHost for InSet<'_> {
     ) -> R {
         self.handle.end_in_lane(|now| record(flow, now, finish()))
     }
+
+    /// Between two decisions: members of other lanes may be let run at any other instant.
+    fn in_turn<R>(
+        &mut self,
+        flow: &mut JobFlow,
+        _now: Instant,
+        release: impl FnOnce(&mut JobFlow, Instant) -> R,
+    ) -> R {
+        self.handle.in_turn(|now| release(flow, now))
+    }
 }
 
 impl Enforcement for InSet<'_> {

@@ -43,6 +43,16 @@ pub(crate) trait JobHost {
         self.begin(flow, outer, resume);
         recorded
     }
+    /// Calls `release` once, which releases jobs, records that and gives them to their lanes, with `now` or a later instant. Who else has
+    /// the processor in the midst of that knows of all of them or of none, unless it is of a lane above.
+    fn in_turn<R>(
+        &mut self,
+        flow: &mut JobFlow,
+        now: Instant,
+        release: impl FnOnce(&mut JobFlow, Instant) -> R,
+    ) -> R {
+        release(flow, now)
+    }
     /// The job's code has returned. Calls `finish` once, from which on the job has ended for everybody, and `record` with the instant of that
     /// and what came of it.
     fn end<F, R>(

@@ -144,7 +144,10 @@ pub(crate) fn execute<H: JobHost>(
             now = MonotonicClock.now();
         }
     }
-    flow.tell_successors(shared, subject, job, now);
+    flow.tell_remote_successors(shared, subject, job, now);
+    if site.successors.iter().any(|successor| shared.layout.operation(*successor).local.is_some()) {
+        host.in_turn(flow, now, |flow, now| flow.release_successors(shared, subject, job, now));
+    }
     flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
     Begin::Run
 }
@@ -223,10 +226,12 @@ impl<H: JobHost> JobServices for Services<'_, H> {
 
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
         let mut flow = self.flow.borrow_mut();
-        match self.rings {
-            true => flow.post(self.shared, posted),
-            false => flow.post_quietly(self.shared, posted),
+        let release = |flow: &mut JobFlow, _| flow.post_quietly(self.shared, posted);
+        let number = self.host.borrow_mut().in_turn(&mut flow, Instant::ZERO, release)?;
+        if self.rings {
+            flow.ring(self.shared);
         }
+        Ok(number)
     }
 
     fn post_here(&self, posted: Posted, released: Option<Instant>) -> Result<u64, NotPosted> {

@@ -190,6 +190,35 @@ fn lanes_below_a_reservation_have_bounds_and_margins() {
     assert!(advised.stdout.contains("advice: the choice rests on"), "{}", advised.stdout);
 }
 
+/// What one partition wants is nothing to the tasks of another, in bounds and in virtual time; and what is simulated obeys the rules.
+#[test]
+fn partitions_do_not_see_each_others_load() {
+    let place = folder();
+    let text = std::fs::read_to_string(example("partitions.toml")).expect("the example is there");
+    let film = "wcet = \"31ms\"";
+    assert!(text.contains(film), "the film that is changed");
+    let of_flight = |wcet: &str| -> Vec<Value> {
+        let name = format!("partitions-{wcet}.toml");
+        let file = write(&place, &name, &text.replace(film, &format!("wcet = \"{wcet}\"")));
+        let json = run(&["check", &file, "--json"]).exits(0).json();
+        let tasks = json["tasks"].as_array().expect("there are tasks").iter();
+        let flight =
+            tasks.filter(|task| ["attitude", "position"].contains(&task["name"].as_str().unwrap_or("")));
+        let bounds: Vec<Value> = flight.map(|task| task["bound_ns"].clone()).collect();
+        let out = place.path().join(wcet);
+        let out = out.to_str().expect("a path of text");
+        let simulated = run(&["sim", &file, "--for", "2s", "--json", "--out", out]).exits(0).json();
+        let hard = simulated["tasks"].as_array().expect("there are tasks").iter().take(2);
+        hard.for_each(|task| assert_eq!(task["missed"], 0, "{task}"));
+        run(&["trace", "verify", &file, &format!("{out}/trace.talea")]).exits(0);
+        bounds
+    };
+    let (light, heavy) = (of_flight("1ms"), of_flight("95ms"));
+    assert_eq!(light.len(), 2);
+    assert!(light.iter().all(Value::is_i64), "{light:?}");
+    assert_eq!(light, heavy);
+}
+
 /// The timers of threads delay the lanes beside them.
 #[test]
 fn timers_of_threads_count_in_the_bounds_of_lanes() {
