@@ -91,7 +91,7 @@ pub(super) fn obstacle(
     match obstacle {
         Obstacle::Overload => overload(names, bounds, bound),
         Obstacle::Starved => {
-            "a lane above it can take the whole processor, so that nothing is sure to be left".into()
+            "a lane above it can take all that they receive, so that nothing is sure to be left".into()
         }
         other => other.to_string(),
     }
@@ -103,11 +103,11 @@ fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) ->
     let label = names.lane(bound.node, bound.level);
     let load = |lane: &Lane| lane.members.iter().map(|id| worst_case_load(names.system, *id)).sum::<f64>();
     let own = load(&lanes[bound.level]);
-    let same = |lane: &&Lane| lane.below == lanes[bound.level].below;
-    let above = lanes[..bound.level].iter().filter(same).map(load);
+    let is_beside = |lane: &&Lane| lane.under == lanes[bound.level].under;
+    let above = lanes[..bound.level].iter().filter(is_beside).map(load);
     // On several processors a lane has one to itself, but for what holds it up while all of them run higher ones.
     let (whose, needed) = match names.system.nodes[bound.node].cpus.len() {
-        processors if lanes[bound.level].below.is_none() && processors > 1 => {
+        processors if lanes[bound.level].under.is_none() && processors > 1 => {
             if bound.level < processors {
                 (format!("lane {label} alone"), own)
             } else {

@@ -14,7 +14,7 @@ use talea_analysis::critical_set::critical_set;
 use talea_analysis::system::{ChainBounds, Exactness, Method, Obstacle, OperationBound, SystemBounds};
 use talea_analysis::{Effort, Task};
 use talea_model::{Synchronisation, System, ThreadWork};
-use talea_policy::strategy::Plan;
+use talea_policy::strategy::{Lane, Plan};
 use talea_time::Duration;
 
 /// The verdicts about the tasks of a system.
@@ -296,22 +296,20 @@ fn method(method: Method) -> &'static str {
 }
 
 fn node_check(system: &System, index: usize, plan: &Plan) -> NodeCheck {
-    let (mut above, mut below) = (0.0, None);
-    let lanes = plan.lanes.iter().map(|lane| {
+    let check = |above: &mut f64, lane: &Lane| {
         let utilisation = lane.utilisation(system);
-        if std::mem::replace(&mut below, lane.below) != lane.below {
-            above = 0.0;
-        }
-        above += utilisation;
+        *above += utilisation;
         LaneCheck {
             level: lane.level,
             label: lane.label.clone(),
             discipline: lane.discipline.to_string(),
             utilisation,
-            with_those_above: above,
+            with_those_above: *above,
             operations: lane.members.iter().map(|id| system.operations()[id.index()].name.clone()).collect(),
         }
-    });
+    };
+    let places = plan.lanes.chunk_by(|one, next| one.under == next.under);
+    let lanes = places.flat_map(|lanes| lanes.iter().scan(0.0, |above, lane| Some(check(above, lane))));
     NodeCheck {
         name: system.nodes[index].name.clone(),
         processors: system.nodes[index].cpus.len(),

@@ -124,7 +124,7 @@ mod tests {
             level,
             label: name.into(),
             discipline: "fifo".into(),
-            below: None,
+            under: None,
         };
         let operation = |index: usize, name: &str| OperationEntry {
             name: name.into(),

@@ -1,6 +1,6 @@
 //! Where the edges of hierarchies stand, by the records of what their schedulers decided, and whose turn it is.
 //!
-//! An edge stands between a scheduler and who is below it: a scheduler, a thread or the lanes of the node. Who is below waits, is
+//! An edge stands between a scheduler and who is below it: a scheduler, a thread or lanes. Who is below waits, is
 //! ready or has a processor. Of who wants a processor and has none, the way up to the root says why:
 //!
 //! ```text
@@ -233,7 +233,7 @@ impl Hierarchies {
         &self.groups[group].above
     }
 
-    /// The edges to the places of a lane, or of the lanes of its node.
+    /// The edges to the place of a lane: to the scheduler that it is under.
     pub fn edges_of_lane(&self, lane: usize) -> &[usize] {
         &self.of_lane[lane]
     }
@@ -350,7 +350,7 @@ mod tests {
             level: 0,
             label: label.into(),
             discipline: discipline.into(),
-            below: None,
+            under: None,
         };
         metadata.lanes = vec![place("video", "thread"), place("words", "thread"), place("high", "fifo")];
         let mut hierarchy = Hierarchies::new(&metadata);
@@ -467,7 +467,7 @@ mod tests {
         };
         metadata.edges = vec![edge("a", "b"), edge("b", "a"), edge("b", "t")];
         let (label, discipline) = ("t".into(), "thread".into());
-        metadata.lanes = vec![LaneEntry { node: 0, level: 0, label, discipline, below: None }];
+        metadata.lanes = vec![LaneEntry { node: 0, level: 0, label, discipline, under: None }];
         let mut hierarchy = Hierarchies::new(&metadata);
         hierarchy.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Ready);
         assert!(matches!(hierarchy.turn(0), Turn::NotAsked(_)));

@@ -348,9 +348,15 @@ impl Occupancy {
 
     /// The lane whose thread says that it works on the processor.
     fn lane_at_work(&self, node: usize, processor: &Processor) -> Option<usize> {
-        let works_here =
-            |lane: &Lane| lane.node == node && lane.awake == SleepState::Awake && lane.cpu == processor.cpu;
-        self.lanes.iter().position(works_here)
+        self.lanes_awake(node, processor.cpu).next()
+    }
+
+    /// The lanes whose threads were last heard of on this processor and have not gone to sleep since. Below schedulers they may wait for
+    /// their turn.
+    pub fn lanes_awake(&self, node: usize, cpu: u16) -> impl Iterator<Item = usize> + '_ {
+        let is_here =
+            move |lane: &Lane| lane.node == node && lane.awake == SleepState::Awake && lane.cpu == cpu;
+        self.lanes.iter().enumerate().filter(move |(_, lane)| is_here(lane)).map(|(index, _)| index)
     }
 
     /// Whether the run's own records say who has the processor. The idle thread is known without any other.

@@ -227,10 +227,21 @@ impl Usage {
             if now <= timeline.cursor() {
                 continue;
             }
-            let what = match Use::of(self.occupancy.known_holder(index, place)) {
-                Use::Idle | Use::Withheld if self.hierarchies.is_left_in_slice(index, timeline.cpu()) => {
-                    Use::Slice
+            let cpu = timeline.cpu();
+            let holder = self.occupancy.known_holder(index, place);
+            let waits = |lane: usize| self.hierarchies.knows(lane) && !self.hierarchies.has(lane, cpu);
+            let held = match holder {
+                // A lane that is awake below schedulers without having been given the processor does nothing with it.
+                ProcessorHolder::By(Occupant::Lane(_))
+                    if !self.occupancy.hears_kernel()
+                        && self.occupancy.lanes_awake(index, cpu).all(waits) =>
+                {
+                    Use::Idle
                 }
+                holder => Use::of(holder),
+            };
+            let what = match held {
+                Use::Idle | Use::Withheld if self.hierarchies.is_left_in_slice(index, cpu) => Use::Slice,
                 what => what,
             };
             let ns = now.as_nanos().saturating_sub(timeline.cursor().as_nanos());

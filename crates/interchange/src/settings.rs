@@ -197,6 +197,15 @@ impl Losses {
             let subject = format!("scheduler \"{}\"", scheduler.name);
             self.unsayable(Place::Scheduler(index, "kind"), &subject, scheduler.kind);
         }
+        for (index, task) in system.tasks.iter().enumerate() {
+            for (position, subtask) in task.subtasks.iter().enumerate() {
+                let Some(lanes) = subtask.lanes.and_then(|lanes| system.schedulers.get(lanes)) else {
+                    continue;
+                };
+                let subject = subtask_label(task, subtask);
+                self.unsayable(Place::Subtask(index, position, "lanes"), &subject, &lanes.name);
+            }
+        }
         for (index, thread) in system.threads.iter().enumerate() {
             let subject = format!("thread \"{}\"", thread.name);
             self.add(Effect::Lost, Place::Thread(index, "name"), &subject, "only tasks are written");

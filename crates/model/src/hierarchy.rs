@@ -2,7 +2,7 @@
 //!
 //! A node is scheduled either by lanes, into which the strategy sorts its operations, or by a hierarchy: schedulers and
 //! threads, each under one scheduler or, for those that take several virtual processors, under several. Tasks have a
-//! place in a hierarchy too: the scheduler of kind [`lanes`](SchedulerKind::LANES) is all lanes of its node, with the
+//! place in a hierarchy too: a scheduler of kind [`lanes`](SchedulerKind::LANES) is all lanes of the tasks that name it, with the
 //! virtual processor that it is given in the place of a whole one.
 
 use crate::execution::Execution;

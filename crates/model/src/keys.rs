@@ -488,7 +488,7 @@ pub(crate) static TASK: Table = Table {
             name: "lanes",
             kind: Kind::LanesName,
             presence: DefaultFrom("the only scheduler of kind lanes on its node, if there is one"),
-            doc: "Where a task of one subtask has its lane: the name of a scheduler of kind lanes.",
+            doc: "The scheduler of kind lanes under which a task of one subtask has its lane.",
         },
         Key {
             name: "outputs",
@@ -528,7 +528,7 @@ pub(crate) static SUBTASK: Table = Table {
             name: "lanes",
             kind: Kind::LanesName,
             presence: DefaultFrom("the only scheduler of kind lanes on its node, if there is one"),
-            doc: "Where it has its lane: the name of a scheduler of kind lanes.",
+            doc: "The scheduler of kind lanes under which it has its lane.",
         },
         Key {
             name: "wcet",

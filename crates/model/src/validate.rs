@@ -169,7 +169,10 @@ pub(crate) fn violations_besides(mut found: Vec<Violation>, description: &Descri
 fn emptiness(description: &Description) -> Violation {
     let (message, remedy) = match description.schedulers.is_empty() {
         true => ("the system has no task", "add a [[task]] with a name, a period and a wcet"),
-        false => ("the schedulers have nothing to schedule", "add a [[thread]] under one of them"),
+        false => (
+            "the schedulers have nothing to schedule",
+            "add a [[thread]] under one of them, or a [[task]] where one is of kind lanes",
+        ),
     };
     Violation::error(Place::Whole, message.into(), remedy)
 }

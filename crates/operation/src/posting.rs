@@ -79,7 +79,8 @@ impl Declaration {
         self
     }
 
-    /// The lane it runs in, by its level on the node, 0 highest. Unless told otherwise it is the one of its own period or
+    /// The lane it runs in, by its level on the node, 0 highest; under several schedulers of kind `lanes` those of the next, in file order,
+    /// follow those of the first. Unless told otherwise it is the one of its own period or
     /// criticality, whichever the strategy goes by, or the next lower one.
     #[must_use]
     pub fn lane(mut self, level: usize) -> Self {

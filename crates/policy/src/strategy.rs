@@ -44,7 +44,7 @@ pub struct LaneRules {
 /// One lane: a queue of one discipline whose jobs run at one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lane {
-    /// Its place in the plan. 0 is the highest; a higher lane always preempts a lower one, where both are [below](Self::below) the same.
+    /// Its place in the plan. 0 is the highest; a higher lane always preempts a lower one, where both are [under](Self::under) the same.
     pub level: usize,
     /// What the lane is for, for reports: `20Hz`, `high`, `high 50ms`, `all`.
     pub label: String,
@@ -60,7 +60,7 @@ pub struct Lane {
     pub members: Vec<OperationId>,
     /// The scheduler of kind `lanes` that it is a lane of, an index into [`talea_model::Description::schedulers`]. None where the lanes of
     /// the node are below no scheduler.
-    pub below: Option<usize>,
+    pub under: Option<usize>,
 }
 
 /// The lanes of one node, highest first, and what is questionable about them.
@@ -242,12 +242,12 @@ pub fn plan_lanes(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
     }
     let has_several = places.len() > 1;
     let mut lanes: Vec<Lane> = Vec::new();
-    for (below, operations) in places {
+    for (under, operations) in places {
         let mut own = sort(system.strategy, rules, &operations);
         for lane in &mut own {
             lane.level += lanes.len();
-            lane.below = below;
-            if let Some(place) = below.filter(|_| has_several) {
+            lane.under = under;
+            if let Some(place) = under.filter(|_| has_several) {
                 lane.label = format!("{} {}", system.schedulers[place].name, lane.label);
             }
         }
@@ -256,12 +256,12 @@ pub fn plan_lanes(system: &System, node: usize) -> Result<Plan, Vec<Anomaly>> {
     Ok(Plan { lanes, warnings })
 }
 
-/// The lane below the scheduler `below` that an operation which the system does not have would be in: the one of its own level or, where
+/// The lane under the scheduler `under` that an operation which the system does not have would be in: the one of its own level or, where
 /// there is none, the next lower one, so that it stands before nothing that is more urgent. None where all lanes there are more urgent than it.
 pub fn lane_for(
     system: &System,
     plan: &Plan,
-    below: Option<usize>,
+    under: Option<usize>,
     operation: &OperationTraits,
 ) -> Option<usize> {
     let key = level_key(system.strategy, operation);
@@ -274,7 +274,7 @@ pub fn lane_for(
             &OperationTraits { id: member, period, criticality, ..operation.clone() },
         ))
     };
-    let is_it = |lane: &Lane| lane.below == below && key_of(lane).is_some_and(|other| other >= key);
+    let is_it = |lane: &Lane| lane.under == under && key_of(lane).is_some_and(|other| other >= key);
     plan.lanes.iter().position(is_it)
 }
 
@@ -314,7 +314,7 @@ fn sort(strategy: Strategy, rules: LaneRules, operations: &[OperationTraits]) ->
                 rules,
                 tick: None,
                 members: members.iter().map(|operation| operation.id).collect(),
-                below: None,
+                under: None,
             }
         })
         .collect()

@@ -163,7 +163,7 @@ mod tests {
             level,
             label: "all".into(),
             discipline: "fifo".into(),
-            below: None,
+            under: None,
         };
         metadata.lanes = vec![lane(0), lane(1)];
         metadata.reserve_posted(2);

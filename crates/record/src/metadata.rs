@@ -225,7 +225,7 @@ pub struct LaneEntry {
     /// The scheduler of kind [`LANES`] that it is a lane of. Levels of lanes of different schedulers say nothing about each other. None where
     /// the lanes of the node are below no scheduler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub below: Option<String>,
+    pub under: Option<String>,
 }
 
 impl LaneEntry {
@@ -316,7 +316,7 @@ fn lanes_of(system: &System, plans: &[Plan]) -> (Vec<LaneEntry>, Vec<Option<usiz
                 level: lane.level,
                 label: lane.label.clone(),
                 discipline: lane.discipline.to_string(),
-                below: lane.below.map(|scheduler| system.schedulers[scheduler].name.clone()),
+                under: lane.under.map(|scheduler| system.schedulers[scheduler].name.clone()),
             });
         }
         for (place, thread) in system.threads_on(node).enumerate() {
@@ -327,7 +327,7 @@ fn lanes_of(system: &System, plans: &[Plan]) -> (Vec<LaneEntry>, Vec<Option<usiz
                 level: plan.lanes.len() + place,
                 label: system.threads[thread].name.clone(),
                 discipline: "thread".into(),
-                below: None,
+                under: None,
             });
         }
     }
@@ -520,7 +520,7 @@ impl Metadata {
         // Traces of old do not say it; a node had one such scheduler then.
         let is_lanes = |scheduler: &&SchedulerEntry| scheduler.node == lane.node && scheduler.kind == LANES;
         let only = || self.schedulers.iter().find(is_lanes).map(|scheduler| scheduler.name.as_str());
-        lane.below.as_deref().or_else(only)
+        lane.under.as_deref().or_else(only)
     }
 
     /// Whether the levels of two lanes say which of them is higher: they are lanes of the same place.
@@ -694,7 +694,7 @@ mod tests {
             level: 0,
             label: label.into(),
             discipline: "thread".into(),
-            below: None,
+            under: None,
         };
         assert_eq!(metadata.schedulers_above(&thread(0, "a")), ["FP", "RES", "J"]);
         assert_eq!(metadata.schedulers_above(&thread(0, "b")), ["Q", "P"]);

@@ -73,8 +73,12 @@ pub enum DeclareError {
         /// Those that there are.
         known: Vec<String>,
     },
-    /// There is no such lane.
-    #[error("operation \"{name}\": node \"{node}\" has no lane {level}; its lanes are {}", list(lanes))]
+    /// There is no such lane, or it is not under the scheduler of kind `lanes` that is named beside it.
+    #[error(
+        "operation \"{name}\": node \"{node}\" has no lane {level}{}; its lanes are {}",
+        under.as_ref().map_or(String::new(), |under| format!(" under \"{under}\"")),
+        list(lanes)
+    )]
     NoLane {
         /// The operation.
         name: String,
@@ -82,12 +86,14 @@ pub enum DeclareError {
         node: String,
         /// What was asked for.
         level: usize,
+        /// The scheduler of kind `lanes` that was named beside it.
+        under: Option<String>,
         /// Those that there are.
         lanes: Vec<String>,
     },
     /// All lanes are of more urgent work.
     #[error(
-        "operation \"{name}\": all lanes of node \"{node}\" are for more urgent work ({}); say in which it is to run all the \
+        "operation \"{name}\": all lanes that it may have on node \"{node}\" are for more urgent work ({}); say in which it is to run all the \
          same (Declaration::lane), or give it another criticality or period",
         list(lanes)
     )]
@@ -108,8 +114,8 @@ pub enum DeclareError {
 
 /// The scheduler of kind `lanes` that is `wanted` among those of some lanes, or the only one of them; none where they are below none. Or the
 /// names of all of them.
-fn below(system: &System, lanes: &[Lane], wanted: Option<&str>) -> Result<Option<usize>, Vec<String>> {
-    let mut places: Vec<Option<usize>> = lanes.iter().map(|lane| lane.below).collect();
+fn place_of(system: &System, lanes: &[Lane], wanted: Option<&str>) -> Result<Option<usize>, Vec<String>> {
+    let mut places: Vec<Option<usize>> = lanes.iter().map(|lane| lane.under).collect();
     places.dedup();
     let name = |place: &Option<usize>| place.map(|scheduler| system.schedulers[scheduler].name.as_str());
     let found = match (wanted, &places[..]) {
@@ -302,10 +308,8 @@ impl Dispatcher {
             return Err(DeclareError::NoNode { name: name(), node: wanted, nodes });
         };
         let lanes = &plans[node].lanes;
-        let of_node = || {
-            let names = lanes.iter().map(|lane| format!("{} ({})", lane.level, lane.label)).collect();
-            (name(), system.nodes[node].name.clone(), names)
-        };
+        let shown = |lane: &Lane| format!("{} ({})", lane.level, lane.label);
+        let of_node = || (name(), system.nodes[node].name.clone());
         let traits = OperationTraits {
             id: OperationId::from_index(0),
             name: name(),
@@ -316,11 +320,21 @@ impl Dispatcher {
             importance: 0,
             topological_rank: 0,
         };
+        let place = || {
+            place_of(system, lanes, declaration.lanes.as_deref()).map_err(|known| {
+                let ((name, node), wanted) = (of_node(), declaration.lanes.clone());
+                DeclareError::NoLanes { name, node, wanted, known }
+            })
+        };
+        // What is named beside a lane has to be above it.
+        let named = declaration.lanes.as_ref().map(|_| place()).transpose()?;
+        let is_there = |lane: &&Lane| named.is_none_or(|under| lane.under == under);
         let level = match declaration.level {
-            Some(level) if level < lanes.len() => level,
+            Some(level) if lanes.get(level).filter(is_there).is_some() => level,
             Some(level) => {
-                let (name, node, lanes) = of_node();
-                return Err(DeclareError::NoLane { name, node, level, lanes });
+                let ((name, node), under) = (of_node(), declaration.lanes.clone());
+                let lanes = lanes.iter().filter(is_there).map(shown).collect();
+                return Err(DeclareError::NoLane { name, node, level, under, lanes });
             }
             None if declaration.period == Duration::ZERO
                 && sorts_by_period(system.strategy, declaration.criticality) =>
@@ -330,13 +344,11 @@ impl Dispatcher {
                 return Err(wrong("period", declaration.period.to_string(), least));
             }
             None => {
-                let below = below(system, lanes, declaration.lanes.as_deref()).map_err(|known| {
-                    let ((name, node, _), wanted) = (of_node(), declaration.lanes.clone());
-                    DeclareError::NoLanes { name, node, wanted, known }
-                })?;
-                lane_for(system, &plans[node], below, &traits).ok_or_else(|| {
-                    let (name, node, lanes) = of_node();
-                    DeclareError::NoLaneForIt { name, node, lanes }
+                let under = place()?;
+                lane_for(system, &plans[node], under, &traits).ok_or_else(|| {
+                    let (name, node) = of_node();
+                    let there = lanes.iter().filter(|lane| lane.under == under).map(shown);
+                    DeclareError::NoLaneForIt { name, node, lanes: there.collect() }
                 })?
             }
         };

@@ -548,8 +548,8 @@ impl JobFlow {
         }
     }
 
-    /// One predecessor of a job has completed; releases the job if it was the last one. Does not ring. Returns when that was, for what is
-    /// released after it must not have been released before.
+    /// One predecessor of a job has completed; releases the job if it was the last one. Does not ring. Returns the instant of
+    /// that, or `now`: what is released next must not be dated before.
     pub fn arrive(&mut self, shared: &Shared, signal: Signal, now: Instant) -> Instant {
         let Signal { job: JobId { operation, instance }, deadline, timer } = signal;
         let site = shared.layout.operation(operation);

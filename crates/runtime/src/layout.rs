@@ -348,6 +348,6 @@ fn lane_of_thread(system: &System, (thread, operation): (usize, OperationId), le
         rules,
         tick: None,
         members: vec![operation],
-        below: None,
+        under: None,
     }
 }

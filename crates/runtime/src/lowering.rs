@@ -179,7 +179,7 @@ mod tests {
             rules,
             tick: None,
             members: Vec::new(),
-            below: None,
+            under: None,
         };
         Plan { lanes: (0..lanes).map(lane).collect(), warnings: Vec::new() }
     }

@@ -246,7 +246,7 @@ impl ThreadPlan<'_> {
         LaneMember {
             node: site.node,
             level: site.level,
-            below: self.lane(lane).below.expect("it is a lane of a hierarchy"),
+            under: self.lane(lane).under.expect("it is a lane of a hierarchy"),
             name: self.name(ThreadPurpose::Lane { lane }),
             agent: self.lane_agent(lane, inbox),
             flow_set_up: self.flow_set_up(site.node, writer),

@@ -34,7 +34,7 @@ pub fn metadata() -> Metadata {
         level,
         label: label.into(),
         discipline: "fifo".into(),
-        below: None,
+        under: None,
     };
     Metadata {
         system: "test".into(),

@@ -225,7 +225,7 @@ impl<'a> Promised<'a> {
         let mut places = Vec::new();
         for scheduler in system.lanes_on(node) {
             let name = &system.schedulers[scheduler].name;
-            let lanes = plan.lanes.iter().filter(|lane| lane.below == Some(scheduler)).cloned().collect();
+            let lanes = plan.lanes.iter().filter(|lane| lane.under == Some(scheduler)).cloned().collect();
             places.push((name.clone(), self.place(name, lanes, Ok(()), effort)));
         }
         for index in system.threads_on(node) {
@@ -242,7 +242,7 @@ impl<'a> Promised<'a> {
                 },
                 tick: None,
                 members: vec![operation],
-                below: None,
+                under: None,
             };
             let ends = match thread.work {
                 ThreadWork::Bursts { .. } => Ok(()),

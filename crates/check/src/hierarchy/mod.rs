@@ -1,6 +1,6 @@
 //! The guarantees in the hierarchy of a node: their derivation, and advice where a scheduler or thread does not receive enough.
 //!
-//! What the lanes of a node and its threads receive here is what their bounds rest on ([`talea_analysis::system`]).
+//! What lanes and threads receive here is what their bounds rest on ([`talea_analysis::system`]).
 
 mod judge;
 mod tree;

@@ -49,7 +49,7 @@ pub enum Child {
     Elsewhere(&'static str),
     /// A thread.
     Thread,
-    /// The lanes of the node's tasks.
+    /// Lanes of tasks.
     Lanes,
 }
 

@@ -372,7 +372,7 @@ fn arrows_cross_nodes_with_the_message() {
         level: 0,
         label: "draw".into(),
         discipline: "fifo".into(),
-        below: None,
+        under: None,
     });
     metadata.operations[2].lane = 2;
     let plan = |event, time| job(event, RUN_START_NS + time, 1, 4, [RUN_START_NS, RUN_START_NS + 99], 1);

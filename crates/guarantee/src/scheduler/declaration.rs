@@ -127,7 +127,7 @@ pub enum Children {
     Threads,
     /// Any number, all of them threads with bursts.
     Bursts,
-    /// None of a description: what it schedules are the node's tasks.
+    /// None of a description: what it schedules are tasks.
     Tasks,
 }
 

@@ -440,7 +440,8 @@ impl WatchedJob {
             Occupant::Release | Occupant::Receiver | Occupant::Lane(_) => (6, 0),
             Occupant::Job(job) => {
                 let level = view.level(job);
-                let rank = if level > view.level(self.hop.job) { 3 } else { 7 };
+                let is_lower = !view.is_apart(job, self.lane) && level > view.level(self.hop.job);
+                let rank = if is_lower { 3 } else { 7 };
                 (rank, usize::MAX - level)
             }
         }

@@ -136,7 +136,9 @@ impl<'a> Judge<'a> {
         // What was posted can only be taken as it was defined, in a lane of its node.
         let lane_of = |operation: &OperationEntry| {
             let known = &trace.lanes[operation.lane];
-            let of_node = |lane: &LaneEntry| lane.node == known.node && !lane.is_thread();
+            let of_node = |lane: &LaneEntry| {
+                (lane.node, &lane.under) == (known.node, &known.under) && !lane.is_thread()
+            };
             let same = expected.lanes.iter().position(|lane| of_node(lane) && lane.level == known.level);
             same.or_else(|| expected.lanes.iter().rposition(of_node))
         };

@@ -163,7 +163,7 @@ fn plan(case: &Case, system: &System, node: usize) -> Plan {
         here.map(|(operation, _)| operation.id).collect()
     };
     let lane = |(level, (dispatch, discipline, members))| Lane {
-        below: None,
+        under: None,
         level,
         label: level.to_string(),
         discipline,

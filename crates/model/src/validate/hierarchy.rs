@@ -384,7 +384,7 @@ fn unsuitable(description: &Description, member: Member, under: &Under, parent: 
     let (label, name, kind) = (member.label(description), &parent.name, parent.kind);
     match kind.asks {
         Asks::NoChildren => {
-            format!("{label} is under \"{name}\", whose threads are the tasks of its node")
+            format!("{label} is under \"{name}\", whose threads are the tasks in its lanes")
         }
         _ => format!("{label} asks the {kind} scheduler \"{name}\" for {}", under.request),
     }

@@ -78,10 +78,17 @@ impl Family<'_> {
                 "name at least two in its \"under\"; it runs its child whenever one of them runs it",
             ))
         } else if kind == SchedulerKind::LANES {
-            Some((
-                format!("the lanes \"{name}\" are all there is on their node"),
-                "leave the table out: a node without schedulers is scheduled by lanes",
-            ))
+            let of_node = self.description.schedulers.iter().filter(|other| other.node == scheduler.node);
+            Some(match of_node.count() {
+                1 => (
+                    format!("the lanes \"{name}\" are all there is on their node"),
+                    "leave the table out: a node without schedulers is scheduled by lanes",
+                ),
+                _ => (
+                    format!("the lanes \"{name}\" have no parent"),
+                    "put them under another scheduler, such as one of kind fixed-priority",
+                ),
+            })
         } else if processors > 1 && !kind.takes_several() {
             Some((
                 format!(
@@ -272,8 +279,8 @@ impl Family<'_> {
     fn check_tasks(&self, found: &mut Vec<Violation>) {
         let description = self.description;
         self.check_lanes_named(found);
-        // A subtask of which that is not known may be in any.
-        let is_known = found.iter().all(|one| !matches!(one.place, Place::Subtask(_, _, "lanes")));
+        // Lanes may be meant by a subtask whose own word is wrong.
+        let is_known = found.iter().all(|one| !matches!(one.place, Place::Subtask(_, _, "lanes" | "node")));
         let tasks = description.tasks.iter().flat_map(|task| &task.subtasks);
         let served: HashSet<usize> = tasks.filter_map(|subtask| description.lanes_with(subtask)).collect();
         let is_lanes = |scheduler: &Scheduler| scheduler.kind == SchedulerKind::LANES;
@@ -303,15 +310,16 @@ impl Family<'_> {
         }
     }
 
-    /// What subtasks say of the lanes in which they are.
+    /// The schedulers of kind `lanes` that subtasks name.
     fn check_lanes_named(&self, found: &mut Vec<Violation>) {
         let description = self.description;
+        // One without a node that there is has been told so.
         let unknown: HashSet<Place> = found.iter().map(|violation| violation.place).collect();
         for (index, task) in description.tasks.iter().enumerate() {
             for (position, subtask) in task.subtasks.iter().enumerate() {
                 let name = task.operation_name(position);
                 let place = Place::Subtask(index, position, "lanes");
-                if unknown.contains(&place) {
+                if unknown.contains(&place) || unknown.contains(&Place::Subtask(index, position, "node")) {
                     continue;
                 }
                 let on_node: Vec<usize> = description.lanes_on(subtask.node).collect();
@@ -325,11 +333,13 @@ impl Family<'_> {
                 };
                 let fault = match subtask.lanes {
                     None if on_node.len() > 1 => {
-                        format!("task \"{name}\" does not say in which lanes of its node it is")
+                        format!(
+                            "task \"{name}\" does not name one of the schedulers of kind lanes on its node"
+                        )
                     }
                     Some(lanes) if !on_node.contains(&lanes) => match description.schedulers.get(lanes) {
                         Some(other) if other.kind != SchedulerKind::LANES => format!(
-                            "task \"{name}\" is in the lanes \"{}\", which is a scheduler of kind {}",
+                            "task \"{name}\" names \"{}\" for its lanes, which is a scheduler of kind {}",
                             other.name, other.kind
                         ),
                         Some(other) => {

@@ -38,7 +38,7 @@ pub struct Post {
 pub enum PostRole {
     /// A scheduler.
     Scheduler(Configuration, Announcing),
-    /// A scheduler over the lanes of the node's tasks.
+    /// A scheduler over lanes of tasks.
     Lanes,
     /// A thread.
     Thread,

@@ -287,7 +287,7 @@ impl Builder<'_> {
     /// The lanes of the scheduler `index` of the description, which is `above` them.
     fn add_lanes(&mut self, index: usize, above: SchedulerId) {
         let engine = &mut self.arrangement.engine;
-        for lane in self.plan.lanes.iter().filter(|lane| lane.below == Some(index)) {
+        for lane in self.plan.lanes.iter().filter(|lane| lane.under == Some(index)) {
             let priority = Parameters::Priority(-(lane.level as i32));
             let leaf = lane_leaf(lane, self.capacity);
             let added = engine.add(Box::new(leaf), &[(above, priority)]);

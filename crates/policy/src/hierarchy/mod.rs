@@ -37,7 +37,7 @@
 //! matter. The original has its messages for that; here it is an action, because it belongs to a decision and
 //! has to arrive before the request that follows in the same decision. Schedulers without deadlines ignore it.
 //!
-//! **So do jobs**, for schedulers that guarantee single ones: the lanes of a node pass on whose job they want the processor for, by
+//! **So do jobs**, for schedulers that guarantee single ones: lanes pass on whose job they want the processor for, by
 //! [`Action::PassJob`], and whoever is above them finds it by [`Context::behind`]. Schedulers that guarantee none ignore it.
 //!
 //! **Everything can change while it runs** (section 5.4): schedulers and threads come, go and move, parameters change, and a

@@ -246,7 +246,7 @@ impl<'a> Facts<'a> {
 }
 
 /// What `child` registers with that asks for a guarantee; or for nothing, and then its jobs ask if it has any: the bursts of a thread,
-/// or the jobs of the node's lanes, as far as these have one parent.
+/// or the jobs of lanes, as far as these have one parent.
 ///
 /// # Errors
 /// [`ConfigureError::TooFine`].

@@ -564,5 +564,5 @@ fn tasks_stay_in_their_lanes_when_a_scheduler_before_these_goes() {
     });
     assert_eq!(lanes.collect::<Vec<_>>(), ["other", "one"]);
     let lanes = running.careful(&Change::RemoveScheduler { name: "one".into() }).unwrap_err();
-    assert!(lanes.to_string().contains("\"one\" is the lanes of tasks"), "{lanes}");
+    assert!(lanes.to_string().contains("\"one\" has the lanes of tasks"), "{lanes}");
 }

@@ -251,7 +251,7 @@ fn each_place_has_lanes_of_its_own() {
     let lanes: Vec<(usize, Option<usize>, &str, usize)> = plans[0]
         .lanes
         .iter()
-        .map(|lane| (lane.level, lane.below, lane.label.as_str(), lane.members.len()))
+        .map(|lane| (lane.level, lane.under, lane.label.as_str(), lane.members.len()))
         .collect();
     let expected = [
         (0, Some(1), "late 10ms", 1),

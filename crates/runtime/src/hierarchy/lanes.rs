@@ -39,7 +39,7 @@ pub(crate) struct LaneMember {
     /// Index within its node's plan.
     pub level: usize,
     /// The scheduler of kind `lanes` that it belongs to, by index.
-    pub below: usize,
+    pub under: usize,
     pub name: String,
     pub agent: LaneAgent,
     pub flow_set_up: JobFlowSetUp,
@@ -63,7 +63,7 @@ impl LaneMember {
 /// A lane decides about jobs that have begun.
 pub(crate) fn below_others(system: &System, plan: Plan) -> Result<Plan, HierarchyError> {
     for lane in &plan.lanes {
-        let scheduler = || lane.below.map_or("", |index| &system.schedulers[index].name).to_owned();
+        let scheduler = || lane.under.map_or("", |index| &system.schedulers[index].name).to_owned();
         if lane.rules.dispatch == LaneDispatch::Preemptive {
             return Err(HierarchyError::PreemptiveLanes { scheduler: scheduler() });
         }

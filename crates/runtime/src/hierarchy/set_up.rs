@@ -177,8 +177,8 @@ impl HierarchyParts<'_> {
         for (leaf, ring) in leaves.iter().zip(rings) {
             self.place(&mut admitting, leaf, parking(&self.system.threads[leaf.thread].name), ring)?;
         }
-        let parking_below = |above: usize| parking(&self.system.schedulers[above].name);
-        let has_code = place_lanes(&mut admitting.set, lanes, &arrangement.lanes, parking_below)?;
+        let parking_under = |above: usize| parking(&self.system.schedulers[above].name);
+        let has_code = place_lanes(&mut admitting.set, lanes, &arrangement.lanes, parking_under)?;
         let governor = Arc::new(Governor::new(admitting.set, live, admitting.members));
         Ok(Hierarchy {
             node: self.system.nodes[self.node].name.clone(),
@@ -294,13 +294,13 @@ fn place_lanes(
     set: &mut ManagedSet,
     lane_members: Vec<LaneMember>,
     leaves: &[SchedulerId],
-    parking_below: impl Fn(usize) -> Parking,
+    parking_under: impl Fn(usize) -> Parking,
 ) -> Result<bool, HierarchyError> {
     let mut has_code = false;
     for lane_member in lane_members {
         has_code |= lane_member.runs_code();
         let leaf = leaves[lane_member.level];
-        let parking = parking_below(lane_member.below);
+        let parking = parking_under(lane_member.under);
         lanes::place(set, lane_member, leaf, parking)?;
     }
     Ok(has_code)

@@ -445,4 +445,11 @@ fn who_posts_says_in_which_of_several_lanes() {
     assert_eq!(told(urgent("in-cabin").in_lanes("cabin")), "declared");
     assert_eq!(told(urgent("in-flight").in_lanes("flight")), "declared");
     assert_eq!(told(urgent("by-level").lane(3)), "declared");
+    let elsewhere = told(urgent("y").lane(3).in_lanes("flight"));
+    assert!(
+        elsewhere.contains("no lane 3 under \"flight\"; its lanes are 0 (flight high 20ms)"),
+        "{elsewhere}"
+    );
+    let low = told(urgent("z").in_lanes("flight").criticality(Criticality::VeryLow));
+    assert!(low.contains("more urgent work (0 (flight high 20ms), 1 (flight medium))"), "{low}");
 }

@@ -191,7 +191,7 @@ fn text(trials: &[Trial]) -> String {
         };
         dispatching.row(vec![
             trial.strategy.to_string(),
-            trial.report.lanes.len().to_string(),
+            trial.report.lanes.iter().filter(|lane| lane.discipline != "thread").count().to_string(),
             sum(|node| node.preemptions),
             sum(|node| node.job_switches),
         ]);

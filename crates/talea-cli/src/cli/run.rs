@@ -41,8 +41,8 @@ pub(super) const EARLIER_THAN_DECLARED: &str =
 /// runs as one process per node, which start together. Ctrl-C ends the run and shows the results so far.
 ///
 /// A node with [[scheduler]] tables runs its threads under that hierarchy of schedulers. Commands of [[thread]] tables are started
-/// when the run begins and end with it; what they print goes to standard error. The node's tasks, if it has any, run where the
-/// scheduler of kind "lanes" stands. A hierarchy needs real-time priorities: without them the run is refused.
+/// when the run begins and end with it; what they print goes to standard error. The node's tasks run below its
+/// schedulers of kind "lanes". A hierarchy needs real-time priorities: without them the run is refused.
 ///
 /// While a hierarchy runs, its guarantees (how much processor time each thread and scheduler is promised) are checked against what
 /// the schedulers grant and, if the kernel's context switches may be read, against what the threads receive of it. A hierarchy for

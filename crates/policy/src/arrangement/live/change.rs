@@ -144,8 +144,8 @@ pub enum EditError {
         /// What it takes.
         wanted: String,
     },
-    /// Lanes hold the tasks of their node, which are made for a run.
-    #[error("\"{0}\" is the lanes of tasks, which come and go with the run only")]
+    /// Lanes hold tasks, which are made for a run.
+    #[error("\"{0}\" has the lanes of tasks, which stay as long as the run")]
     Lanes(String),
 }
 
