@@ -231,13 +231,12 @@ impl State {
         }
     }
 
-    /// A member leaves. A program has then done what it was to do; a thread of our own has not.
+    /// A member leaves. A program has then done what it was to do; a thread of our own has not, and gives up all that waits for it.
     pub(crate) fn leave(&mut self, member: &mut Member, now: Instant) {
         let Some(run) = &mut self.run else { return };
         run.let_go(member.vp, now);
-        if let Some(jobs) = member.jobs.as_mut().and_then(MemberJobs::as_thread_mut)
-            && let Some((number, place)) = jobs.complete()
-        {
+        let Some(jobs) = member.jobs.as_mut().and_then(MemberJobs::as_thread_mut) else { return };
+        while let Some((number, place)) = jobs.complete() {
             match member.body {
                 Body::Own { .. } => run.aborted(jobs, number, place, now),
                 Body::Opaque { .. } => run.completed(jobs, number, place, now),

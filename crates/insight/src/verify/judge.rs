@@ -15,10 +15,10 @@ use super::service::Services;
 use super::suspicion::Suspicion;
 use super::values::Values;
 use crate::occupancy::Occupancy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::Plan;
-use talea_record::event::{Lost, Typed};
+use talea_record::event::{ChangeKind, Lost, Typed};
 use talea_record::{Event, JobId, LaneEntry, Metadata, OperationEntry, Origin, Record};
 use talea_time::{Duration, Instant};
 
@@ -120,6 +120,10 @@ pub(super) struct Judge<'a> {
     pub misplaced: Vec<bool>,
     /// Likewise, as a record of it told.
     pub misplaced_by_record: Vec<bool>,
+    /// Bursts that threads gave up, and when.
+    pub given_up: Vec<(JobId, Instant)>,
+    /// Who is no longer below some edge.
+    left: HashSet<&'a str>,
     /// Posted operations of which nobody knows in which lane the plan would have them: no description has their period.
     unplaced: Vec<bool>,
 }
@@ -209,6 +213,8 @@ impl<'a> Judge<'a> {
             unreleased: Vec::new(),
             misplaced: vec![false; trace.operations.len()],
             misplaced_by_record: vec![false; trace.operations.len()],
+            given_up: Vec::new(),
+            left: HashSet::new(),
             unplaced,
             expected,
         };
@@ -268,7 +274,13 @@ impl<'a> Judge<'a> {
                 self.beginning = Beginning::Passed;
                 self.arrivals.plan_end(usize::from(start.node), start.planned_end);
             }
-            Typed::EdgeChange(_) => self.arrivals.forget_threads(self.trace),
+            Typed::EdgeChange(change) => {
+                self.arrivals.forget_threads(self.trace);
+                if change.what == ChangeKind::Removed {
+                    self.left
+                        .extend(self.trace.edges.get(change.edge as usize).map(|edge| edge.child.as_str()));
+                }
+            }
             Typed::Lost(lost) if lost.is_of_kernel() => self.forget_processors(lost),
             // What threads without a ring had to say is not about jobs.
             Typed::Lost(lost) if lost.ring == Record::NO_RING => {
@@ -292,6 +304,7 @@ impl<'a> Judge<'a> {
     pub fn finish(mut self) -> VerifyReport {
         self.end_instant();
         (0..self.ends.len()).for_each(|node| self.end_node(node));
+        self.judge_given_up();
         let unheard_nodes = self.coverage.unheard(self.trace);
         let below_schedulers = self.below_schedulers();
         let (rules, violations) = self.findings.finish();
@@ -312,6 +325,22 @@ impl<'a> Judge<'a> {
             overhead_ns: self.overhead.as_nanos(),
             rules,
             violations,
+        }
+    }
+
+    /// Whether it is a burst of a thread below schedulers.
+    pub fn is_of_thread(&self, job: JobId) -> bool {
+        self.trace.tasks[self.trace.operations[job.operation.index()].task].activity.is_thread()
+    }
+
+    /// Bursts are given up by threads that leave their hierarchy, and by no others.
+    fn judge_given_up(&mut self) {
+        let (trace, left) = (self.trace, std::mem::take(&mut self.left));
+        for (job, at) in std::mem::take(&mut self.given_up) {
+            if !left.contains(trace.operations[job.operation.index()].name.as_str()) {
+                self.now = at;
+                self.find(Rule::Overrun, job, None, || "it was given up by a thread that stayed".into());
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use talea_insight::Usage;
 use talea_insight::explain::{Kind, Question, Subject, Which, explain};
-use talea_record::event::{Trigger, VpGrant, VpRequest, VpRevoke};
+use talea_record::event::{Trigger, Typed, VpGrant, VpRequest, VpRevoke};
 use talea_record::*;
 use talea_samples::{at, job, metadata, run_event};
 use talea_time::Instant;
@@ -70,4 +70,44 @@ fn slices_have_an_account_of_their_own() {
     assert_eq!((node.slices_ns, node.execution_ns), (Some(200), Some(490 + 300)));
     assert_eq!((node.error_ns, node.available_ns), (0, 2_000));
     assert_eq!(serde_json::to_value(node).expect("JSON")["slices_ns"], 200);
+}
+
+/// A lane below schedulers that has jobs and no processor does not dispatch: its processor is idle, unless somebody else has it.
+#[test]
+fn a_lane_that_waits_for_its_turn_leaves_its_processor_idle() {
+    let recorded = [
+        "job.release",
+        "job.start",
+        "job.preempt",
+        "job.resume",
+        "job.complete",
+        "job.abort",
+        "run.run-start",
+        "run.run-end",
+        "dispatch.cost",
+        "dispatch.wake",
+        "dispatch.sleep",
+        "hls.request",
+        "hls.grant",
+        "hls.revoke",
+        "hls.release",
+        "hls.next-job",
+    ];
+    let recorded = Some(recorded.map(String::from).into());
+    let mut usage = Usage::new(&Metadata { recorded, ..below_fixed_priority() });
+    let of_timer = |record: Record| match record.typed() {
+        Typed::VpRevoke(VpRevoke { edge, by, .. }) => {
+            VpRevoke { edge, by, trigger: Trigger::Timer.into() }.at(record.time, record.cpu)
+        }
+        Typed::VpGrant(VpGrant { edge, by, .. }) => {
+            VpGrant { edge, by, trigger: Trigger::Timer.into() }.at(record.time, record.cpu)
+        }
+        _ => record,
+    };
+    let mut records: Vec<Record> = records().into_iter().map(of_timer).collect();
+    records.insert(4, event::Wake { lane: 0 }.at(Instant::from_nanos(START + 10), 0));
+    records.into_iter().for_each(|record| usage.record(record));
+    let node = &usage.finish().nodes[0];
+    assert_eq!((node.execution_ns, node.not_broken_down_ns), (Some(490 + 300), 0));
+    assert_eq!(node.idle_ns, Some(10 + 200 + 1_000));
 }

@@ -197,9 +197,15 @@ fn what_comes_to_a_running_hierarchy_is_in_its_trace() {
     eventually("bursts wait for the turns that the new thread has", told);
     ctl(&name, &["replace", "BG", "--kind", "stride", "--force"]);
     ctl(&name, &["remove", "build"]).exits(0);
+    // Most of the time one of its bursts is under way or waits.
+    ctl(&name, &["remove", "voice", "--force"]).exits(0);
     running.signal(rustix::process::Signal::INT);
     let outcome = running.finish().exits(0).json();
     assert_eq!(outcome["run"]["hierarchies"][0]["undefined"], 0, "there was room for all");
+    let voice = &outcome["report"]["tasks"].as_array().expect("tasks")[2];
+    let count = |what: &str| voice[what].as_u64().expect("a count");
+    assert_eq!(voice["name"], "voice");
+    assert_eq!(count("released"), count("completed") + count("aborted"), "{voice}");
     let followed = follower.finish().exits(0).stdout;
     for part in ["BG to build", "FP to BG", "removed", "added"] {
         assert!(followed.contains(part), "{part} is not in\n{followed}");
@@ -215,6 +221,9 @@ fn what_comes_to_a_running_hierarchy_is_in_its_trace() {
     assert!(rules.iter().all(|rule| rule["violations"] == 0), "{}", verified["decisions"]);
     let edges = verified["promises"]["edges"].as_array().expect("edges");
     assert!(edges.iter().any(|edge| edge["child"] == "build"), "{edges:?}");
+    let rules = verified["lanes"]["rules"].as_array().expect("rules");
+    let overrun = rules.iter().find(|rule| rule["rule"] == "overrun").expect("a rule");
+    assert_eq!(overrun["violations"], 0, "who leaves gives up its bursts: {verified}");
 }
 
 /// Lanes learn that the scheduler above them takes time constraints now. In turns of half a second with a thread that never stops, that

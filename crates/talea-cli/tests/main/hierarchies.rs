@@ -208,7 +208,7 @@ fn partitions_do_not_see_each_others_load() {
         let out = place.path().join(wcet);
         let out = out.to_str().expect("a path of text");
         let simulated = run(&["sim", &file, "--for", "2s", "--json", "--out", out]).exits(0).json();
-        let hard = simulated["tasks"].as_array().expect("there are tasks").iter().take(2);
+        let hard = simulated["report"]["tasks"].as_array().expect("there are tasks").iter().take(2);
         hard.for_each(|task| assert_eq!(task["missed"], 0, "{task}"));
         run(&["trace", "verify", &file, &format!("{out}/trace.talea")]).exits(0);
         bounds
