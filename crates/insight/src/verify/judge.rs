@@ -137,14 +137,15 @@ impl<'a> Judge<'a> {
         tolerance: Duration,
     ) -> Self {
         let described = expected.operations.len();
-        // What was posted can only be taken as it was defined, in a lane of its node.
+        // What was posted can only be taken as it was defined, in a lane of its place.
         let lane_of = |operation: &OperationEntry| {
             let known = &trace.lanes[operation.lane];
-            let of_node = |lane: &LaneEntry| {
-                (lane.node, &lane.under) == (known.node, &known.under) && !lane.is_thread()
+            let place = trace.place_name(known);
+            let is_beside = |lane: &LaneEntry| {
+                lane.node == known.node && expected.place_name(lane) == place && !lane.is_thread()
             };
-            let same = expected.lanes.iter().position(|lane| of_node(lane) && lane.level == known.level);
-            same.or_else(|| expected.lanes.iter().rposition(of_node))
+            let same = expected.lanes.iter().position(|lane| is_beside(lane) && lane.level == known.level);
+            same.or_else(|| expected.lanes.iter().rposition(is_beside))
         };
         let placed = |operation: &OperationEntry| OperationEntry {
             lane: lane_of(operation).unwrap_or(0),
@@ -333,8 +334,12 @@ impl<'a> Judge<'a> {
         self.trace.tasks[self.trace.operations[job.operation.index()].task].activity.is_thread()
     }
 
-    /// Bursts are given up by threads that leave their hierarchy, and by no others.
+    /// Bursts are given up by threads that leave their hierarchy, and by no others. Where records were lost, that of the leaving may be
+    /// among them.
     fn judge_given_up(&mut self) {
+        if self.lost > 0 {
+            return;
+        }
         let (trace, left) = (self.trace, std::mem::take(&mut self.left));
         for (job, at) in std::mem::take(&mut self.given_up) {
             if !left.contains(trace.operations[job.operation.index()].name.as_str()) {

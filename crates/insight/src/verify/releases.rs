@@ -299,13 +299,18 @@ impl Judge<'_> {
         let entry = &self.trace.operations[job.operation.index()];
         // On threads a job also ends so when its code panics, and a successor when there is no room for it.
         let on_threads = !self.is_simulated() && (abort.running.0 || !entry.predecessors.is_empty());
-        // A thread gives up its bursts when it leaves its hierarchy, which may be told before or after.
-        if entry.predecessors.is_empty() && !self.is_simulated() && self.is_of_thread(job) {
-            return self.given_up.push((job, self.now));
-        }
         let has_another_reason = self.guards.is_refused(job) || on_threads || self.is_posted(entry.task);
-        if !has_another_reason && self.system.tasks[entry.task].overrun != Overrun::Abort {
-            self.find(Rule::Overrun, job, None, || "it was aborted, which is not the task's policy".into());
+        if has_another_reason || self.system.tasks[entry.task].overrun == Overrun::Abort {
+            return;
+        }
+        match self.is_of_thread(job) && !self.is_simulated() {
+            // A thread gives up its bursts when it leaves its hierarchy, which may be told before or after.
+            true => self.given_up.push((job, self.now)),
+            false => {
+                self.find(Rule::Overrun, job, None, || {
+                    "it was aborted, which is not the task's policy".into()
+                });
+            }
         }
     }
 }
