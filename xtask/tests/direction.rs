@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 /// Every crate of the workspace; each may depend only on crates before it.
-const ORDER: [&str; 37] = [
+const ORDER: [&str; 39] = [
     "talea-time",
     "talea-text",
     "talea-etcl-derive",
@@ -21,6 +21,7 @@ const ORDER: [&str; 37] = [
     "talea-model",
     "talea-interchange",
     "talea-policy",
+    "talea-policy-tests",
     "talea-operation",
     "talea-analysis",
     "talea-record",
@@ -33,6 +34,7 @@ const ORDER: [&str; 37] = [
     "talea-export",
     "talea-c",
     "talea-sim",
+    "talea-sim-tests",
     "talea-conformance",
     "talea-manage",
     "talea-runtime",

@@ -115,11 +115,14 @@ struct EventsDrawn {
     timeout: Option<i64>,
 }
 
+/// Steps for the lanes of a system. A lane whose load is next to a whole processor would take seconds; it gets coarse bounds.
+const STEPS: u64 = 20_000_000;
+
 fn bounds_of(description: Description) -> (System, SystemBounds, ChainBounds) {
     let system = System::new(description).expect("a valid system");
     let plans = plan_system(&system).expect("all have periods");
-    let bounds = system::analyse(&system, &plans, &mut Effort::default()).expect("small numbers");
-    let chain = bounds.chains(&system, &mut Effort::default()).remove(0);
+    let bounds = system::analyse(&system, &plans, &mut Effort::new(STEPS)).expect("small numbers");
+    let chain = bounds.chains(&system, &mut Effort::new(STEPS)).remove(0);
     (system, bounds, chain)
 }
 

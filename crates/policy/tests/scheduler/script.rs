@@ -59,10 +59,10 @@ impl Trace {
 
     /// What it received in `from..to`.
     pub fn received(&self, from: i64, to: i64) -> i64 {
-        let part = |(start, end): &(Instant, Instant)| {
-            ((*end).min(at(to)) - (*start).max(at(from))).as_nanos().max(0)
-        };
-        self.supply.iter().map(part).sum()
+        let (from, to) = (at(from), at(to));
+        let first = self.supply.partition_point(|(_, end)| *end <= from);
+        let from_there = self.supply[first..].iter().take_while(|(start, _)| *start < to);
+        from_there.map(|(start, end)| ((*end).min(to) - (*start).max(from)).as_nanos()).sum()
     }
 
     /// Jobs that ended after their deadline, or have not ended although it is before `now`.

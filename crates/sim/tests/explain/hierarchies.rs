@@ -1,14 +1,13 @@
 //! Explanations of what random hierarchies of schedulers did: exact, and true by the schedule and by the decisions, which is to say
 //! by two things that an explanation is not made from alone.
 
-use super::{explained, service};
+use super::{Schedule, explained};
 use crate::replay::Everything;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use talea_conformance::forest;
 use talea_conformance::promises::{admitted, cases};
 use talea_insight::explain::{Cause, Explanation, Kind, Outcome, Question, Which};
-use talea_insight::{Segment, Segments};
 use talea_model::{Overhead, System};
 use talea_policy::demand;
 use talea_record::event::Typed;
@@ -27,15 +26,7 @@ fn simulated(system: &System) -> (Metadata, Vec<Record>) {
     (metadata, everything.0)
 }
 
-fn segments(metadata: &Metadata, records: &[Record]) -> Vec<Segment> {
-    let mut list = Vec::new();
-    let mut segments = Segments::new(metadata);
-    records.iter().for_each(|record| segments.feed(record, |segment| list.push(segment)));
-    segments.finish(UNTIL, |segment| list.push(segment));
-    list
-}
-
-/// From when to when each edge had a processor.
+/// From when to when each edge had a processor, in order.
 fn grants(metadata: &Metadata, records: &[Record]) -> Vec<Vec<(Instant, Instant)>> {
     let mut list = vec![Vec::new(); metadata.edges.len()];
     let mut since: BTreeMap<u16, Instant> = BTreeMap::new();
@@ -56,11 +47,13 @@ fn grants(metadata: &Metadata, records: &[Record]) -> Vec<Vec<(Instant, Instant)
 
 /// How much of the time between the instants is in these.
 fn within(times: &[(Instant, Instant)], from: Instant, to: Instant) -> Duration {
-    let common = times.iter().map(|(begin, end)| ((*begin).max(from), (*end).min(to)));
+    let first = times.partition_point(|(_, end)| *end <= from);
+    let from_there = times[first..].iter().take_while(|(begin, _)| *begin < to);
+    let common = from_there.map(|(begin, end)| ((*begin).max(from), (*end).min(to)));
     common.filter(|(begin, end)| end > begin).map(|(begin, end)| end - begin).sum()
 }
 
-fn check(metadata: &Metadata, schedule: &[Segment], given: &[Vec<(Instant, Instant)>], one: &Explanation) {
+fn check(metadata: &Metadata, schedule: &Schedule, given: &[Vec<(Instant, Instant)>], one: &Explanation) {
     let sum: Duration = one.intervals.iter().map(|interval| interval.length()).sum();
     if matches!(one.outcome, Outcome::Skipped { .. }) {
         return assert_eq!(sum, Duration::ZERO);
@@ -75,7 +68,7 @@ fn check(metadata: &Metadata, schedule: &[Segment], given: &[Vec<(Instant, Insta
         let had: Duration = to_place.map(|(_, times)| within(times, from, to)).sum();
         match interval.cause {
             Cause::Execution => {
-                assert_eq!(service(schedule, own, from, to), length, "{interval:?}");
+                assert_eq!(schedule.service(own, from, to), length, "{interval:?}");
                 assert_eq!(had, length, "whoever executes has been given a processor: {interval:?}");
             }
             Cause::Turn { edge, last, job } => {
@@ -84,7 +77,7 @@ fn check(metadata: &Metadata, schedule: &[Segment], given: &[Vec<(Instant, Insta
                 assert_ne!(metadata.edges[edge].child, place, "{interval:?}");
                 assert_eq!(within(&given[last], from, to), length, "{interval:?}");
                 let job = job.expect("a simulation tells of every processor whose job it executes");
-                assert_eq!(service(schedule, job, from, to), length, "{interval:?}");
+                assert_eq!(schedule.service(job, from, to), length, "{interval:?}");
             }
             Cause::UsedUp { edge } => {
                 assert_eq!(had, Duration::ZERO, "{interval:?}");
@@ -94,7 +87,7 @@ fn check(metadata: &Metadata, schedule: &[Segment], given: &[Vec<(Instant, Insta
                 assert_eq!(served, Duration::ZERO, "{parent} serves nobody: {interval:?}");
             }
             Cause::Peer { job, .. } | Cause::Higher { job } => {
-                assert_eq!(service(schedule, job, from, to), length, "{interval:?}");
+                assert_eq!(schedule.service(job, from, to), length, "{interval:?}");
                 assert_eq!(had, length, "{interval:?}");
             }
             Cause::Jitter | Cause::Dispatch { .. } | Cause::Condensed => {}
@@ -118,7 +111,7 @@ fn check_demand(system: &System, one: &Explanation) {
 
 fn explain_all(system: &System) -> usize {
     let (metadata, records) = simulated(system);
-    let (schedule, given) = (segments(&metadata, &records), grants(&metadata, &records));
+    let (schedule, given) = (Schedule::of(&metadata, &records, UNTIL), grants(&metadata, &records));
     let mut count = 0;
     for which in [Which::Failed, Which::Worst] {
         let answer = explained(&metadata, &records, Question { which, task: None, limit: 20 });

@@ -5,6 +5,7 @@ mod hierarchies;
 use crate::replay::{metadata, records, records_with};
 use crate::systems::{Scope, dispatch, systems};
 use proptest::prelude::*;
+use std::collections::HashMap;
 use std::convert::Infallible;
 use talea_insight::explain::{
     Cause, Explanation, Explanations, Kind, MOST, Order, Outcome, Question, Subject, Which, explain,
@@ -28,21 +29,31 @@ pub fn explained(metadata: &Metadata, records: &[Record], question: Question) ->
 
 pub const EVERYTHING: Question = Question { which: Which::Failed, task: None, limit: usize::MAX / 4 };
 
-fn segments(metadata: &Metadata, records: &[Record]) -> Vec<Segment> {
-    let mut list = Vec::new();
-    let mut segments = Segments::new(metadata);
-    records.iter().for_each(|record| segments.feed(record, |segment| list.push(segment)));
-    segments.finish(Instant::from_nanos(UNTIL), |segment| list.push(segment));
-    list
-}
+/// When each job had a processor.
+struct Schedule(HashMap<JobId, Vec<Segment>>);
 
-/// How long the job had a processor between the instants.
-fn service(segments: &[Segment], job: JobId, from: Instant, to: Instant) -> Duration {
-    let own = segments.iter().filter(|segment| segment.job() == Some(job));
-    own.map(|segment| (segment.end.min(to), segment.start.max(from)))
-        .filter(|(end, start)| end > start)
-        .map(|(end, start)| end - start)
-        .sum()
+impl Schedule {
+    fn of(metadata: &Metadata, records: &[Record], until: Instant) -> Self {
+        let mut of_jobs: HashMap<JobId, Vec<Segment>> = HashMap::new();
+        let mut add = |segment: Segment| {
+            if let Some(job) = segment.job() {
+                of_jobs.entry(job).or_default().push(segment);
+            }
+        };
+        let mut segments = Segments::new(metadata);
+        records.iter().for_each(|record| segments.feed(record, &mut add));
+        segments.finish(until, &mut add);
+        Schedule(of_jobs)
+    }
+
+    /// How long the job had a processor between the instants.
+    fn service(&self, job: JobId, from: Instant, to: Instant) -> Duration {
+        let own = self.0.get(&job).into_iter().flatten();
+        own.map(|segment| (segment.end.min(to), segment.start.max(from)))
+            .filter(|(end, start)| end > start)
+            .map(|(end, start)| end - start)
+            .sum()
+    }
 }
 
 fn report(metadata: &Metadata, records: &[Record]) -> Report {
@@ -52,7 +63,7 @@ fn report(metadata: &Metadata, records: &[Record]) -> Report {
 }
 
 /// Checks one explanation against the schedule.
-fn check(metadata: &Metadata, segments: &[Segment], one: &Explanation) {
+fn check(metadata: &Metadata, schedule: &Schedule, one: &Explanation) {
     let sum: Duration = one.intervals.iter().map(|interval| interval.length()).sum();
     let totals: Duration = one.totals.iter().map(|total| total.sum()).sum();
     if matches!(one.outcome, Outcome::Skipped { .. }) {
@@ -64,7 +75,7 @@ fn check(metadata: &Metadata, segments: &[Segment], one: &Explanation) {
     let level = |job: JobId| metadata.lanes[metadata.operations[job.operation.index()].lane].level;
     for interval in &one.intervals {
         let own = one.hops[interval.hop].job;
-        let ran = |job| service(segments, job, interval.from, interval.to);
+        let ran = |job| schedule.service(job, interval.from, interval.to);
         match interval.cause {
             Cause::Execution => assert_eq!(ran(own), interval.length()),
             _ if matches!(interval.cause, Cause::Dispatch { .. }) => {}
@@ -116,7 +127,7 @@ proptest! {
     fn intervals_add_up_and_are_true(system in systems(Scope::COSTLY), dispatch in dispatch()) {
         let metadata = metadata(&system);
         let records = records_with(&system, &[], UNTIL, dispatch);
-        let schedule = segments(&metadata, &records);
+        let schedule = Schedule::of(&metadata, &records, Instant::from_nanos(UNTIL));
         let answer = explained(&metadata, &records, EVERYTHING);
         for one in &answer.list {
             check(&metadata, &schedule, one);
@@ -144,7 +155,7 @@ proptest! {
     ) {
         let metadata = metadata(&system);
         let records = records_with(&system, &[], UNTIL, dispatch);
-        let schedule = segments(&metadata, &records);
+        let schedule = Schedule::of(&metadata, &records, Instant::from_nanos(UNTIL));
         let released: Vec<&Record> = records.iter().filter(|record| record.event == Event::RELEASE).collect();
         prop_assume!(!released.is_empty());
         let record = released[pick.index(released.len())];

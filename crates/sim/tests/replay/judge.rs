@@ -35,6 +35,8 @@ pub struct Judge<'a> {
     pub metadata: Metadata,
     bounds: ResponseBounds,
     pub lives: BTreeMap<JobId, Life>,
+    /// Those of them that are unfinished, and their lanes.
+    unfinished: BTreeMap<JobId, usize>,
     /// Task and instance of every skipped instance, with the node that skipped it.
     pub skipped: Vec<(usize, u64, usize)>,
     /// The completions of which word was lost on the way to a successor.
@@ -56,6 +58,7 @@ pub fn judge(system: &System, records: &[Record]) {
         metadata: Metadata::new(system, &plans, origin, Instant::ZERO),
         bounds: ResponseBounds::of(system).expect("random systems have bounds where they need them"),
         lives: BTreeMap::new(),
+        unfinished: BTreeMap::new(),
         skipped: Vec::new(),
         lost: HashSet::new(),
         last_on: HashMap::new(),
@@ -91,6 +94,7 @@ impl Judge<'_> {
                 let life = self.life(job);
                 assert_eq!(life.service, life.demand, "{job:?} gets what it needs, and its costs");
                 self.life(job).completed = Some(record.time);
+                self.unfinished.remove(&job);
             }
             Event::ABORT => self.abort(job, record),
             Event::RUN_START | Event::RUN_END => {}
@@ -158,8 +162,8 @@ impl Judge<'_> {
                 if !self.heeds_idle_points(here) {
                     return false;
                 }
-                let mut lives = self.lives.iter().filter(|(other, _)| self.node_of(other.operation) == here);
-                !lives.any(|(_, life)| life.is_unfinished() && life.released < record.time)
+                let mut lives = self.unfinished().filter(|(other, _)| self.node_of(other.operation) == here);
+                !lives.any(|(_, life)| life.released < record.time)
             };
             self.interrupts[here] += i64::from(joined < released && !is_idle_point());
             released
@@ -179,6 +183,7 @@ impl Judge<'_> {
             aborted: false,
         };
         assert!(self.lives.insert(job, life).is_none(), "{job:?} is released once");
+        self.unfinished.insert(job, lane);
     }
 
     /// When as many predecessors of a job as it needs are known to be done, and whether a message says so.
@@ -263,11 +268,10 @@ impl Judge<'_> {
             let is_first = self.system.operations()[operation.index()].predecessors.is_empty();
             is_first && self.node_of(*operation) == node
         };
-        self.lives
-            .iter()
-            .filter(|(job, life)| {
+        self.unfinished()
+            .filter(|(job, _)| {
                 let of_task = self.system.operations()[job.operation.index()].task == task;
-                of_task && first(&job.operation) && job.instance < instance && life.is_unfinished()
+                of_task && first(&job.operation) && job.instance < instance
             })
             .count()
     }
@@ -299,13 +303,14 @@ impl Judge<'_> {
         let life = self.life(job);
         assert!(life.is_unfinished() && life.service <= life.demand);
         life.aborted = true;
+        self.unfinished.remove(&job);
     }
 
     fn dispatch(&mut self, job: JobId, record: &Record) {
         let (now, cpu) = (record.time, record.cpu);
         let node = self.node_of(job.operation);
         assert!(self.system.nodes[node].cpus.contains(&cpu), "a job runs on its node");
-        assert!(self.lives.values().all(|life| life.running.is_none_or(|(busy, _)| busy != cpu)));
+        assert!(self.unfinished().all(|(_, life)| life.running.is_none_or(|(busy, _)| busy != cpu)));
         if let Some(announced) = self.announced.remove(&cpu) {
             assert_eq!(announced, job.pack(), "the processor goes to whom it was taken for");
         }
@@ -331,11 +336,14 @@ impl Judge<'_> {
         life.service += (now - since).as_work();
     }
 
+    fn unfinished(&self) -> impl Iterator<Item = (&JobId, &Life)> {
+        self.unfinished.keys().map(|job| (job, &self.lives[job]))
+    }
+
     /// The unfinished jobs of a lane.
-    pub fn lane_jobs(&self, lane: usize) -> impl Iterator<Item = (&JobId, &Life)> {
-        self.lives.iter().filter(move |(job, life)| {
-            self.metadata.operations[job.operation.index()].lane == lane && life.is_unfinished()
-        })
+    fn lane_jobs(&self, lane: usize) -> impl Iterator<Item = (&JobId, &Life)> {
+        let there = self.unfinished.iter().filter(move |(_, other)| **other == lane);
+        there.map(|(job, _)| (job, &self.lives[job]))
     }
 
     /// What holds from this instant to the next: the highest lanes with work run, each one job.
@@ -372,9 +380,10 @@ impl Judge<'_> {
         let expiries = std::mem::take(&mut self.interrupts[node]);
         let cost = Work::from_nanos(self.system.overhead.timer.as_nanos() * expiries);
         let first = self.system.nodes[node].cpus[0];
-        let victim = self.lives.values_mut().find(|life| life.running.is_some_and(|(cpu, _)| cpu == first));
-        if let Some(life) = victim {
-            life.demand += cost;
+        let runs_there = |life: &Life| life.running.is_some_and(|(cpu, _)| cpu == first);
+        let victim = self.unfinished().find(|(_, life)| runs_there(life)).map(|(job, _)| *job);
+        if let Some(victim) = victim {
+            self.life(victim).demand += cost;
         }
     }
 }
