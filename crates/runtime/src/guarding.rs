@@ -65,7 +65,7 @@ impl GuardKeeper {
     /// Tasks whose descriptors are ready arrive at `now`. To be called before what has been signalled is taken in.
     pub fn arrive_ready(&mut self, flow: &mut JobFlow, shared: &Shared, now: Instant) {
         for task in self.ready.get_mut().drain(..) {
-            _ = flow.arrive_by_trigger(shared, task as usize, now);
+            _ = flow.arrive_by_trigger(shared, task as usize, now, now);
         }
     }
 

@@ -38,18 +38,19 @@ impl Shared {
 }
 
 impl JobFlow {
-    /// A value that counts has been published at `at`. Does not ring.
-    pub fn count_value(&mut self, shared: &Shared, trigger: &ValueTrigger, at: Instant) {
+    /// A value that counts has been published at `at`, and what it triggers is released at `now`. Does not ring.
+    pub fn count_value(&mut self, shared: &Shared, trigger: &ValueTrigger, at: Instant, now: Instant) {
         let triggering = &shared.triggering[trigger.task];
         let values = triggering.values.load(Ordering::Relaxed) + 1;
         triggering.values.store(values, Ordering::Relaxed);
         if values.is_multiple_of(trigger.every) {
-            self.arrive_by_trigger(shared, trigger.task, at);
+            self.arrive_by_trigger(shared, trigger.task, at, now);
         }
     }
 
-    /// An instance of a task with a trigger arrives at `at`: is released, or signalled to its guards. Does not ring. Returns its number.
-    pub fn arrive_by_trigger(&mut self, shared: &Shared, task: usize, at: Instant) -> u64 {
+    /// An instance of a task with a trigger has arrived at `at`: is released at `now`, or signalled to its guards. Does not ring. Returns
+    /// its number.
+    pub fn arrive_by_trigger(&mut self, shared: &Shared, task: usize, at: Instant, now: Instant) -> u64 {
         let triggered = shared.layout.triggered(task);
         let instance = shared.triggering[task].take_number();
         let deadline = at.saturating_add(triggered.deadline);
@@ -70,10 +71,13 @@ impl JobFlow {
             return instance;
         }
         for operation in &triggered.firsts {
-            let job = InFlight { instance, release: at, deadline };
-            let fits = match is_guarded {
-                true => self.hold(shared, site(operation), job, at),
-                false => self.release(shared, Release { operation: *operation, nominal: at, job }, at),
+            let released = |release| InFlight { instance, release, deadline };
+            let fits = if is_guarded {
+                self.hold(shared, site(operation), released(at), at)
+            } else {
+                // Its lane orders it by when it is released.
+                let release = Release { operation: *operation, nominal: at, job: released(now) };
+                self.release(shared, release, now)
             };
             assert!(fits.is_ok(), "the window had room");
         }

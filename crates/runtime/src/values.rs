@@ -90,7 +90,7 @@ impl JobFlow {
         });
     }
 
-    /// A job has completed at `end`: its values go to their readers, and release what they trigger. Does not ring.
+    /// A job has completed at `end`: its values go to their readers. What they trigger is [released](Self::release_by_values) after that.
     pub fn publish(
         &mut self,
         shared: &Shared,
@@ -145,6 +145,12 @@ impl JobFlow {
                 }
             },
         );
+        self.came_of = came_of;
+    }
+
+    /// Releases at `now` what the values trigger that a job [published](Self::publish) last, at `end`. Does not ring.
+    pub fn release_by_values(&mut self, shared: &Shared, site: &OperationSite, end: Instant, now: Instant) {
+        let came_of = std::mem::take(&mut self.came_of);
         for (output, came) in site.outputs.iter().zip(&came_of) {
             for trigger in &output.triggers {
                 let counts = match trigger.on {
@@ -152,7 +158,7 @@ impl JobFlow {
                     OnValue::Change => *came == Published::New,
                 };
                 if counts {
-                    self.count_value(shared, trigger, end);
+                    self.count_value(shared, trigger, end, now);
                 }
             }
         }

@@ -138,6 +138,12 @@ pub(crate) fn execute<H: JobHost>(
     let mut now = end;
     if let Some(operation) = &mut operation {
         flow.publish(shared, site, operation, (subject, job), end);
+        if site.outputs.iter().any(|output| !output.triggers.is_empty()) {
+            now = host.in_turn(flow, end, |flow, now| {
+                flow.release_by_values(shared, site, end, now);
+                now
+            });
+        }
         if operation.has_events() {
             push_events(shared, site, (job, chosen), operation, (host, flow));
             // Pushing takes its time, and successors are released after it.
