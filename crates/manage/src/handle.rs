@@ -73,23 +73,27 @@ impl Handle {
         is_told
     }
 
-    /// The thread, which serves a lane, begins `job`, which it has `offered`. `record` is called with the instant, between two decisions, and
-    /// whether the thread has a processor: one that runs on an idle processor without having been granted it does not.
-    pub fn begin_in_lane(&self, job: JobId, offered: Option<&Job>, record: impl FnOnce(Instant, bool)) {
-        let mut state = self.lock_in_turn();
-        // Another one may have been released and offered since.
-        while let Some(offered) = offered
-            && self.sleep_word.offers_jobs.load(Ordering::Relaxed)
-        {
-            let now = self.shared.now();
-            if !state.offer(self.sleep_word.member, *offered, now) {
-                break;
+    /// Waits until the thread, which serves a lane, has its turn, in which it may begin a job.
+    pub fn turn(&self) -> LaneTurn<'_> {
+        LaneTurn { handle: self, state: self.lock_in_turn() }
+    }
+
+    /// The same for a job that the thread has `offered`. None if the choice `is_outdated` by then: others had their turn meanwhile.
+    pub fn turn_for(&self, offered: Option<&Job>, is_outdated: impl Fn() -> bool) -> Option<LaneTurn<'_>> {
+        loop {
+            let mut turn = self.turn();
+            if is_outdated() {
+                return None;
             }
-            self.shared.settle_and_call(state, now);
-            state = self.lock_in_turn();
+            // Another one may have been released and offered since.
+            let offers = self.sleep_word.offers_jobs.load(Ordering::Relaxed);
+            let Some(offered) = offered.filter(|_| offers) else { return Some(turn) };
+            let now = self.shared.now();
+            if !turn.state.offer(self.sleep_word.member, *offered, now) {
+                return Some(turn);
+            }
+            self.shared.settle_and_call(turn.state, now);
         }
-        let has_processor = state.begin_in_lane(self.sleep_word.member, job);
-        record(self.shared.now(), has_processor);
     }
 
     /// The job that it began has ended. `record` is called with the instant, between two decisions.
@@ -153,6 +157,21 @@ impl Handle {
     /// What wakes this thread.
     pub fn waker(&self) -> Waker {
         Waker { shared: Arc::clone(&self.shared), sleep_word: Arc::clone(&self.sleep_word) }
+    }
+}
+
+/// While a lane's thread has it, between two decisions, nobody else of the set is let run.
+pub struct LaneTurn<'a> {
+    handle: &'a Handle,
+    state: Guard<'a, State>,
+}
+
+impl LaneTurn<'_> {
+    /// The lane begins `job`. `record` is called with the instant and whether the thread has a processor: one that runs on an idle processor
+    /// without having been granted it does not.
+    pub fn begin(mut self, job: JobId, record: impl FnOnce(Instant, bool)) {
+        let has_processor = self.state.begin_in_lane(self.handle.sleep_word.member, job);
+        record(self.handle.shared.now(), has_processor);
     }
 }
 
@@ -227,6 +246,12 @@ impl Waker {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LaneTurn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LaneTurn").finish_non_exhaustive()
     }
 }
 

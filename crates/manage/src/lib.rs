@@ -107,7 +107,7 @@ mod warden;
 pub use admit::{MORE_TO_HOLD, ThreadOptions};
 pub use auditor::{Audit, JudgedBy, LongestWithheld};
 pub use govern::NotDismissed;
-pub use handle::{Blocked, Handle, Waker};
+pub use handle::{Blocked, Handle, LaneTurn, Waker};
 pub use hold::{Held, Parking};
 pub use managed_run::{EndedRun, ManagedRun, Marks, RunRecorder};
 pub use member::{Blocks, MemberId, Received};

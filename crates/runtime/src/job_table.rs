@@ -80,6 +80,8 @@ pub(crate) enum Begin {
     Run,
     /// It was aborted while it waited.
     Dead,
+    /// It still waits: others have come into its lane since it was chosen, and may have to go first.
+    NotYet,
 }
 
 /// How a job ended.

@@ -18,12 +18,13 @@
 
 use super::error::HierarchyError;
 use crate::flow::{JobFlow, JobFlowSetUp};
-use crate::lane::{Enforcement, JobHost, LaneAgent};
+use crate::job_table::Begin;
+use crate::lane::{Candidate, Enforcement, JobHost, LaneAgent};
 use crate::layout::OperationSite;
 use std::sync::Arc;
 use talea_linux::memory::prefault_stack;
 use talea_manage::{
-    Admission, Blocks, Handle, LaneJobs, ManagedSet, MemberJobs, Parking, Priorities, ThreadOptions,
+    Admission, Blocks, Handle, LaneJobs, LaneTurn, ManagedSet, MemberJobs, Parking, Priorities, ThreadOptions,
 };
 use talea_model::{LaneDispatch, System};
 use talea_policy::hierarchy::{Parameters, SchedulerId};
@@ -117,6 +118,25 @@ struct InSet<'a> {
     offered: Option<Job>,
 }
 
+impl InSet<'_> {
+    fn begin_in(
+        &self,
+        turn: LaneTurn<'_>,
+        flow: &mut JobFlow,
+        job: JobId,
+        record: impl FnOnce(&mut JobFlow, Instant),
+    ) {
+        let lane = self.lane;
+        turn.begin(job, |now, has_processor| {
+            record(flow, now);
+            if !has_processor {
+                // It goes on as a parked one, of which the next decision may make a running one.
+                flow.recorder.put(now, Preempt { job, lane, by: None });
+            }
+        });
+    }
+}
+
 impl JobHost for InSet<'_> {
     /// Schedulers above the lane may have granted single jobs.
     fn may_execute_within(&self) -> bool {
@@ -124,14 +144,25 @@ impl JobHost for InSet<'_> {
     }
 
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
-        let lane = self.lane;
-        self.handle.begin_in_lane(job, self.offered.as_ref(), |now, has_processor| {
-            record(flow, now);
-            if !has_processor {
-                // It goes on as a parked one, of which the next decision may make a running one.
-                flow.recorder.put(now, Preempt { job, lane, by: None });
-            }
-        });
+        self.begin_in(self.handle.turn(), flow, job, record);
+    }
+
+    /// While it waits for its turn others may run, and release what comes first.
+    fn start(
+        &mut self,
+        flow: &mut JobFlow,
+        candidate: &Candidate<'_>,
+        record: impl FnOnce(&mut JobFlow, Instant),
+    ) -> Begin {
+        let offered = self.offered.take();
+        let Some(turn) = self.handle.turn_for(offered.as_ref(), || candidate.is_outdated()) else {
+            return Begin::NotYet;
+        };
+        let begun = candidate.begin();
+        if begun == Begin::Run {
+            self.begin_in(turn, flow, candidate.id, record);
+        }
+        begun
     }
 
     fn end<F, R>(

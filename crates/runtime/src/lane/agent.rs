@@ -40,7 +40,7 @@ pub(crate) struct LaneAgent {
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A job was executed, or dropped; there may be more.
+    /// A job was executed, or dropped, or others came before it began; there may be more.
     Worked,
     /// There is no job.
     Idle,
@@ -64,29 +64,24 @@ impl LaneAgent {
     /// Takes in what has come, and runs the best job to its end.
     pub fn step(&mut self, flow: &mut JobFlow, enforcement: &mut impl Enforcement) -> Step {
         let LaneAgent { shared, inbox, queue, lane } = self;
-        let job = loop {
-            let began = flow.recorder.stopwatch();
-            let moved = take_in(shared, inbox, queue);
-            let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
-                enforcement.give_back(flow);
-                return Step::Idle;
-            };
-            flow.recorder.cost(began, CostKind::Queue, Some(*lane), moved);
-            let is_dead = shared.jobs.is_dead(job.tag, job.number);
-            if !is_dead && enforcement.offer(flow, &job) {
-                return Step::Worked;
-            }
-            // A job that has come since then may have to go first.
-            if is_dead || !inbox.has_number() {
-                break job;
-            }
+        let began = flow.recorder.stopwatch();
+        let moved = take_in(shared, inbox, queue);
+        let Some(job) = queue.elect(MonotonicClock.now(), Work::ZERO) else {
+            enforcement.give_back(flow);
+            return Step::Idle;
         };
+        flow.recorder.cost(began, CostKind::Queue, Some(*lane), moved);
+        if !shared.jobs.is_dead(job.tag, job.number) && enforcement.offer(flow, &job) {
+            return Step::Worked;
+        }
         let dead = &shared.port(*lane).dead;
         let depth = queue.len().saturating_sub(dead.load(Ordering::Relaxed) as usize).max(1);
         let others = RefCell::new((&mut *inbox, &mut *queue));
         let chosen = Chosen::ByLane { depth, waiting: Some(&others) };
-        if execute(shared, flow, enforcement, &job, chosen) == Begin::Dead {
-            dead.fetch_sub(1, Ordering::Relaxed);
+        match execute(shared, flow, enforcement, &job, chosen) {
+            Begin::NotYet => return Step::Worked,
+            Begin::Dead => _ = dead.fetch_sub(1, Ordering::Relaxed),
+            Begin::Run => {}
         }
         forget(shared, queue, &job);
         flow.ring(shared);
@@ -112,6 +107,10 @@ fn take_in(shared: &Shared, inbox: &mut Receiver, queue: &mut LaneQueue) -> usiz
 }
 
 impl OthersOfLane for RefCell<(&mut Receiver, &mut LaneQueue)> {
+    fn have_come(&self) -> bool {
+        self.borrow().0.has_number()
+    }
+
     fn let_first(&self, shared: &Shared, job: &Job, now: Instant) -> bool {
         let (inbox, queue) = &mut *self.borrow_mut();
         take_in(shared, inbox, queue);
@@ -124,4 +123,113 @@ pub(super) fn forget(shared: &Shared, queue: &mut LaneQueue, job: &Job) {
     let removed = queue.remove(job.tag);
     assert!(removed.is_some(), "a lane holds the job it ran");
     shared.jobs.forget(job.tag, job.number);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::execute::Candidate;
+    use super::super::{JobHost, UnsteppedLane};
+    use super::*;
+    use crate::{Declaration, Executive, JobContext, Operations, PostingRoom, RtMode, RunOptions};
+    use std::path::Path;
+    use std::sync::mpsc;
+    use std::thread;
+    use talea_operation::{NotPosted, Posted, PostedOperation};
+    use talea_record::{JobId, ThreadRole};
+    use talea_time::Duration;
+
+    /// While it waits for its turn to begin the first job, somebody posts another one.
+    struct Waiting<'a> {
+        shared: &'a Shared,
+        comes: Option<Posted>,
+        not_yet: u32,
+    }
+
+    impl JobHost for Waiting<'_> {
+        fn may_execute_within(&self) -> bool {
+            false
+        }
+
+        fn begin(&mut self, flow: &mut JobFlow, _job: JobId, record: impl FnOnce(&mut JobFlow, Instant)) {
+            record(flow, MonotonicClock.now());
+        }
+
+        fn start(
+            &mut self,
+            flow: &mut JobFlow,
+            candidate: &Candidate<'_>,
+            record: impl FnOnce(&mut JobFlow, Instant),
+        ) -> Begin {
+            if let Some(posted) = self.comes.take() {
+                flow.post_quietly(self.shared, posted).expect("there is room");
+            }
+            let begun = candidate.begin();
+            match begun {
+                Begin::Run => self.begin(flow, candidate.id, record),
+                Begin::NotYet => self.not_yet += 1,
+                Begin::Dead => {}
+            }
+            begun
+        }
+
+        fn end<F, R>(
+            &mut self,
+            flow: &mut JobFlow,
+            finish: impl FnOnce() -> F,
+            record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
+        ) -> R {
+            let end = MonotonicClock.now();
+            record(flow, end, finish())
+        }
+    }
+
+    impl Enforcement for Waiting<'_> {
+        fn give_back(&mut self, _flow: &mut JobFlow) {}
+
+        fn sleep(&mut self, _has_work: impl Fn() -> bool) {}
+    }
+
+    #[test]
+    fn a_job_that_comes_before_the_chosen_one_begins_may_go_first() {
+        let text = "[system]\nname = \"one\"\nstrategy = \"edf\"\n\
+                    [[task]]\nname = \"task\"\nperiod = \"1h\"\nwcet = \"1us\"\n";
+        let system = talea_model::parse("one.toml", text, Path::new(".")).expect("a system").system;
+        let posting = PostingRoom { operations: 2, jobs: 4, posters: 1 };
+        let options =
+            RunOptions { rt: RtMode::Off, stepped: true, duration: None, posting, ..RunOptions::default() };
+        let mut prepared = Executive::prepare(&system, Operations::synthetic(), options).expect("it can run");
+        let mut lanes = prepared.lanes().expect("there is one");
+        let (stop, dispatcher) = (prepared.stop_handle(), prepared.dispatcher());
+        let stepping = thread::spawn(move || {
+            let (tell, told) = mpsc::channel();
+            let [late, urgent]: [PostedOperation; 2] = [10, 1].map(|seconds| {
+                let (tell, due) = (tell.clone(), Duration::from_secs(seconds));
+                let code = move |_: &JobContext<'_>| tell.send(seconds).expect("heard");
+                dispatcher
+                    .declare(Declaration::new(&format!("in {seconds} s"), due), code)
+                    .expect("there is room")
+            });
+            let UnsteppedLane { mut agent, flow_set_up } = lanes.lanes.pop().expect("the only one");
+            let mut flow = flow_set_up.begin(ThreadRole::Lane, Some(agent.lane));
+            let shared = Arc::clone(&agent.shared);
+            let [late, urgent] =
+                [late, urgent].map(|operation| Posted { operation, deadline: None, handle: 0 });
+            while flow.post_quietly(&shared, late) == Err(NotPosted::NotRunning) {
+                thread::yield_now();
+            }
+            let mut host = Waiting { shared: &shared, comes: Some(urgent), not_yet: 0 };
+            let mut order = Vec::new();
+            // The job of the task, which is due last, may come at any time.
+            while order.len() < 2 {
+                agent.step(&mut flow, &mut host);
+                order.extend(told.try_iter());
+            }
+            stop.stop();
+            (order, host.not_yet)
+        });
+        prepared.run().expect("the run can begin");
+        let (order, not_yet) = stepping.join().expect("it steps without a panic");
+        assert_eq!(order, [1, 10]);
+        assert!(not_yet >= 1, "the first choice was given up");
+    }
 }

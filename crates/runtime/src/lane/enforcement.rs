@@ -1,5 +1,6 @@
 //! How what a lane decides is brought about.
 
+use super::execute::Candidate;
 use super::preemption::{LanePreemption, ended_on};
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::Begin;
@@ -13,17 +14,16 @@ use talea_time::Instant;
 pub(crate) trait JobHost {
     /// The job is about to run. Calls `record` once with the instant at which it begins.
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
-    /// The same of a job that has not begun for anybody yet: it does by `begin`, unless it is dead; then nothing is recorded.
+    /// The same of a job that has not begun for anybody yet. If it does not begin, nothing is recorded.
     fn start(
         &mut self,
         flow: &mut JobFlow,
-        job: JobId,
-        begin: impl FnOnce() -> Begin,
+        candidate: &Candidate<'_>,
         record: impl FnOnce(&mut JobFlow, Instant),
     ) -> Begin {
-        let begun = begin();
+        let begun = candidate.begin();
         if begun == Begin::Run {
-            self.begin(flow, job, record);
+            self.begin(flow, candidate.id, record);
         }
         begun
     }

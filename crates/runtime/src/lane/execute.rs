@@ -35,6 +35,8 @@ enum Return {
 
 /// What else of a lane wants to be executed while one of its jobs is.
 pub(crate) trait OthersOfLane {
+    /// Whether some have come since the lane chose.
+    fn have_come(&self) -> bool;
     /// Whether the lane, had it to choose now, would choose this job, which is not among them.
     fn let_first(&self, shared: &Shared, job: &Job, now: Instant) -> bool;
 }
@@ -55,7 +57,30 @@ impl Chosen<'_> {
     }
 }
 
-/// Runs `job`, records it, and releases its successors without ringing. Returns whether the job ran; a dead one does not.
+/// A job that has been chosen and is about to begin.
+pub(crate) struct Candidate<'a> {
+    pub id: JobId,
+    shared: &'a Shared,
+    job: &'a Job,
+    chosen: Chosen<'a>,
+}
+
+impl Candidate<'_> {
+    /// Whether others have come into the lane since it chose, and may have to go first.
+    pub fn is_outdated(&self) -> bool {
+        match self.chosen {
+            Chosen::ByLane { waiting, .. } => waiting.is_some_and(OthersOfLane::have_come),
+            Chosen::OnTheSpot { .. } => false,
+        }
+    }
+
+    /// The job begins for everybody, unless it is dead or outdated.
+    pub fn begin(&self) -> Begin {
+        if self.is_outdated() { Begin::NotYet } else { self.shared.jobs.begin(self.job.tag, self.job.number) }
+    }
+}
+
+/// Runs `job`, records it, and releases its successors without ringing. Returns whether the job ran; neither a dead nor an outdated one does.
 pub(crate) fn execute<H: JobHost>(
     shared: &Shared,
     flow: &mut JobFlow,
@@ -68,16 +93,16 @@ pub(crate) fn execute<H: JobHost>(
     let subject = Subject { job: JobId { operation: id, instance: job.number }, lane: site.lane };
     let depth = chosen.depth().min(usize::from(u16::MAX)) as u16;
     let mut started = Instant::ZERO;
-    let begin = || shared.jobs.begin(job.tag, job.number);
-    let begun = host.start(flow, subject.job, begin, |flow, now| {
+    let candidate = Candidate { id: subject.job, shared, job, chosen };
+    let begun = host.start(flow, &candidate, |flow, now| {
         started = now;
         if let Chosen::OnTheSpot { within, .. } = chosen {
             flow.recorder.put(now, within.preempt(subject.job));
         }
         flow.recorder.put(now, subject.start(depth));
     });
-    if begun == Begin::Dead {
-        return Begin::Dead;
+    if begun != Begin::Run {
+        return begun;
     }
 
     let mut operation = match shared.behaviour(id) {

@@ -31,6 +31,7 @@ mod stepped;
 
 pub(crate) use agent::LaneAgent;
 pub(crate) use enforcement::{Enforcement, JobHost, KernelPriorities};
+pub(crate) use execute::Candidate;
 pub(crate) use preemption::LanePreemption;
 pub(crate) use stepped::UnsteppedLane;
 pub use stepped::{LaneStep, SteppedLanes, SteppedLanesSetUp};

@@ -4,7 +4,7 @@
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::{Begin, Tag};
 use crate::lane::enforcement::JobHost;
-use crate::lane::execute::{Chosen, execute};
+use crate::lane::execute::{Candidate, Chosen, execute};
 use crate::lane::preemption::ended_on;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -97,21 +97,20 @@ impl JobHost for InSlot<'_> {
     fn start(
         &mut self,
         flow: &mut JobFlow,
-        job: JobId,
-        begin: impl FnOnce() -> Begin,
+        candidate: &Candidate<'_>,
         record: impl FnOnce(&mut JobFlow, Instant),
     ) -> Begin {
         let processor = self.processor.map(|processor| &self.shared.processors[processor]);
         let looked = processor.map(|processor| (processor, processor.found(), processor.displaced()));
         let mut now = MonotonicClock.now();
-        let begun = begin();
+        let begun = candidate.begin();
         if begun == Begin::Run {
             if let Some((processor, found, displaced)) = looked
-                && !(found.is(job) && processor.is_as(found))
+                && !(found.is(candidate.id) && processor.is_as(found))
                 && processor.displaced() == displaced
             {
                 // Others ran before it had begun, and gave the processor back to nobody.
-                now = processor.take_for(job);
+                now = processor.take_for(candidate.id);
             }
             record(flow, now);
         }
