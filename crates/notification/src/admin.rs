@@ -6,12 +6,13 @@ use crate::limits::LimitExceeded;
 use crate::pool::ThreadPool;
 use crate::qos::{Level, Qos, QosProblems, QosSettings};
 use crate::shared::Shared;
+use crate::supplier;
 use std::fmt;
 use std::sync::Arc;
 use talea_operation::Declaration;
 
 macro_rules! admin {
-    ($(#[$doc:meta])* $name:ident, $groups:ident) => {
+    ($(#[$doc:meta])* $name:ident, $groups:ident, $with:path) => {
         $(#[$doc])*
         #[derive(Clone)]
         pub struct $name {
@@ -26,6 +27,12 @@ macro_rules! admin {
         }
 
         impl $name {
+            /// The admin of this number, if there is one.
+            pub(crate) fn of(shared: &Arc<Shared>, number: u32) -> Option<Self> {
+                shared.topology().$groups.get_mut(&number)?.is_unused = false;
+                Some($name { shared: Arc::clone(shared), number })
+            }
+
             /// Its number in the channel; 0 is the one that is always there.
             pub fn id(&self) -> u32 {
                 self.number
@@ -72,7 +79,7 @@ macro_rules! admin {
             pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
                 let mut topology = self.shared.topology();
                 let group = topology.$groups.get_mut(&self.number).expect("admins stay as long as their channel");
-                group.qos = group.qos.with(settings, Level::Admin)?;
+                group.qos = $with(&group.qos, settings, Level::Admin)?;
                 Ok(())
             }
         }
@@ -81,12 +88,12 @@ macro_rules! admin {
 
 admin! {
     /// A group of consumers (`ConsumerAdmin`).
-    ConsumerAdmin, consumer_admins
+    ConsumerAdmin, consumer_admins, Qos::with
 }
 
 admin! {
     /// A group of suppliers (`SupplierAdmin`).
-    SupplierAdmin, supplier_admins
+    SupplierAdmin, supplier_admins, supplier::with
 }
 
 impl ConsumerAdmin {

@@ -8,12 +8,12 @@ use crate::filter::GroupOperator;
 use crate::limits::AdminProperties;
 use crate::place::Place;
 use crate::pool::ThreadPool;
-use crate::posting::{begin, disconnect};
+use crate::posting::{When, begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::replaced::prepare_thread;
 use crate::shared::{About, Shared};
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
-use crate::supplier::SupplierBuilder;
+use crate::supplier::{self, SupplierBuilder};
 use crate::topology::{ConsumerGroup, SupplierGroup, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,14 +44,14 @@ impl EventChannel {
         &self.0.name
     }
 
-    /// The admin of consumers that is always there (`default_consumer_admin`).
+    /// The admin of consumers that is always there (`default_consumer_admin`). It has the channel's quality of service of when it is first asked for.
     pub fn consumer_admin(&self) -> ConsumerAdmin {
-        ConsumerAdmin { shared: Arc::clone(&self.0), number: 0 }
+        ConsumerAdmin::of(&self.0, 0).expect("it is always there")
     }
 
-    /// The admin of suppliers that is always there (`default_supplier_admin`).
+    /// The admin of suppliers that is always there (`default_supplier_admin`). It has the channel's quality of service of when it is first asked for.
     pub fn supplier_admin(&self) -> SupplierAdmin {
-        SupplierAdmin { shared: Arc::clone(&self.0), number: 0 }
+        SupplierAdmin::of(&self.0, 0).expect("it is always there")
     }
 
     /// A group of consumers that share filters, which go with their own by `operator`, and have this quality of service where theirs says
@@ -67,12 +67,17 @@ impl EventChannel {
         let mut topology = self.0.topology();
         let qos = topology.qos.with(settings, Level::Admin)?;
         let number = topology.number();
-        let group = ConsumerGroup { filters: Arc::new(AdminFilters::new(operator)), qos, pool: None };
+        let group = ConsumerGroup {
+            filters: Arc::new(AdminFilters::new(operator)),
+            qos,
+            is_unused: false,
+            pool: None,
+        };
         topology.consumer_admins.insert(number, group);
         Ok(ConsumerAdmin { shared: Arc::clone(&self.0), number })
     }
 
-    /// A group of suppliers that share filters (`new_for_suppliers`).
+    /// A group of suppliers that share filters (`new_for_suppliers`), and have this quality of service where theirs says nothing.
     ///
     /// # Errors
     /// Every problem with the settings.
@@ -82,23 +87,21 @@ impl EventChannel {
         settings: &QosSettings,
     ) -> Result<SupplierAdmin, QosProblems> {
         let mut topology = self.0.topology();
-        let qos = topology.qos.with(settings, Level::Admin)?;
+        let qos = supplier::with(&topology.qos, settings, Level::Admin)?;
         let number = topology.number();
-        let group = SupplierGroup { filters: Arc::new(AdminFilters::new(operator)), qos };
+        let group = SupplierGroup { filters: Arc::new(AdminFilters::new(operator)), qos, is_unused: false };
         topology.supplier_admins.insert(number, group);
         Ok(SupplierAdmin { shared: Arc::clone(&self.0), number })
     }
 
     /// The admin of this number, if there is one.
     pub fn consumer_admin_of(&self, number: u32) -> Option<ConsumerAdmin> {
-        let is_there = self.0.topology().consumer_admins.contains_key(&number);
-        is_there.then(|| ConsumerAdmin { shared: Arc::clone(&self.0), number })
+        ConsumerAdmin::of(&self.0, number)
     }
 
     /// The admin of this number, if there is one.
     pub fn supplier_admin_of(&self, number: u32) -> Option<SupplierAdmin> {
-        let is_there = self.0.topology().supplier_admins.contains_key(&number);
-        is_there.then(|| SupplierAdmin { shared: Arc::clone(&self.0), number })
+        SupplierAdmin::of(&self.0, number)
     }
 
     /// Begins to connect a consumer.
@@ -122,7 +125,8 @@ impl EventChannel {
     /// Every problem.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
         let mut topology = self.0.topology();
-        topology.qos = topology.qos.with(settings, Level::Channel)?;
+        let qos = topology.qos.with(settings, Level::Channel)?;
+        topology.set_qos(qos);
         Ok(())
     }
 
@@ -263,7 +267,7 @@ impl EventChannelFactory {
                 channel.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();
             for consumer in consumers {
                 let named = |source| BindError::Work { consumer: consumer.name.to_string(), source };
-                begin(&consumer, &channel.0).map_err(named)?;
+                begin(&consumer, &channel.0, When::Bound).map_err(named)?;
             }
         }
         Ok(())
@@ -316,10 +320,11 @@ impl EventChannelFactory {
         self.channels().keys().copied().collect()
     }
 
-    /// Ends a channel: all who are connected are disconnected, and what waits is discarded. False if there is none of this number.
+    /// Ends a channel: all who are connected are disconnected, and what waits is discarded; pushes and connections are refused from then on. False
+    /// if there is none of this number.
     pub fn destroy(&self, number: u32) -> bool {
         let Some(channel) = self.channels().remove(&number) else { return false };
-        let consumers: Vec<u32> = channel.0.topology().consumers.keys().copied().collect();
+        let consumers: Vec<u32> = channel.0.close();
         consumers.into_iter().for_each(|consumer| _ = disconnect(&channel.0, consumer));
         true
     }

@@ -9,7 +9,7 @@ use crate::event::{Content, ContentType};
 use crate::filter::{Filter, FilterGroup, MappingFilter};
 use crate::grouped::Grouped;
 use crate::limits::LimitExceeded;
-use crate::posting::{begin, disconnect};
+use crate::posting::{When, begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblems, QosSettings};
 use crate::shared::About;
 use crate::topology::Subscribed;
@@ -35,6 +35,9 @@ pub enum ConnectError {
         /// The limit.
         most: usize,
     },
+    /// The channel has been destroyed.
+    #[error("the channel has been destroyed")]
+    Closed,
     /// The quality of service cannot be.
     #[error(transparent)]
     Qos(#[from] QosProblems),
@@ -165,7 +168,8 @@ impl ConsumerBuilder {
     }
 
     /// Events of this priority or a greater one are delivered in the lane of this work, if they are not of a lane for greater ones
-    /// (`CLIENT_PROPAGATED`). Called for each lane. Events of lower priorities go to the lowest of these lanes, and are counted.
+    /// (`CLIENT_PROPAGATED`). Called for each lane. Events of lower priorities go to the lowest of these lanes; events of priorities with which no lane
+    /// begins are counted (`lane_misses`).
     pub fn lane_from(mut self, least_priority: i16, work: Declaration) -> Self {
         self.lanes.push((least_priority, work));
         self
@@ -232,10 +236,12 @@ impl ConsumerBuilder {
         self.connect_as(Call::Task)
     }
 
-    /// Only sequences have several events at once.
+    /// Only sequences have several events at once. What a channel or an admin says of batches is for those of its consumers that have them.
     fn refuse_batches(&self) -> Result<(), QosProblems> {
-        match self.effective()?.max_batch {
-            1 => Ok(()),
+        let qos = self.effective()?;
+        match qos.origin(PropertyName::MaximumBatchSize) {
+            _ if qos.max_batch == 1 => Ok(()),
+            Some(Level::Channel | Level::Admin) => Ok(()),
             _ => Err(QosProblems(vec![PropertyName::MaximumBatchSize.problem(
                 QosError::UnavailableValue,
                 "more than one event at once is for consumers of sequences (connect_sequence)",
@@ -295,9 +301,15 @@ impl ConsumerBuilder {
             consumer.keep_lanes(lanes_of(&consumer, &admin, lanes));
         }
         let subscribed = Subscribed { consumer: Arc::clone(&consumer), admin: admin.number, patterns };
-        let changed = shared.topology().connect(subscribed);
+        let changed = {
+            let mut topology = shared.topology();
+            if topology.is_closed {
+                return Err(ConnectError::Closed);
+            }
+            topology.connect(subscribed)
+        };
         shared.tell(About::Subscriptions, &changed);
-        if let Err(error) = begin(&consumer, &shared) {
+        if let Err(error) = begin(&consumer, &shared, When::Connected) {
             disconnect(&shared, number);
             return Err(ConnectError::Work(error));
         }

@@ -7,7 +7,7 @@ use crate::event::{Content, EventType};
 use crate::filter::{Filter, FilterGroup};
 use crate::limits::LimitExceeded;
 use crate::partners::{Partner, PartnersChanged};
-use crate::posting::{disconnect, post, wake_at};
+use crate::posting::{disconnect, offer_retained, post, wake_at};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::statistics::ConsumerStatistics;
@@ -101,7 +101,8 @@ impl ConnectedConsumer {
     }
 
     /// It has subscribed to these as well, and to those no more (`subscription_change`). A pattern that is in both is not changed. Where it had
-    /// all types, those that are added take their place; all types take the place of everything else.
+    /// all types, those that are added take their place; all types take the place of everything else. Of types to which it had not subscribed it has
+    /// what is [kept](crate::SupplierBuilder::offer_retained).
     pub fn subscription_change(
         &self,
         added: impl IntoIterator<Item = TypePattern>,
@@ -112,7 +113,8 @@ impl ConnectedConsumer {
         let mut topology = self.shared.topology();
         let number = self.consumer.number;
         let Some(subscribed) = topology.consumers.get(&number) else { return Changed::default() };
-        let mut patterns = subscribed.patterns.clone();
+        let before = subscribed.patterns.clone();
+        let mut patterns = before.clone();
         let had_all = patterns.iter().any(TypePattern::is_all);
         for pattern in added.difference(&removed) {
             if pattern.is_all() {
@@ -130,6 +132,7 @@ impl ConnectedConsumer {
         let changed = topology.subscribe(number, patterns).unwrap_or_default();
         drop(topology);
         self.shared.tell(About::Subscriptions, &changed);
+        offer_retained(&self.consumer, &self.shared, &before);
         changed
     }
 
@@ -177,6 +180,12 @@ impl ConnectedConsumer {
     /// # Errors
     /// Every problem. It cannot have more events waiting, or at once, than when it was connected, when memory was made for them.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
+        self.consumer.set_qos(self.with(settings)?);
+        Ok(())
+    }
+
+    /// What its quality of service comes to with these settings.
+    fn with(&self, settings: &QosSettings) -> Result<Qos, QosProblems> {
         let qos = self.consumer.settings.load().qos.with(settings, Level::Proxy)?;
         let made_for = [
             (PropertyName::MaxEventsPerConsumer, qos.max_events as usize, self.consumer.room()),
@@ -191,11 +200,7 @@ impl ConnectedConsumer {
                 )
             })
             .collect();
-        if !problems.is_empty() {
-            return Err(QosProblems(problems));
-        }
-        self.consumer.set_qos(qos);
-        Ok(())
+        if problems.is_empty() { Ok(qos) } else { Err(QosProblems(problems)) }
     }
 
     /// Whether these could be set, and what else could: of each property its name and the values that it may have.
@@ -203,7 +208,7 @@ impl ConnectedConsumer {
     /// # Errors
     /// Every problem.
     pub fn validate_qos(&self, settings: &QosSettings) -> Result<Vec<(PropertyName, String)>, QosProblems> {
-        self.consumer.settings.load().qos.with(settings, Level::Proxy)?;
+        self.with(settings)?;
         let available = PropertyName::ALL.iter().filter(|property| property.levels().contains(&Level::Proxy));
         Ok(available.map(|property| (*property, property.allowed())).collect())
     }
@@ -218,7 +223,7 @@ impl ConnectedConsumer {
         self.consumer.statistics()
     }
 
-    /// Deliveries whose priority was below that of all its lanes.
+    /// Deliveries whose priority was not that with which one of its lanes begins: they took the next lower one, or the lowest.
     pub fn lane_misses(&self) -> u64 {
         self.consumer.work.get().map_or(0, |work| work.lane_misses.load(Ordering::Relaxed))
     }

@@ -5,6 +5,8 @@
 
 use crate::event::{Content, Event, EventType, Header, Parts};
 use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
+use crate::qos::Reliability;
+use std::time::SystemTime;
 use talea_etcl::{Constraint, Filterable, Form, Layout, Lookup, Node, OwnedValue, Problem, Program, Value};
 use talea_event::{HEADER, TypePattern, in_header};
 use talea_time::{Duration, Instant};
@@ -173,8 +175,9 @@ pub struct HeaderProblem {
 }
 
 impl Event {
-    /// A structured event: its type is its domain and type name, and the properties `Priority` (from -32767 to 32767) and `Timeout` (in units of
-    /// 100 ns, as in the standard) of its header count. Allocates.
+    /// A structured event: its type is its domain and type name, and these properties of its header count, as in the standard: `Priority` (from
+    /// -32767 to 32767), `Timeout` (in units of 100 ns), `EventReliability` (0 is best effort, 1 persistent), `StartTime` and `StopTime` (in units of
+    /// 100 ns since 15 October 1582, UTC, which is [converted](crate::Header::at_wall_time) here once). Allocates.
     ///
     /// # Errors
     /// One of these has another kind of value, or one outside of its range.
@@ -199,14 +202,43 @@ impl Event {
             Some(_) => return Err(HeaderProblem { property: "Timeout", problem: time }),
             None => None,
         };
+        header.reliability = match number("EventReliability", RELIABILITY)? {
+            Some(0) => Some(Reliability::BestEffort),
+            Some(1) => Some(Reliability::Persistent),
+            Some(_) => return Err(HeaderProblem { property: "EventReliability", problem: RELIABILITY }),
+            None => None,
+        };
+        let instant = |property| match number(property, UTC)? {
+            None => Ok(None),
+            Some(units) => match wall_time(units) {
+                Some(time) => Ok(Some(Header::at_wall_time(time))),
+                None => Err(HeaderProblem { property, problem: UTC }),
+            },
+        };
+        (header.start, header.stop) = (instant("StartTime")?, instant("StopTime")?);
         Ok(Event::new(header, event))
     }
+}
+
+const RELIABILITY: &str = "is 0 (best effort) or 1 (persistent)";
+const UTC: &str = "is a time from 1970 to 2250, in units of 100 ns since 15 October 1582";
+/// Units of 100 ns from the first day of the Gregorian calendar, from which the standard counts, to that from which Unix does.
+const UNIX_EPOCH_UTC: i64 = 122_192_928_000_000_000;
+/// The same of 280 years, which nanoseconds have room for.
+const LONGEST_UTC: i64 = 280 * 365 * 86_400 * 10_000_000;
+
+/// None if it is out of range.
+fn wall_time(units: i64) -> Option<SystemTime> {
+    let since = units.checked_sub(UNIX_EPOCH_UTC).filter(|since| (0..=LONGEST_UTC).contains(since))?;
+    Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(since.unsigned_abs() * 100))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use talea_etcl::Properties;
+    use talea_linux::clock::MonotonicClock;
+    use talea_time::Clock;
 
     #[derive(Filterable)]
     struct Alarm {
@@ -291,6 +323,33 @@ mod tests {
         assert!(filter.expect("a constraint").judge(&sound, Instant::ZERO).matches);
         assert_eq!(event(40_000, 0).unwrap_err().property, "Priority");
         assert_eq!(event(0, -1).unwrap_err().property, "Timeout");
+    }
+
+    #[test]
+    fn reliability_and_wall_times_of_structured_events_count() {
+        let event = |property: &str, value: i64| {
+            let mut header = Properties::default();
+            header.insert(property, value);
+            Event::structured(talea_etcl::Event::new("Plant", "Pump", "").with_variable_header(header))
+        };
+        let reliability = |value| event("EventReliability", value).map(|event| event.header().reliability);
+        assert_eq!(reliability(0), Ok(Some(Reliability::BestEffort)));
+        assert_eq!(reliability(1), Ok(Some(Reliability::Persistent)));
+        assert_eq!(reliability(2).unwrap_err().property, "EventReliability");
+        // 2 s from now, in the calendar of the standard.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+        let soon = UNIX_EPOCH_UTC + (now.as_nanos() / 100) as i64 + 20_000_000;
+        let before = MonotonicClock.now();
+        let event_soon = event("StartTime", soon).expect("sound");
+        let start = event_soon.header().start.expect("it has one");
+        let two_seconds = Duration::from_secs(2);
+        // The wall clock may be set meanwhile, and the test be kept from running, but not for a minute.
+        let error = start - before - two_seconds;
+        assert!(error < two_seconds * 30 && -error < two_seconds * 30, "{error}");
+        assert!(event("StopTime", soon).expect("sound").header().stop.is_some());
+        for wrong in [-1, 0, UNIX_EPOCH_UTC - 1, i64::MAX] {
+            assert_eq!(event("StopTime", wrong).unwrap_err().property, "StopTime", "{wrong}");
+        }
     }
 
     #[test]

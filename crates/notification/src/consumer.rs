@@ -20,7 +20,7 @@ use crate::event::{ContentType, Event};
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes, together};
 use crate::grouped::Grouped;
 use crate::qos::Qos;
-use crate::queue::{Came, OrderedQueue};
+use crate::queue::{Came, From, OrderedQueue};
 use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
 use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
@@ -148,6 +148,21 @@ pub(crate) struct Turn {
     pub due: Option<Due>,
 }
 
+/// What a supplier says of its events that state nothing themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stated {
+    pub priority: Option<i16>,
+    pub timeout: Option<Duration>,
+}
+
+impl Stated {
+    pub const NOTHING: Stated = Stated { priority: None, timeout: None };
+
+    fn timeout(self, event: &Event) -> Option<Duration> {
+        event.header().timeout.or(self.timeout)
+    }
+}
+
 /// What is set of a consumer; replaced as a whole.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
@@ -205,8 +220,6 @@ struct Inner {
     queue: OrderedQueue,
     /// The number of the next event.
     next_number: u64,
-    /// Events that wait for their start, or to be tried again. Preallocated.
-    held: Vec<Delivery>,
     /// Since when less than a whole batch waits, if that is awaited.
     batch_since: Option<Instant>,
     may_expire: bool,
@@ -214,12 +227,12 @@ struct Inner {
 
 /// How long an event is worth anything from `now` on, if that is known before it is judged.
 #[inline]
-fn time_left(event: &Event, settings: &Settings, now: Instant) -> Option<Duration> {
+fn time_left((event, stated): (&Event, Stated), settings: &Settings, now: Instant) -> Option<Duration> {
     let (header, qos) = (event.header(), &settings.qos);
     let timeout = match &settings.lifetimes {
         // A mapping filter says so, which is evaluated as well.
         Some(_) => None,
-        None => header.timeout.filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout),
+        None => stated.timeout(event).filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout),
     };
     let until_stop = header.stop.filter(|_| qos.stop_times).map(|stop| stop - now);
     timeout.into_iter().chain(until_stop).min()
@@ -241,9 +254,7 @@ impl Consumer {
         // As many again as may wait, for suppliers that come while somebody makes room.
         let (sender, receiver) = mailbox(2 * room);
         let queue = OrderedQueue::new(qos.order, qos.discard, room);
-        let held = Vec::with_capacity(3 * room);
-        let inner =
-            Inner { mail: receiver, queue, next_number: 0, held, batch_since: None, may_expire: false };
+        let inner = Inner { mail: receiver, queue, next_number: 0, batch_since: None, may_expire: false };
         Consumer {
             number,
             name: name.into(),
@@ -306,6 +317,11 @@ impl Consumer {
         self.connection.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
+    /// Whether it waits for a condition over several events.
+    pub fn is_grouped(&self) -> bool {
+        self.grouped.is_some()
+    }
+
     pub fn is_pulled(&self) -> bool {
         self.call.is_pull()
     }
@@ -340,22 +356,23 @@ impl Consumer {
     /// that, `wait` says what time it is.
     pub fn offer(
         &self,
-        event: &Event,
+        (event, stated): (&Event, Stated),
         now: Instant,
         wait: Option<&dyn Fn() -> Instant>,
         each: &mut dyn FnMut(Offered),
     ) {
         let settings = self.settings.load();
-        match self.passed(event, &settings, now) {
+        match self.passed((event, stated), &settings, now) {
             Err(why) => each(why),
             Ok(()) => match &self.grouped {
-                None => each(self.offer_one(event, now, wait, &settings)),
+                None => each(self.offer_one((event, stated), now, wait, &settings)),
                 Some(grouped) if !grouped.concerns(event, now) => {
                     self.counts.filtered.add(1);
                     each(Offered::Unwanted);
                 }
                 Some(grouped) => {
-                    let mut came = |event: Event| each(self.offer_one(&event, now, None, &settings));
+                    let mut came =
+                        |event: Event| each(self.offer_one((&event, Stated::NOTHING), now, None, &settings));
                     let has_room = grouped.offer(event, now, &mut came);
                     (if has_room { &self.counts.grouped } else { &self.counts.no_room }).add(1);
                     if let Some(at) = grouped.due() {
@@ -371,12 +388,18 @@ impl Consumer {
         if let Some(grouped) = &self.grouped {
             // What comes of it is delivered by the job that looks.
             let settings = self.settings.load();
-            grouped.pass(now, &mut |event| _ = self.offer_one(&event, now, None, &settings));
+            grouped
+                .pass(now, &mut |event| _ = self.offer_one((&event, Stated::NOTHING), now, None, &settings));
         }
     }
 
     /// Whether it is connected, the event can be judged in the time that is left to it, and filters let it through.
-    fn passed(&self, event: &Event, settings: &Settings, now: Instant) -> Result<(), Offered> {
+    fn passed(
+        &self,
+        (event, stated): (&Event, Stated),
+        settings: &Settings,
+        now: Instant,
+    ) -> Result<(), Offered> {
         if self.connection() == Connection::Closed {
             return Err(Offered::Unwanted);
         }
@@ -384,7 +407,7 @@ impl Consumer {
             self.counts.incompatible.add(1);
             return Err(Offered::Unwanted);
         }
-        if let Some(left) = time_left(event, settings, now)
+        if let Some(left) = time_left((event, stated), settings, now)
             && left < together([settings.filters.longest(), self.admin.filters.longest()])
         {
             self.counts.expired.add(1);
@@ -400,13 +423,13 @@ impl Consumer {
 
     fn offer_one(
         &self,
-        event: &Event,
+        (event, stated): (&Event, Stated),
         now: Instant,
         wait: Option<&dyn Fn() -> Instant>,
         settings: &Settings,
     ) -> Offered {
         let (qos, counts) = (&settings.qos, &self.counts);
-        let Some(delivery) = self.delivery(event, settings, now) else { return Offered::Discarded };
+        let Some(delivery) = self.delivery((event, stated), settings, now) else { return Offered::Discarded };
         if let Some(separation) = qos.separation
             && !self.is_separated(now, separation)
         {
@@ -444,12 +467,17 @@ impl Consumer {
     }
 
     /// The event as it is for this consumer; none if it has expired.
-    fn delivery(&self, event: &Event, settings: &Settings, now: Instant) -> Option<Delivery> {
+    fn delivery(
+        &self,
+        (event, stated): (&Event, Stated),
+        settings: &Settings,
+        now: Instant,
+    ) -> Option<Delivery> {
         let (header, qos) = (event.header(), &settings.qos);
         let mapped = self.mapped(settings.priorities.as_deref(), event, now);
-        let priority = mapped.or(header.priority).unwrap_or(qos.priority);
+        let priority = mapped.or(header.priority).or(stated.priority).unwrap_or(qos.priority);
         let mapped = self.mapped(settings.lifetimes.as_deref(), event, now);
-        let of_event = mapped.or(header.timeout).filter(|timeout| *timeout > Duration::ZERO);
+        let of_event = mapped.or(stated.timeout(event)).filter(|timeout| *timeout > Duration::ZERO);
         let timeout = of_event.or(qos.timeout).map_or(Instant::MAX, |timeout| now.saturating_add(timeout));
         let stop = header.stop.filter(|_| qos.stop_times).unwrap_or(Instant::MAX);
         let not_before = header.start.filter(|_| qos.start_times).unwrap_or(now).max(now);
@@ -506,7 +534,8 @@ impl Consumer {
         match self.inner.try_lock() {
             Some(mut inner) => {
                 self.drain(&mut inner, delivery.pushed);
-                self.place(&mut inner, delivery, is_full_channel)
+                let from = from(&delivery, delivery.pushed);
+                self.place(&mut inner, delivery, from, is_full_channel)
             }
             // Who has the lock is taking an event, and puts things right when it looks next.
             None => self.post(delivery),
@@ -524,17 +553,19 @@ impl Consumer {
     }
 
     /// Puts the event into the queue, unless it is the one that goes for want of room.
-    fn place(&self, inner: &mut Inner, mut delivery: Delivery, is_full: bool) -> Entered {
+    fn place(&self, inner: &mut Inner, mut delivery: Delivery, from: From, is_full: bool) -> Entered {
         if delivery.number == UNNUMBERED {
             delivery.number = inner.next_number;
             inner.next_number += 1;
         }
         inner.may_expire |= delivery.expires != Instant::MAX;
-        match inner.queue.push(delivery, is_full) {
+        let not_before = delivery.not_before;
+        match inner.queue.push(delivery, from, is_full) {
             Came::Queued => Entered::Waits,
             Came::InPlaceOf(discarded) => {
                 self.gone(&discarded, &self.counts.discarded);
-                Entered::InPlace
+                // Of one that was due later the delivery comes too late for this one.
+                if discarded.not_before <= not_before { Entered::InPlace } else { Entered::Waits }
             }
             Came::Refused(discarded) => {
                 self.gone(&discarded, &self.counts.discarded);
@@ -559,26 +590,15 @@ impl Consumer {
     fn drain(&self, inner: &mut Inner, now: Instant) {
         if inner.may_expire {
             inner.queue.expire(now, |expired| self.gone(&expired, &self.counts.expired));
-            inner.may_expire = inner.queue.iter().any(|delivery| delivery.expires != Instant::MAX);
+            inner.may_expire = inner.queue.all().any(|delivery| delivery.expires != Instant::MAX);
         }
-        let mut held = std::mem::take(&mut inner.held);
-        for delivery in held.extract_if(.., |delivery| delivery.expires < now || delivery.not_before <= now) {
-            if delivery.expires < now {
-                self.gone(&delivery, &self.counts.expired);
-            } else {
-                self.place(inner, delivery, false);
-            }
-        }
-        inner.held = held;
+        inner.queue.let_go(now);
         while let Some(delivery) = inner.mail.pop() {
-            // What may be delivered from its push on has been pushed, although `now` may have been read before that.
-            let is_early = delivery.not_before > now.max(delivery.pushed);
             if delivery.expires < now {
                 self.gone(&delivery, &self.counts.expired);
-            } else if is_early && inner.held.len() < inner.held.capacity() {
-                inner.held.push(delivery);
             } else {
-                self.place(inner, delivery, self.load.is_over());
+                let from = from(&delivery, now);
+                self.place(inner, delivery, from, self.load.is_over());
             }
         }
     }
@@ -587,8 +607,7 @@ impl Consumer {
     pub fn close(&self) -> bool {
         let was = self.connection.swap(Connection::Closed as u8, Ordering::AcqRel);
         let mut inner = self.inner.lock().0;
-        while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.pop()).or_else(|| inner.held.pop())
-        {
+        while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.take_any()) {
             self.gone(&delivery, &self.counts.discarded);
         }
         drop(inner);
@@ -600,7 +619,7 @@ impl Consumer {
     pub fn oldest(&self, now: Instant) -> Option<Instant> {
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
-        inner.queue.iter().chain(&inner.held).map(|delivery| delivery.pushed).min()
+        inner.queue.all().map(|delivery| delivery.pushed).min()
     }
 
     /// What is to be done now that it is known where: one job at least for each priority of events that wait, and what a condition waits for.
@@ -609,8 +628,9 @@ impl Consumer {
         self.drain(&mut inner, now);
         let priority = self.settings.load().qos.priority;
         let condition = self.grouped.as_ref().and_then(Grouped::due).map(|at| Due { at, priority });
-        let waiting = inner.queue.iter().chain(&inner.held);
-        waiting
+        inner
+            .queue
+            .all()
             .map(|one| Due { at: one.not_before.max(now), priority: one.priority })
             .chain(condition)
             .collect()
@@ -663,16 +683,16 @@ impl Consumer {
     /// Has another quality of service from now on.
     pub fn set_qos(&self, qos: Qos) {
         let mut inner = self.inner.lock().0;
-        let mut queue = OrderedQueue::new(qos.order, qos.discard, qos.max_events as usize);
-        while let Some(delivery) = inner.queue.pop() {
-            match queue.push(delivery, false) {
+        let queue = OrderedQueue::new(qos.order, qos.discard, qos.max_events as usize);
+        let before = std::mem::replace(&mut inner.queue, queue);
+        for (delivery, from) in before.into_events() {
+            match inner.queue.push(delivery, from, false) {
                 Came::Queued => {}
                 Came::InPlaceOf(discarded) | Came::Refused(discarded) => {
                     self.gone(&discarded, &self.counts.discarded);
                 }
             }
         }
-        inner.queue = queue;
         if qos.blocking.is_some() {
             self.may_block.store(true, Ordering::Relaxed);
         }
@@ -698,6 +718,11 @@ pub(crate) enum Outlook {
     Waits(Option<Instant>),
     /// None, and none will come.
     Closed,
+}
+
+/// From when on an event may be delivered that is put into the queue at `now`, which may have been read before it was pushed.
+fn from(delivery: &Delivery, now: Instant) -> From {
+    if delivery.not_before > now.max(delivery.pushed) { From::Later } else { From::Now }
 }
 
 /// Whether an event waits now.

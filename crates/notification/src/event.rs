@@ -5,8 +5,10 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
+use talea_linux::clock::MonotonicClock;
 use talea_model::{OperationId, PublicationId};
-use talea_time::{Duration, Instant};
+use talea_time::{Clock, Duration, Instant};
 
 /// The type of an event: a domain, such as `Robot`, and a name within it, such as `Battery`.
 ///
@@ -116,6 +118,19 @@ pub struct Origin {
 }
 
 impl Header {
+    /// The instant at which it is this time by the clock on the wall, for [`start`](Self::start) and [`stop`](Self::stop), as that clock is set now:
+    /// whoever sets it afterwards changes nothing. Times of long ago are the origin of the clock of instants.
+    pub fn at_wall_time(time: SystemTime) -> Instant {
+        let (wall, now) = (SystemTime::now(), MonotonicClock.now());
+        let nanos = |time: std::time::Duration| {
+            Duration::from_nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
+        };
+        match time.duration_since(wall) {
+            Ok(later) => now.saturating_add(nanos(later)),
+            Err(earlier) => now.saturating_add(-nanos(earlier.duration())).max(Instant::ZERO),
+        }
+    }
+
     /// A header with nothing but a type.
     pub fn new(event_type: EventType) -> Self {
         Header {

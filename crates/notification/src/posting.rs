@@ -1,12 +1,14 @@
 //! The jobs by which consumers have their events: declared, posted, and what they do.
 
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, Offered, Stated};
 use crate::place::{Place, WeakPlace};
 use crate::shared::{About, Shared};
 use crate::work::{Due, Miss, Work};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use talea_event::TypePattern;
 use talea_operation::{JobContext, Post, Posted};
 use talea_time::{Duration, Instant};
 
@@ -70,17 +72,53 @@ fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
     }
 }
 
+/// When a consumer begins to have its events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// It has just been connected.
+    Connected,
+    /// It was connected before, and its channel is bound to a run now.
+    Bound,
+}
+
+/// A consumer has what was kept of types that it has subscribed to now and not `before`: what is worth anything still, counted from when it was pushed.
+pub(crate) fn offer_retained(consumer: &Consumer, channel: &Shared, before: &BTreeSet<TypePattern>) {
+    let retained = channel.topology().retained(consumer.number, before);
+    for (event, pushed) in retained {
+        consumer.offer((&event, Stated::NOTHING), pushed, None, &mut |offered| {
+            let due = match offered {
+                Offered::Queued { not_before, priority, .. } => Due { at: not_before, priority },
+                Offered::Due(due) => due,
+                _ => return,
+            };
+            wake_at(consumer, &channel.place, due);
+        });
+    }
+}
+
 /// Begins to deliver, if it is known where: declares the work of the consumer, and its condition counts time from now on.
 ///
 /// # Errors
 /// The work cannot be declared.
-pub(crate) fn begin(consumer: &Arc<Consumer>, channel: &Shared) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let Some(workplace) = channel.place.get() else { return Ok(()) };
-    let now = workplace.now();
-    consumer.begin(now);
-    let retained = channel.topology().retained(consumer.number);
-    // What comes of each is counted there, and a job looks below.
-    retained.iter().for_each(|event| consumer.offer(event, now, None, &mut |_| ()));
+pub(crate) fn begin(
+    consumer: &Arc<Consumer>,
+    channel: &Shared,
+    when: When,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let workplace = channel.place.get();
+    // A condition forgets what came before there was a run.
+    let has_retained = match when {
+        When::Connected => workplace.is_none() && consumer.is_grouped(),
+        When::Bound => !consumer.is_grouped(),
+    };
+    let now = workplace.map(|workplace| workplace.now());
+    if let Some(now) = now {
+        consumer.begin(now);
+    }
+    if !has_retained {
+        offer_retained(consumer, channel, &BTreeSet::new());
+    }
+    let (Some(workplace), Some(now)) = (workplace, now) else { return Ok(()) };
     if let Some(first) = consumer.task {
         _ = consumer.work.set(Work::new([(i16::MIN, workplace.task(first)?)].into()));
         consumer.dues(now).into_iter().for_each(|due| wake_at(consumer, &channel.place, due));

@@ -22,18 +22,59 @@ pub(crate) enum Came {
 pub(crate) struct OrderedQueue {
     order: OrderPolicy,
     discard: DiscardPolicy,
+    /// Of those that may be delivered and those that may not yet, together.
     bound: usize,
-    /// In the order of delivery.
+    /// What may be delivered, in the order of delivery.
     waiting: VecDeque<Delivery>,
+    /// What may not be delivered yet.
+    held: Vec<Delivery>,
+}
+
+/// From when on an event that comes may be delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum From {
+    Now,
+    /// Not before it is [let go](OrderedQueue::let_go).
+    Later,
+}
+
+/// Where an event is.
+#[derive(Clone, Copy)]
+enum Place {
+    Waiting(usize),
+    Held(usize),
 }
 
 impl OrderedQueue {
     pub fn new(order: OrderPolicy, discard: DiscardPolicy, bound: usize) -> Self {
-        OrderedQueue { order, discard, bound, waiting: VecDeque::with_capacity(bound + 1) }
+        let (waiting, held) = (VecDeque::with_capacity(bound + 1), Vec::with_capacity(bound + 1));
+        OrderedQueue { order, discard, bound, waiting, held }
     }
 
+    /// Events that may be delivered.
     pub fn len(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// What may not be delivered yet.
+    pub fn held(&self) -> &[Delivery] {
+        &self.held
+    }
+
+    /// All of it.
+    pub fn all(&self) -> impl Iterator<Item = &Delivery> {
+        self.waiting.iter().chain(&self.held)
+    }
+
+    /// What it has, in the order of delivery where that is decided.
+    pub fn into_events(self) -> impl Iterator<Item = (Delivery, From)> {
+        let waiting = self.waiting.into_iter().map(|event| (event, From::Now));
+        waiting.chain(self.held.into_iter().map(|event| (event, From::Later)))
+    }
+
+    /// Takes any, also what may not be delivered yet.
+    pub fn take_any(&mut self) -> Option<Delivery> {
+        self.waiting.pop_front().or_else(|| self.held.pop())
     }
 
     pub fn pop(&mut self) -> Option<Delivery> {
@@ -46,15 +87,27 @@ impl OrderedQueue {
 
     /// An event comes, and another one goes if there is no room, or if `is_full` for another reason. With room this takes as many steps as the
     /// shorter way to its place; without, as many as events wait.
-    pub fn push(&mut self, event: Delivery, is_full: bool) -> Came {
-        if self.waiting.len() < self.bound && !is_full {
-            self.put(event);
+    pub fn push(&mut self, event: Delivery, from: From, is_full: bool) -> Came {
+        let has_room = self.waiting.len() + self.held.len() < self.bound && !is_full;
+        if has_room {
+            self.put(event, from);
             return Came::Queued;
         }
-        let Some(victim) = self.victim(&event) else { return Came::Refused(event) };
-        let victim = self.waiting.remove(victim).expect("it waits");
-        self.put(event);
+        let victim = match self.victim(&event) {
+            None => return Came::Refused(event),
+            Some(Place::Waiting(place)) => self.waiting.remove(place).expect("it waits"),
+            Some(Place::Held(place)) => self.held.remove(place),
+        };
+        self.put(event, from);
         Came::InPlaceOf(victim)
+    }
+
+    /// What is held may be delivered if `now` has come for it.
+    pub fn let_go(&mut self, now: Instant) {
+        while let Some(place) = self.held.iter().position(|held| held.not_before <= now) {
+            let event = self.held.remove(place);
+            self.put(event, From::Now);
+        }
     }
 
     /// Takes those out that expire before `now`.
@@ -62,9 +115,14 @@ impl OrderedQueue {
         while let Some(place) = self.waiting.iter().position(|waiting| waiting.expires < now) {
             expired(self.waiting.remove(place).expect("it waits"));
         }
+        self.held.extract_if(.., |held| held.expires < now).for_each(expired);
     }
 
-    fn put(&mut self, event: Delivery) {
+    fn put(&mut self, event: Delivery, from: From) {
+        if from == From::Later {
+            self.held.push(event);
+            return;
+        }
         let place = match self.order {
             OrderPolicy::Any | OrderPolicy::Fifo => self.place_by(&event, |waiting| waiting.number),
             OrderPolicy::Priority => {
@@ -81,23 +139,39 @@ impl OrderedQueue {
     }
 
     /// The one that goes for this event; none if that is the event itself.
-    fn victim(&self, event: &Delivery) -> Option<usize> {
+    fn victim(&self, event: &Delivery) -> Option<Place> {
         match self.discard {
-            DiscardPolicy::Any | DiscardPolicy::Fifo => self.least_by(|waiting| waiting.number),
-            DiscardPolicy::Lifo => None,
+            DiscardPolicy::Any | DiscardPolicy::Fifo => {
+                let oldest = self.least_by(|waiting| waiting.number)?;
+                (self.at(oldest).number < event.number).then_some(oldest)
+            }
+            // Only one that is tried again is not the newest.
+            DiscardPolicy::Lifo => {
+                let newest = self.least_by(|waiting| Reverse(waiting.number))?;
+                (self.at(newest).number > event.number).then_some(newest)
+            }
             DiscardPolicy::Priority => {
                 let victim = self.least_by(|waiting| (waiting.priority, waiting.number))?;
-                (self.waiting[victim].priority < event.priority).then_some(victim)
+                (self.at(victim).priority < event.priority).then_some(victim)
             }
             DiscardPolicy::Deadline => {
                 let victim = self.least_by(|waiting| (waiting.expires, waiting.number))?;
-                (self.waiting[victim].expires < event.expires).then_some(victim)
+                (self.at(victim).expires < event.expires).then_some(victim)
             }
         }
     }
 
-    fn least_by<K: Ord>(&self, key: impl Fn(&Delivery) -> K) -> Option<usize> {
-        (0..self.waiting.len()).min_by_key(|place| key(&self.waiting[*place]))
+    fn least_by<K: Ord>(&self, key: impl Fn(&Delivery) -> K) -> Option<Place> {
+        let waiting = (0..self.waiting.len()).map(Place::Waiting);
+        let held = (0..self.held.len()).map(Place::Held);
+        waiting.chain(held).min_by_key(|place| key(self.at(*place)))
+    }
+
+    fn at(&self, place: Place) -> &Delivery {
+        match place {
+            Place::Waiting(place) => &self.waiting[place],
+            Place::Held(place) => &self.held[place],
+        }
     }
 }
 
@@ -111,9 +185,13 @@ mod tests {
     struct Nothing;
     impl Content for Nothing {}
 
-    fn waiting(number: u64, priority: i16, expires: i64) -> Delivery {
+    /// When held events may be delivered.
+    const LATER: Instant = Instant::from_nanos(1);
+
+    fn waiting(number: u64, priority: i16, expires: i64, from: From) -> Delivery {
         let event = Event::new(Header::new(EventType::new("Test", "Queue")), Nothing);
-        let (pushed, not_before) = (Instant::ZERO, Instant::ZERO);
+        let not_before = if from == From::Later { LATER } else { Instant::ZERO };
+        let pushed = Instant::ZERO;
         Delivery {
             event,
             priority,
@@ -135,8 +213,8 @@ mod tests {
         DiscardPolicy::Deadline,
     ];
 
-    /// An event as the judge sees it: priority, expiry and number.
-    type Judged = (i16, i64, u64);
+    /// An event as the judge sees it: priority, expiry, number, and whether it may be delivered.
+    type Judged = (i16, i64, u64, bool);
 
     /// A list without order, of which each step is written down as the definition says it.
     fn judge(list: &mut Vec<Judged>, bound: usize, discard: DiscardPolicy, new: Judged) -> Option<u64> {
@@ -166,7 +244,7 @@ mod tests {
     }
 
     fn next(list: &[Judged], order: OrderPolicy) -> Option<u64> {
-        let mut list = list.to_vec();
+        let mut list: Vec<Judged> = list.iter().filter(|one| one.3).copied().collect();
         list.sort_by_key(|one| match order {
             OrderPolicy::Any | OrderPolicy::Fifo => (0, one.2),
             OrderPolicy::Priority => (-i64::from(one.0), one.2),
@@ -181,19 +259,27 @@ mod tests {
             order in select(&ORDERS[..]),
             discard in select(&DISCARDS[..]),
             bound in 1usize..6,
-            steps in prop::collection::vec(prop::option::weighted(0.7, (-2i16..3, 0i64..4)), 0..40),
+            steps in prop::collection::vec(prop::option::weighted(0.7, (-2i16..3, 0i64..4, any::<bool>())), 0..40),
+            let_go_at in 0usize..80,
         ) {
             let mut queue = OrderedQueue::new(order, discard, bound);
             let mut list: Vec<Judged> = Vec::new();
             for (number, step) in steps.into_iter().enumerate() {
+                if number == let_go_at {
+                    queue.let_go(Instant::ZERO);
+                    prop_assert_eq!(queue.len(), list.iter().filter(|one| one.3).count());
+                    queue.let_go(LATER);
+                    list.iter_mut().for_each(|one| one.3 = true);
+                }
                 let number = number as u64;
                 match step {
-                    Some((priority, expires)) => {
-                        let gone = match queue.push(waiting(number, priority, expires), false) {
+                    Some((priority, expires, is_now)) => {
+                        let from = if is_now { From::Now } else { From::Later };
+                        let gone = match queue.push(waiting(number, priority, expires, from), from, false) {
                             Came::Queued => None,
                             Came::InPlaceOf(other) | Came::Refused(other) => Some(other.number),
                         };
-                        prop_assert_eq!(gone, judge(&mut list, bound, discard, (priority, expires, number)));
+                        prop_assert_eq!(gone, judge(&mut list, bound, discard, (priority, expires, number, is_now)));
                     }
                     None => {
                         let expected = next(&list, order);
@@ -201,7 +287,7 @@ mod tests {
                         list.retain(|one| Some(one.2) != expected);
                     }
                 }
-                prop_assert_eq!(queue.len(), list.len());
+                prop_assert_eq!((queue.len(), queue.all().count()), (list.iter().filter(|one| one.3).count(), list.len()));
                 prop_assert_eq!(queue.iter().next().map(|waiting| waiting.number), next(&list, order));
             }
             let mut expired = Vec::new();
@@ -216,8 +302,13 @@ mod tests {
     #[test]
     fn a_channel_without_room_is_a_queue_without_room() {
         let mut queue = OrderedQueue::new(OrderPolicy::Fifo, DiscardPolicy::Fifo, 3);
-        assert!(matches!(queue.push(waiting(0, 0, 9), true), Came::Refused(_)), "nobody else can go");
-        assert!(matches!(queue.push(waiting(1, 0, 9), false), Came::Queued));
-        assert!(matches!(queue.push(waiting(2, 0, 9), true), Came::InPlaceOf(other) if other.number == 1));
+        assert!(
+            matches!(queue.push(waiting(0, 0, 9, From::Now), From::Now, true), Came::Refused(_)),
+            "nobody else can go"
+        );
+        assert!(matches!(queue.push(waiting(1, 0, 9, From::Now), From::Now, false), Came::Queued));
+        assert!(
+            matches!(queue.push(waiting(2, 0, 9, From::Now), From::Now, true), Came::InPlaceOf(other) if other.number == 1)
+        );
     }
 }

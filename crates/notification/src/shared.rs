@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub load: Arc<ChannelLoad>,
     /// Copies of properties for who pushes.
     pub reject_new_events: AtomicBool,
+    /// Whether the channel has been destroyed.
+    pub is_closed: AtomicBool,
     pub max_event_bytes: AtomicUsize,
     pub rejected: AtomicU64,
     pub counters: ChannelCounters,
@@ -76,6 +78,7 @@ impl Shared {
             place,
             load: Arc::new(ChannelLoad::default()),
             reject_new_events: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             max_event_bytes: AtomicUsize::new(0),
             rejected: AtomicU64::new(0),
             counters: ChannelCounters::of(name),
@@ -101,6 +104,14 @@ impl Shared {
 
     pub fn topology(&self) -> MutexGuard<'_, Topology> {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nobody is connected and nothing pushed from now on. Returns the consumers that are connected still.
+    pub fn close(&self) -> Vec<u32> {
+        let mut topology = self.topology();
+        topology.is_closed = true;
+        self.is_closed.store(true, Ordering::Relaxed);
+        topology.consumers.keys().copied().collect()
     }
 
     fn listeners(&self) -> MutexGuard<'_, Listeners> {

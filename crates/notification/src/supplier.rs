@@ -2,13 +2,13 @@
 
 use crate::admin::SupplierAdmin;
 use crate::connect::ConnectError;
-use crate::consumer::{AdminFilters, Offered};
+use crate::consumer::{AdminFilters, Offered, Stated};
 use crate::event::{Content, ContentType, Event, EventType};
 use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
-use crate::qos::{PropertyName, QosError, QosProblem, Reliability};
+use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::statistics::Counted;
 use crate::topology::{Changed, Offering, Retained, TypeEntry};
@@ -38,6 +38,9 @@ pub struct Pushed {
 /// Why an event was not pushed. Nobody has it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PushError {
+    /// The channel has been destroyed.
+    #[error("the channel has been destroyed")]
+    Closed,
     /// As many events wait in the channel as may, and the channel rejects more.
     #[error("as many events wait in the channel as may (MaxQueueLength), and it rejects new ones")]
     Rejected,
@@ -60,6 +63,7 @@ pub struct SupplierBuilder {
     types: Vec<EventType>,
     retained: Vec<(EventType, usize)>,
     filters: Vec<Filter>,
+    settings: QosSettings,
     content: Option<ContentType>,
 }
 
@@ -84,6 +88,7 @@ impl SupplierBuilder {
             types: Vec::new(),
             retained: Vec::new(),
             filters: Vec::new(),
+            settings: QosSettings::new(),
             content: None,
         }
     }
@@ -118,12 +123,21 @@ impl SupplierBuilder {
         self
     }
 
+    /// Its quality of service, where it is another one than that of its admin: the priority and the timeout of events that state none. What is set
+    /// for an admin or a supplier goes before what is set for consumers.
+    pub fn qos(mut self, settings: QosSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
     /// Connects it.
     ///
     /// # Errors
-    /// As many are connected as may be, or it has more filters or types than the channel allows.
+    /// The channel has been destroyed, as many are connected as may be, its quality of service cannot be, or it has more filters or types than the
+    /// channel allows.
     pub fn connect(self) -> Result<Supplier, ConnectError> {
-        let SupplierBuilder { admin, name, types, retained, filters, content } = self;
+        let SupplierBuilder { admin, name, types, retained, filters, settings, content } = self;
+        let qos = with(&admin.qos(), &settings, Level::Proxy)?;
         let shared = Arc::clone(&admin.shared);
         let admin_filters = admin.filters();
         let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
@@ -134,6 +148,9 @@ impl SupplierBuilder {
         let filters = SharedFilters::new(filters);
         let pushed = Arc::new(AtomicU64::new(0));
         let mut topology = shared.topology();
+        if topology.is_closed {
+            return Err(ConnectError::Closed);
+        }
         let most = properties.max_suppliers;
         if most > 0 && topology.suppliers.len() >= most {
             return Err(ConnectError::TooMany { who: "suppliers", most });
@@ -157,6 +174,7 @@ impl SupplierBuilder {
             number,
             admin: admin_filters,
             filters,
+            stated: stated(&qos),
             pushed,
             entries: Vec::new(),
             filter_errors,
@@ -167,12 +185,46 @@ impl SupplierBuilder {
     }
 }
 
+/// What this quality of service comes to with settings for suppliers, whom most properties do not concern.
+///
+/// # Errors
+/// Every problem.
+pub(crate) fn with(qos: &Qos, settings: &QosSettings, level: Level) -> Result<Qos, QosProblems> {
+    let concerns = [PropertyName::Priority, PropertyName::Timeout, PropertyName::ConnectionReliability];
+    let others = settings.iter().map(|(property, _)| property).filter(|one| !concerns.contains(one));
+    let mut problems: Vec<QosProblem> = others
+        .map(|property| {
+            let allowed =
+                "it concerns consumers; set it for the channel, an admin of consumers or a consumer";
+            property.problem(QosError::UnavailableProperty, allowed)
+        })
+        .collect();
+    match qos.with(settings, level) {
+        Ok(qos) if problems.is_empty() => Ok(qos),
+        Ok(_) => Err(QosProblems(problems)),
+        Err(QosProblems(more)) => {
+            problems.extend(more);
+            Err(QosProblems(problems))
+        }
+    }
+}
+
+/// What is set for a supplier or its admin. What is set for all of the channel, consumers have as well, and may have replaced.
+fn stated(qos: &Qos) -> Stated {
+    let is_own = |property| matches!(qos.origin(property), Some(Level::Admin | Level::Proxy));
+    Stated {
+        priority: is_own(PropertyName::Priority).then_some(qos.priority),
+        timeout: qos.timeout.filter(|_| is_own(PropertyName::Timeout)),
+    }
+}
+
 /// A connected supplier. It belongs to one thread, or one operation, at a time. Dropping it disconnects it.
 pub struct Supplier {
     shared: Arc<Shared>,
     number: u32,
     admin: Arc<AdminFilters>,
     filters: SharedFilters,
+    stated: Stated,
     /// Events that it has pushed; only it writes that.
     pushed: Arc<AtomicU64>,
     /// By number of the type.
@@ -200,6 +252,9 @@ impl Supplier {
     /// # Errors
     /// [`PushError`].
     pub fn push(&mut self, mut via: impl Post, event: &Event) -> Result<Pushed, PushError> {
+        if self.shared.is_closed.load(Ordering::Relaxed) {
+            return Err(PushError::Closed);
+        }
         let number = event.event_type().number();
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
@@ -230,7 +285,7 @@ impl Supplier {
         self.pushed.store(self.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
         if let Some(retained) = entry.retained.get() {
-            retained.lock().0.add(event);
+            retained.lock().0.add(event, now);
         }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
@@ -240,7 +295,7 @@ impl Supplier {
         for consumer in subscribers.iter() {
             let time = || place.get().map_or(Instant::MAX, |workplace| workplace.now());
             let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&time) } else { None };
-            consumer.offer(event, now, wait, &mut |offered| match offered {
+            consumer.offer((event, self.stated), now, wait, &mut |offered| match offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
                     post(consumer, place, &mut via, (not_before, priority, expires), (now, &mut released));

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use talea_event::TypePattern;
 use talea_linux::pi_lock::PiLock;
+use talea_time::Instant;
 
 /// A list of consumers.
 pub(crate) type Subscribers = Arc<Vec<Arc<Consumer>>>;
@@ -28,9 +29,9 @@ pub(crate) struct TypeEntry {
     pub retained: OnceLock<PiLock<Retained>>,
 }
 
-/// The newest events of a type, the oldest first.
+/// The newest events of a type, the oldest first, with the instants at which they were pushed.
 pub(crate) struct Retained {
-    events: VecDeque<Event>,
+    events: VecDeque<(Event, Instant)>,
     most: usize,
 }
 
@@ -39,11 +40,11 @@ impl Retained {
         Retained { events: VecDeque::with_capacity(most), most }
     }
 
-    pub fn add(&mut self, event: &Event) {
+    pub fn add(&mut self, event: &Event, pushed: Instant) {
         if self.events.len() == self.most {
             self.events.pop_front();
         }
-        self.events.push_back(event.clone());
+        self.events.push_back((event.clone(), pushed));
     }
 }
 
@@ -56,14 +57,20 @@ pub(crate) struct Subscribed {
 
 impl Subscribed {
     pub fn wants(&self, event_type: &EventType) -> bool {
-        self.patterns.iter().any(|pattern| pattern.matches(event_type.domain(), event_type.name()))
+        wants(&self.patterns, event_type)
     }
+}
+
+fn wants(patterns: &BTreeSet<TypePattern>, event_type: &EventType) -> bool {
+    patterns.iter().any(|pattern| pattern.matches(event_type.domain(), event_type.name()))
 }
 
 /// An admin of consumers.
 pub(crate) struct ConsumerGroup {
     pub filters: Arc<AdminFilters>,
     pub qos: Qos,
+    /// Whether nobody has had it yet: the admin that is always there is made when it is first used, and has what its channel has then.
+    pub is_unused: bool,
     /// Where its consumers have their events that do not say so themselves.
     pub pool: Option<ThreadPool>,
 }
@@ -72,6 +79,8 @@ pub(crate) struct ConsumerGroup {
 pub(crate) struct SupplierGroup {
     pub filters: Arc<AdminFilters>,
     pub qos: Qos,
+    /// As for consumers.
+    pub is_unused: bool,
 }
 
 /// What a connected supplier has said that it pushes.
@@ -99,6 +108,8 @@ pub(crate) struct Topology {
     /// Former lists of consumers that nobody reads any more. They are dropped when others may have the topology: with them may go what a call-back
     /// has, such as a supplier of this channel.
     pub unread: Vec<Subscribers>,
+    /// Whether the channel has been destroyed: nobody is connected any more.
+    pub is_closed: bool,
     types: HashMap<EventType, Arc<TypeEntry>>,
     /// The consumers that have subscribed to a type by its name.
     named: HashMap<EventType, BTreeSet<u32>>,
@@ -111,8 +122,9 @@ impl Topology {
     pub fn new(qos: Qos) -> Self {
         let default = || Arc::new(AdminFilters::new(GroupOperator::And));
         let consumer_admins =
-            [(0, ConsumerGroup { filters: default(), qos: qos.clone(), pool: None })].into();
-        let supplier_admins = [(0, SupplierGroup { filters: default(), qos: qos.clone() })].into();
+            [(0, ConsumerGroup { filters: default(), qos: qos.clone(), is_unused: true, pool: None })].into();
+        let supplier_admins =
+            [(0, SupplierGroup { filters: default(), qos: qos.clone(), is_unused: true })].into();
         Topology {
             qos,
             pool: None,
@@ -122,11 +134,21 @@ impl Topology {
             suppliers: BTreeMap::new(),
             pushed_before: 0,
             unread: Vec::new(),
+            is_closed: false,
             types: HashMap::new(),
             named: HashMap::new(),
             wildcards: BTreeSet::new(),
             next: 1,
         }
+    }
+
+    /// The channel has this quality of service from now on, and the admins that are made from now on.
+    pub fn set_qos(&mut self, qos: Qos) {
+        let consumers = self.consumer_admins.values_mut().filter(|group| group.is_unused);
+        consumers.for_each(|group| group.qos = qos.clone());
+        let suppliers = self.supplier_admins.values_mut().filter(|group| group.is_unused);
+        suppliers.for_each(|group| group.qos = qos.clone());
+        self.qos = qos;
     }
 
     /// A number that nothing in the channel has.
@@ -160,12 +182,18 @@ impl Topology {
         self.types.values()
     }
 
-    /// The events that are kept for a consumer that comes later.
-    pub fn retained(&self, number: u32) -> Vec<Event> {
+    /// The events that are kept for a consumer that has subscribed to their types later, without those `before` was for already, in the order in
+    /// which they were pushed.
+    pub fn retained(&self, number: u32, before: &BTreeSet<TypePattern>) -> Vec<(Event, Instant)> {
         let Some(subscribed) = self.consumers.get(&number) else { return Vec::new() };
-        let wanted = self.types.values().filter(|entry| subscribed.wants(&entry.event_type));
-        let of_types = wanted.filter_map(|entry| entry.retained.get());
-        of_types.flat_map(|retained| retained.lock().0.events.iter().cloned().collect::<Vec<_>>()).collect()
+        let is_new = |of_type: &EventType| subscribed.wants(of_type) && !wants(before, of_type);
+        let of_types = self.types.values().filter(|entry| is_new(&entry.event_type));
+        let mut kept = Vec::new();
+        for retained in of_types.filter_map(|entry| entry.retained.get()) {
+            kept.extend(retained.lock().0.events.iter().cloned());
+        }
+        kept.sort_by_key(|(_, pushed)| *pushed);
+        kept
     }
 
     /// Enters a consumer with what it has subscribed to.

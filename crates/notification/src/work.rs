@@ -18,7 +18,7 @@ pub(crate) struct Work {
     /// Jobs that were posted for events and have not begun. As a rule there are as many as events wait; where there was no room for one, a job
     /// does for several.
     pub outstanding: AtomicUsize,
-    /// Deliveries whose priority is below that of all lanes.
+    /// Deliveries of a priority that no lane begins with.
     pub lane_misses: AtomicU64,
 }
 
@@ -32,23 +32,24 @@ impl Work {
         self.lanes.len()
     }
 
-    /// The lane for an event of this priority that is to be delivered now. Whether none is for it is counted.
+    /// The lane for an event of this priority that is to be delivered now. Whether it is that of another one is counted, unless it is for all.
     pub fn lane(&self, priority: i16) -> PostedOperation {
-        if self.lanes.last().is_some_and(|(least, _)| priority < *least) {
+        let (least, lane) = self.lane_for(priority);
+        if least != priority && least != i16::MIN {
             self.lane_misses.fetch_add(1, Ordering::Relaxed);
         }
-        self.lane_for(priority)
+        lane
     }
 
     /// The highest lane that is for no more than this priority, or else the lowest.
-    fn lane_for(&self, priority: i16) -> PostedOperation {
+    fn lane_for(&self, priority: i16) -> (i16, PostedOperation) {
         let lane = self.lanes.iter().find(|(least, _)| *least <= priority);
-        lane.or(self.lanes.last()).expect("there is a lane").1
+        *lane.or(self.lanes.last()).expect("there is a lane")
     }
 
     /// A job of the lane for this priority is to look at this instant.
     pub fn wake_at(&self, workplace: &dyn Workplace, Due { at, priority }: Due) {
-        workplace.post_at(at, self.lane_for(priority));
+        workplace.post_at(at, self.lane_for(priority).1);
     }
 
     /// One of the jobs begins, or one that was posted for an instant and is none of them.

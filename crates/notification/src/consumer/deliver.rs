@@ -4,6 +4,7 @@ use super::{Call, Connection, Consumer, Inner, Serial, Turn};
 use crate::delivery::{Delivery, Outcome};
 use crate::grouped::Grouped;
 use crate::qos::Qos;
+use crate::queue::From;
 use crate::work::Due;
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -78,12 +79,12 @@ impl Consumer {
 
     /// What is to do next for which nobody has posted a job.
     pub(super) fn due(&self, inner: &Inner) -> Option<Due> {
-        if inner.held.is_empty() && inner.batch_since.is_none() && self.grouped.is_none() {
+        if inner.queue.held().is_empty() && inner.batch_since.is_none() && self.grouped.is_none() {
             return None;
         }
         let settings = self.settings.load();
         let (priority, pacing) = (settings.qos.priority, settings.qos.pacing);
-        let held = inner.held.iter().map(|one| Due { at: one.not_before, priority: one.priority });
+        let held = inner.queue.held().iter().map(|one| Due { at: one.not_before, priority: one.priority });
         let batch = inner.batch_since.zip(pacing).map(|(since, pacing)| {
             let first = inner.queue.iter().next().map_or(priority, |delivery| delivery.priority);
             Due { at: since.saturating_add(pacing), priority: first }
@@ -118,12 +119,8 @@ impl Consumer {
                         self.gone(&delivery, &counts.expired);
                         continue;
                     }
-                    let mut inner = self.inner.lock().0;
-                    if inner.held.len() < inner.held.capacity() {
-                        inner.held.push(delivery);
-                    } else {
-                        self.gone(&delivery, &counts.no_room);
-                    }
+                    // Also where it may be tried again at once: by another job.
+                    self.place(&mut self.inner.lock().0, delivery, From::Later, false);
                 }
             }
         }

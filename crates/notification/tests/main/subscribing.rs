@@ -214,3 +214,59 @@ fn who_comes_late_has_the_newest_of_what_is_retained() {
         .collect();
     assert_eq!(taken, [3, 9]);
 }
+
+/// Also where there is no run yet: once, whenever the consumer has subscribed to it.
+#[test]
+fn what_is_retained_comes_once() {
+    let factory = EventChannelFactory::new();
+    let channel = factory.create("late", &QosSettings::new(), AdminProperties::default()).expect("sound");
+    let mut time = crate::VirtualTime::default();
+    let (early, had_early) = connected(channel.consumer("early"));
+    let (other, had_other) = connected(channel.consumer("other").subscribe(types("Test/Other")));
+    let supplier = channel.supplier("s").offer_retained([event_type("state")], 2);
+    let mut supplier = supplier.connect().expect("connected");
+    for number in 1..=3 {
+        supplier.push(&mut time, &event_of("state", number)).expect("pushed");
+    }
+    let (_late, had_late) = connected(channel.consumer("late").subscribe(types("Test/state")));
+    let pull = channel.consumer("pull").connect_pull().expect("connected");
+    factory.bind(time.clone()).expect("once");
+    time.run();
+    time.pass(Duration::from_millis(5));
+    assert_eq!((had_early.take(), had_late.take(), had_other.take()), (vec![1, 2, 3], vec![2, 3], vec![]));
+    let pulled: Vec<u64> = pull.try_iter(|| time.now()).map(|one| crate::number(one.event())).collect();
+    assert_eq!(pulled, [2, 3]);
+    _ = other.subscription_change(types("Test/state"), []);
+    _ = early.subscription_change(types("Test/state Test/Other"), []);
+    time.pass(Duration::from_millis(1));
+    assert_eq!((had_other.take(), had_early.take()), (vec![2, 3], vec![]), "it had subscribed to all");
+}
+
+#[test]
+fn what_is_retained_is_worth_something_from_its_push_on() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let mut supplier =
+        channel.supplier("s").offer_retained([event_type("state")], 3).connect().expect("connected");
+    for timeout in [10, 30] {
+        let event = crate::event_of("state", timeout);
+        let mut header = event.header().clone();
+        header.timeout = Some(Duration::from_millis(timeout as i64));
+        supplier.push(&mut time, &Event::new(header, crate::Number(timeout))).expect("pushed");
+    }
+    time.pass(Duration::from_millis(20));
+    let (_late, had) = connected(channel.consumer("late"));
+    time.pass(Duration::from_millis(1));
+    assert_eq!(had.take(), [30]);
+}
+
+#[test]
+fn a_destroyed_channel_refuses_who_comes() {
+    let mut time = crate::VirtualTime::default();
+    let factory = EventChannelFactory::on(time.clone());
+    let channel = factory.create("gone", &QosSettings::new(), AdminProperties::default()).expect("sound");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    assert!(factory.destroy(channel.id()));
+    assert_eq!(supplier.push(&mut time, &event_of("Tick", 1)), Err(talea_notification::PushError::Closed));
+    assert!(matches!(channel.consumer("c").connect_pull(), Err(ConnectError::Closed)));
+    assert!(matches!(channel.supplier("t").connect(), Err(ConnectError::Closed)));
+}

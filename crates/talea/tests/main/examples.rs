@@ -95,6 +95,12 @@ fn the_readme_shows_the_files_as_they_are() {
     let code =
         program.find("use std").map(|start| &program[start..]).expect("the program begins with imports");
     assert!(readme.contains(code), "README's program is examples/embed.rs");
+    let program = read("examples/events.rs");
+    let code =
+        program.find("use talea").map(|start| &program[start..]).expect("the program begins with imports");
+    assert!(readme.contains(code), "README's program with events is examples/events.rs");
+    let stdout = output_of("events", &[]);
+    assert!(stdout.lines().next().is_some_and(|line| line.starts_with("low battery: event ")), "{stdout}");
 }
 
 #[test]
