@@ -128,7 +128,7 @@ impl Accounting {
         for operation in
             operations.iter_mut().filter(|operation| operation_counts[operation.task as usize] > 1)
         {
-            operation.in_flight = Some(Window::new(metadata.tasks[operation.task as usize].activity));
+            operation.in_flight = Some(Window::new(&metadata.tasks[operation.task as usize]));
         }
         let lanes = metadata.lanes.iter().map(|lane| LaneState {
             node: lane.node as u32,

@@ -1,17 +1,18 @@
 //! Which of a task's instances a record has come of.
 //!
-//! Instances of a task of the description come in the order of their numbers, so one below the greatest seen is over. Posted ones
-//! need not: of two threads that post, the one that is later by the clock may get the earlier number. So their gaps are remembered.
+//! Instances of a task with a period come in the order of their numbers, so one below the greatest seen is over. Others need not: of two threads that
+//! post, the one that is later by the clock may get the earlier number; and of what comes from outside too early, some waits while later ones are
+//! dropped. So their gaps are remembered.
 
 use std::ops::Range;
-use talea_record::Activity;
+use talea_record::TaskEntry;
 
 /// The numbers of one task's instances that have been seen.
 #[derive(Debug)]
 pub(crate) struct SeenNumbers {
     /// One more than the greatest number seen.
     next: u64,
-    /// Of posted work; apart, so that what is looked at for every record of a task is small.
+    /// Of what has no period; apart, so that what is looked at for every record of a task is small.
     gaps: Option<Box<Gaps>>,
 }
 
@@ -24,11 +25,17 @@ struct Gaps(Vec<Range<u64>>);
 const GAPS: usize = 64;
 
 impl SeenNumbers {
-    pub fn of(activity: Activity) -> Self {
-        SeenNumbers {
-            next: 0,
-            gaps: activity.is_posted().then(|| Box::new(Gaps(Vec::with_capacity(GAPS + 1)))),
-        }
+    pub fn of(task: &TaskEntry) -> Self {
+        let is_in_order = task.released_by.is_period() && !task.activity.is_posted();
+        if is_in_order { SeenNumbers::in_order() } else { SeenNumbers::in_any_order() }
+    }
+
+    fn in_order() -> Self {
+        SeenNumbers { next: 0, gaps: None }
+    }
+
+    fn in_any_order() -> Self {
+        SeenNumbers { next: 0, gaps: Some(Box::new(Gaps(Vec::with_capacity(GAPS + 1)))) }
     }
 
     /// Whether the numbers may come in any order.
@@ -92,8 +99,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_posted_work_are_new_once_in_any_order() {
-        let mut seen = SeenNumbers::of(Activity::Posted);
+    fn numbers_of_what_has_no_period_are_new_once_in_any_order() {
+        let mut seen = SeenNumbers::in_any_order();
         for number in [3, 1, 0, 7, 5, 2, 6, 4] {
             assert!(seen.is_new(number), "{number}");
             seen.note(number);
@@ -105,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_oldest_gaps_are_forgotten_and_nothing_is_allocated() {
-        let mut seen = SeenNumbers::of(Activity::Posted);
+        let mut seen = SeenNumbers::in_any_order();
         let room = seen.gaps.as_ref().map(|gaps| gaps.0.capacity());
         (0..200).for_each(|number| seen.note(2 * number + 1));
         assert_eq!(seen.gaps.as_ref().map(|gaps| gaps.0.capacity()), room);
@@ -113,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn a_task_of_the_description_is_never_behind() {
-        let mut seen = SeenNumbers::of(Activity::Task);
+    fn a_task_with_a_period_is_never_behind() {
+        let mut seen = SeenNumbers::in_order();
         seen.note(5);
         assert!(!seen.is_new(4) && !seen.is_new(5) && seen.is_new(6));
     }

@@ -5,6 +5,7 @@ use crate::ends::Ends;
 use crate::events::{EventNote, TakenEvent};
 use crate::services::JobServices;
 use crate::synthetic::Fields;
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use talea_channel::{Connection, Dropped, Encoded, Input, Moment, Output, Published, Stamp, Taken, Visible};
 use talea_model::OperationId;
@@ -17,6 +18,17 @@ pub enum Body {
     Synthetic,
     /// They call the program's code.
     User(Code),
+}
+
+/// Values of a connection that no job had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostValues {
+    /// The input.
+    pub input: String,
+    /// For which there was no room.
+    pub dropped: u64,
+    /// Of instances whose job had begun without them, or never came.
+    pub overtaken: u64,
 }
 
 /// A value that a job has taken: of which input of its operation, and the newest there.
@@ -243,16 +255,16 @@ impl Operation {
         self.ends.outputs.iter_mut().for_each(|port| port.get_mut().discard());
     }
 
-    /// Of its inputs that are to have each value, or that of each instance: their numbers among all inputs, how many values there was no room
-    /// for, and how many were overtaken; those that lost any.
-    pub fn lost(&self) -> impl Iterator<Item = (usize, u64, u64)> {
+    /// What its inputs lost that are to have each value, or that of each instance, those that lost any. `name` says how an input is called, by its
+    /// number among all.
+    pub fn lost(&self, name: impl Fn(usize) -> String) -> Vec<LostValues> {
         let counts = self.ends.inputs.iter().zip(&self.ends.input_ids).filter_map(|(port, input)| {
             let connection = port.connection();
             let (dropped, overtaken) = (connection.dropped(), connection.overtaken());
             let is_lost = port.wants_each() && dropped + overtaken > 0;
-            is_lost.then_some((*input, dropped, overtaken))
+            is_lost.then(|| LostValues { input: name(*input), dropped, overtaken })
         });
-        counts.collect::<Vec<_>>().into_iter()
+        counts.collect()
     }
 
     /// Its outputs, in the order of the description.

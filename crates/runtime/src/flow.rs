@@ -14,7 +14,7 @@ use crate::layout::{Layout, OperationSite, Origin};
 use crate::link::{Completion, Link, reason_of};
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
-use crate::outcome::{LostValues, OperationPanic};
+use crate::outcome::OperationPanic;
 use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
 use crate::trigger_table::Triggering;
@@ -25,7 +25,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
 use talea_manage::Waker;
 use talea_model::OperationId;
-use talea_operation::{NotPosted, Posted, PostedOperation, Published, call_on_this_thread};
+use talea_operation::{LostValues, NotPosted, Posted, PostedOperation, Published, call_on_this_thread};
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::guard::NO_TIMER;
@@ -239,11 +239,7 @@ impl Shared {
         let mut lost = Vec::new();
         for behaviour in &self.behaviours {
             let Behaviour::Operation { operation, .. } = behaviour else { continue };
-            lost.extend(operation.take().lost().map(|(input, dropped, overtaken)| LostValues {
-                input: self.input_names[input].clone(),
-                dropped,
-                overtaken,
-            }));
+            lost.extend(operation.take().lost(|input| self.input_names[input].clone()));
         }
         lost
     }

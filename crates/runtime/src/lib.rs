@@ -100,8 +100,9 @@ pub use run::Prepared;
 pub use talea_analysis::system::Leaving;
 pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum, ToldBy};
 pub use talea_operation::{
-    Declaration, Input, JobContext, KeptOutputs, NotPosted, OperationError, OperationErrors, Operations,
-    Output, OutputKind, Ports, Post, Posted, PostedOperation, Stamp, SyntheticValue, Value, Workplace,
+    Declaration, Input, JobContext, KeptOutputs, LostValues, NotPosted, OperationError, OperationErrors,
+    Operations, Output, OutputKind, Ports, Post, Posted, PostedOperation, Stamp, SyntheticValue, Value,
+    Workplace,
 };
 pub use triggering::{ExternalTrigger, NotTriggered, TriggerError};
 pub use workplace::RunWorkplace;

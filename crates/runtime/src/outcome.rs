@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use talea_insight::Report;
 use talea_linux::thread::ThreadReport;
 use talea_linux::timer::SpinCost;
+use talea_operation::LostValues;
 use talea_time::Duration;
 
 pub use hierarchy::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
@@ -86,17 +87,6 @@ pub struct OperationPanic {
     pub instance: u64,
     /// What the panic said.
     pub message: String,
-}
-
-/// Values of a connection that no job had.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LostValues {
-    /// The input.
-    pub input: String,
-    /// For which there was no room.
-    pub dropped: u64,
-    /// Of instances whose job had begun without them, or never came.
-    pub overtaken: u64,
 }
 
 /// A process of the run that ended before the run did.

@@ -111,12 +111,20 @@ impl ReleaseThread {
         let Some(start) = shared.gate.wait(self.gate, &shared.stop) else { return SpinCost::default() };
         let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         let planned_end = self.duration.map(|_| end);
-        self.sources.iter().filter_map(|source| source.external).for_each(|task| shared.arm_descriptor(task));
         for (position, source) in self.sources.iter().enumerate() {
             agenda.push(Reverse(Due { arrival: source.arrivals.at(start, 0), source: position }));
         }
         if self.marks.include(Event::RUN_START) {
             flow.recorder.run_start(start, planned_end);
+        }
+        let has_descriptors = self.sources.iter().any(|source| source.external.is_some());
+        if has_descriptors {
+            // What is ready before is ready then.
+            self.sleeper.sleep_until(start, &shared.stop);
+            self.sources
+                .iter()
+                .filter_map(|source| source.external)
+                .for_each(|task| shared.arm_descriptor(task));
         }
         loop {
             let guards = self.keeper.as_ref().map_or(end, GuardKeeper::next);

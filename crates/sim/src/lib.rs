@@ -30,4 +30,4 @@ mod simulation;
 mod values;
 mod workplace;
 
-pub use simulation::{DispatchRecords, SignalCounts, Simulation, SimulationError};
+pub use simulation::{DispatchRecords, Mishaps, Simulation, SimulationError};

@@ -10,7 +10,7 @@ use crate::node::{FirstNumbers, Node, Released, Slot};
 use crate::values::Values;
 use crate::workplace::VirtualWorkplace;
 use guarding::Guarding;
-pub use guarding::SignalCounts;
+pub use guarding::Mishaps;
 use std::sync::Arc;
 use talea_model::{Execution, Full, Operation, OperationId, Overrun, Synchronisation, System, Take};
 use talea_operation::{KeptOutputs, OperationError, OperationErrors, Operations};

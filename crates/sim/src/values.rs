@@ -10,8 +10,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use talea_model::{Communication, InputId, OnValue, OperationId, System, Trigger};
 use talea_operation::{
-    Assembled, Encoded, EventNote, JobServices, Moment, NotPosted, Operation, Posted, Published, Stamp,
-    TakenEvent,
+    Assembled, Encoded, EventNote, JobServices, LostValues, Moment, NotPosted, Operation, Posted, Published,
+    Stamp, TakenEvent,
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::job::Job;
@@ -88,6 +88,7 @@ pub(crate) struct Values {
     operations: Vec<Option<OperationState>>,
     /// Values that were published later than planned.
     pub late: u64,
+    input_names: Box<[Box<str>]>,
     /// Scratch: tasks that the values of a job release.
     triggered: Vec<usize>,
     /// Scratch: a value as bytes.
@@ -159,11 +160,21 @@ impl Values {
         let posted_before = vec![0; system.tasks.len()];
         let tasks = system.operations().iter().map(|operation| operation.task).collect();
         let told = RefCell::new(Told { tasks, posted_before, ..Told::default() });
-        let mut values = Values { operations, late: 0, triggered: Vec::new(), bytes: Vec::new(), told };
+        let input_names = system.inputs().iter().map(|input| input.name.as_str().into()).collect();
+        let mut values =
+            Values { operations, late: 0, input_names, triggered: Vec::new(), bytes: Vec::new(), told };
         if !system.chains.is_empty() {
             values.record();
         }
         is_needed.then_some(values)
+    }
+
+    /// What connections lost.
+    pub fn lost(&self) -> Vec<LostValues> {
+        let operations = self.operations.iter().flatten();
+        operations
+            .flat_map(|state| state.operation.lost(|input| self.input_names[input].to_string()))
+            .collect()
     }
 
     /// From now on, records what is published and taken.

@@ -48,7 +48,7 @@ impl TaskState {
             jitter: entry.jitter,
             jitter_stream: entry.jitter_stream,
             lasts: 0,
-            window: Window::new(entry.activity),
+            window: Window::new(entry),
             released: 0,
             completed: 0,
             met: 0,

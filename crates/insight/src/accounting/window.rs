@@ -2,7 +2,7 @@
 
 use crate::seen_numbers::SeenNumbers;
 use std::collections::VecDeque;
-use talea_record::Activity;
+use talea_record::TaskEntry;
 
 /// Where an instance stands.
 ///
@@ -37,7 +37,7 @@ pub(super) struct Instance {
 pub(super) struct Window {
     instances: VecDeque<Instance>,
     seen: SeenNumbers,
-    /// Instances at the front that [`Self::expire`] need not look at again; none of posted work.
+    /// Instances at the front that [`Self::expire`] need not look at again; none of what has no period.
     expired: usize,
 }
 
@@ -45,12 +45,12 @@ impl Window {
     /// More instances in flight than this can only be instances whose end was lost.
     pub const LIMIT: usize = 1 << 16;
 
-    pub fn new(activity: Activity) -> Self {
+    pub fn new(task: &TaskEntry) -> Self {
         let instances = VecDeque::with_capacity(4);
-        Window { instances, seen: SeenNumbers::of(activity), expired: 0 }
+        Window { instances, seen: SeenNumbers::of(task), expired: 0 }
     }
 
-    /// Whether this number has never been seen, nor a greater one; of posted work, whether it has never been seen.
+    /// Whether this number has never been seen, nor a greater one; of what has no period, whether it has never been seen.
     #[inline]
     pub fn is_new(&self, number: u64) -> bool {
         self.seen.is_new(number)
@@ -115,8 +115,8 @@ impl Window {
     }
 
     /// Marks the pending instances with deadlines up to `boundary_ns` expired and returns their number,
-    /// and the earliest deadline left. Deadlines of later instances are taken to be no earlier, but for posted work, of which each job
-    /// has one of its own.
+    /// and the earliest deadline left. Deadlines of later instances are taken to be no earlier, but for what has no period, of which
+    /// each job may have one of its own.
     pub fn expire(&mut self, boundary_ns: i64) -> (u64, Option<i64>) {
         if self.seen.is_unordered() {
             return self.expire_any(boundary_ns);

@@ -18,6 +18,8 @@ pub(super) struct Target {
     pub arrival: Instant,
     /// When its release was meant to be.
     pub due: Instant,
+    /// Up to when a guard was to hold what releases it, if one did.
+    pub opened: Option<Instant>,
     pub woken: Option<Instant>,
     pub deadline: Instant,
     pub end: Instant,
@@ -247,10 +249,10 @@ fn target(
     path: Vec<Hop>,
     because: Option<Box<Target>>,
 ) -> Target {
-    let (arrival, due, woken, deadline) = (life.arrival, life.due, life.woken, life.deadline);
+    let Life { arrival, due, opened, woken, deadline, .. } = *life;
     // Only damaged records have a release before its arrival.
     let end = end.max(arrival);
-    Target { subject, outcome, arrival, due, woken, deadline, end, path, stranding: None, because }
+    Target { subject, outcome, arrival, due, opened, woken, deadline, end, path, stranding: None, because }
 }
 
 impl Sink for Finder<'_> {
@@ -275,6 +277,14 @@ impl Sink for Finder<'_> {
             Typed::Signal(signal) => {
                 if let Some(entry) = self.metadata.operations.get(signal.job.operation.index()) {
                     self.lives[entry.task].signalled(signal.job, record.time);
+                }
+            }
+            Typed::Guard(guard) => {
+                if let Some(entry) = self.metadata.operations.get(guard.job.operation.index()) {
+                    self.lives[entry.task].guarded(self.metadata, guard.job, guard.until);
+                }
+                if let Some(sought) = self.sought.as_mut().filter(|sought| sought.job == guard.job) {
+                    sought.opened = Some(guard.until);
                 }
             }
             Typed::Lost(lost) => self.lost.add(lost),

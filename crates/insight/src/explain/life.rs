@@ -31,6 +31,8 @@ pub(super) struct Life {
     pub arrival: Instant,
     /// When its release was meant to be: arrival plus jitter.
     pub due: Instant,
+    /// Up to when a guard was to hold what releases it, if one did.
+    pub opened: Option<Instant>,
     /// When the release thread said it was awake for this release, if it said so.
     pub woken: Option<Instant>,
     pub deadline: Instant,
@@ -85,6 +87,8 @@ pub(super) struct Lives {
     pub(super) operations: Vec<usize>,
     lasts: usize,
     pub in_flight: BTreeMap<u64, Life>,
+    /// Up to when guards hold instances that have not begun.
+    guarded: BTreeMap<u64, Instant>,
     seen: SeenNumbers,
 }
 
@@ -97,8 +101,8 @@ impl Lives {
         let operations: Vec<usize> =
             metadata.operations.iter().enumerate().filter(of_task).map(|(index, _)| index).collect();
         let lasts = operations.iter().filter(|index| metadata.operations[**index].is_last).count();
-        let seen = SeenNumbers::of(metadata.tasks[task].activity);
-        Lives { task, operations, lasts, in_flight: BTreeMap::new(), seen }
+        let seen = SeenNumbers::of(&metadata.tasks[task]);
+        Lives { task, operations, lasts, in_flight: BTreeMap::new(), guarded: BTreeMap::new(), seen }
     }
 
     /// Takes a record about one of the task's jobs. `woken` is when the release thread of the job's node last woke.
@@ -156,6 +160,16 @@ impl Lives {
         }
     }
 
+    /// The job waits at its guard up to then.
+    pub fn guarded(&mut self, metadata: &Metadata, job: JobId, until: Instant) {
+        if metadata.operations[job.operation.index()].predecessors.is_empty() {
+            self.guarded.insert(job.instance, until);
+            if self.guarded.len() > LIMIT {
+                self.guarded.pop_first();
+            }
+        }
+    }
+
     /// A message about a predecessor of the job arrived at `now`.
     pub fn message_received(&mut self, job: JobId, now: Instant) {
         let Some(place) = self.operations.iter().position(|index| *index == job.operation.index()) else {
@@ -188,6 +202,7 @@ impl Lives {
         let life = Life {
             arrival,
             due: arrival.saturating_add(jitter),
+            opened: self.guarded.remove(&instance),
             woken: None,
             deadline: told.map_or_else(|| arrivals.deadline(arrival), |dates| dates.deadline),
             jobs: vec![JobLife::default(); self.operations.len()],

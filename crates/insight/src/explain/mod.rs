@@ -257,7 +257,9 @@ fn before_first(
 ) {
     let timer = if recorded.has(Event::TIMER) { Cause::Timer } else { Cause::Unrecorded };
     builder.put(target.due.min(hop.released), 0, Cause::Jitter);
-    let woken = target.woken.unwrap_or(hop.released).clamp(target.due.min(hop.released), hop.released);
+    let meant = target.due.max(target.opened.unwrap_or(target.due)).min(hop.released);
+    builder.put(meant, 0, Cause::Guard);
+    let woken = target.woken.unwrap_or(hop.released).clamp(meant, hop.released);
     for (from, to, cause) in release.iter().flat_map(|release| &release.detained) {
         builder.put((*from).min(woken), 0, timer);
         builder.put((*to).min(woken), 0, *cause);

@@ -1,7 +1,7 @@
 //! The one sentence: what dominated, and what would help.
 
 use super::cause::length;
-use super::{Blamed, Explanation, Explanations, Kind, Outcome, Subject, TakenEvent};
+use super::{Blamed, Cause, Explanation, Explanations, Kind, Outcome, Subject, TakenEvent};
 use talea_record::{Event, JobId, Metadata, Origin, Record, RecordedEvents, SkipReason};
 use talea_time::{Duration, Instant};
 
@@ -198,6 +198,19 @@ impl Explanations {
 }
 
 impl Explanations {
+    /// Whether the first job is of a task without a period, whose arrivals a guard keeps apart, and that is what took the most of its guards' time.
+    fn held_as_too_early(&self, explanation: &Explanation) -> bool {
+        let held = |is_first: bool| -> Duration {
+            let held = explanation.intervals.iter().filter(|interval| interval.cause == Cause::Guard);
+            held.filter(|interval| (interval.hop == 0) == is_first).map(|interval| interval.length()).sum()
+        };
+        let first = explanation.hops.first().map(|hop| &self.metadata.operations[hop.job.operation.index()]);
+        let is_without_period = first.is_some_and(|first| {
+            first.predecessors.is_empty() && !self.metadata.tasks[first.task].released_by.is_period()
+        });
+        is_without_period && held(true) >= held(false)
+    }
+
     /// What would help.
     fn remedy(&self, dominant: &Dominant, explanation: &Explanation) -> String {
         let blamed = &dominant.name;
@@ -261,6 +274,11 @@ impl Explanations {
             }
             Kind::Lost => "the message never came: see the losses of the link".into(),
             Kind::Left => "the job's node had left the run".into(),
+            Kind::Guard if self.held_as_too_early(explanation) => {
+                "it came earlier than its separation and burst let through: declare what really comes, see who sends so often, or allow for it in the \
+                 deadline"
+                    .into()
+            }
             Kind::Guard => {
                 "the task's synchronisation protocol asks for it: choose another sync, or allow for it in the deadline".into()
             }

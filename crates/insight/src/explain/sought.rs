@@ -11,18 +11,20 @@ use talea_time::Instant;
 /// What is known of the job.
 #[derive(Clone, Debug)]
 pub(super) struct Sought {
-    job: JobId,
+    pub job: JobId,
     /// Its nominal release and its deadline.
     dates: Option<Dates>,
     released: Option<Instant>,
     started: Option<Instant>,
     ended: Option<(Instant, Outcome)>,
     woken: Option<Instant>,
+    /// Up to when a guard was to hold it, if one did.
+    pub opened: Option<Instant>,
 }
 
 impl Sought {
     pub fn new(job: JobId) -> Self {
-        Sought { job, dates: None, released: None, started: None, ended: None, woken: None }
+        Sought { job, opened: None, dates: None, released: None, started: None, ended: None, woken: None }
     }
 
     /// Takes a record of any job. `woken` is when the release thread of the record's node last woke.
@@ -67,6 +69,7 @@ impl Sought {
             outcome,
             arrival,
             due,
+            opened: self.opened,
             woken: self.woken,
             deadline,
             end: end.max(arrival),

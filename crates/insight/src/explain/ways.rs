@@ -208,6 +208,11 @@ impl Sink for JobFinder<'_> {
             Typed::Signal(signal) if self.jobs.contains_key(&signal.job) => {
                 self.signalled.insert(signal.job, record.time);
             }
+            Typed::Guard(guard) => {
+                if let Some(sought) = self.jobs.get_mut(&guard.job) {
+                    sought.opened = Some(guard.until);
+                }
+            }
             _ => {}
         }
     }

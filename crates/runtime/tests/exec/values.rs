@@ -288,6 +288,8 @@ fn the_program_releases_tasks_as_often_as_is_declared() {
                 assert_eq!(released + skipped.len(), 5);
                 assert!(skipped.iter().all(|skip| skip.reason.known() == Some(SkipReason::Early)));
                 assert!(!skipped.is_empty());
+                let task = &ran.outcome.report.tasks[0];
+                assert_eq!((task.released, task.skipped), (released as u64, skipped.len() as u64));
             }
             Excess::Count => assert_eq!((released, skipped.len()), (5, 0)),
         }

@@ -3,22 +3,27 @@
 use super::Simulation;
 use crate::node::Slot;
 use talea_model::{Synchronisation, System};
+use talea_operation::LostValues;
 use talea_policy::release::bounds::{MissingBound, ResponseBounds};
 use talea_policy::release::guard::{Guards, NO_TIMER, Signal, Taken, Way};
 use talea_record::{JobId, Sink, SkipReason};
 use talea_time::{Instant, Work};
 
-/// What became of signals that released nothing, or later than they should have, in a whole simulation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SignalCounts {
+/// What is no part of the schedule in a whole simulation, and of which a good one has none, by the names that it has in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mishaps {
     /// Signals to subtasks that had gone on without them.
-    pub late: u64,
+    pub late_signals: u64,
     /// Instances that were not released, because too many of their operation waited.
-    pub refused: u64,
+    pub overflows: u64,
     /// Signals that came later than response bounds had promised.
     pub bound_overruns: u64,
-    /// Arrivals from outside that came earlier than is declared of them.
+    /// Arrivals that came earlier than is declared of them.
     pub early_arrivals: u64,
+    /// Values that were published after the end of their period, under logical execution time.
+    pub late_values: u64,
+    /// Values of connections that no job had.
+    pub lost_values: Vec<LostValues>,
 }
 
 /// The guards of all nodes.
@@ -54,11 +59,16 @@ impl Guarding {
 }
 
 impl Simulation {
-    /// What became of signals that released nothing, or later than they should have, up to now.
-    pub fn signal_counts(&self) -> SignalCounts {
-        let counts = SignalCounts { late: self.guarding.late, ..SignalCounts::default() };
-        self.guarding.guards.iter().map(Guards::counts).fold(counts, |sum, of_node| SignalCounts {
-            refused: sum.refused + of_node.refused,
+    /// What went otherwise than it should have, up to now.
+    pub fn mishaps(&self) -> Mishaps {
+        let mishaps = Mishaps {
+            late_signals: self.guarding.late,
+            late_values: self.values.as_ref().map_or(0, |values| values.late),
+            lost_values: self.values.as_ref().map_or_else(Vec::new, |values| values.lost()),
+            ..Mishaps::default()
+        };
+        self.guarding.guards.iter().map(Guards::counts).fold(mishaps, |sum, of_node| Mishaps {
+            overflows: sum.overflows + of_node.refused,
             bound_overruns: sum.bound_overruns + of_node.bound_overruns,
             early_arrivals: sum.early_arrivals + of_node.excess,
             ..sum

@@ -1,10 +1,14 @@
 //! Values between tasks in virtual time, held against their definition: which value a job takes follows from when jobs begin and
 //! complete alone.
 
+use crate::explain::explained;
+use crate::replay::{metadata, records_with};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use talea_insight::Accounting;
+use talea_insight::explain::{Kind, Question, Which};
 use talea_model::{
     Communication, Excess, InputBuilder, LaneDispatch, Late, OnValue, OutputBuilder, OutsideArrivals,
     Strategy as By, SubtaskBuilder, System, TaskBuilder, TriggerBuilder,
@@ -12,8 +16,8 @@ use talea_model::{
 use talea_operation::{JobContext, NotPosted, Operations, OutputKind, SyntheticValue};
 use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Complete, Release, Skip, Start};
-use talea_record::{JobId, Record, SkipReason};
-use talea_sim::Simulation;
+use talea_record::{JobId, Record, Sink, SkipReason};
+use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant, Work};
 
 fn ns(ns: i64) -> Duration {
@@ -355,4 +359,51 @@ fn synthetic_values_have_fields_that_follow_from_the_seed() {
     }
     assert_eq!(drawn, values(1), "the same in every run");
     assert_ne!(drawn, values(2));
+}
+
+/// Some wait at the guard while later ones are dropped: each is counted as what became of it, and explained by what held it.
+#[test]
+fn of_a_burst_each_arrival_is_counted_and_explained() {
+    let list = [3, 3, 3, 3, 4, 60];
+    let burst = |name: &str, excess| {
+        TaskBuilder::external(name, ns(10))
+            .burst(2)
+            .excess(excess)
+            .arrivals(OutsideArrivals::Listed(list.iter().map(|time| ns(*time)).collect()))
+            .deadline(ns(50))
+            .wcet(Work::from_nanos(1))
+    };
+    let system = System::builder("s")
+        .node("n", 0..2)
+        .task(burst("dropped", Excess::Drop))
+        .task(burst("deferred", Excess::Defer))
+        .build()
+        .expect("sound");
+    let records = records_with(&system, &[], 100, DispatchRecords::Kept);
+    let metadata = metadata(&system);
+    let mut accounting = Accounting::new(&metadata, Duration::from_nanos(1_000));
+    records.iter().for_each(|record| accounting.record(*record));
+    let report = accounting.finish(Instant::from_nanos(100));
+    for (task, operation) in report.tasks.iter().zip(0..) {
+        let (released, skipped) = releases(&records, operation);
+        assert_eq!(released.len() + skipped.len(), list.len(), "{}", task.name);
+        let told = (task.released, task.met, task.skipped);
+        assert_eq!(
+            told,
+            (released.len() as u64, released.len() as u64, skipped.len() as u64),
+            "{}",
+            task.name
+        );
+    }
+    assert_eq!((report.tasks[0].skipped, report.tasks[1].skipped), (3, 0));
+    let question = Question { which: Which::Worst, task: Some(1), limit: 1 };
+    let explanations = explained(&metadata, &records, question);
+    let one = &explanations.list[0];
+    let cause_of = |kind| {
+        one.totals.iter().filter(|total| total.kind == kind).map(|total| total.sum()).sum::<Duration>()
+    };
+    assert_eq!(one.response(), cause_of(Kind::Guard) + cause_of(Kind::Execution), "{one:#?}");
+    assert!(cause_of(Kind::Guard) >= ns(19), "{one:#?}");
+    let text = explanations.sentence(one);
+    assert!(text.contains("its separation and burst"), "{text}");
 }

@@ -19,8 +19,8 @@ use talea_policy::strategy::Plan;
 use talea_runtime::cluster::{Membership, run_cluster};
 use talea_runtime::doctor;
 use talea_runtime::{
-    Executive, JudgeBy, Leaving, Links, LostNodes, Lower, Operations, Outcome, RtMode, RunOptions, Slicing,
-    Stopped, leaving_of, limits,
+    Executive, JudgeBy, Leaving, Links, LostNodes, LostValues, Lower, Operations, Outcome, RtMode,
+    RunOptions, Slicing, Stopped, leaving_of, limits,
 };
 use talea_time::Duration;
 
@@ -30,9 +30,15 @@ pub(super) const TOO_MANY_IN_FLIGHT: &str = "jobs were aborted because too many 
 pub(super) const LATER_THAN_BOUNDS: &str =
     "signals came later than the response bounds had promised by which successors are released";
 
-/// Of arrivals from outside.
+/// Of arrivals of tasks without a period.
 pub(super) const EARLIER_THAN_DECLARED: &str =
-    "arrivals from outside came earlier than separation and burst declare of them";
+    "arrivals came earlier than separation and burst declare of their tasks";
+/// Of values under logical execution time.
+pub(super) const AFTER_THEIR_PERIOD: &str =
+    "values were published after the end of their period, for their job was late";
+/// Of predecessors.
+pub(super) const LATE_FOR_JOINS: &str =
+    "predecessors were done after their successor had been released without them (`join`)";
 
 /// Run a system on real threads of this machine
 ///
@@ -387,18 +393,12 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             panic.operation, panic.instance, panic.message
         ));
     }
-    for lost in &mishaps.lost_values {
-        for (count, what) in [
-            (lost.dropped, "values were dropped, for there was no room for them"),
-            (lost.overtaken, "values came after the job of their instance had begun, or for none"),
-        ] {
-            if count > 0 {
-                remarks.push(format!("warning: input {}: {count} {what}", lost.input));
-            }
-        }
+    remarks.extend(of_lost_values(&mishaps.lost_values));
+    if mishaps.late_signals > 0 {
+        remarks.push(format!("note: {} {LATE_FOR_JOINS}", mishaps.late_signals));
     }
     for (count, what) in [
-        (mishaps.late_values, "values were published after the end of their period, for their job was late"),
+        (mishaps.late_values, AFTER_THEIR_PERIOD),
         (mishaps.values_unsent, "values did not fit into a message to another process, and were not sent"),
         (mishaps.values_unread, "messages brought values that could not be decoded, and were not published"),
         (
@@ -430,4 +430,18 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// Warns of values that no job had.
+pub(super) fn of_lost_values(lost: &[LostValues]) -> Vec<String> {
+    let of_input = |lost: &LostValues| {
+        let input = lost.input.clone();
+        let both = [
+            (lost.dropped, "values were dropped, for there was no room for them"),
+            (lost.overtaken, "values came after the job of their instance had begun, or for none"),
+        ];
+        let any = both.into_iter().filter(|(count, _)| *count > 0);
+        any.map(move |(count, what)| format!("warning: input {input}: {count} {what}"))
+    };
+    lost.iter().flat_map(of_input).collect()
 }

@@ -2,7 +2,10 @@
 
 use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, lanes_of, planned, positive, who_decides};
-use super::run::{EARLIER_THAN_DECLARED, LATER_THAN_BOUNDS, TOO_MANY_IN_FLIGHT};
+use super::run::{
+    AFTER_THEIR_PERIOD, EARLIER_THAN_DECLARED, LATE_FOR_JOINS, LATER_THAN_BOUNDS, TOO_MANY_IN_FLIGHT,
+    of_lost_values,
+};
 use super::{artefacts, progress};
 use crate::cli::output::tell;
 use clap::Args;
@@ -11,7 +14,7 @@ use talea_insight::accounting::HierarchyReport;
 use talea_insight::{Accounting, Report};
 use talea_model::{Node, Scheduler, System, Thread, ThreadWork};
 use talea_record::Sink;
-use talea_sim::{DispatchRecords, SignalCounts, Simulation};
+use talea_sim::{DispatchRecords, Mishaps, Simulation};
 use talea_time::{Duration, Instant};
 
 /// Run a system in virtual time
@@ -50,6 +53,7 @@ pub fn main(options: &Options) -> super::Outcome {
     let interrupted = super::interrupt::flag()?;
     let reached;
     let hierarchies;
+    let mishaps;
     {
         let mut both;
         let sink: &mut dyn Sink = if files.are_any() {
@@ -62,12 +66,20 @@ pub fn main(options: &Options) -> super::Outcome {
         advance(&mut simulation, end, &interrupted, sink);
         reached = simulation.now();
         hierarchies = promises(&mut simulation, &system);
-        warn_of_signals(simulation.signal_counts());
+        mishaps = simulation.mishaps();
+        warn_of(&mishaps);
         simulation.finish(sink);
     }
     let stopped = if interrupted.load(Ordering::Relaxed) { "interrupted" } else { "completed" };
     let report = Report { hierarchies, ..accounting.finish(reached) };
-    let run = serde_json::json!({ "mode": "sim", "seed": system.seed, "stopped": stopped });
+    let Mishaps { late_signals, overflows, bound_overruns, early_arrivals, late_values, lost_values } =
+        mishaps;
+    let mishaps = serde_json::json!({
+        "late_signals": late_signals, "overflows": overflows, "bound_overruns": bound_overruns,
+        "early_arrivals": early_arrivals, "late_values": late_values, "lost_values": lost_values,
+    });
+    let run =
+        serde_json::json!({ "mode": "sim", "seed": system.seed, "stopped": stopped, "mishaps": mishaps });
     let heading = format!(
         "{}: {} simulated under {}, seed {}{}",
         system.name,
@@ -99,16 +111,23 @@ fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
     }
 }
 
-/// Warns of what synchronisation protocols did not do as planned, and of what came too early from outside, in the words of a run.
-fn warn_of_signals(counts: SignalCounts) {
+/// Warns of what did not go as planned, in the words of a run.
+fn warn_of(mishaps: &Mishaps) {
+    for remark in of_lost_values(&mishaps.lost_values) {
+        tell!("{remark}");
+    }
     for (count, what) in [
-        (counts.refused, TOO_MANY_IN_FLIGHT),
-        (counts.bound_overruns, LATER_THAN_BOUNDS),
-        (counts.early_arrivals, EARLIER_THAN_DECLARED),
+        (mishaps.late_values, AFTER_THEIR_PERIOD),
+        (mishaps.overflows, TOO_MANY_IN_FLIGHT),
+        (mishaps.bound_overruns, LATER_THAN_BOUNDS),
+        (mishaps.early_arrivals, EARLIER_THAN_DECLARED),
     ] {
         if count > 0 {
             tell!("warning: {count} {what}");
         }
+    }
+    if mishaps.late_signals > 0 {
+        tell!("note: {} {LATE_FOR_JOINS}", mishaps.late_signals);
     }
 }
 
