@@ -6,7 +6,9 @@
 use crate::discipline::Discipline;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use talea_model::{Criticality, LaneDispatch, Late, Laxity, OperationId, Scheduling, Strategy, System};
+use talea_model::{
+    Criticality, Full, InputSite, LaneDispatch, Late, Laxity, OperationId, Scheduling, Strategy, System, Take,
+};
 use talea_time::{Duration, Work};
 
 /// What a strategy needs to know about one operation.
@@ -127,6 +129,18 @@ pub enum Anomaly {
         /// Priorities to be had.
         available: usize,
     },
+    /// Jobs that wait for room in an input would keep those of a critical operation from running, whose lane they share. Error.
+    #[error(
+        "operation \"{operation}\" may wait for room in the input \"{input}\" (full = \"block\") in one lane with \"{critical}\", which is critical and would wait as well"
+    )]
+    WaitsBeforeCritical {
+        /// Who waits.
+        operation: String,
+        /// For what.
+        input: String,
+        /// Who would, too.
+        critical: String,
+    },
     /// Schedulers, not lanes, decide who runs next on the node. Error where only lanes will do.
     #[error("its [[scheduler]] tables, not lanes alone, say who runs next")]
     Hierarchy,
@@ -190,12 +204,32 @@ fn plan_each(
             Err(found) if is_idle && found == [Anomaly::NoOperations] => {
                 plans.push(Plan { lanes: Vec::new(), warnings: found });
             }
-            Ok(plan) => plans.push(plan),
+            Ok(plan) => {
+                let waiting = waits_before_critical(system, &plan);
+                let named = |anomaly| NodeAnomaly { node: node.name.clone(), anomaly };
+                anomalies.extend(waiting.map(named));
+                plans.push(plan);
+            }
             Err(found) => anomalies
                 .extend(found.into_iter().map(|anomaly| NodeAnomaly { node: node.name.clone(), anomaly })),
         }
     }
     if anomalies.is_empty() { Ok(plans) } else { Err(anomalies) }
+}
+
+/// Operations that may wait for room in an input, in lanes that have critical ones.
+fn waits_before_critical(system: &System, plan: &Plan) -> impl Iterator<Item = Anomaly> {
+    let blocks = |take: Take| matches!(take, Take::Each { full: Full::Block { .. }, .. });
+    let blocking = system.inputs().iter().filter(move |input| blocks(input.take));
+    let of_input = |input: &InputSite| {
+        let waits = system.outputs()[input.output.index()].operation;
+        let lane = &plan.lanes[plan.lane_of(waits)?];
+        let is_critical = |id: &&OperationId| system.task_of(**id).criticality.is_critical();
+        let name = |id: OperationId| system.operations()[id.index()].name.clone();
+        let critical = name(*lane.members.iter().find(is_critical)?);
+        Some(Anomaly::WaitsBeforeCritical { operation: name(waits), input: input.name.clone(), critical })
+    };
+    blocking.filter_map(of_input).collect::<Vec<_>>().into_iter()
 }
 
 /// Sorts the operations of `node`, which has no hierarchy, into lanes by the system's strategy.

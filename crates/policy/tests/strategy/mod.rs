@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 use talea_model::{
-    Criticality, LaneDispatch, Late, Laxity, OperationId, Request, SchedulerBuilder, SchedulerKind,
-    Strategy as Kind, System, TaskBuilder,
+    Criticality, Full, InputBuilder, LaneDispatch, Late, Laxity, OperationId, OutputBuilder, Request,
+    SchedulerBuilder, SchedulerKind, Strategy as Kind, System, Take, TaskBuilder,
 };
 use talea_policy::arrangement::arrange;
 use talea_policy::discipline::Discipline::{self, Deadline, Fifo, Laxity as LaxityOrder};
 use talea_policy::hierarchy::Above;
 use talea_policy::strategy::{
-    Anomaly, LaneRules, OperationTraits, Plan, fit_priorities, lane_for, plan, plan_lanes_of,
+    Anomaly, LaneRules, OperationTraits, Plan, fit_priorities, lane_for, plan, plan_lanes_of, plan_system,
 };
 use talea_time::{Duration, Work};
 
@@ -271,4 +271,33 @@ fn each_place_has_lanes_of_its_own() {
     let posted = operation(0, "posted", 2, 15, 1);
     let lane = |below| lane_for(&system, &plans[0], below, &posted);
     assert_eq!((lane(Some(1)), lane(Some(2)), lane(None)), (Some(1), Some(3), None));
+}
+
+/// A job that waits for room keeps its whole lane: never one with a critical operation.
+#[test]
+fn no_job_waits_for_room_in_a_lane_of_a_critical_one() {
+    let ms = Duration::from_millis;
+    let system = |strategy| {
+        let take = Take::Each { capacity: 1, full: Full::Block { limit: ms(8) } };
+        let soft =
+            TaskBuilder::new("soft", ms(10)).criticality(Criticality::Low).output(OutputBuilder::new("out"));
+        let reader = TaskBuilder::new("reader", ms(100)).criticality(Criticality::Low);
+        System::builder("s")
+            .strategy(strategy)
+            .task(soft.wcet(Work::from_micros(1)))
+            .task(TaskBuilder::new("hard", ms(10)).criticality(Criticality::High).wcet(Work::from_micros(1)))
+            .task(
+                reader.wcet(Work::from_micros(1)).input(InputBuilder::new("in").from("soft.out").take(take)),
+            )
+            .build()
+            .expect("a system")
+    };
+    assert!(plan_system(&system(Kind::Criticality)).is_ok());
+    let found = plan_system(&system(Kind::Rms)).expect_err("soft and hard have one period");
+    let expected = Anomaly::WaitsBeforeCritical {
+        operation: "soft".into(),
+        input: "reader.in".into(),
+        critical: "hard".into(),
+    };
+    assert_eq!(found.into_iter().map(|found| found.anomaly).collect::<Vec<_>>(), [expected]);
 }

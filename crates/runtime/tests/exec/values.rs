@@ -317,7 +317,9 @@ fn a_descriptor_that_is_ready_releases_its_task_once_for_each_job() {
     let (reader, writer) = pipe().expect("a pipe");
     let own = reader.try_clone().expect("another descriptor of it");
     let (tell, told) = mpsc::channel();
-    let operations = Operations::synthetic().with("stop", move |_job: &JobContext<'_>| {
+    let (tell_first, first) = mpsc::channel();
+    let operations = Operations::synthetic().with("stop", move |job: &JobContext<'_>| {
+        let _ = tell_first.send(job.started().as_nanos());
         let mut bytes = [0; 4];
         let length = rustix::io::read(&own, &mut bytes).expect("it is ready");
         let _ = tell.send(bytes[..length].to_vec());
@@ -337,6 +339,10 @@ fn a_descriptor_that_is_ready_releases_its_task_once_for_each_job() {
     stop.stop();
     let outcome = running.join().expect("no thread panics");
     assert_eq!(outcome.report.tasks[0].released, 3, "it is not polled while its job runs");
+    assert!(
+        first.recv().expect("the first") >= outcome.report.start_ns,
+        "what is ready before is ready then"
+    );
 }
 
 /// Without anything outside arrivals are drawn, the same in every run.
