@@ -75,7 +75,7 @@ fn remark(sync: Synchronisation) -> &'static str {
 
 /// That of guards that are reset in lanes for which nobody has proved it harmless.
 const OPEN: &str = "whether resetting guards at idle points can do harm in non-preemptive lanes by deadline or laxity is an open \
-                    question; the bounds are those of greedy releases";
+                    question; the bounds do not count on guards keeping releases apart";
 
 /// What is to be known about the protocol of a task.
 pub(super) fn remarks(system: &System, bounds: &SystemBounds, task: usize) -> Vec<String> {

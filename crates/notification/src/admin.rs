@@ -6,7 +6,7 @@ use crate::limits::LimitExceeded;
 use crate::pool::ThreadPool;
 use crate::qos::{Level, Qos, QosProblems, QosSettings};
 use crate::shared::Shared;
-use crate::supplier;
+use crate::stated;
 use std::fmt;
 use std::sync::Arc;
 use talea_operation::Declaration;
@@ -93,7 +93,7 @@ admin! {
 
 admin! {
     /// A group of suppliers (`SupplierAdmin`).
-    SupplierAdmin, supplier_admins, supplier::with
+    SupplierAdmin, supplier_admins, stated::with
 }
 
 impl ConsumerAdmin {

@@ -12,8 +12,9 @@ use crate::posting::{When, begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::replaced::prepare_thread;
 use crate::shared::{About, Shared};
+use crate::stated;
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
-use crate::supplier::{self, SupplierBuilder};
+use crate::supplier::SupplierBuilder;
 use crate::topology::{ConsumerGroup, SupplierGroup, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -87,7 +88,7 @@ impl EventChannel {
         settings: &QosSettings,
     ) -> Result<SupplierAdmin, QosProblems> {
         let mut topology = self.0.topology();
-        let qos = supplier::with(&topology.qos, settings, Level::Admin)?;
+        let qos = stated::with(&topology.qos, settings, Level::Admin)?;
         let number = topology.number();
         let group = SupplierGroup { filters: Arc::new(AdminFilters::new(operator)), qos, is_unused: false };
         topology.supplier_admins.insert(number, group);

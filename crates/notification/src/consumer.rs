@@ -8,8 +8,8 @@
 //! ```
 //! Suppliers neither lock nor wait: they put events into the mailbox. Whoever has the lock of the inner part drains it: a job that delivers, or a
 //! supplier that finds as many events waiting as there may be and gets the lock at once; if it does not, somebody is making room right now, and the
-//! mailbox has room for as many events again. Each event that waits has one job posted for it; the job takes the first of the queue, which
-//! need not be that event.
+//! mailbox has room for as many events again. Each event that waits has one job posted for it; the job takes the first of those in the queue
+//! that are of its lane, which need not be that event.
 //!
 //! Lock order: the call-back, then the inner part.
 
@@ -23,6 +23,7 @@ use crate::qos::Qos;
 use crate::queue::{Came, From, OrderedQueue};
 use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
+use crate::stated::Stated;
 use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
 use crate::work::{Due, OnMiss, Work};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
@@ -146,21 +147,6 @@ pub(crate) struct Turn {
     pub left: usize,
     /// What is to do next for which no job is posted.
     pub due: Option<Due>,
-}
-
-/// What a supplier says of its events that state nothing themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Stated {
-    pub priority: Option<i16>,
-    pub timeout: Option<Duration>,
-}
-
-impl Stated {
-    pub const NOTHING: Stated = Stated { priority: None, timeout: None };
-
-    fn timeout(self, event: &Event) -> Option<Duration> {
-        event.header().timeout.or(self.timeout)
-    }
 }
 
 /// What is set of a consumer; replaced as a whole.
@@ -641,6 +627,13 @@ impl Consumer {
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
         inner.queue.iter().map(|delivery| delivery.priority).collect()
+    }
+
+    /// The priority of the first event that waits, may be delivered, and is not of this lane.
+    pub fn first_of_others(&self, is_of: impl Fn(i16) -> bool) -> Option<i16> {
+        let inner = self.inner.lock().0;
+        let mut priorities = inner.queue.iter().map(|waiting| waiting.priority);
+        priorities.find(|priority| !is_of(*priority)).filter(|_| self.connection() == Connection::Active)
     }
 
     /// Whoever waits for events looks again.

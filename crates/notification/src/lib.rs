@@ -56,6 +56,7 @@ mod queue;
 mod replaced;
 mod shared;
 mod signal;
+mod stated;
 mod statistics;
 mod stream;
 mod supplier;

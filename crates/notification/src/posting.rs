@@ -1,8 +1,9 @@
 //! The jobs by which consumers have their events: declared, posted, and what they do.
 
-use crate::consumer::{Consumer, Offered, Stated};
+use crate::consumer::{Consumer, Offered};
 use crate::place::{Place, WeakPlace};
 use crate::shared::{About, Shared};
+use crate::stated::Stated;
 use crate::work::{Due, Miss, Work};
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -49,14 +50,15 @@ pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Due) {
     }
 }
 
-/// A job of a consumer.
-fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
+/// A job of a consumer in this of its lanes.
+fn run(consumer: &Consumer, lane: usize, place: &WeakPlace, job: &JobContext<'_>) {
     let Some(work) = consumer.work.get() else { return };
     work.begin();
-    let mut turn = consumer.deliver(job, job.started());
+    let is_of = |priority| work.is_of(priority, lane);
+    let mut turn = consumer.deliver(job, job.started(), is_of);
     let has_delivered = turn.delivered > 0;
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
-        turn = consumer.deliver(job, job.services().clock());
+        turn = consumer.deliver(job, job.services().clock(), is_of);
     }
     if let Some(on_miss) = &consumer.on_miss
         && has_delivered
@@ -69,6 +71,14 @@ fn run(consumer: &Consumer, place: &WeakPlace, job: &JobContext<'_>) {
     }
     if let Some(due) = turn.due {
         place.with(|workplace| work.wake_at(workplace, due));
+    }
+    // What was held until now in other lanes, or found no room for a job, has none.
+    if work.lanes() > 1
+        && turn.left > work.outstanding.load(Ordering::Relaxed)
+        && let Some(priority) = consumer.first_of_others(is_of)
+    {
+        let at = job.services().clock();
+        place.with(|workplace| work.wake_at(workplace, Due { at, priority }));
     }
 }
 
@@ -129,9 +139,9 @@ pub(crate) fn begin(
         return Ok(());
     }
     let mut declared = Vec::with_capacity(lanes.len());
-    for (least, declaration) in lanes {
+    for (lane, (least, declaration)) in lanes.into_iter().enumerate() {
         let (own, place) = (Arc::clone(consumer), channel.place.weak());
-        let code = Box::new(move |job: &JobContext<'_>| run(&own, &place, job));
+        let code = Box::new(move |job: &JobContext<'_>| run(&own, lane, &place, job));
         declared.push((least, workplace.declare(declaration, code)?));
     }
     _ = consumer.work.set(Work::new(declared.into()));

@@ -81,6 +81,12 @@ impl OrderedQueue {
         self.waiting.pop_front()
     }
 
+    /// Takes the first of those with such a priority.
+    pub fn pop_of(&mut self, is_of: impl Fn(i16) -> bool) -> Option<Delivery> {
+        let place = self.waiting.iter().position(|waiting| is_of(waiting.priority))?;
+        self.waiting.remove(place)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Delivery> {
         self.waiting.iter()
     }

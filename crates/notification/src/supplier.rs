@@ -2,14 +2,15 @@
 
 use crate::admin::SupplierAdmin;
 use crate::connect::ConnectError;
-use crate::consumer::{AdminFilters, Offered, Stated};
+use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Content, ContentType, Event, EventType};
 use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
-use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings, Reliability};
+use crate::qos::{Level, PropertyName, QosError, QosProblem, QosSettings, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
+use crate::stated::{self, Stated};
 use crate::statistics::Counted;
 use crate::topology::{Changed, Offering, Retained, TypeEntry};
 use std::collections::BTreeSet;
@@ -137,7 +138,7 @@ impl SupplierBuilder {
     /// channel allows.
     pub fn connect(self) -> Result<Supplier, ConnectError> {
         let SupplierBuilder { admin, name, types, retained, filters, settings, content } = self;
-        let qos = with(&admin.qos(), &settings, Level::Proxy)?;
+        let qos = stated::with(&admin.qos(), &settings, Level::Proxy)?;
         let shared = Arc::clone(&admin.shared);
         let admin_filters = admin.filters();
         let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
@@ -174,7 +175,7 @@ impl SupplierBuilder {
             number,
             admin: admin_filters,
             filters,
-            stated: stated(&qos),
+            stated: Stated::of(&qos),
             pushed,
             entries: Vec::new(),
             filter_errors,
@@ -182,39 +183,6 @@ impl SupplierBuilder {
         };
         supplier.offer_change(types, [])?;
         Ok(supplier)
-    }
-}
-
-/// What this quality of service comes to with settings for suppliers, whom most properties do not concern.
-///
-/// # Errors
-/// Every problem.
-pub(crate) fn with(qos: &Qos, settings: &QosSettings, level: Level) -> Result<Qos, QosProblems> {
-    let concerns = [PropertyName::Priority, PropertyName::Timeout, PropertyName::ConnectionReliability];
-    let others = settings.iter().map(|(property, _)| property).filter(|one| !concerns.contains(one));
-    let mut problems: Vec<QosProblem> = others
-        .map(|property| {
-            let allowed =
-                "it concerns consumers; set it for the channel, an admin of consumers or a consumer";
-            property.problem(QosError::UnavailableProperty, allowed)
-        })
-        .collect();
-    match qos.with(settings, level) {
-        Ok(qos) if problems.is_empty() => Ok(qos),
-        Ok(_) => Err(QosProblems(problems)),
-        Err(QosProblems(more)) => {
-            problems.extend(more);
-            Err(QosProblems(problems))
-        }
-    }
-}
-
-/// What is set for a supplier or its admin. What is set for all of the channel, consumers have as well, and may have replaced.
-fn stated(qos: &Qos) -> Stated {
-    let is_own = |property| matches!(qos.origin(property), Some(Level::Admin | Level::Proxy));
-    Stated {
-        priority: is_own(PropertyName::Priority).then_some(qos.priority),
-        timeout: qos.timeout.filter(|_| is_own(PropertyName::Timeout)),
     }
 }
 

@@ -47,6 +47,13 @@ impl Work {
         *lane.or(self.lanes.last()).expect("there is a lane")
     }
 
+    /// Whether events of this priority are of this lane, the first being that for the greatest.
+    pub fn is_of(&self, priority: i16, lane: usize) -> bool {
+        let is_high_enough = self.lanes[lane].0 <= priority || lane + 1 == self.lanes.len();
+        let is_of_higher = lane.checked_sub(1).is_some_and(|above| self.lanes[above].0 <= priority);
+        is_high_enough && !is_of_higher
+    }
+
     /// A job of the lane for this priority is to look at this instant.
     pub fn wake_at(&self, workplace: &dyn Workplace, Due { at, priority }: Due) {
         workplace.post_at(at, self.lane_for(priority).1);

@@ -6,49 +6,62 @@ use crate::builder::{PublicationBuilder, SubscriptionBuilder, TriggerBuilder};
 use crate::keys::Key;
 use crate::ports::Output;
 use crate::suggest::known_words;
-use talea_event::qos::{PropertyName, QosError, QosProblem, QosSettings};
+use std::ops::Range;
+use talea_event::qos::{PropertyName, PropertyValue, QosError, QosProblem, QosSettings};
 use toml::Spanned;
 use toml::de::DeValue;
 
 pub(super) fn read_qos(section: &Section<'_>, findings: &mut Findings) -> QosSettings {
-    section.other("qos", findings, properties).unwrap_or_default()
+    let mut misfits = Vec::new();
+    let read = |key: &'static Key, value: &_| properties(key, value, &mut misfits);
+    let settings = section.other("qos", findings, read).unwrap_or_default();
+    misfits.into_iter().for_each(|Misfit { span, message, remedy }| findings.error(span, message, remedy));
+    settings
 }
 
-/// Properties by their standard names.
-fn properties(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<QosSettings> {
+/// Properties by their standard names: those that can be read, with what is wrong with each of the others.
+fn properties(key: &Key, value: &Spanned<DeValue<'_>>, misfits: &mut Vec<Misfit>) -> Reading<QosSettings> {
     let DeValue::Table(table) = value.get_ref() else { return Err(wrong_type(key, value)) };
     let mut settings = QosSettings::new();
     for (name, value) in table {
-        let text = match value.get_ref() {
-            DeValue::String(text) => text.to_string(),
-            DeValue::Integer(number) => number.to_string(),
-            DeValue::Boolean(flag) => flag.to_string(),
-            other => {
-                return Err(Misfit {
-                    span: value.span(),
-                    message: format!("the property {} is {}", name.get_ref(), found(other)),
-                    remedy: "write a number, true or false, or a text such as \"Priority\" or \"20ms\""
-                        .into(),
-                });
-            }
-        };
-        settings = settings.with_text(name.get_ref(), &text).map_err(|problem| {
-            let QosProblem { property, error, allowed } = problem;
-            match error {
-                QosError::BadProperty => Misfit {
-                    span: name.span(),
-                    message: format!("there is no property \"{property}\""),
-                    remedy: known_words(&property, PropertyName::ALL.iter().map(|known| known.as_str())),
-                },
-                _ => Misfit {
-                    span: value.span(),
-                    message: format!("the property {property} cannot be \"{text}\""),
-                    remedy: allowed,
-                },
-            }
-        })?;
+        match property(name.get_ref(), name.span(), value) {
+            Ok((property, value)) => settings = settings.with(property, value),
+            Err(misfit) => misfits.push(misfit),
+        }
     }
     Ok(settings)
+}
+
+fn property(
+    name: &str,
+    span: Range<usize>,
+    value: &Spanned<DeValue<'_>>,
+) -> Reading<(PropertyName, PropertyValue)> {
+    let text = match value.get_ref() {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        other => {
+            return Err(Misfit {
+                span: value.span(),
+                message: format!("the property {name} is {}", found(other)),
+                remedy: "write a number, true or false, or a text such as \"Priority\" or \"20ms\"".into(),
+            });
+        }
+    };
+    let read = PropertyName::named(name).and_then(|property| Ok((property, property.parse(&text)?)));
+    read.map_err(|QosProblem { property, error, allowed }| match error {
+        QosError::BadProperty => Misfit {
+            span,
+            message: format!("there is no property \"{property}\""),
+            remedy: known_words(&property, PropertyName::ALL.iter().map(|known| known.as_str())),
+        },
+        _ => Misfit {
+            span: value.span(),
+            message: format!("the property {property} cannot be \"{text}\""),
+            remedy: allowed,
+        },
+    })
 }
 
 /// An entry of `events`.

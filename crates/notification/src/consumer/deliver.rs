@@ -13,8 +13,9 @@ use talea_operation::JobContext;
 use talea_time::{Duration, Instant};
 
 impl Consumer {
-    /// In a job of the consumer: hands on what is due at `now`.
-    pub fn deliver(&self, job: &JobContext<'_>, now: Instant) -> Turn {
+    /// In a job of the consumer: hands on what is due at `now`, of events whose priorities are of the job's lane; of a consumer that takes several at
+    /// once, of all.
+    pub fn deliver(&self, job: &JobContext<'_>, now: Instant, is_of: impl Fn(i16) -> bool) -> Turn {
         self.pass_time(now);
         match &self.call {
             Call::Pull | Call::Task => Turn { delivered: 0, left: 0, due: None },
@@ -27,12 +28,12 @@ impl Consumer {
                         job.services().clock()
                     }
                 };
-                self.deliver_serially(&mut serial, job, now)
+                self.deliver_serially(&mut serial, job, now, is_of)
             }
             Call::Concurrent(code) => {
                 let mut inner = self.inner.lock().0;
                 self.drain(&mut inner, now);
-                let Some(delivery) = self.take_one(&mut inner) else {
+                let Some(delivery) = self.take_one(&mut inner, &is_of) else {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
@@ -44,7 +45,13 @@ impl Consumer {
         }
     }
 
-    fn deliver_serially(&self, serial: &mut PiGuard<'_, Serial>, job: &JobContext<'_>, now: Instant) -> Turn {
+    fn deliver_serially(
+        &self,
+        serial: &mut PiGuard<'_, Serial>,
+        job: &JobContext<'_>,
+        now: Instant,
+        is_of: impl Fn(i16) -> bool,
+    ) -> Turn {
         let Serial { code, batch } = &mut **serial;
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
@@ -54,7 +61,10 @@ impl Consumer {
         }
         let most = settings.qos.max_batch as usize;
         drop(settings);
-        batch.extend(std::iter::from_fn(|| self.take_one(&mut inner)).take(most));
+        batch.extend(
+            std::iter::from_fn(|| self.take_one(&mut inner, |priority| most > 1 || is_of(priority)))
+                .take(most),
+        );
         inner.batch_since = None;
         drop(inner);
         let delivered = batch.len();
@@ -66,11 +76,11 @@ impl Consumer {
         self.turn(delivered, &self.inner.lock().0)
     }
 
-    fn take_one(&self, inner: &mut Inner) -> Option<Delivery> {
+    fn take_one(&self, inner: &mut Inner, is_of: impl Fn(i16) -> bool) -> Option<Delivery> {
         if self.connection() != Connection::Active {
             return None;
         }
-        inner.queue.pop()
+        inner.queue.pop_of(is_of)
     }
 
     fn turn(&self, delivered: usize, inner: &Inner) -> Turn {
@@ -140,7 +150,7 @@ impl Consumer {
         self.pass_time(now);
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
-        let taken = self.take_one(&mut inner);
+        let taken = self.take_one(&mut inner, |_| true);
         let seen = look(&inner);
         drop(inner);
         if let Some(delivery) = &taken {

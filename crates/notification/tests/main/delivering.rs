@@ -633,3 +633,44 @@ fn what_is_set_for_a_channel_reaches_who_is_connected_later() {
     let own = channel.consumer("own").qos(QosSettings::new().max_batch(2)).connect(|_| Outcome::Ok);
     assert!(own.is_err(), "it asks for several events at once and takes one");
 }
+
+/// An urgent event is delivered in its lane, and not what came before it in the lane of another one. What is tried again at one instant as well.
+#[test]
+fn a_lane_delivers_what_is_of_its_priorities() {
+    for concurrent in [false, true] {
+        let settings = QosSettings::new().with(PropertyName::RetryInterval, PropertyValue::Time(MS(1)));
+        let (mut time, channel) = channel(settings);
+        let lane = |name: &str, level: usize| Declaration::new(name, MS(5)).lane(level);
+        let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let own = Arc::clone(&seen);
+        let code = move |delivery: &talea_notification::Delivery| {
+            let mut seen = own.lock().expect("whole");
+            seen.push(delivery.priority());
+            if seen.len() <= 2 { Outcome::Retry } else { Outcome::Ok }
+        };
+        let builder =
+            channel.consumer("c").lane_from(10, lane("high", 0)).lane_from(i16::MIN, lane("low", 1));
+        let consumer = match concurrent {
+            true => builder.connect_concurrent(move |delivery, _| code(delivery)),
+            false => builder.connect_with_job(move |delivery, _| code(delivery)),
+        };
+        let consumer = consumer.expect("connected");
+        let mut supplier = channel.supplier("s").connect().expect("connected");
+        for priority in [1, 2, 20, 3] {
+            let event = event_with(0, |header| header.priority = Some(priority));
+            supplier.push(&mut time, &event).expect("pushed");
+        }
+        let next = |time: &crate::VirtualTime| {
+            assert!(time.step());
+            seen.lock().expect("whole").last().copied()
+        };
+        assert_eq!(
+            (next(&time), next(&time), next(&time), next(&time)),
+            (Some(20), Some(1), Some(2), Some(3))
+        );
+        assert_eq!(consumer.queued(), 2, "20 and 1 are tried again");
+        time.pass(MS(1));
+        assert_eq!(*seen.lock().expect("whole"), [20, 1, 2, 3, 20, 1]);
+        assert_eq!((consumer.queued(), consumer.statistics().delivered), (0, 4));
+    }
+}
