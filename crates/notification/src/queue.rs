@@ -77,10 +77,6 @@ impl OrderedQueue {
         self.waiting.pop_front().or_else(|| self.held.pop())
     }
 
-    pub fn pop(&mut self) -> Option<Delivery> {
-        self.waiting.pop_front()
-    }
-
     /// Takes the first of those with such a priority.
     pub fn pop_of(&mut self, is_of: impl Fn(i16) -> bool) -> Option<Delivery> {
         let place = self.waiting.iter().position(|waiting| is_of(waiting.priority))?;
@@ -289,7 +285,7 @@ mod tests {
                     }
                     None => {
                         let expected = next(&list, order);
-                        prop_assert_eq!(queue.pop().map(|waiting| waiting.number), expected);
+                        prop_assert_eq!(queue.pop_of(|_| true).map(|waiting| waiting.number), expected);
                         list.retain(|one| Some(one.2) != expected);
                     }
                 }
