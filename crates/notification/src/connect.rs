@@ -169,7 +169,7 @@ impl ConsumerBuilder {
 
     /// Events of this priority or a greater one are delivered in the lane of this work, if they are not of a lane for greater ones
     /// (`CLIENT_PROPAGATED`). Called for each lane. Events of lower priorities go to the lowest of these lanes; events of priorities with which no lane
-    /// begins are counted (`lane_misses`).
+    /// begins are counted (`lane_misses`), unless their lane is for all from `i16::MIN` on.
     pub fn lane_from(mut self, least_priority: i16, work: Declaration) -> Self {
         self.lanes.push((least_priority, work));
         self
@@ -218,7 +218,8 @@ impl ConsumerBuilder {
         self,
         code: impl FnMut(&[Delivery], &JobContext<'_>) -> Outcome + Send + 'static,
     ) -> Result<ConnectedConsumer, ConnectError> {
-        self.connect_as(Call::serial(Box::new(code)))
+        let qos = self.effective()?;
+        self.connect_with(Call::serial(Box::new(code)), qos)
     }
 
     /// Connects it: it takes its events itself.
@@ -253,8 +254,14 @@ impl ConsumerBuilder {
         self.admin.qos().with(&self.settings, Level::Proxy)
     }
 
+    /// Of one that has one event at a time.
     fn connect_as(self, call: Call) -> Result<ConnectedConsumer, ConnectError> {
-        let qos = self.effective()?;
+        let mut qos = self.effective()?;
+        (qos.max_batch, qos.pacing) = (1, None);
+        self.connect_with(call, qos)
+    }
+
+    fn connect_with(self, call: Call, qos: Qos) -> Result<ConnectedConsumer, ConnectError> {
         let ConsumerBuilder {
             admin,
             name,

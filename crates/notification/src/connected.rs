@@ -223,7 +223,8 @@ impl ConnectedConsumer {
         self.consumer.statistics()
     }
 
-    /// Deliveries whose priority was not that with which one of its lanes begins: they took the next lower one, or the lowest.
+    /// Deliveries whose priority was not that with which one of its lanes begins: they took the next lower one, or the lowest. Not counted
+    /// are those of a lane from `i16::MIN` on, which is for all, and what is delivered later than upon its push: by its start, or when tried again.
     pub fn lane_misses(&self) -> u64 {
         self.consumer.work.get().map_or(0, |work| work.lane_misses.load(Ordering::Relaxed))
     }

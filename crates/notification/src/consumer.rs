@@ -221,6 +221,7 @@ fn time_left((event, stated): (&Event, Stated), settings: &Settings, now: Instan
         None => stated.timeout(event).filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout),
     };
     let until_stop = header.stop.filter(|_| qos.stop_times).map(|stop| stop - now);
+    let timeout = timeout.map(|timeout| timeout - (now - stated.pushed.unwrap_or(now)));
     timeout.into_iter().chain(until_stop).min()
 }
 
@@ -464,7 +465,8 @@ impl Consumer {
         let priority = mapped.or(header.priority).or(stated.priority).unwrap_or(qos.priority);
         let mapped = self.mapped(settings.lifetimes.as_deref(), event, now);
         let of_event = mapped.or(stated.timeout(event)).filter(|timeout| *timeout > Duration::ZERO);
-        let timeout = of_event.or(qos.timeout).map_or(Instant::MAX, |timeout| now.saturating_add(timeout));
+        let pushed = stated.pushed.unwrap_or(now);
+        let timeout = of_event.or(qos.timeout).map_or(Instant::MAX, |timeout| pushed.saturating_add(timeout));
         let stop = header.stop.filter(|_| qos.stop_times).unwrap_or(Instant::MAX);
         let not_before = header.start.filter(|_| qos.start_times).unwrap_or(now).max(now);
         let expires = timeout.min(stop);
@@ -473,15 +475,7 @@ impl Consumer {
             return None;
         }
         let (number, is_counted) = (UNNUMBERED, self.load.is_limited());
-        Some(Delivery {
-            event: event.clone(),
-            priority,
-            pushed: now,
-            not_before,
-            expires,
-            number,
-            is_counted,
-        })
+        Some(Delivery { event: event.clone(), priority, pushed, not_before, expires, number, is_counted })
     }
 
     /// What a mapping filter says of the event, if there is one and it does.
@@ -629,8 +623,11 @@ impl Consumer {
         inner.queue.iter().map(|delivery| delivery.priority).collect()
     }
 
-    /// The priority of the first event that waits, may be delivered, and is not of this lane.
+    /// The priority of the first event that waits, may be delivered, and is not of this lane. None where each lane takes those of all.
     pub fn first_of_others(&self, is_of: impl Fn(i16) -> bool) -> Option<i16> {
+        if self.settings.load().qos.max_batch > 1 {
+            return None;
+        }
         let inner = self.inner.lock().0;
         let mut priorities = inner.queue.iter().map(|waiting| waiting.priority);
         priorities.find(|priority| !is_of(*priority)).filter(|_| self.connection() == Connection::Active)

@@ -3,7 +3,6 @@
 use crate::consumer::{Consumer, Offered};
 use crate::place::{Place, WeakPlace};
 use crate::shared::{About, Shared};
-use crate::stated::Stated;
 use crate::work::{Due, Miss, Work};
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -94,8 +93,11 @@ pub(crate) enum When {
 /// A consumer has what was kept of types that it has subscribed to now and not `before`: what is worth anything still, counted from when it was pushed.
 pub(crate) fn offer_retained(consumer: &Consumer, channel: &Shared, before: &BTreeSet<TypePattern>) {
     let retained = channel.topology().retained(consumer.number, before);
-    for (event, pushed) in retained {
-        consumer.offer((&event, Stated::NOTHING), pushed, None, &mut |offered| {
+    // Where there is no run, what has expired is found when there is.
+    let now = channel.place.get().map(|workplace| workplace.now());
+    for (event, stated) in retained {
+        let now = now.or(stated.pushed).expect("what is retained has been pushed");
+        consumer.offer((&event, stated), now, None, &mut |offered| {
             let due = match offered {
                 Offered::Queued { not_before, priority, .. } => Due { at: not_before, priority },
                 Offered::Due(due) => due,

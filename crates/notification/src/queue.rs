@@ -98,7 +98,7 @@ impl OrderedQueue {
         let victim = match self.victim(&event) {
             None => return Came::Refused(event),
             Some(Place::Waiting(place)) => self.waiting.remove(place).expect("it waits"),
-            Some(Place::Held(place)) => self.held.remove(place),
+            Some(Place::Held(place)) => self.held.swap_remove(place),
         };
         self.put(event, from);
         Came::InPlaceOf(victim)
@@ -106,9 +106,14 @@ impl OrderedQueue {
 
     /// What is held may be delivered if `now` has come for it.
     pub fn let_go(&mut self, now: Instant) {
-        while let Some(place) = self.held.iter().position(|held| held.not_before <= now) {
-            let event = self.held.remove(place);
-            self.put(event, From::Now);
+        let mut place = 0;
+        while let Some(held) = self.held.get(place) {
+            if held.not_before <= now {
+                let event = self.held.swap_remove(place);
+                self.put(event, From::Now);
+            } else {
+                place += 1;
+            }
         }
     }
 

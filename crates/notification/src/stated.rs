@@ -2,17 +2,19 @@
 
 use crate::event::Event;
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
-use talea_time::Duration;
+use talea_time::{Duration, Instant};
 
-/// What a supplier says of its events that state nothing themselves.
+/// What is said of an event beside its header: by its supplier, where it states nothing itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stated {
     pub priority: Option<i16>,
     pub timeout: Option<Duration>,
+    /// When the event was pushed, if that was before.
+    pub pushed: Option<Instant>,
 }
 
 impl Stated {
-    pub const NOTHING: Stated = Stated { priority: None, timeout: None };
+    pub const NOTHING: Stated = Stated { priority: None, timeout: None, pushed: None };
 
     /// What is set for a supplier or its admin. What is set for all of the channel, consumers have as well, and may have replaced.
     pub fn of(qos: &Qos) -> Self {
@@ -20,6 +22,7 @@ impl Stated {
         Stated {
             priority: is_own(PropertyName::Priority).then_some(qos.priority),
             timeout: qos.timeout.filter(|_| is_own(PropertyName::Timeout)),
+            pushed: None,
         }
     }
 

@@ -125,7 +125,8 @@ impl SupplierBuilder {
     }
 
     /// Its quality of service, where it is another one than that of its admin: the priority and the timeout of events that state none. What is set
-    /// for an admin or a supplier goes before what is set for consumers.
+    /// for an admin or a supplier goes before what is set for consumers, but for those with a [condition](crate::ConsumerBuilder::when), which have what
+    /// events state themselves.
     pub fn qos(mut self, settings: QosSettings) -> Self {
         self.settings = settings;
         self
@@ -253,7 +254,7 @@ impl Supplier {
         self.pushed.store(self.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
         if let Some(retained) = entry.retained.get() {
-            retained.lock().0.add(event, now);
+            retained.lock().0.add(event, self.stated, now);
         }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };

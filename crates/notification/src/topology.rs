@@ -9,6 +9,7 @@ use crate::filter::GroupOperator;
 use crate::pool::ThreadPool;
 use crate::qos::Qos;
 use crate::replaced::Replaced;
+use crate::stated::Stated;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
@@ -29,9 +30,9 @@ pub(crate) struct TypeEntry {
     pub retained: OnceLock<PiLock<Retained>>,
 }
 
-/// The newest events of a type, the oldest first, with the instants at which they were pushed.
+/// The newest events of a type, the oldest first, with when they were pushed and what their suppliers say of them.
 pub(crate) struct Retained {
-    events: VecDeque<(Event, Instant)>,
+    events: VecDeque<(Event, Stated)>,
     most: usize,
 }
 
@@ -40,11 +41,11 @@ impl Retained {
         Retained { events: VecDeque::with_capacity(most), most }
     }
 
-    pub fn add(&mut self, event: &Event, pushed: Instant) {
+    pub fn add(&mut self, event: &Event, stated: Stated, pushed: Instant) {
         if self.events.len() == self.most {
             self.events.pop_front();
         }
-        self.events.push_back((event.clone(), pushed));
+        self.events.push_back((event.clone(), Stated { pushed: Some(pushed), ..stated }));
     }
 }
 
@@ -184,7 +185,7 @@ impl Topology {
 
     /// The events that are kept for a consumer that has subscribed to their types later, without those `before` was for already, in the order in
     /// which they were pushed.
-    pub fn retained(&self, number: u32, before: &BTreeSet<TypePattern>) -> Vec<(Event, Instant)> {
+    pub fn retained(&self, number: u32, before: &BTreeSet<TypePattern>) -> Vec<(Event, Stated)> {
         let Some(subscribed) = self.consumers.get(&number) else { return Vec::new() };
         let is_new = |of_type: &EventType| subscribed.wants(of_type) && !wants(before, of_type);
         let of_types = self.types.values().filter(|entry| is_new(&entry.event_type));
@@ -192,7 +193,7 @@ impl Topology {
         for retained in of_types.filter_map(|entry| entry.retained.get()) {
             kept.extend(retained.lock().0.events.iter().cloned());
         }
-        kept.sort_by_key(|(_, pushed)| *pushed);
+        kept.sort_by_key(|(_, stated)| stated.pushed);
         kept
     }
 

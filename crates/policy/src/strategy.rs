@@ -224,6 +224,10 @@ fn waits_before_critical(system: &System, plan: &Plan) -> impl Iterator<Item = A
     let of_input = |input: &InputSite| {
         let waits = system.outputs()[input.output.index()].operation;
         let lane = &plan.lanes[plan.lane_of(waits)?];
+        // Where a critical job comes first it preempts one that waits.
+        if lane.rules.dispatch == LaneDispatch::Preemptive {
+            return None;
+        }
         let is_critical = |id: &&OperationId| system.task_of(**id).criticality.is_critical();
         let name = |id: OperationId| system.operations()[id.index()].name.clone();
         let critical = name(*lane.members.iter().find(is_critical)?);

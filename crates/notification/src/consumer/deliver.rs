@@ -134,7 +134,8 @@ impl Consumer {
                 }
             }
         }
-        if outcome == Outcome::Fail {
+        // Who was disconnected meanwhile keeps nothing that is to be tried again.
+        if outcome == Outcome::Fail || self.connection() == Connection::Closed {
             self.close();
         }
     }

@@ -624,14 +624,23 @@ fn suppliers_have_a_quality_of_service_of_their_own() {
 /// The admin that is always there is made when it is first used, and has what the channel has then; an admin's batches are for who has them.
 #[test]
 fn what_is_set_for_a_channel_reaches_who_is_connected_later() {
-    let (_time, channel) = channel(QosSettings::new());
-    channel.set_qos(&QosSettings::new().priority(7).max_events(8).max_batch(4)).expect("sound");
-    let (consumer, _had) = connected(channel.consumer("c"));
+    let (mut time, channel) = channel(QosSettings::new());
+    channel
+        .set_qos(&QosSettings::new().priority(7).max_events(8).max_batch(4).pacing(MS(50)))
+        .expect("sound");
+    let (consumer, had) = connected(channel.consumer("c"));
     assert_eq!((consumer.qos().priority, consumer.qos().max_events), (7, 8));
     channel.set_qos(&QosSettings::new().priority(1)).expect("sound");
     assert_eq!(channel.consumer_admin().qos().priority, 7, "it is there since the first consumer");
     let own = channel.consumer("own").qos(QosSettings::new().max_batch(2)).connect(|_| Outcome::Ok);
     assert!(own.is_err(), "it asks for several events at once and takes one");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for number in 0..4 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    time.run();
+    assert_eq!((had.take(), consumer.qos().max_batch), (vec![0, 1, 2, 3], 1));
+    consumer.set_qos(&QosSettings::new().priority(2)).expect("it has one event at a time still");
 }
 
 /// An urgent event is delivered in its lane, and not what came before it in the lane of another one. What is tried again at one instant as well.
@@ -673,4 +682,33 @@ fn a_lane_delivers_what_is_of_its_priorities() {
         assert_eq!(*seen.lock().expect("whole"), [20, 1, 2, 3, 20, 1]);
         assert_eq!((consumer.queued(), consumer.statistics().delivered), (0, 4));
     }
+}
+
+/// Several lanes that take batches wait for one together, and do not wake each other meanwhile.
+#[test]
+fn lanes_that_take_batches_wait_for_one_together() {
+    let (mut time, channel) = channel(QosSettings::new().max_batch(4).pacing(MS(100)));
+    let lane = |name: &str, level: usize| Declaration::new(name, MS(5)).lane(level);
+    let had = Arc::new(AtomicU64::new(0));
+    let own = Arc::clone(&had);
+    let builder = channel.consumer("c").lane_from(10, lane("high", 0)).lane_from(i16::MIN, lane("low", 1));
+    let consumer = builder.connect_sequence(move |events, _| {
+        own.fetch_add(events.len() as u64, Ordering::Relaxed);
+        Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for priority in [1, 20] {
+        let event = event_with(0, |header| header.priority = Some(priority));
+        supplier.push(&mut time, &event).expect("pushed");
+    }
+    let mut steps = 0;
+    while time.step() {
+        steps += 1;
+        assert!(steps <= 2, "one job for each event");
+    }
+    time.pass(MS(99));
+    assert_eq!(had.load(Ordering::Relaxed), 0);
+    time.pass(MS(1));
+    assert_eq!((had.load(Ordering::Relaxed), consumer.queued()), (2, 0));
 }

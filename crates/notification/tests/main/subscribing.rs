@@ -4,8 +4,8 @@ use crate::{channel, connected, event_of, types};
 use std::sync::{Arc, Mutex};
 use talea_notification::qos::{Level, PropertyName, QosError, QosSettings};
 use talea_notification::{
-    AdminProperties, Changed, ConnectError, Event, EventChannelFactory, EventType, Filter, GroupOperator,
-    MappingFilter, NotEvaluated, Outcome, Statistic,
+    AdminProperties, Changed, Condition, ConnectError, Event, EventChannelFactory, EventType, Filter,
+    GroupOperator, MappingFilter, NotEvaluated, Outcome, Statistic,
 };
 use talea_operation::Post;
 use talea_time::Duration;
@@ -254,9 +254,25 @@ fn what_is_retained_is_worth_something_from_its_push_on() {
         supplier.push(&mut time, &Event::new(header, crate::Number(timeout))).expect("pushed");
     }
     time.pass(Duration::from_millis(20));
-    let (_late, had) = connected(channel.consumer("late"));
+    let (late, had) = connected(channel.consumer("late"));
+    let condition = channel.consumer("condition").when(Condition::of_types(types("Test/state")));
+    let (_condition, had_condition) = connected(condition);
+    assert_eq!((late.queued(), late.statistics().expired), (1, 1));
     time.pass(Duration::from_millis(1));
-    assert_eq!(had.take(), [30]);
+    assert_eq!((had.take(), had_condition.take()), (vec![30], vec![30]));
+}
+
+/// What a supplier says of its events is kept with them.
+#[test]
+fn what_is_retained_has_its_suppliers_quality_of_service() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let settings = QosSettings::new().priority(9).timeout(Duration::from_millis(7));
+    let supplier = channel.supplier("s").qos(settings).offer_retained([event_type("state")], 1);
+    supplier.connect().expect("connected").push(&mut time, &event_of("state", 1)).expect("pushed");
+    let late = channel.consumer("late").connect_pull().expect("connected");
+    let delivery = late.try_pull(time.now()).expect("it is there");
+    assert_eq!(delivery.priority(), 9);
+    assert_eq!(delivery.expires(), Some(time.now().saturating_add(Duration::from_millis(7))));
 }
 
 #[test]
