@@ -217,17 +217,14 @@ fn plan_each(
     if anomalies.is_empty() { Ok(plans) } else { Err(anomalies) }
 }
 
-/// Operations that may wait for room in an input, in lanes that have critical ones.
+/// Operations that may wait for room in an input, in lanes that have critical ones. In preemptive lanes as well: one that waits gives way to those
+/// alone that come before it in the lane's order, and where that is by arrival none does.
 fn waits_before_critical(system: &System, plan: &Plan) -> impl Iterator<Item = Anomaly> {
     let blocks = |take: Take| matches!(take, Take::Each { full: Full::Block { .. }, .. });
     let blocking = system.inputs().iter().filter(move |input| blocks(input.take));
     let of_input = |input: &InputSite| {
         let waits = system.outputs()[input.output.index()].operation;
         let lane = &plan.lanes[plan.lane_of(waits)?];
-        // Where a critical job comes first it preempts one that waits.
-        if lane.rules.dispatch == LaneDispatch::Preemptive {
-            return None;
-        }
         let is_critical = |id: &&OperationId| system.task_of(**id).criticality.is_critical();
         let name = |id: OperationId| system.operations()[id.index()].name.clone();
         let critical = name(*lane.members.iter().find(is_critical)?);

@@ -277,13 +277,14 @@ fn each_place_has_lanes_of_its_own() {
 #[test]
 fn no_job_waits_for_room_in_a_lane_of_a_critical_one() {
     let ms = Duration::from_millis;
-    let system = |strategy| {
+    let system = |strategy, dispatch| {
         let take = Take::Each { capacity: 1, full: Full::Block { limit: ms(8) } };
         let soft =
             TaskBuilder::new("soft", ms(10)).criticality(Criticality::Low).output(OutputBuilder::new("out"));
         let reader = TaskBuilder::new("reader", ms(100)).criticality(Criticality::Low);
         System::builder("s")
             .strategy(strategy)
+            .lane_dispatch(dispatch)
             .task(soft.wcet(Work::from_micros(1)))
             .task(TaskBuilder::new("hard", ms(10)).criticality(Criticality::High).wcet(Work::from_micros(1)))
             .task(
@@ -292,12 +293,14 @@ fn no_job_waits_for_room_in_a_lane_of_a_critical_one() {
             .build()
             .expect("a system")
     };
-    assert!(plan_system(&system(Kind::Criticality)).is_ok());
-    let found = plan_system(&system(Kind::Rms)).expect_err("soft and hard have one period");
-    let expected = Anomaly::WaitsBeforeCritical {
-        operation: "soft".into(),
-        input: "reader.in".into(),
-        critical: "hard".into(),
-    };
-    assert_eq!(found.into_iter().map(|found| found.anomaly).collect::<Vec<_>>(), [expected]);
+    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+        assert!(plan_system(&system(Kind::Criticality, dispatch)).is_ok());
+        let found = plan_system(&system(Kind::Rms, dispatch)).expect_err("soft and hard have one period");
+        let expected = Anomaly::WaitsBeforeCritical {
+            operation: "soft".into(),
+            input: "reader.in".into(),
+            critical: "hard".into(),
+        };
+        assert_eq!(found.into_iter().map(|found| found.anomaly).collect::<Vec<_>>(), [expected]);
+    }
 }
