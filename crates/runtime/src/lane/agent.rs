@@ -40,8 +40,10 @@ pub(crate) struct LaneAgent {
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A job was executed, or dropped, or others came before it began; there may be more.
+    /// A job was executed, or dropped; there may be more.
     Worked,
+    /// Others came before the chosen job began, which may go first: nothing was executed yet.
+    ChooseAgain,
     /// There is no job.
     Idle,
 }
@@ -79,7 +81,7 @@ impl LaneAgent {
         let others = RefCell::new((&mut *inbox, &mut *queue));
         let chosen = Chosen::ByLane { depth, waiting: Some(&others) };
         match execute(shared, flow, enforcement, &job, chosen) {
-            Begin::NotYet => return Step::Worked,
+            Begin::NotYet => return Step::ChooseAgain,
             Begin::Dead => _ = dead.fetch_sub(1, Ordering::Relaxed),
             Begin::Run => {}
         }
@@ -220,16 +222,18 @@ mod tests {
             let mut host = Waiting { shared: &shared, comes: Some(urgent), not_yet: 0 };
             let mut order = Vec::new();
             // The job of the task, which is due last, may come at any time.
+            let mut again = 0;
             while order.len() < 2 {
-                agent.step(&mut flow, &mut host);
+                again += u32::from(agent.step(&mut flow, &mut host) == Step::ChooseAgain);
                 order.extend(told.try_iter());
             }
             stop.stop();
-            (order, host.not_yet)
+            (order, host.not_yet, again)
         });
         prepared.run().expect("the run can begin");
-        let (order, not_yet) = stepping.join().expect("it steps without a panic");
+        let (order, not_yet, again) = stepping.join().expect("it steps without a panic");
         assert_eq!(order, [1, 10]);
         assert!(not_yet >= 1, "the first choice was given up");
+        assert_eq!(again, not_yet, "and no step says that it executed what it did not");
     }
 }

@@ -112,8 +112,15 @@ impl SteppedLanes {
             return LaneStep::Over;
         }
         let SteppedLanes { agents, poster: Poster { flow, .. }, .. } = self;
-        let worked = agents.iter_mut().any(|agent| agent.step(flow, &mut Stepped) == Step::Worked);
-        if worked { LaneStep::Worked } else { LaneStep::Idle }
+        loop {
+            let mut steps = agents.iter_mut().map(|agent| agent.step(flow, &mut Stepped));
+            match steps.find(|step| *step != Step::Idle) {
+                None | Some(Step::Idle) => return LaneStep::Idle,
+                Some(Step::Worked) => return LaneStep::Worked,
+                // What has come may be of a higher lane, too.
+                Some(Step::ChooseAgain) => {}
+            }
+        }
     }
 
     /// Posts for the thread, which steps lanes.
