@@ -26,7 +26,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{Bound, Monitor, Standing};
-use talea_model::{Request, System, Under};
+use talea_model::{Request, SchedulerKind, System, Under};
 use talea_record::event::{self, ChangeKind, Trigger, Typed, ViolationSide};
 use talea_record::{Metadata, Record, Sink};
 use talea_time::Instant;
@@ -430,7 +430,8 @@ impl<'a> Decisions<'a> {
 
 /// By edge, the priority of the one below it, where the scheduler above is one of fixed priorities.
 fn priorities(metadata: &Metadata, system: &System) -> Vec<Option<i32>> {
-    let fixed = metadata.schedulers.iter().filter(|one| one.kind == "fixed-priority");
+    let kind = SchedulerKind::FIXED_PRIORITY.name();
+    let fixed = metadata.schedulers.iter().filter(|one| one.kind == kind);
     let fixed: HashSet<(usize, &str)> = fixed.map(|one| (one.node, one.name.as_str())).collect();
     let of_schedulers = system.schedulers.iter().map(|one| (one.name.as_str(), &one.under));
     let of_threads = system.threads.iter().map(|one| (one.name.as_str(), &one.under));
