@@ -278,7 +278,7 @@ fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
 fn shown<'a>(metadata: &'a Metadata, field: &Field, meaning: Meaning, record: &Record) -> Shown<'a> {
     match field.value(record) {
         Value::Unsigned(number) => match meaning {
-            Meaning::Number | Meaning::Deadline => Shown::Unsigned(number),
+            Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag => Shown::Unsigned(number),
             named => named_value(metadata, named, number),
         },
         Value::Signed(number) | Value::Duration(number) => Shown::Signed(number),
@@ -312,7 +312,7 @@ fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> 
         Meaning::Publication if number == u64::from(u32::MAX) => return Shown::Absent,
         Meaning::Publication => metadata.publications.get(index).map(|publication| publication.name.as_str()),
         Meaning::Code(codes) => codes.label(number),
-        Meaning::Number | Meaning::Deadline => None,
+        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag => None,
     };
     Shown::Text(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))
 }

@@ -261,7 +261,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             None => format!("publication {}", push.publication),
         },
         Typed::Deliver(deliver) => {
-            let publication = metadata.publications.get(deliver.publication as usize);
+            let publication = deliver.publication.and_then(|of| metadata.publications.get(of as usize));
             let event_type = publication.map_or("an event", |publication| publication.event_type.as_str());
             let from = deliver.from.map(|from| format!(", from {}", metadata.job_name(from)));
             format!("{event_type}{}", from.unwrap_or_default())

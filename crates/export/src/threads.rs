@@ -102,7 +102,7 @@ impl Threads {
 
 /// What a thread of the run is for, from its [`THREAD`](talea_record::Event::THREAD) record.
 fn role_name(metadata: &Metadata, thread: ThreadAtWork) -> String {
-    let lane = metadata.lanes.get(usize::from(thread.lane));
+    let lane = thread.lane.and_then(|lane| metadata.lanes.get(usize::from(lane)));
     match (lane, thread.role.known()) {
         (Some(lane), _) => format!("lane {}", lane.label),
         (None, Some(ThreadRole::Release)) => "release".into(),

@@ -371,7 +371,7 @@ mod tests {
     fn say(hierarchy: &mut Hierarchies, what: &[(Say, &str, &str)]) {
         for (say, parent, child) in what {
             let edge = EDGES.iter().position(|edge| edge == &(*parent, *child)).expect("an edge") as u16;
-            let (at, by, trigger) = (Instant::ZERO, Record::NO_EDGE, Trigger::Thread.into());
+            let (at, by, trigger) = (Instant::ZERO, None, Trigger::Thread.into());
             hierarchy.apply(&match say {
                 Request => VpRequest { edge, by, trigger }.at(at, Record::NO_CPU),
                 Grant => VpGrant { edge, by, trigger }.at(at, 3),

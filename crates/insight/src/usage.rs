@@ -287,7 +287,7 @@ impl Usage {
 
     fn cost(&mut self, record: &Record, told: event::Cost) {
         let Some(kind) = told.kind.known() else { return };
-        let lane = Some(usize::from(told.lane)).filter(|lane| *lane < self.metadata.lanes.len());
+        let lane = told.lane.map(usize::from).filter(|lane| *lane < self.metadata.lanes.len());
         let index = lane.map_or(told.node as usize, |lane| self.metadata.lanes[lane].node);
         if index >= self.nodes.len() || self.nodes[index].end.is_some() {
             return;

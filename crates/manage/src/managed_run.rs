@@ -246,7 +246,7 @@ impl ManagedRun {
         let node = self.recorder.node as u16;
         self.mark(self.start, RunStart { planned_end, node });
         for &(tid, role) in &self.infrastructure {
-            let (edge, role) = (Record::NO_EDGE, role.into());
+            let (edge, role) = (None, role.into());
             self.recorder.write(Member { tid, edge, node, role }.at(self.start, Record::NO_CPU));
         }
         let (recorder, definitions) = (&mut self.recorder, &mut self.definitions);
@@ -276,7 +276,7 @@ impl ManagedRun {
             && self.introduced.insert((tid, edge))
         {
             let (node, role) = (self.recorder.node as u16, MemberRole::Scheduled.into());
-            let member = Member { tid, edge: edge.into(), node, role };
+            let member = Member { tid, edge: Some(edge.into()), node, role };
             self.write(member.at(now.clamp(self.start, self.end), Record::NO_CPU));
         }
     }

@@ -131,7 +131,7 @@ struct Watched {
     shown: HashMap<Group, u32>,
     /// Groups by the edges that programs are behind. Threads of this process have a group each, since their own clocks are held against
     /// what they received.
-    by_edge: HashMap<u32, Group>,
+    by_edge: HashMap<Option<u32>, Group>,
     /// Those of each processor that are later than what was asked for.
     waiting: Vec<(u16, VecDeque<(Instant, u32)>)>,
     lost: u64,

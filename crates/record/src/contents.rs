@@ -191,7 +191,7 @@ impl Sink for Contents {
             *heard = true;
         }
         if let Some(thread) = Thread::read(&record)
-            && let Some(node) = self.node_of_lane.get(usize::from(thread.lane))
+            && let Some(node) = thread.lane.and_then(|lane| self.node_of_lane.get(usize::from(lane)))
         {
             self.identified[*node] = true;
         }

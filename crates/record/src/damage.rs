@@ -9,24 +9,21 @@
 //!
 //! What a record may say and yet not have happened, such as a job that ends twice, is no damage: `verify` of `talea-insight` finds it.
 
-use crate::declaration::FIRST_FREE;
-use crate::event::{Coded, Dates, RunEnd};
-use crate::values::MOST_BYTES;
-use crate::{
-    ChangeKind, CostKind, Event, EventLossReason, LossReason, MemberRole, Metadata, NameSpace, Question,
-    Record, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide,
-};
+mod rules;
+
+use crate::event::RunEnd;
+use crate::{Event, Record, RunOutcome};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 use talea_time::{Duration, Instant};
 
+pub(crate) use rules::Rules;
+
 /// Records of one file are at most so much out of order; what comes later was held up by nothing that recorders know.
 const DISORDER: Duration = Duration::from_secs(10);
 /// A last record that nothing confirms is at most so much behind the one before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
-/// Linux knows no processor of a greater number.
-const PROCESSORS: u16 = 8_192;
 
 /// What is wrong with a trace file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -192,53 +189,6 @@ pub(crate) struct Screen {
     latest: Option<Instant>,
 }
 
-/// What the tables and the families of a file allow.
-#[derive(Debug)]
-pub(crate) struct Rules {
-    /// By event number.
-    declared: Vec<bool>,
-    start: Instant,
-    nodes: usize,
-    lanes: usize,
-    edges: usize,
-    outputs: usize,
-    inputs: usize,
-    publications: usize,
-    /// Of all nodes.
-    pub cpus: Vec<u16>,
-    /// Phase and period of each operation's task; what is posted, or released by a trigger, has neither.
-    arrivals: Vec<Option<(Duration, Duration)>>,
-}
-
-impl Rules {
-    /// Of a file with these tables and families.
-    pub fn new(metadata: &Metadata, names: &NameSpace) -> Self {
-        let mut declared = vec![false; usize::from(u16::MAX) + 1];
-        for family in names.families() {
-            for entry in family.events.iter() {
-                declared[usize::from(family.event(entry).0)] = true;
-            }
-        }
-        let arrival = |operation: &crate::OperationEntry| {
-            let task = &metadata.tasks[operation.task];
-            let is_periodic = !task.activity.is_posted() && task.released_by.is_period();
-            is_periodic.then_some((task.phase, task.period))
-        };
-        Rules {
-            declared,
-            start: metadata.start,
-            nodes: metadata.nodes.len(),
-            lanes: metadata.lanes.len(),
-            edges: metadata.edges.len(),
-            outputs: metadata.outputs.len(),
-            inputs: metadata.inputs.len(),
-            publications: metadata.publications.len(),
-            cpus: metadata.nodes.iter().flat_map(|node| node.cpus.iter().copied()).collect(),
-            arrivals: metadata.operations.iter().map(arrival).collect(),
-        }
-    }
-}
-
 impl Screen {
     pub fn new(rules: &Arc<Rules>) -> Self {
         Screen { rules: Arc::clone(rules), latest: None }
@@ -275,162 +225,5 @@ impl Screen {
             None if record.event == Event::RUN_END => None,
             None => fault.filter(|_| time > latest.saturating_add(LONGEST_PAUSE)),
         }
-    }
-}
-
-impl Rules {
-    /// What is wrong with the record by itself.
-    fn check(&self, record: &Record) -> Option<Fault> {
-        if !self.declared[usize::from(record.event.0)] {
-            return Some(Fault::Event(record.event));
-        }
-        if record.cpu != Record::NO_CPU && record.cpu >= PROCESSORS {
-            return Some(Fault::Processor(record.cpu));
-        }
-        let source = usize::from(record.source);
-        // The draft of a recording has records of jobs before it has tables.
-        let has_system = self.nodes > 0;
-        let within = |limit: usize| (has_system && source >= limit).then_some(Fault::Source(record.source));
-        let or_none = |limit: usize| if record.source == Record::NO_LANE { None } else { within(limit) };
-        let known = |is_known: bool| (!is_known).then_some(Fault::Value);
-        let is_edge =
-            |edge: u64| !has_system || edge < self.edges as u64 || edge == u64::from(Record::NO_EDGE);
-        let is_past = |word: u64| word <= record.time.as_nanos().saturating_add(DISORDER.as_nanos()) as u64;
-        match record.event {
-            Event::RUN_START | Event::RUN_END | Event::TIMER => within(self.nodes),
-            // No thread writes more than one record a nanosecond.
-            Event::LOST => known(record.words.into_iter().all(is_past)),
-            Event::THREAD => {
-                let lane = or_none(self.lanes);
-                let is_role = ThreadRole::from_code(record.arg).is_some();
-                // Programs that are no Talea system have no nodes, and threads all the same.
-                let has_node = !has_system || record.words[1] < self.nodes as u64;
-                lane.or_else(|| known(is_role && has_node))
-            }
-            event if event.is_job() => within(self.lanes).or_else(|| self.check_job(record)),
-            Event::COST => {
-                let is_kind = CostKind::from_code(record.arg).is_some();
-                or_none(self.lanes).or_else(|| known(is_kind && is_past(record.words[0])))
-            }
-            Event::WAKE | Event::SLEEP => within(self.lanes),
-            Event::SEND | Event::RECEIVE | Event::SIGNAL | Event::GUARD | Event::NO_SLOT => {
-                within(self.lanes).or_else(|| self.check_operation(record.job_numbers().0))
-            }
-            Event::PUBLISH => {
-                let is_output = !has_system || record.words[0] < self.outputs as u64;
-                within(self.lanes)
-                    .or_else(|| self.check_operation(record.job_numbers().0))
-                    .or_else(|| known(is_output))
-            }
-            Event::TAKE | Event::DROP => {
-                let word =
-                    if record.event == Event::TAKE { record.words[1] as u32 } else { record.words[0] as u32 };
-                let is_input = !has_system || (word as usize) < self.inputs;
-                within(self.lanes)
-                    .or_else(|| self.check_operation(record.job_numbers().0))
-                    .or_else(|| known(is_input))
-            }
-            Event::VALUE | Event::VALUE_LOST => {
-                let is_output = !has_system || (record.words[0] as u32 as usize) < self.outputs;
-                let fits = match record.event {
-                    Event::VALUE => (record.words[0] >> 32) as usize <= MOST_BYTES,
-                    _ => ValueLoss::from_code(record.arg).is_some(),
-                };
-                within(self.nodes)
-                    .or_else(|| self.check_operation(record.job_numbers().0))
-                    .or_else(|| known(is_output && fits))
-            }
-            Event::VALUE_PART => within(self.nodes),
-            Event::ANSWER => {
-                let is_known = Question::from_code(record.arg).is_some();
-                within(self.lanes)
-                    .or_else(|| self.check_operation(record.job_numbers().0))
-                    .or_else(|| known(is_known))
-            }
-            Event::PUSH | Event::DELIVER => {
-                let publication = match record.event {
-                    Event::PUSH => record.words[0] as u32,
-                    _ => record.words[1] as u32,
-                };
-                let is_none = record.event == Event::DELIVER && publication == u32::MAX;
-                let is_known = !has_system || is_none || (publication as usize) < self.publications;
-                within(self.lanes)
-                    .or_else(|| self.check_operation(record.job_numbers().0))
-                    .or_else(|| known(is_known))
-            }
-            Event::EVENT_LOST => {
-                let is_known = EventLossReason::from_code(record.arg).is_some();
-                within(self.nodes)
-                    .or_else(|| self.check_operation(record.words[0] as u32 as usize))
-                    .or_else(|| known(is_known))
-            }
-            Event::MESSAGE_LOST => {
-                let is_known = LossReason::from_code(record.arg).is_some();
-                let operation = self.check_operation(record.job_numbers().0);
-                within(self.lanes).or(operation).or_else(|| known(is_known))
-            }
-            Event::NODE_LEFT => {
-                within(self.nodes).or_else(|| known(!has_system || record.words[1] < self.nodes as u64))
-            }
-            Event::VIOLATION => {
-                let [from, to] = record.words;
-                within(self.edges).or_else(|| {
-                    known(from <= to && is_past(to) && ViolationSide::from_code(record.arg).is_some())
-                })
-            }
-            Event::NEXT_JOB => within(self.edges),
-            Event::WITHHELD => {
-                let [from, to] = record.words;
-                within(self.nodes).or_else(|| known(from <= to && is_past(to)))
-            }
-            Event::EDGE_CHANGE => {
-                within(self.edges).or_else(|| known(ChangeKind::from_code(record.arg).is_some()))
-            }
-            Event::MEMBER => {
-                let is_role = MemberRole::from_code(record.arg).is_some();
-                within(self.nodes).or_else(|| known(is_role && is_edge(record.words[1])))
-            }
-            Event::VP_REQUEST | Event::VP_GRANT | Event::VP_REVOKE | Event::VP_RELEASE => {
-                let is_known = is_edge(record.words[0]) && Trigger::from_code(record.arg).is_some();
-                within(self.edges).or_else(|| known(is_known))
-            }
-            event if event.family() == Event::SWITCH.family() => {
-                (record.source != Record::KERNEL).then_some(Fault::Source(record.source))
-            }
-            event => {
-                debug_assert!(event.family() >= FIRST_FREE, "every builtin event has its case");
-                None
-            }
-        }
-    }
-
-    fn check_operation(&self, index: usize) -> Option<Fault> {
-        (self.nodes > 0 && index >= self.arrivals.len()).then_some(Fault::Operation(index))
-    }
-
-    fn check_job(&self, record: &Record) -> Option<Fault> {
-        let (index, instance) = record.job_numbers();
-        let Some(arrivals) = self.arrivals.get(index) else { return self.check_operation(index) };
-        if record.time.saturating_add(DISORDER) < self.start {
-            return Some(Fault::Time(record.time));
-        }
-        let number = i64::try_from(instance).unwrap_or(i64::MAX);
-        let (phase, period) = arrivals.unwrap_or((Duration::ZERO, Duration::ZERO));
-        let since_start = phase.as_nanos().saturating_add(period.as_nanos().saturating_mul(number));
-        let arrival = self.start.saturating_add(Duration::from_nanos(since_start));
-        // A record from before the start cannot be told from one of a run whose start was set later.
-        if record.time >= self.start && arrival > record.time.saturating_add(DISORDER) {
-            return Some(Fault::Instance(instance));
-        }
-        let fits = |dates: Dates| {
-            dates.nominal >= Instant::ZERO && dates.nominal <= record.time.saturating_add(DISORDER)
-        };
-        let fits = record.dates().is_none_or(fits);
-        let is_known = match record.event {
-            Event::SKIP => SkipReason::from_code(record.arg).is_some(),
-            Event::ABORT => record.arg <= 1,
-            _ => true,
-        };
-        (!fits || !is_known).then_some(Fault::Value)
     }
 }

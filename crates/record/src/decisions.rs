@@ -60,7 +60,7 @@ impl DecisionRecords {
 
     /// The records at the run's beginning, of who is not waiting then.
     pub fn beginning<'a>(&'a self, watch: &'a Watch, now: Instant) -> impl Iterator<Item = Record> + 'a {
-        let told = (Trigger::Beginning.into(), Record::NO_EDGE);
+        let told = (Trigger::Beginning.into(), None);
         let of = move |(index, state): (usize, &VpState)| {
             let edge = self.number(watch, VpId::from_index(index as u32))?;
             let wants = (*state != VpState::Waiting).then_some((VpState::Waiting, VpState::Ready));
@@ -75,7 +75,7 @@ impl DecisionRecords {
         self.make_room(vp);
         let edge = self.edges.number(own);
         self.stood_at[vp.index()] = edge.unwrap_or(NOWHERE);
-        let told = (Trigger::Change.into(), Record::NO_EDGE);
+        let told = (Trigger::Change.into(), None);
         let standing = edge.map(|edge| {
             let added = EdgeChange { edge, what: ChangeKind::Added.into() }.at(now, Record::NO_CPU);
             let state = self.states[vp.index()];
@@ -116,7 +116,7 @@ impl DecisionRecords {
     }
 
     /// What set a transition off, as records have it, and the edge of the thread behind it.
-    fn told(&self, trigger: hierarchy::Trigger, watch: &Watch) -> (Code<Trigger>, u32) {
+    fn told(&self, trigger: hierarchy::Trigger, watch: &Watch) -> (Code<Trigger>, Option<u32>) {
         let (trigger, thread) = match trigger {
             hierarchy::Trigger::Thread(vp) => (Trigger::Thread, Some(vp)),
             hierarchy::Trigger::Job(vp) => (Trigger::Job, Some(vp)),
@@ -126,14 +126,14 @@ impl DecisionRecords {
             hierarchy::Trigger::Supply => (Trigger::Supply, None),
         };
         let by = thread.and_then(|vp| self.number(watch, vp));
-        (trigger.into(), by.map_or(Record::NO_EDGE, u32::from))
+        (trigger.into(), by.map(u32::from))
     }
 
     fn of(
         &self,
         edge: u16,
         (before, after): (VpState, VpState),
-        (trigger, by): (Code<Trigger>, u32),
+        (trigger, by): (Code<Trigger>, Option<u32>),
         now: Instant,
     ) -> Option<Record> {
         let cpu = |state: VpState| match state {

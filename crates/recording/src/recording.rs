@@ -209,7 +209,7 @@ impl Recording {
     /// The process with this number serves the program that is recorded, whether or not it tells anything itself: what the kernel
     /// tells of its threads is not of other programs.
     pub fn count_in(&mut self, process: u32) {
-        let (lane, role) = (Record::NO_LANE, ThreadRole::Companion.into());
+        let (lane, role) = (None, ThreadRole::Companion.into());
         let thread = Thread { tid: process, pid: process, node: 0, lane, role };
         self.counted_in += 1;
         // Before everything else that there is to be of it.

@@ -100,7 +100,7 @@ impl Recorder {
 
     fn thread(&mut self, role: ThreadRole, lane: Option<usize>) {
         let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let (pid, node, lane) = (std::process::id(), self.node as u32, lane_number(lane));
+        let (pid, node, lane) = (std::process::id(), self.node as u32, lane.map(|lane| lane as u16));
         let record = Thread { tid, pid, node, lane, role: role.into() }.at(MonotonicClock.now(), self.cpu());
         self.writer.identify(&record);
         self.writer.record(record);
@@ -117,7 +117,7 @@ impl Recorder {
         let Some(began) = began.0 else { return };
         let time = MonotonicClock.now();
         let (cost, count, node) = (time - began, jobs as u32, self.node as u32);
-        self.put(time, Cost { cost, count, node, lane: lane_number(lane), kind: kind.into() });
+        self.put(time, Cost { cost, count, node, lane: lane.map(|lane| lane as u16), kind: kind.into() });
     }
 
     /// A lane's thread goes to sleep.
@@ -152,10 +152,6 @@ impl Recorder {
     fn cpu(&self) -> u16 {
         self.cpu.unwrap_or_else(cpu::current)
     }
-}
-
-fn lane_number(lane: Option<usize>) -> u16 {
-    lane.map_or(Record::NO_LANE, |lane| lane as u16)
 }
 
 impl Subject {

@@ -56,7 +56,7 @@ impl JobFlow {
         operation.take_events(
             Moment { instance: job.instance, as_of: now },
             |TakenEvent { publication, from }| {
-                let publication = publication.map_or(u32::MAX, |publication| publication.index() as u32);
+                let publication = publication.map(|publication| publication.index() as u32);
                 let from = from.map(|(operation, instance)| JobId { operation, instance });
                 let deliver = Deliver { job, from, publication, number, lane };
                 flow.borrow_mut().recorder.put_if_wanted(MonotonicClock.now(), deliver);

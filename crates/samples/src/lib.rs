@@ -81,7 +81,7 @@ pub fn numbered(n: u64) -> Record {
 
 /// What a thread of a program says about itself, by which events of source `number` are known to be its own.
 pub fn wrote(time: i64, number: u64, tid: u32, pid: u32) -> Record {
-    let (lane, role) = (Record::NO_LANE, talea_record::ThreadRole::Program.into());
+    let (lane, role) = (None, talea_record::ThreadRole::Program.into());
     let thread = talea_record::event::Thread { tid, pid, node: 0, lane, role };
     Record { causal: number + 1, ..talea_record::event::BuiltinEvent::at(thread, at(time), Record::NO_CPU) }
 }

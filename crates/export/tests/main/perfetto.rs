@@ -238,7 +238,7 @@ fn processes_and_threads_have_their_real_numbers() {
     const DESCRIPTOR: u64 = 60;
     let of_lane = |tid, pid| {
         let role = ThreadRole::Lane.into();
-        event::Thread { tid, pid, node: 0, lane: 0, role }.at(at(0), Record::NO_CPU)
+        event::Thread { tid, pid, node: 0, lane: Some(0), role }.at(at(0), Record::NO_CPU)
     };
     let records = [wrote(0, 0, 81, 80), of_lane(71, 70), wrote(1, 1, 72, 70), {
         Record { event: Event(0x4001), source: 1, cpu: 1, ..numbered(2) }

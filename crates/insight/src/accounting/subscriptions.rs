@@ -109,7 +109,9 @@ impl Subscriptions {
                 let Some(Some(subscription)) = self.of_operation.get(job.operation.index()) else { return };
                 let subscription = &mut self.subscriptions[*subscription];
                 subscription.delivered += 1;
-                let Some((from, known)) = from.zip(self.publications.get(publication as usize)) else {
+                let Some((from, known)) =
+                    from.zip(publication.and_then(|of| self.publications.get(of as usize)))
+                else {
                     return;
                 };
                 let pushed = known.pushed.iter().rev().find(|(instance, _)| *instance == from.instance);

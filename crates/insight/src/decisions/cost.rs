@@ -36,7 +36,7 @@ fn flat(threads: usize) -> (System, Metadata) {
 
 /// One thread after the other asks for the processor, has it and gives it back, while all of lower priority wait for it.
 fn turns(threads: u16, turns: u16) -> Vec<Record> {
-    let (trigger, by) = (Trigger::Thread.into(), Record::NO_EDGE);
+    let (trigger, by) = (Trigger::Thread.into(), None);
     let mut records = Vec::new();
     let mut now = 0;
     let mut at = |step| {

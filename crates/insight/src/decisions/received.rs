@@ -155,12 +155,12 @@ mod tests {
     /// What a run writes down of a thread that is granted its processor all the time but between jobs, and is kept off it at these times;
     /// what its auditor finds comes at the end.
     fn told(kept_off: &[(i64, i64)]) -> Vec<Record> {
-        let (by, trigger, edge) = (Record::NO_EDGE, Trigger::Thread.into(), 0);
+        let (by, trigger, edge) = (None, Trigger::Thread.into(), 0);
         let switch = |at: i64, to_tid: u32| {
             let switch = Switch { from_tid: 0, to_tid, from_pid: 0, to_pid: 0, preempted: Flag(false) };
             switch.at(ms(at), CPU)
         };
-        let member = Member { tid: THREAD, edge: 0, node: 0, role: MemberRole::Scheduled.into() };
+        let member = Member { tid: THREAD, edge: Some(0), node: 0, role: MemberRole::Scheduled.into() };
         let mut records = vec![
             RunStart { planned_end: None, node: 0 }.at(ms(0), Record::NO_CPU),
             member.at(ms(0), Record::NO_CPU),

@@ -328,6 +328,6 @@ impl TakenEvent {
         let Deliver { job, from, publication, .. } = told;
         // All ones, which is none of them, if a program pushed it otherwise.
         let is_known = |publication: &usize| *publication < metadata.publications.len();
-        TakenEvent { job, publication: Some(publication as usize).filter(is_known), from }
+        TakenEvent { job, publication: publication.map(|of| of as usize).filter(is_known), from }
     }
 }

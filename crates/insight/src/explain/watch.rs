@@ -253,7 +253,7 @@ impl<'a> Watcher<'a> {
     }
 
     fn cost(&mut self, record: &Record, told: event::Cost) {
-        let lane = Some(usize::from(told.lane)).filter(|lane| *lane < self.metadata.lanes.len());
+        let lane = told.lane.map(usize::from).filter(|lane| *lane < self.metadata.lanes.len());
         let node = lane.map_or(told.node as usize, |lane| self.metadata.lanes[lane].node);
         let cost = Cost {
             from: Instant::from_nanos(record.time.as_nanos().saturating_sub(told.length_ns())),

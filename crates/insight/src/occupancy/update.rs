@@ -172,15 +172,16 @@ impl Occupancy {
         if role != Some(ThreadRole::Program) && thread.pid != 0 {
             self.processes.insert(thread.pid);
         }
-        let lane = usize::from(thread.lane);
         let role = match role {
             Some(ThreadRole::Release) => RunThread::Release,
             Some(ThreadRole::Receiver) => RunThread::Receiver,
-            _ if lane < self.lanes.len() => {
+            _ => {
+                let Some(lane) = thread.lane.map(usize::from).filter(|lane| *lane < self.lanes.len()) else {
+                    return;
+                };
                 self.identified[self.lanes[lane].node] = true;
                 RunThread::Lane(lane)
             }
-            _ => return,
         };
         self.threads.insert(thread.tid, role);
     }

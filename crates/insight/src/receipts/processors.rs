@@ -174,7 +174,8 @@ impl Processors {
         self.begun.get_or_insert(self.now);
         match member.role.known() {
             Some(MemberRole::Scheduled) => {
-                let (edge, edges) = (member.edge as usize, self.members.entry(thread).or_default());
+                let Some(edge) = member.edge else { return };
+                let (edge, edges) = (edge as usize, self.members.entry(thread).or_default());
                 if !edges.contains(&edge) {
                     edges.push(edge);
                     let of_thread = self.sites.iter_mut().filter_map(|site| site.counted.as_mut());

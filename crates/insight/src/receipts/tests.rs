@@ -37,10 +37,10 @@ impl TestLedger {
             ledger.0.promise(edge.into(), &guarantee, None);
         }
         for (tid, edge, role) in [
-            (SENTINEL, Record::NO_EDGE, MemberRole::Sentinel),
-            (CONTROLLER, Record::NO_EDGE, MemberRole::Infrastructure),
-            (VIDEO_THREAD, VIDEO.into(), MemberRole::Scheduled),
-            (WORDS_THREAD, WORDS.into(), MemberRole::Scheduled),
+            (SENTINEL, None, MemberRole::Sentinel),
+            (CONTROLLER, None, MemberRole::Infrastructure),
+            (VIDEO_THREAD, Some(VIDEO.into()), MemberRole::Scheduled),
+            (WORDS_THREAD, Some(WORDS.into()), MemberRole::Scheduled),
         ] {
             ledger.tell(0, Member { tid, edge, node: 0, role: role.into() });
         }
@@ -52,7 +52,7 @@ impl TestLedger {
     }
 
     fn decide(&mut self, at: i64, edge: u16, state: EdgeState) {
-        let (by, trigger) = (Record::NO_EDGE, Trigger::Change.into());
+        let (by, trigger) = (None, Trigger::Change.into());
         match state {
             EdgeState::Running(_) => self.tell(at, VpGrant { edge, by, trigger }),
             EdgeState::Ready => self.tell(at, VpRevoke { edge, by, trigger }),
@@ -233,7 +233,7 @@ fn decisions_that_were_lost_are_counted() {
 #[test]
 fn lanes_are_served_by_any_of_their_threads() {
     let mut ledger = TestLedger::new();
-    let edge = VIDEO.into();
+    let edge = Some(VIDEO.into());
     ledger.tell(0, Member { tid: 103, edge, node: 0, role: MemberRole::Scheduled.into() });
     ledger.grant(0, VIDEO);
     ledger.switch(10, VIDEO_THREAD);
@@ -248,7 +248,10 @@ fn a_thread_that_comes_late_counts_from_then_on() {
     let mut ledger = TestLedger::new();
     ledger.grant(0, VIDEO);
     ledger.switch(0, 103);
-    ledger.tell(40_000, Member { tid: 103, edge: VIDEO.into(), node: 0, role: MemberRole::Scheduled.into() });
+    ledger.tell(
+        40_000,
+        Member { tid: 103, edge: Some(VIDEO.into()), node: 0, role: MemberRole::Scheduled.into() },
+    );
     assert_eq!(ledger.finish(100_000)[1].0, 40_000);
     let ms = Work::from_millis;
     assert!(ledger.0.contradictions(&[(103, ms(60))]).is_empty());

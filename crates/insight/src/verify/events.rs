@@ -86,9 +86,8 @@ impl Judge<'_> {
         let Deliver { job, from, publication, .. } = told;
         let task = self.trace.operations[job.operation.index()].task;
         // What programs push otherwise is not described.
-        let (Some(from), Some(site)) = (from, self.system.publications().get(publication as usize)) else {
-            return;
-        };
+        let (Some(from), Some(publication)) = (from, publication) else { return };
+        let Some(site) = self.system.publications().get(publication as usize) else { return };
         if !self.events.is_known {
             return self.findings.leave_unknown(Rule::Events, 1);
         }

@@ -24,7 +24,7 @@ fn below_fixed_priority() -> Metadata {
 fn records() -> Vec<Record> {
     let nav = |event, after| job(event, START + after, 0, 0, [START, START + 10_000_000], 1);
     let moment = |after: i64| Instant::from_nanos(START + after);
-    let (edge, by) = (0, Record::NO_EDGE);
+    let (edge, by) = (0, None);
     let (own, supply) = (Trigger::Thread.into(), Trigger::Supply.into());
     vec![
         run_event(Event::RUN_START, START),

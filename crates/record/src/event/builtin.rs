@@ -50,8 +50,8 @@ events! {
             pid: u32 = First << 32,
             /// The node.
             node: u32 = Second means Node,
-            /// The lane it serves, or [`Record::NO_LANE`].
-            lane: u16 = Source means Lane,
+            /// The lane it serves, if it serves one.
+            lane: Option<u16> = Source means Lane,
             /// What it is for.
             role: Code<ThreadRole> = Arg,
         }
@@ -164,8 +164,8 @@ events! {
             count: u32 = Second,
             /// The node.
             node: u32 = Second << 32 means Node,
-            /// The lane, or [`Record::NO_LANE`].
-            lane: u16 = Source means Lane,
+            /// The lane, if it was for one.
+            lane: Option<u16> = Source means Lane,
             /// What on.
             kind: Code<CostKind> = Arg,
         }
@@ -330,8 +330,8 @@ events! {
         VP_REQUEST = 1 "request" VpRequest {
             /// The edge.
             edge: u16 = Source means Edge,
-            /// The edge of the thread that set it off, 4294967295 if it was none.
-            by: u32 = First means Edge,
+            /// The edge of the thread that set it off, if it was one.
+            by: Option<u32> = First means Edge,
             /// What set it off.
             trigger: Code<Trigger> = Arg,
         }
@@ -339,8 +339,8 @@ events! {
         VP_GRANT = 2 "grant" VpGrant {
             /// The edge.
             edge: u16 = Source means Edge,
-            /// The edge of the thread that set it off, 4294967295 if it was none.
-            by: u32 = First means Edge,
+            /// The edge of the thread that set it off, if it was one.
+            by: Option<u32> = First means Edge,
             /// What set it off.
             trigger: Code<Trigger> = Arg,
         }
@@ -348,8 +348,8 @@ events! {
         VP_REVOKE = 3 "revoke" VpRevoke {
             /// The edge.
             edge: u16 = Source means Edge,
-            /// The edge of the thread that set it off, 4294967295 if it was none.
-            by: u32 = First means Edge,
+            /// The edge of the thread that set it off, if it was one.
+            by: Option<u32> = First means Edge,
             /// What set it off.
             trigger: Code<Trigger> = Arg,
         }
@@ -357,8 +357,8 @@ events! {
         VP_RELEASE = 4 "release" VpRelease {
             /// The edge.
             edge: u16 = Source means Edge,
-            /// The edge of the thread that set it off, 4294967295 if it was none.
-            by: u32 = First means Edge,
+            /// The edge of the thread that set it off, if it was one.
+            by: Option<u32> = First means Edge,
             /// What set it off.
             trigger: Code<Trigger> = Arg,
         }
@@ -389,8 +389,8 @@ events! {
         MEMBER = 8 "member" Member {
             /// Its number.
             tid: u32 = First,
-            /// The edge, or [`Record::NO_EDGE`].
-            edge: u32 = Second means Edge,
+            /// The edge, if it has one.
+            edge: Option<u32> = Second means Edge,
             /// The node.
             node: u16 = Source means Node,
             /// What it is for.
@@ -502,8 +502,8 @@ events! {
             job: JobId = Causal,
             /// The job that pushed it; `None` if a program did otherwise.
             from: Option<JobId> = First,
-            /// As what it was published, all ones if a program pushed it otherwise.
-            publication: u32 = Second means Publication,
+            /// As what it was published; `None` if a program pushed it otherwise.
+            publication: Option<u32> = Second means Publication,
             /// Which of the events of the job it is, from 0.
             number: u32 = Second << 32,
             /// The lane of the job that took it.

@@ -57,6 +57,13 @@ macro_rules! codes {
                 }
             }
 
+            /// Whether a value has this number.
+            pub fn have(self, number: u64) -> bool {
+                match self {
+                    $(Codes::$list => u16::try_from(number).is_ok_and(|code| $list::from_code(code).is_some()),)*
+                }
+            }
+
             /// Values and their names.
             pub fn entries(self) -> &'static [(u16, &'static str)] {
                 match self {
@@ -83,7 +90,7 @@ macro_rules! codes {
 /// Of each event come: the constant `Event::EVENT`, its entry in the name space with the sentence, the names, types and places of
 /// its fields, a struct with these fields that becomes a record and is read from one, and what a reader that knows nothing else
 /// can learn of it (see [`Layout`](super::layout::Layout)). A field that only names a part stands at its lowest bit; `means` says
-/// what its number stands for, if its type does not.
+/// what its number stands for, if its type does not; that there may be none says its type.
 macro_rules! events {
     ($(
         $(#[doc = $about:literal])*
@@ -212,6 +219,22 @@ macro_rules! events {
         }
 
         impl Record {
+            /// Tells `check` each number of the record that stands for something, with where it stands and for what; where there
+            /// may be none, and is none, nothing.
+            #[inline]
+            pub(crate) fn check_numbers(&self, mut check: impl FnMut(Part, Meaning, u64)) {
+                match self.event {
+                    $($(Event::$constant => {$(
+                        let meaning = const { events!(@meaning $type $(, $meaning)?) };
+                        let place = events!(@place $part $(<< $shift)?);
+                        if let (true, Some(number)) = (meaning.is_checked(), <$type as FieldType>::number(place, self)) {
+                            check(Part::$part, meaning, number);
+                        }
+                    )*})*)*
+                    _ => {}
+                }
+            }
+
             /// What the record says.
             #[inline]
             pub fn typed(&self) -> Typed {

@@ -16,11 +16,11 @@ pub enum Meaning {
     Deadline,
     /// Index into [`crate::Metadata::nodes`].
     Node,
-    /// Index into [`crate::Metadata::lanes`], or [`Record::NO_LANE`].
+    /// Index into [`crate::Metadata::lanes`].
     Lane,
     /// Index into [`crate::Metadata::operations`].
     Operation,
-    /// Index into [`crate::Metadata::edges`], or [`Record::NO_EDGE`].
+    /// Index into [`crate::Metadata::edges`].
     Edge,
     /// Index into [`crate::Metadata::outputs`].
     Output,
@@ -30,6 +30,17 @@ pub enum Meaning {
     Publication,
     /// One of a list that the format fixes.
     Code(Codes),
+    /// A job, as [`JobId::pack`] writes it.
+    Job,
+    /// 1 is yes and 0 no.
+    Flag,
+}
+
+impl Meaning {
+    /// Whether not every number stands for something.
+    pub(crate) const fn is_checked(self) -> bool {
+        !matches!(self, Meaning::Number | Meaning::Deadline)
+    }
 }
 
 /// A type that a field of an event can have.
@@ -38,10 +49,23 @@ pub trait FieldType: Copy {
     const KIND: FieldKind;
     /// What its number stands for.
     const MEANING: Meaning;
+    /// The number that stands for none, if there may be none.
+    const NONE: Option<u64>;
     /// Writes the value into a place where nothing stands yet.
     fn put(self, place: Place, record: &mut Record);
     /// The value that [`Self::put`] wrote.
     fn take(place: Place, record: &Record) -> Self;
+
+    /// The number that stands there, if there is one; of what is longer than a word, its first 64 bits.
+    #[inline(always)]
+    fn number(place: Place, record: &Record) -> Option<u64> {
+        let bits = match Self::KIND.bits() {
+            bits @ 1..64 => bits,
+            _ => 64,
+        };
+        let number = place.raw(record) & (u64::MAX >> (64 - bits));
+        (Self::NONE != Some(number)).then_some(number)
+    }
 }
 
 /// A [`FieldType`] of at most 64 bits.
@@ -50,6 +74,8 @@ pub trait WordType: Copy {
     const KIND: FieldKind;
     /// What its number stands for.
     const MEANING: Meaning = Meaning::Number;
+    /// The number that stands for none, if there may be none.
+    const NONE: Option<u64> = None;
     /// The value in the lowest bits of a word, the others 0.
     fn bits(self) -> u64;
     /// The value that [`Self::bits`] gave; higher bits may be a neighbour's.
@@ -59,6 +85,7 @@ pub trait WordType: Copy {
 impl<T: WordType> FieldType for T {
     const KIND: FieldKind = <T as WordType>::KIND;
     const MEANING: Meaning = <T as WordType>::MEANING;
+    const NONE: Option<u64> = <T as WordType>::NONE;
 
     #[inline(always)]
     fn put(self, place: Place, record: &mut Record) {
@@ -109,12 +136,64 @@ word_types! {
     bool, Bool, value => u64::from(value), bits => bits as u8 != 0;
     Instant, Instant, value => value.as_nanos() as u64, bits => Instant::from_nanos(bits as i64);
     Duration, Duration, value => value.as_nanos() as u64, bits => Duration::from_nanos(bits as i64);
-    JobId, Job, value => value.pack(), bits => JobId::unpack(bits);
-    // A job that is not known is written as all ones, an instant that there is not as 0.
-    Option<JobId>, Job, value => value.map_or(u64::MAX, JobId::pack), bits => (bits != u64::MAX).then(|| JobId::unpack(bits));
-    Option<Instant>, Instant, value => value.map_or(0, |at| at.as_nanos() as u64), bits => (bits != 0).then(|| Instant::from_nanos(bits as i64));
     [u8; 8], Bytes8, value => u64::from_le_bytes(value), bits => bits.to_le_bytes();
-    Flag, U16, value => u64::from(value.0), bits => Flag(bits as u16 == 1);
+}
+
+macro_rules! optional_types {
+    ($($type:ty, $kind:ident, $meaning:ident, $none:expr;)*) => {
+        $(impl WordType for Option<$type> {
+            const KIND: FieldKind = FieldKind::$kind;
+            const MEANING: Meaning = Meaning::$meaning;
+            const NONE: Option<u64> = Some($none);
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                self.map_or($none, WordType::bits)
+            }
+            #[inline(always)]
+            fn from_bits(bits: u64) -> Self {
+                let is_none = bits & (u64::MAX >> (64 - FieldKind::$kind.bits())) == $none;
+                (!is_none).then(|| WordType::from_bits(bits))
+            }
+        })*
+    };
+}
+
+// An index or a job that there is not is written as all ones, an instant as 0.
+optional_types! {
+    u16, U16, Number, u16::MAX as u64;
+    u32, U32, Number, u32::MAX as u64;
+    JobId, Job, Job, u64::MAX;
+    Instant, Instant, Number, 0;
+}
+
+impl WordType for JobId {
+    const KIND: FieldKind = FieldKind::Job;
+    const MEANING: Meaning = Meaning::Job;
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self.pack()
+    }
+
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        JobId::unpack(bits)
+    }
+}
+
+impl WordType for Flag {
+    const KIND: FieldKind = FieldKind::U16;
+    const MEANING: Meaning = Meaning::Flag;
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        Flag(bits as u16 == 1)
+    }
 }
 
 /// Yes or no in 16 bits: 1 is yes, everything else no.
@@ -189,6 +268,7 @@ impl<C: Coded> WordType for Code<C> {
 impl FieldType for [u8; 16] {
     const KIND: FieldKind = FieldKind::Bytes16;
     const MEANING: Meaning = Meaning::Number;
+    const NONE: Option<u64> = None;
 
     #[inline(always)]
     fn put(self, _: Place, record: &mut Record) {
@@ -206,6 +286,7 @@ impl FieldType for [u8; 16] {
 impl FieldType for Text {
     const KIND: FieldKind = FieldKind::Text;
     const MEANING: Meaning = Meaning::Number;
+    const NONE: Option<u64> = None;
 
     #[inline(always)]
     fn put(self, _: Place, record: &mut Record) {

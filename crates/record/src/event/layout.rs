@@ -47,7 +47,9 @@ impl Layout {
                 | Meaning::Output
                 | Meaning::Input
                 | Meaning::Publication
-                | Meaning::Code(_) => {}
+                | Meaning::Job
+                | Meaning::Code(_)
+                | Meaning::Flag => {}
             }
             index += 1;
         }

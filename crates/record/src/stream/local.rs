@@ -150,7 +150,7 @@ fn published() -> Option<Arc<LiveFile>> {
 /// Writes what thread the ring is of.
 fn introduce() {
     let [tid, pid] = [gettid(), getpid()].map(|id| id.as_raw_pid() as u32);
-    let (lane, role) = (Record::NO_LANE, ThreadRole::Program.into());
+    let (lane, role) = (None, ThreadRole::Program.into());
     let record = Thread { tid, pid, node: 0, lane, role }.at(clock::now(), counter::processor());
     with_ring(|ring| {
         ring.identify(&record);

@@ -190,7 +190,7 @@ fn threads_claim_rings_and_give_them_back() {
 
 /// A thread's record about itself.
 fn thread(tid: u32, time: i64) -> Record {
-    let (lane, role) = (Record::NO_LANE, ThreadRole::Program.into());
+    let (lane, role) = (None, ThreadRole::Program.into());
     event::Thread { tid, pid: 7, node: 0, lane, role }.at(at(time), Record::NO_CPU)
 }
 

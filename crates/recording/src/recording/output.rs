@@ -318,7 +318,7 @@ mod tests {
     fn only_runs_of_the_process_that_is_gone_and_has_not_ended_them_are_cut_off() {
         let mut runs = Runs::default();
         let thread = |node, pid| {
-            let (lane, role) = (Record::NO_LANE, ThreadRole::Lane.into());
+            let (lane, role) = (None, ThreadRole::Lane.into());
             Thread { tid: 7, pid, node, lane, role }.at(Instant::ZERO, Record::NO_CPU)
         };
         for (node, pid) in [(0, 100), (1, 100), (2, 200)] {

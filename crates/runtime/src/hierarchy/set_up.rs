@@ -372,7 +372,7 @@ impl Admitting {
             // The first thread of a process has its number.
             let lane = parts.metadata.operations[operation.index()].lane as u16;
             let (node, role) = (parts.node as u32, ThreadRole::Lane.into());
-            let thread = Thread { tid: thread, pid: thread, node, lane, role };
+            let thread = Thread { tid: thread, pid: thread, node, lane: Some(lane), role };
             let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
             ring.identify(&record);
             ring.record(record);

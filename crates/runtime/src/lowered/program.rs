@@ -267,7 +267,8 @@ impl Program {
     fn introduce(&mut self) {
         let process = number(self.post.process);
         let (node, lane) = (self.post.node as u32, self.post.jobs.lane);
-        let thread = Thread { tid: process, pid: process, node, lane, role: ThreadRole::Lane.into() };
+        let thread =
+            Thread { tid: process, pid: process, node, lane: Some(lane), role: ThreadRole::Lane.into() };
         let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
         self.post.ring.identify(&record);
         self.post.ring.record(record);

@@ -80,7 +80,7 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
         };
         let mut taken: HashMap<OperationId, Vec<(u32, u64)>> = HashMap::new();
         for Deliver { job, from, publication, .. } in ran.records.iter().filter_map(Deliver::read) {
-            let from = from.expect("a job has pushed it");
+            let (from, publication) = from.zip(publication).expect("a job has pushed it");
             assert_eq!(from.operation, system.publications()[publication as usize].operation);
             taken.entry(job.operation).or_default().push((publication, from.instance));
         }

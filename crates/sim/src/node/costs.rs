@@ -141,7 +141,7 @@ impl Node {
 /// A payment on a processor of the node. What interrupts is nobody's lane.
 fn cost_record(node: u16, cpu: u16, lane: u16, paid: Paid, now: Instant) -> Record {
     let Paid { kind, cost, count } = paid;
-    let lane = if kind == CostKind::Release { Record::NO_LANE } else { lane };
+    let lane = (kind != CostKind::Release).then_some(lane);
     let cost = cost.at_full_speed();
     Cost { cost, count, node: node.into(), lane, kind: kind.into() }.at(now, cpu)
 }

@@ -82,7 +82,10 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
                 if !is_in_turn && number == 0 {
                     task.begin(record.time);
                 }
-                let event = (publication, from.expect("a job has pushed it").instance);
+                let event = (
+                    publication.expect("an operation publishes it"),
+                    from.expect("a job has pushed it").instance,
+                );
                 match task.wanted.iter().position(|wanted| *wanted == event) {
                     Some(place) => _ = task.wanted.remove(place),
                     None => faults.push(format!("{job:?} took {event:?}, and not {:?}", task.wanted)),

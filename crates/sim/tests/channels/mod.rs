@@ -168,7 +168,7 @@ fn a_job_takes_the_most_urgent_event() {
         .iter()
         .filter_map(Deliver::read)
         .filter(|deliver| system.operations()[deliver.job.operation.index()].name == "both");
-    let publications: Vec<u32> = of_both.map(|deliver| deliver.publication).collect();
+    let publications: Vec<u32> = of_both.filter_map(|deliver| deliver.publication).collect();
     assert_eq!(publications, [1, 0], "the urgent one that came later goes first");
 }
 

@@ -344,7 +344,7 @@ const CHANGES: &[(&str, Change)] = &[
         let place =
             middle(records, |record| record.event == Event::VP_RELEASE && record.cpu != Record::NO_CPU)?;
         let before = records[place];
-        let grant = VpGrant { edge: before.source, trigger: Trigger::Thread.into(), by: Record::NO_EDGE };
+        let grant = VpGrant { edge: before.source, trigger: Trigger::Thread.into(), by: None };
         records.insert(place + 1, grant.at(before.time, before.cpu));
         Some(())
     }),

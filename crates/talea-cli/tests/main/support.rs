@@ -236,13 +236,16 @@ pub fn recorded(system: &str, options: &[&str]) -> (tempfile::TempDir, String) {
 /// A folder with a trace that holds no system: a program's own events, and switches of two processors between threads 7
 /// ("worker") and 8 for 100 us.
 pub fn bare() -> (tempfile::TempDir, String) {
-    use talea_record::{Event, LogWriter, Metadata, Record, Sink};
+    use talea_record::{Event, InterruptKind, LogWriter, Metadata, Record, Sink};
     let place = folder();
     let trace = within(&place, "bare.talea");
     let mut log = LogWriter::create(Path::new(&trace), &Metadata::bare("filter")).expect("writable");
     let mut write = |us: i64, cpu: u16, event: Event, causal: u64, words: [u64; 2]| {
         let time = talea_time::Instant::from_nanos(us * 1_000);
-        log.record(Record { time, causal, words, event, source: Record::KERNEL, cpu, arg: 0 });
+        // Interrupts are of devices; of what else there is here, nothing stands there.
+        let is_interrupt = [Event::IRQ_ENTER, Event::IRQ_EXIT].contains(&event);
+        let arg = if is_interrupt { InterruptKind::Device as u16 } else { 0 };
+        log.record(Record { time, causal, words, event, source: Record::KERNEL, cpu, arg });
     };
     let switch = |from: u64, to: u64| [from | to << 32, 0];
     write(0, Record::NO_CPU, Event::THREAD_NAME, 7, [u64::from_le_bytes(*b"worker\0\0"), 0]);

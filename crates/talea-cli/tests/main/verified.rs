@@ -107,7 +107,7 @@ fn lanes_and_idle_are_not_judged_among_unknown_threads() {
         log.record(record);
         if record.event == Event::START {
             let (event, source) = (Event::SWITCH, Record::KERNEL);
-            log.record(Record { event, source, causal: 0, words: [70 << 32, 0], ..record });
+            log.record(Record { event, source, causal: 0, words: [70 << 32, 0], arg: 0, ..record });
         }
     }
     log.finish().expect("written");

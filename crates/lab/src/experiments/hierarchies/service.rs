@@ -253,7 +253,9 @@ impl Sink for Ledger {
             Typed::Switch(switch) if record.cpu == cpu => self.switch(switch.to_tid, now),
             Typed::Member(told) => {
                 let members = self.members.iter_mut();
-                let below = members.filter(|member| member.edge == Some(told.edge as usize));
+                let below = members.filter(|member| {
+                    told.edge.is_some() && member.edge == told.edge.map(|edge| edge as usize)
+                });
                 below.for_each(|member| member.thread = Some(told.tid));
             }
             Typed::Lost(lost) => self.lost += lost.records,
@@ -314,10 +316,10 @@ mod tests {
             let mut given = GivenRecords(Ledger::new(&metadata));
             given.own(100, Event::RUN_START, 0);
             for (tid, edge, role) in [
-                (FRAMES, 0, MemberRole::Scheduled),
-                (OTHERS, 1, MemberRole::Scheduled),
-                (SENTINEL, Record::NO_EDGE, MemberRole::Sentinel),
-                (CONTROLLER, Record::NO_EDGE, MemberRole::Infrastructure),
+                (FRAMES, Some(0), MemberRole::Scheduled),
+                (OTHERS, Some(1), MemberRole::Scheduled),
+                (SENTINEL, None, MemberRole::Sentinel),
+                (CONTROLLER, None, MemberRole::Infrastructure),
             ] {
                 let member = Member { tid, edge, node: 0, role: role.into() };
                 given.0.record(member.at(us(100), Record::NO_CPU));

@@ -227,7 +227,7 @@ impl Sampler {
     /// What dispatching cost is a stretch of the job's own time in a simulation; on threads it is outside of all jobs, except
     /// for those that preempted it.
     fn costs(&mut self, now: Instant, cost: Cost) {
-        if self.hard_lanes.get(usize::from(cost.lane)) != Some(&true) {
+        if cost.lane.and_then(|lane| self.hard_lanes.get(usize::from(lane))) != Some(&true) {
             return;
         }
         let (length, end) = (cost.cost.as_nanos(), now.as_nanos());

@@ -92,7 +92,8 @@ impl Threads {
             Typed::Switch(switch) => return self.switch(record.time, switch),
             Typed::Lost(lost) if lost.is_of_kernel() => self.forget(),
             Typed::Thread(thread) => {
-                let critical = thread.role == ThreadRole::Lane && is_critical(usize::from(thread.lane));
+                let critical = thread.role == ThreadRole::Lane
+                    && thread.lane.is_some_and(|lane| is_critical(usize::from(lane)));
                 let role = if critical { Role::CriticalLane } else { Role::Other };
                 self.roles.insert(thread.tid, role);
                 self.last = Some(record.time);
