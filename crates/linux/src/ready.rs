@@ -9,6 +9,17 @@ use talea_time::{Duration, Instant};
 
 /// The number of the ring among those of descriptors.
 const RING: u64 = u64::MAX;
+/// Nobody writes any more to what the descriptor reads.
+const HANG_UP: epoll::EventFlags = epoll::EventFlags::HUP.union(epoll::EventFlags::RDHUP);
+
+/// A descriptor that is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// Its number.
+    pub number: u32,
+    /// Whether the other side has closed it. What was written before can still be read.
+    pub is_hung_up: bool,
+}
 
 /// The descriptors that one thread waits for, and a ring for what else it is to be woken for. A descriptor is looked at once, and not again
 /// before it is [armed](ReadySet::arm).
@@ -44,7 +55,7 @@ impl ReadySet {
     /// # Errors
     /// It is closed.
     pub fn arm(&self, descriptor: impl AsFd, number: u32) -> Result<(), Errno> {
-        let events = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
+        let events = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ONESHOT;
         epoll::modify(&self.poll, descriptor, epoll::EventData::new_u64(number.into()), events)
     }
 
@@ -54,9 +65,9 @@ impl ReadySet {
         let _ = rustix::io::write(&self.ring, &1u64.to_ne_bytes());
     }
 
-    /// Sleeps until `until` on CLOCK_MONOTONIC, a ring or a ready descriptor; `now` is the current instant. Calls `ready` with the number of each
+    /// Sleeps until `until` on CLOCK_MONOTONIC, a ring or a ready descriptor; `now` is the current instant. Calls `ready` for each
     /// descriptor that is.
-    pub fn wait(&self, now: Instant, until: Instant, mut ready: impl FnMut(u32)) -> Slept {
+    pub fn wait(&self, now: Instant, until: Instant, mut ready: impl FnMut(Ready)) -> Slept {
         let left = (until - now).max(Duration::ZERO);
         let timeout =
             Timespec { tv_sec: left.as_nanos() / 1_000_000_000, tv_nsec: left.as_nanos() % 1_000_000_000 };
@@ -74,7 +85,10 @@ impl ReadySet {
                 RING => {
                     let _ = rustix::io::read(&self.ring, &mut [0u8; 8]);
                 }
-                number => ready(number as u32),
+                number => {
+                    let flags = event.flags;
+                    ready(Ready { number: number as u32, is_hung_up: flags.intersects(HANG_UP) });
+                }
             }
         }
         Slept::Stopped
@@ -87,9 +101,10 @@ mod tests {
     use crate::clock::MonotonicClock;
     use talea_time::Clock;
 
-    fn wait(set: &ReadySet, ms: i64) -> (Slept, Vec<u32>) {
+    fn wait(set: &ReadySet, ms: i64) -> (Slept, Vec<(u32, bool)>) {
         let (now, mut ready) = (MonotonicClock.now(), Vec::new());
-        let slept = set.wait(now, now + Duration::from_millis(ms), |number| ready.push(number));
+        let slept = set
+            .wait(now, now + Duration::from_millis(ms), |found| ready.push((found.number, found.is_hung_up)));
         (slept, ready)
     }
 
@@ -101,10 +116,29 @@ mod tests {
         rustix::io::write(&pipe.1, b"x").unwrap();
         assert_eq!(wait(&set, 0), (Slept::Due, vec![]), "nobody waits for it");
         set.arm(&pipe.0, 7).unwrap();
-        assert_eq!(wait(&set, 10_000), (Slept::Stopped, vec![7]));
+        assert_eq!(wait(&set, 10_000), (Slept::Stopped, vec![(7, false)]));
         assert_eq!(wait(&set, 0), (Slept::Due, vec![]));
         set.arm(&pipe.0, 7).unwrap();
-        assert_eq!(wait(&set, 10_000), (Slept::Stopped, vec![7]), "what was not read is there still");
+        assert_eq!(
+            wait(&set, 10_000),
+            (Slept::Stopped, vec![(7, false)]),
+            "what was not read is there still"
+        );
+    }
+
+    #[test]
+    fn what_the_other_side_has_closed_is_ready_and_hung_up() {
+        let set = ReadySet::new().unwrap();
+        let pipe = rustix::pipe::pipe().unwrap();
+        let (own, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        drop(pipe.1);
+        other.shutdown(std::net::Shutdown::Write).unwrap();
+        set.add(&pipe.0, 1).unwrap();
+        set.add(&own, 2).unwrap();
+        for (descriptor, number) in [(pipe.0.as_fd(), 1), (own.as_fd(), 2)] {
+            set.arm(descriptor, number).unwrap();
+            assert_eq!(wait(&set, 10_000), (Slept::Stopped, vec![(number, true)]));
+        }
     }
 
     #[test]

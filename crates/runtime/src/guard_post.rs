@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use talea_linux::clock::MonotonicClock;
-use talea_linux::ready::ReadySet;
+use talea_linux::ready::{Ready, ReadySet};
 use talea_linux::stop::Slept;
 use talea_policy::release::guard::Guards;
 use talea_ring::bell::{Bell, Waited};
@@ -71,7 +71,12 @@ impl GuardPost {
     }
 
     /// Sleeps until `until`, a ring, or a descriptor that is ready, whose task `ready` is called with; not if there is something to do.
-    pub fn sleep_until(&self, until: Instant, is_there: impl Fn() -> bool, ready: impl FnMut(u32)) -> Slept {
+    pub fn sleep_until(
+        &self,
+        until: Instant,
+        is_there: impl Fn() -> bool,
+        ready: impl FnMut(Ready),
+    ) -> Slept {
         match &self.summons {
             Summons::Bell(bell) => {
                 let until = std::time::Duration::from_nanos(until.as_nanos().max(0).unsigned_abs());

@@ -10,6 +10,7 @@ use crate::guard_post::GuardPost;
 use crate::job_table::{Abort, InFlight, Tag};
 use crate::layout::OperationSite;
 use std::cell::RefCell;
+use talea_linux::ready::Ready;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::timer::Interruption;
 use talea_policy::release::guard::{Guards, Signal, Taken, Way};
@@ -24,7 +25,7 @@ pub(crate) struct GuardKeeper {
     pub guards: Guards,
     pub inbox: Receiver,
     /// Tasks whose descriptors have been found ready; preallocated, as each is told of once until it is armed again.
-    pub ready: RefCell<Vec<u32>>,
+    pub ready: RefCell<Vec<Ready>>,
 }
 
 /// What ends the sleep of a release thread that keeps guards: a signal, an idle point, the stop.
@@ -34,12 +35,12 @@ pub(crate) struct Call<'a> {
     stop: &'a StopFlag,
     is_holding: bool,
     /// Tasks whose descriptors have been found ready.
-    ready: &'a RefCell<Vec<u32>>,
+    ready: &'a RefCell<Vec<Ready>>,
 }
 
 impl Interruption for Call<'_> {
     fn sleep_until(&self, until: Instant) -> Slept {
-        self.post.sleep_until(until, || self.is_there(), |task| self.ready.borrow_mut().push(task))
+        self.post.sleep_until(until, || self.is_there(), |found| self.ready.borrow_mut().push(found))
     }
 
     fn is_there(&self) -> bool {
@@ -64,8 +65,13 @@ impl GuardKeeper {
 
     /// Tasks whose descriptors are ready arrive at `now`. To be called before what has been signalled is taken in.
     pub fn arrive_ready(&mut self, flow: &mut JobFlow, shared: &Shared, now: Instant) {
-        for task in self.ready.get_mut().drain(..) {
-            _ = flow.arrive_by_trigger(shared, task as usize, now, now);
+        for Ready { number, is_hung_up } in self.ready.get_mut().drain(..) {
+            let task = number as usize;
+            if is_hung_up {
+                shared.triggering[task].note_hang_up();
+            }
+            // Once more after the last has been read, so that the operation sees the end.
+            _ = flow.arrive_by_trigger(shared, task, now, now);
         }
     }
 

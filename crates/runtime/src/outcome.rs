@@ -141,6 +141,9 @@ pub struct Mishaps {
     /// Arrivals from outside that came earlier than is declared of them.
     #[serde(default)]
     pub early_arrivals: u64,
+    /// Tasks whose descriptors have ended, as the other side closed them: nothing has released these tasks since.
+    #[serde(default)]
+    pub ended_descriptors: Vec<String>,
     /// Values that an input had no room for, by its name.
     #[serde(default)]
     pub lost_values: Vec<LostValues>,

@@ -138,7 +138,8 @@ impl Prepared {
     }
 
     /// Releases the task of this name, which is triggered from outside, whenever the descriptor can be read. It is not looked at again before
-    /// the job that this released has ended; the job is to read what is there.
+    /// the job that this released has ended; the job is to read what is there. Once the other side has closed it and all is read, the task
+    /// is released a last time, for the end, and the run's [`Mishaps::ended_descriptors`] name it.
     ///
     /// # Errors
     /// [`TriggerError`]; the descriptor is closed then.
@@ -211,6 +212,16 @@ impl Prepared {
         Ok(outcome(ended, collected, self.realtime, self.missing))
     }
 
+    /// Tasks whose descriptors have ended.
+    fn ended_descriptors(&self) -> Vec<String> {
+        let tasks = self.dispatcher.system().tasks.iter();
+        let with_ends = tasks.zip(&self.participants.threads.shared.triggering);
+        with_ends
+            .filter(|(_, triggering)| triggering.has_ended())
+            .map(|(task, _)| task.name.clone())
+            .collect()
+    }
+
     /// Runs the threads from `start` to their end.
     pub(crate) fn run_threads(&mut self, start: Instant) -> Ended {
         self.store.rings().set_run_start(start);
@@ -248,6 +259,7 @@ impl Prepared {
             late_values: tally.late_values.load(Ordering::Relaxed),
             triggers_refused: tally.triggers_refused.load(Ordering::Relaxed),
             early_arrivals: tally.early_arrivals.load(Ordering::Relaxed),
+            ended_descriptors: self.ended_descriptors(),
             lost_values: self.participants.threads.shared.lost_values(),
             lost_on_links: counts.lost,
             unheld: counts.unheld,

@@ -26,9 +26,9 @@ use talea_time::{Clock, Instant};
 use thiserror::Error;
 
 impl Shared {
-    /// The task's descriptor, if it has one, is waited for again.
+    /// The task's descriptor, if it has one that has not ended, is waited for again.
     pub fn arm_descriptor(&self, task: usize) {
-        let Some(descriptor) = self.triggering[task].descriptor.get() else { return };
+        let Some(descriptor) = self.triggering[task].open_descriptor() else { return };
         let Some(first) = self.layout.triggered(task).firsts.first() else { return };
         let post = self.guard_post(self.layout.operation(*first).node);
         let set = post.descriptors().expect("something outside may release tasks of the node");

@@ -429,6 +429,7 @@ impl Members {
                 ended.mishaps.late_values += mishaps.late_values;
                 ended.mishaps.triggers_refused += mishaps.triggers_refused;
                 ended.mishaps.early_arrivals += mishaps.early_arrivals;
+                ended.mishaps.ended_descriptors.extend(mishaps.ended_descriptors);
                 ended.mishaps.lost_values.extend(mishaps.lost_values);
                 ended.mishaps.slow_messages += mishaps.slow_messages;
                 ended.mishaps.slowest_excess_ns =

@@ -3,7 +3,11 @@
 use super::*;
 use rustix::pipe::pipe;
 use std::collections::BTreeSet;
-use std::sync::mpsc;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, mpsc};
 use talea_model::{
     Communication, Excess, Full, InputBuilder, OnValue, OutputBuilder, OutsideArrivals, SubtaskBuilder, Take,
     TriggerBuilder,
@@ -343,6 +347,62 @@ fn a_descriptor_that_is_ready_releases_its_task_once_for_each_job() {
         first.recv().expect("the first") >= outcome.report.start_ns,
         "what is ready before is ready then"
     );
+}
+
+/// What the other side has closed can be read for ever. It is read to its end, and then not looked at any more.
+#[test]
+fn a_descriptor_whose_other_side_is_closed_releases_its_task_until_its_end() {
+    let system = system(Strategy::Rms)
+        .task(TaskBuilder::external("pipe", ms(1)).burst(4).deadline(ms(20)).wcet(Work::from_nanos(20_000)))
+        .task(TaskBuilder::external("socket", ms(1)).burst(4).deadline(ms(20)).wcet(Work::from_nanos(20_000)))
+        .task(TaskBuilder::external("open", ms(1)).burst(4).deadline(ms(20)).wcet(Work::from_nanos(20_000)))
+        .task(task("clock", 2, 1).wcet(Work::from_nanos(20_000)))
+        .build()
+        .expect("a system");
+    let _alone = alone();
+    let (reader, writer) = pipe().expect("a pipe");
+    let (own, other) = UnixStream::pair().expect("two sockets");
+    let (open, _writer) = pipe().expect("a pipe");
+    rustix::io::write(&writer, b"12345678").expect("there is room");
+    drop(writer);
+    rustix::io::write(&other, b"12345678").expect("there is room");
+    other.shutdown(Shutdown::Write).expect("it is open");
+    // Behind the last release of each, the clock goes on for a while, with nothing else to do.
+    let (ends, after) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let read = |descriptor: OwnedFd, ends: &Arc<AtomicU32>| {
+        let ends = Arc::clone(ends);
+        move |_: &JobContext<'_>| {
+            let length = rustix::io::read(&descriptor, &mut [0; 4]).expect("it is ready");
+            ends.fetch_add(u32::from(length == 0), Ordering::Relaxed);
+        }
+    };
+    let clock = {
+        let (ends, after) = (Arc::clone(&ends), Arc::clone(&after));
+        move |_: &JobContext<'_>| {
+            after.fetch_add(u32::from(ends.load(Ordering::Relaxed) >= 2), Ordering::Relaxed);
+        }
+    };
+    let operations = Operations::synthetic()
+        .with("pipe", read(reader.try_clone().expect("another descriptor of it"), &ends))
+        .with("socket", read(own.try_clone().expect("another descriptor of it").into(), &ends))
+        .with("clock", clock);
+    let prepared = Executive::prepare(&system, operations, options(RtMode::Warn, 60_000)).expect("prepared");
+    prepared.descriptor("pipe", reader).expect("a pipe can be waited for");
+    prepared.descriptor("socket", own).expect("a socket can be waited for");
+    prepared.descriptor("open", open).expect("a pipe can be waited for");
+    let stop = prepared.stop_handle();
+    let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+    while after.load(Ordering::Relaxed) < 50 && !running.is_finished() {
+        std::thread::yield_now();
+    }
+    stop.stop();
+    let outcome = running.join().expect("no thread panics");
+    let released = |name: &str| {
+        let task = outcome.report.tasks.iter().find(|task| task.name == name).expect("a task");
+        task.released
+    };
+    assert_eq!(["pipe", "socket", "open"].map(released), [3, 3, 0], "two with data, and the end");
+    assert_eq!(outcome.mishaps.ended_descriptors, ["pipe", "socket"]);
 }
 
 /// Without anything outside arrivals are drawn, the same in every run.
