@@ -62,6 +62,6 @@ pub use slices::{SLICE, Slices};
 pub use system::System;
 pub use trigger::{Communication, Excess, OnValue, OutsideArrivals, Separation, Trigger};
 pub use validate::{
-    CPU_LIMIT, HIERARCHY_LIMIT, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT, Violation,
-    violations,
+    CPU_LIMIT, HIERARCHY_LIMIT, MESSAGE_BYTES, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT,
+    Violation, violations,
 };

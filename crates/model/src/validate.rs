@@ -1,6 +1,7 @@
 //! The rules every system satisfies, checked on plain values, so that systems from files and systems
 //! from the builder obey the same ones.
 
+mod apart;
 mod chain;
 mod channel;
 mod graph;
@@ -12,6 +13,7 @@ mod shape;
 mod times;
 mod trigger;
 
+pub use apart::MESSAGE_BYTES;
 pub(crate) use graph::topological_ranks;
 pub use hierarchy::HIERARCHY_LIMIT;
 pub use times::TIME_LIMIT;
@@ -201,6 +203,7 @@ fn check_contents(description: &Description, missing: Missing, found: &mut Vec<V
     // With errors the load is not known: a task may be on the wrong node.
     if found.iter().all(|violation| violation.severity == Severity::Warning) {
         check_load(description, found);
+        apart::check(description, found);
     }
     found.sort_by_key(|violation| file_order(violation.place));
 }

@@ -14,7 +14,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use talea_channel::{Input, KeptEnd, Output, Reader, Take, WhenFull};
 use talea_model::{
-    Communication, Full, InputId, InputSite, OnValue, OperationId, OutputId, OutputSite, System, Trigger,
+    Communication, Full, InputId, InputSite, MESSAGE_BYTES, OnValue, OperationId, OutputId, OutputSite,
+    System, Trigger,
 };
 use talea_policy::demand::{self, Purpose};
 use talea_time::Duration;
@@ -24,9 +25,6 @@ const MOST_BEHIND: i64 = 64;
 /// Bytes that places for values of the same instance may take for more of them than deadlines call for: jobs that a stall of the machine holds up
 /// have their values all the same where these are small.
 const SMALL: i64 = 4 << 10;
-
-/// The longest value in a message to another process: what a pipe takes as a whole, less what else is in the message.
-const MESSAGE_BYTES: usize = 4_000;
 
 /// The operations of a system with what connects them.
 pub struct Assembled {
@@ -216,6 +214,8 @@ fn check_apart(
     is_here: impl Fn(OperationId) -> bool,
     errors: &mut Vec<OperationError>,
 ) {
+    // By who sends them, the outputs whose values go to another process, and their bytes.
+    let mut sent: BTreeMap<OperationId, BTreeMap<OutputId, usize>> = BTreeMap::new();
     for site in system.inputs() {
         let output = &system.outputs()[site.output.index()];
         if is_here(output.operation) == is_here(site.operation) {
@@ -235,10 +235,26 @@ fn check_apart(
             Some(opened) => opened.bytes,
             None => described_bytes(system, site.output),
         };
-        if bytes > MESSAGE_BYTES {
-            let output = output.name.clone();
-            errors.push(OperationError::TooLarge { output, bytes, most: MESSAGE_BYTES });
+        sent.entry(output.operation).or_default().insert(site.output, bytes);
+    }
+    for (operation, values) in sent {
+        let bytes = values.values().sum();
+        if bytes > MESSAGE_BYTES as usize {
+            let outputs = values.keys().map(|output| system.outputs()[output.index()].name.clone()).collect();
+            let operation = system.operations()[operation.index()].name.clone();
+            errors.push(OperationError::TooLarge { operation, outputs, bytes, most: MESSAGE_BYTES as usize });
         }
+    }
+    for output in system.outputs() {
+        let is_apart = |task: &&usize| {
+            let mut firsts =
+                system.operations_of(**task).iter().filter(|operation| operation.predecessors.is_empty());
+            firsts.any(|first| is_here(first.id) != is_here(output.operation))
+        };
+        errors.extend(output.triggers.iter().filter(is_apart).map(|task| OperationError::TriggerApart {
+            task: system.tasks[*task].name.clone(),
+            output: output.name.clone(),
+        }));
     }
 }
 

@@ -119,7 +119,7 @@ pub enum OperationError {
     /// Values are to go to another process otherwise than to a successor.
     #[error(
         "input \"{input}\" reads output \"{output}\", and the two are in different processes, between which values go to successors alone, \
-         with the completion that releases them: put both on one node, or run all nodes in one process"
+         with the completion that releases them: put both on one node, or make the reader a subtask after the other"
     )]
     Apart {
         /// `operation.input`.
@@ -127,14 +127,29 @@ pub enum OperationError {
         /// `operation.output`.
         output: String,
     },
-    /// Values are to go to another process and are longer than a message.
+    /// A task is to be released by values of another process.
     #[error(
-        "the values of output \"{output}\" have {bytes} bytes and go to another process, whose messages have room for {most}"
+        "task \"{task}\" is released by output \"{output}\", and the two are in different processes, between which only completions go: put \
+         both on one node, or make the later one a subtask after the other"
     )]
-    TooLarge {
+    TriggerApart {
+        /// The task.
+        task: String,
         /// `operation.output`.
         output: String,
-        /// What they have.
+    },
+    /// Values are to go to another process with a completion and are longer than a message.
+    #[error(
+        "operation \"{operation}\" sends values of {bytes} bytes to another process ({}), and a message has room for {most}: make them \
+         shorter, or put who reads them on the same node",
+        outputs.join(", ")
+    )]
+    TooLarge {
+        /// Who sends them.
+        operation: String,
+        /// `operation.output`, each.
+        outputs: Vec<String>,
+        /// What they have together.
         bytes: usize,
         /// What there is room for.
         most: usize,

@@ -160,11 +160,12 @@ impl Operation {
         self.ends.inputs.iter_mut().for_each(|port| port.put_back());
     }
 
-    /// What the job wrote, for [`Self::receive`] in another process: behind what is in `to`, as far as that has room. Returns whether all of it
-    /// had; values that are never bytes do not count, and nobody elsewhere reads them.
-    pub fn encode(&mut self, to: &mut Vec<u8>) -> bool {
+    /// What the job wrote into the outputs that are sent, for [`Self::receive`] in another process: behind what is in `to`, as far as that has
+    /// room. Returns whether all of it had.
+    pub fn encode(&mut self, to: &mut Vec<u8>, is_sent: impl Fn(usize) -> bool) -> bool {
         let (mut fits, full) = (true, to.capacity());
-        for (output, port) in self.ends.outputs.iter_mut().enumerate() {
+        let sent = self.ends.outputs.iter_mut().enumerate().filter(|(output, _)| is_sent(*output));
+        for (output, port) in sent {
             let begin = to.len();
             to.resize(full, 0);
             let (header, room) = to[begin..].split_at_mut(HEADER.min(full - begin));
@@ -320,16 +321,27 @@ mod tests {
     fn what_a_job_did_not_write_is_no_value_without_room() {
         let (mut sender, _) = of_two_outputs();
         let mut message = Vec::with_capacity(ROOM);
-        assert!(sender.encode(&mut message) && message.is_empty());
+        assert!(sender.encode(&mut message, |_| true) && message.is_empty());
         write(&sender, 1, [3, 4]);
-        assert!(sender.encode(&mut message));
+        assert!(sender.encode(&mut message, |_| true));
         let (mut receiver, mut readers) = of_two_outputs();
         assert!(receiver.receive(&message, Stamp { instance: 9, visible_at: Instant::ZERO }));
         assert_eq!(taken(&mut readers), [0, 1]);
         for room in 0..message.len() {
             let mut short = Vec::with_capacity(room);
-            assert!(!sender.encode(&mut short) && short.is_empty(), "{room} bytes are too few");
+            assert!(!sender.encode(&mut short, |_| true) && short.is_empty(), "{room} bytes are too few");
         }
+    }
+
+    #[test]
+    fn what_nobody_elsewhere_reads_takes_no_room_in_a_message() {
+        let (mut sender, _) = of_two_outputs();
+        (0..2).for_each(|output| write(&sender, output, [1, 2]));
+        let mut message = Vec::with_capacity(HEADER + 2);
+        assert!(sender.encode(&mut message, |output| output == 1));
+        let (mut receiver, mut readers) = of_two_outputs();
+        assert!(receiver.receive(&message, Stamp { instance: 9, visible_at: Instant::ZERO }));
+        assert_eq!(taken(&mut readers), [0, 1]);
     }
 
     #[test]
@@ -337,7 +349,7 @@ mod tests {
         let (mut sender, _) = of_two_outputs();
         (0..2).for_each(|output| write(&sender, output, [1, 2]));
         let mut message = Vec::with_capacity(ROOM);
-        assert!(sender.encode(&mut message));
+        assert!(sender.encode(&mut message, |_| true));
         let (mut receiver, mut readers) = of_two_outputs();
         let stamp = Stamp { instance: 9, visible_at: Instant::ZERO };
         // Whole up to the first value's end it is a message of its own.

@@ -80,6 +80,8 @@ pub(crate) struct OutputPlace {
     pub id: u32,
     /// The numbers of the inputs of this process that read it.
     pub readers: Box<[u32]>,
+    /// Whether other processes read it.
+    pub is_sent: bool,
     pub triggers: Box<[ValueTrigger]>,
 }
 
@@ -321,6 +323,7 @@ fn outputs_of(system: &System, operation: OperationId, hosts: &impl Fn(usize) ->
         };
         OutputPlace {
             id: site.id.index() as u32,
+            is_sent: !site.readers.iter().all(|input| is_here(&input)),
             readers: site.readers.iter().filter(is_here).map(|input| input.index() as u32).collect(),
             triggers: site.triggers.iter().map(trigger).collect(),
         }

@@ -6,7 +6,7 @@ use crate::recorder::Subject;
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
-use talea_model::{OnValue, OperationId};
+use talea_model::OnValue;
 use talea_operation::{Dropped, EventNote, Moment, Operation, Published, Stamp, TakenEvent};
 use talea_policy::job::Job;
 use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, Take, ValueLost};
@@ -111,11 +111,8 @@ impl JobFlow {
         };
         let stamp = Stamp { instance: job.number, visible_at };
         self.values.clear();
-        let is_remote = |successor: &OperationId| shared.layout.operation(*successor).local.is_none();
-        if shared.link.is_some()
-            && site.successors.iter().any(is_remote)
-            && !operation.encode(&mut self.values)
-        {
+        let is_sent = |output: usize| site.outputs[output].is_sent;
+        if shared.link.is_some() && !operation.encode(&mut self.values, is_sent) {
             shared.tally.values_unsent.fetch_add(1, Ordering::Relaxed);
         }
         let lane = subject.lane as u16;

@@ -409,7 +409,7 @@ impl Subscribed<'_> {
                 label(producer, subtask),
                 publication.event_type
             ),
-            "a channel is within one node: put both on one, or send the value by an output and a trigger",
+            "a channel is within one node: put both on one, or let a subtask on this node publish it that comes \"after\" the other",
         ));
     }
 

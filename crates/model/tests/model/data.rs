@@ -358,3 +358,51 @@ fn what_follows_from_a_value_that_cannot_be_read_is_not_reported() {
     let text = crate::refusal(&format!("{head}[[task]]\n{triggered}"));
     assert_eq!(text.matches("error:").count(), 1, "{text}");
 }
+
+/// A run starts a process for each node, between which completions go with their values, and nothing else.
+#[test]
+fn what_cannot_go_from_node_to_node_is_warned_of() {
+    let between = |writer: &str, reader: &str| {
+        let text = format!(
+            "[system]\nname = \"s\"\n[[node]]\nname = \"a\"\ncpus = [0]\n[[node]]\nname = \"b\"\ncpus = [1]\n\
+             [[task]]\nname = \"z\"\nnode = \"b\"\nperiod = \"20ms\"\nwcet = \"1ms\"\n\
+             [[task]]\nname = \"t\"\nperiod = \"20ms\"\n\
+             [[task.subtask]]\nname = \"w\"\nnode = \"a\"\nwcet = \"1ms\"\n\
+             outputs = [{{ name = \"v\", bytes = 3_000 }}, {{ name = \"u\", bytes = 3_000 }}]\n\
+             [[task.subtask]]\nname = \"x\"\nwcet = \"1ms\"\nnode = \"{writer}\"\n\
+             [[task.subtask]]\nname = \"r\"\nwcet = \"1ms\"\n{reader}\n"
+        );
+        let warnings =
+            parse("s.toml", &text, Path::new("")).unwrap_or_else(|problems| panic!("{problems}")).warnings;
+        warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>()
+    };
+    let on_b = |rest: &str| format!("node = \"b\"\n{rest}");
+    let direct = "after = [\"w\"]\ninputs = [{ name = \"v\", from = \"t.w.v\" }]";
+    assert_eq!(between("a", &on_b(direct)), [""; 0], "a successor may be anywhere");
+    let both =
+        "after = [\"w\"]\ninputs = [{ name = \"v\", from = \"t.w.v\" }, { name = \"u\", from = \"t.w.u\" }]";
+    let told = between("a", &on_b(both));
+    assert!(told[0].contains("subtask \"w\" of task \"t\" sends to other nodes have 6000 bytes"), "{told:?}");
+    assert_eq!(between("a", &format!("node = \"a\"\n{both}")), [""; 0], "on the same node they may be long");
+    for reader in [
+        "inputs = [{ name = \"v\", from = \"t.w.v\", take = \"latest\" }]",
+        "after = [\"w\"]\ninputs = [{ name = \"v\", from = \"t.w.v\", take = \"latest\" }]",
+        "after = [\"x\"]\ninputs = [{ name = \"v\", from = \"t.w.v\", take = \"latest\" }]",
+    ] {
+        let told = between("a", &on_b(reader));
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].contains("reads output \"v\" of subtask \"w\" of task \"t\", which is on another node"),
+            "{told:?}"
+        );
+        assert_eq!(between("b", &format!("node = \"a\"\n{reader}")), [""; 0], "on one node all go");
+    }
+    let triggered = |node: &str| {
+        let task = format!(
+            "[[task]]\nname = \"c\"\nnode = \"{node}\"\nwcet = \"1ms\"\ndeadline = \"20ms\"\ntrigger = {{ output = \"t.w.v\" }}"
+        );
+        between("a", &on_b(&task))
+    };
+    assert!(triggered("b")[0].contains("task \"c\" is released by output \"v\""), "{:?}", triggered("b"));
+    assert_eq!(triggered("a"), [""; 0]);
+}

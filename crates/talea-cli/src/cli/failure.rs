@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use talea_interchange::Format;
 use talea_model::{Parsed, Problem, Problems, Severity};
+use talea_runtime::cluster::Membership;
 use talea_text::printable;
 
 /// How a command ends.
@@ -31,6 +32,8 @@ pub enum Failure {
         /// What to do about it; empty if the message says it.
         help: String,
     },
+    /// Something that another process says, which has been told.
+    SaidElsewhere,
 }
 
 impl Failure {
@@ -72,6 +75,7 @@ impl Failure {
                     tell!("  help: {help}");
                 }
             }
+            Failure::SaidElsewhere => {}
         }
     }
 }
@@ -85,7 +89,9 @@ impl From<Problems> for Failure {
 /// Reads a system file and shows its warnings.
 pub fn read_system(path: &Path) -> Result<Parsed, Failure> {
     let parsed = talea_model::read(path).map_err(|problems| meant(path, problems))?;
-    for warning in &parsed.warnings {
+    // The process that started this one for a node of its run has told them.
+    let told = if Membership::from_environment().is_some() { &[][..] } else { &parsed.warnings };
+    for warning in told {
         tell!("{}", warning.in_file(&path_shown(path)));
     }
     Ok(parsed)

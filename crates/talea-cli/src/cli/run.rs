@@ -16,7 +16,7 @@ use talea_insight::accounting::NodeReport;
 use talea_linux::timer::Tail;
 use talea_model::System;
 use talea_policy::strategy::Plan;
-use talea_runtime::cluster::{Membership, run_cluster};
+use talea_runtime::cluster::{MemberError, Membership, run_cluster};
 use talea_runtime::doctor;
 use talea_runtime::{
     Executive, JudgeBy, Leaving, Links, LostNodes, LostValues, Lower, Operations, Outcome, RtMode,
@@ -263,7 +263,10 @@ fn take_part(membership: Membership, system: &System, options: &Options) -> supe
     membership
         .run(system, Operations::synthetic(), run_options(options))
         .map(|()| super::Verdict::Fine)
-        .map_err(|error| Failure::new(format!("node \"{node}\": {error}"), ""))
+        .map_err(|error| match error {
+            MemberError::Prepare(_) => Failure::SaidElsewhere,
+            error => Failure::new(format!("node \"{node}\": {error}"), ""),
+        })
 }
 
 /// Runs `work` beside a progress bar.

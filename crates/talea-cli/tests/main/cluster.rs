@@ -8,6 +8,26 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+/// `check` and `sim` say beforehand what a run refuses, and the run says it once, though each of its processes finds it.
+#[test]
+fn a_trigger_of_another_node_is_warned_of_and_refused() {
+    let place = folder();
+    let file = write(
+        &place,
+        "apart.toml",
+        "[system]\nname = \"apart\"\n[[node]]\nname = \"a\"\ncpus = [0]\n[[node]]\nname = \"b\"\ncpus = [1]\n\
+         [[task]]\nname = \"p\"\nnode = \"a\"\nperiod = \"20ms\"\nwcet = \"1ms\"\noutputs = [{ name = \"v\" }]\n\
+         [[task]]\nname = \"c\"\nnode = \"b\"\ndeadline = \"20ms\"\nwcet = \"1ms\"\ntrigger = { output = \"p.v\" }\n",
+    );
+    let warning = "warning: task \"c\" is released by output \"v\" of task \"p\", which is on another node";
+    assert!(run(&["check", &file]).exits(0).stderr.contains(warning));
+    assert!(run(&["sim", &file, "--for", "100ms"]).exits(0).stderr.contains(warning));
+    let refused = run(&["run", &file, "--rt", "off", "--for", "100ms"]).exits(2);
+    let times = |what: &str| refused.stderr.matches(what).count();
+    assert_eq!((times("warning:"), times("error:")), (1, 1), "{}", refused.stderr);
+    assert!(refused.stderr.contains("task \"c\" is released by output \"p.v\""), "{}", refused.stderr);
+}
+
 /// A run of two nodes that goes on until it is ended from outside, once it has begun.
 fn begun(place: &tempfile::TempDir) -> Running {
     begun_with(place, &[])

@@ -1,0 +1,84 @@
+//! What crosses from one node to another. A run starts a process for each node, and between two of these go completions of predecessors,
+//! with their values, and nothing else. A program that runs all nodes in one process has no such limits, so these are warnings.
+
+use super::{Place, Violation, label};
+use crate::description::Description;
+use crate::operation::OperationAddress;
+use crate::ports::{OutputAddress, Take};
+use crate::trigger::Trigger;
+use std::collections::BTreeMap;
+
+/// The most bytes of values that go from one process to another with a completion.
+pub const MESSAGE_BYTES: u32 = 4_000;
+
+/// What to do where something other than a completion would have to cross.
+const REMEDY: &str = "put both on one node, or make the later one a subtask that comes \"after\" the other: `talea run` starts a process for \
+                      each node, and only completions go from one to another, with their values";
+
+/// Warns of all in a description without errors that `talea run` refuses, or cannot send.
+pub(super) fn check(description: &Description, found: &mut Vec<Violation>) {
+    for (index, task) in description.tasks.iter().enumerate() {
+        let Some(Trigger::Output { output: from, .. }) = task.trigger else { continue };
+        let node = node_of(description, from.operation);
+        if let Some(first) =
+            task.subtasks.iter().find(|subtask| subtask.after.is_empty() && subtask.node != node)
+        {
+            let by = named(description, from);
+            let message = format!("{} is released by {by}, which is on another node", label(task, first));
+            found.push(Violation::warning(Place::Trigger(index, "output"), message, REMEDY));
+        }
+    }
+    check_values(description, found);
+}
+
+fn check_values(description: &Description, found: &mut Vec<Violation>) {
+    // By who sends them, the outputs that go to another node.
+    let mut sent: BTreeMap<OperationAddress, Vec<usize>> = BTreeMap::new();
+    for (task, described) in description.tasks.iter().enumerate() {
+        for (subtask, reader) in described.subtasks.iter().enumerate() {
+            for (number, input) in reader.inputs.iter().enumerate() {
+                let OutputAddress { operation: from, output } = input.from;
+                if node_of(description, from) == reader.node {
+                    continue;
+                }
+                if input.take == Take::Instance && reader.after.contains(&from.subtask) {
+                    sent.entry(from).or_default().push(output);
+                    continue;
+                }
+                let message = format!(
+                    "input \"{}\" of {} reads {}, which is on another node and not what it comes directly after",
+                    input.name,
+                    label(described, reader),
+                    named(description, input.from),
+                );
+                found.push(Violation::warning(Place::Input(task, subtask, number, "from"), message, REMEDY));
+            }
+        }
+    }
+    for (OperationAddress { task, subtask }, mut outputs) in sent {
+        let sender = &description.tasks[task].subtasks[subtask];
+        outputs.sort_unstable();
+        outputs.dedup();
+        let bytes: u64 = outputs.iter().map(|output| u64::from(sender.outputs[*output].bytes)).sum();
+        if bytes > MESSAGE_BYTES.into() {
+            let message = format!(
+                "the values that {} sends to other nodes have {bytes} bytes",
+                label(&description.tasks[task], sender)
+            );
+            let remedy = format!(
+                "make them {MESSAGE_BYTES} bytes together at most, or put who reads them on the same node: `talea run` starts a process \
+                 for each node, and no more goes from one to another with a completion"
+            );
+            found.push(Violation::warning(Place::Subtask(task, subtask, "outputs"), message, remedy));
+        }
+    }
+}
+
+fn node_of(description: &Description, address: OperationAddress) -> usize {
+    description.tasks[address.task].subtasks[address.subtask].node
+}
+
+fn named(description: &Description, address: OutputAddress) -> String {
+    let (task, output) = description.output_at(address).expect("the description has no errors");
+    format!("output \"{}\" of {}", output.name, label(task, &task.subtasks[address.operation.subtask]))
+}
