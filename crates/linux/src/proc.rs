@@ -41,6 +41,12 @@ pub fn process_of(tid: Tid) -> Option<Tid> {
     Tid::from_raw(line.trim().parse().ok()?)
 }
 
+/// The name of a thread, as it calls itself.
+pub fn name_of(tid: Tid) -> Option<String> {
+    let name = fs::read(format!("/proc/{tid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(name.trim_ascii_end()).into_owned())
+}
+
 /// Whether it is the kernel's own, which nobody else schedules.
 pub fn is_kernel_thread(tid: Tid) -> bool {
     /// Of the kernel's `sched.h`, which proc(5) refers to for the ninth field.

@@ -17,13 +17,16 @@ use crate::shared::Shared;
 use crate::switches::{SwitchStream, ToldBy};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::LongRun;
 use talea_insight::receipts::{Ledger, Spell};
 use talea_linux::clock::MonotonicClock;
+use talea_linux::sched::{self, Policy, SchedError};
 use talea_linux::stop::{Slept, StopFlag};
+use talea_linux::{Tid, proc};
 use talea_policy::arrangement::{Promise, Receipts};
 use talea_record::event;
 use talea_record::event::Typed;
@@ -65,12 +68,68 @@ pub enum JudgedBy {
 }
 
 /// The longest time for which a processor was withheld.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LongestWithheld {
     /// Its beginning, in nanoseconds since the run's.
     pub from_ns: i64,
     /// How long it was, in nanoseconds.
     pub length_ns: i64,
+    /// Who had the processor at its beginning.
+    pub by: Withholder,
+}
+
+/// Who had a processor that was withheld, as far as that can be found out afterwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum Withholder {
+    /// Nobody: it was idle.
+    Nobody,
+    /// A thread of this process.
+    OwnThread {
+        /// Its name.
+        name: String,
+    },
+    /// A thread with a real-time policy.
+    RealTime {
+        /// Its number.
+        thread: u32,
+        /// Its name.
+        name: String,
+    },
+    /// A thread without one.
+    Ordinary {
+        /// Its number.
+        thread: u32,
+        /// Its name.
+        name: String,
+    },
+    /// A thread that is gone.
+    Gone {
+        /// Its number.
+        thread: u32,
+    },
+}
+
+impl Withholder {
+    /// What is known now of the thread that had a processor then; 0 is the idle thread.
+    fn of(thread: u32) -> Self {
+        if thread == 0 {
+            return Withholder::Nobody;
+        }
+        let known = i32::try_from(thread).ok().and_then(Tid::from_raw);
+        let found = known.and_then(|tid| Some((proc::name_of(tid)?, sched::get(Some(tid)))));
+        match found {
+            None => Withholder::Gone { thread },
+            Some((name, _)) if fs::exists(format!("/proc/self/task/{thread}")).unwrap_or(false) => {
+                Withholder::OwnThread { name }
+            }
+            Some((name, Ok(Policy::Other) | Err(SchedError::Foreign(_)))) => {
+                Withholder::Ordinary { thread, name }
+            }
+            Some((name, Ok(_))) => Withholder::RealTime { thread, name },
+            Some((_, Err(_))) => Withholder::Gone { thread },
+        }
+    }
 }
 
 /// What becomes of an audit.
@@ -286,6 +345,7 @@ impl Auditor {
         let longest = total.longest.map(|spell| LongestWithheld {
             from_ns: (spell.from - ended_run.start).as_nanos(),
             length_ns: spell.length().as_nanos(),
+            by: Withholder::of(spell.thread),
         });
         let judged_by = JudgedBy::Receipts {
             withheld_ns: total.withheld.as_nanos(),
@@ -315,4 +375,27 @@ impl Drop for Auditor {
 
 fn at(audit_state: &Mutex<AuditState>) -> MutexGuard<'_, AuditState> {
     audit_state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn who_had_a_processor_is_told_while_it_is_there() {
+        assert_eq!(Withholder::of(0), Withholder::Nobody);
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert!(matches!(Withholder::of(own), Withholder::OwnThread { name } if !name.is_empty()));
+        let mut other = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat is there");
+        let thread = other.id();
+        // What was forked has the other's name once it has begun.
+        while fs::read_to_string(format!("/proc/{thread}/comm")).expect("it waits") != "cat\n" {
+            std::thread::yield_now();
+        }
+        assert_eq!(Withholder::of(thread), Withholder::Ordinary { thread, name: "cat".into() });
+        drop(other.stdin.take());
+        other.wait().expect("it ends");
+        assert_eq!(Withholder::of(thread), Withholder::Gone { thread });
+    }
 }

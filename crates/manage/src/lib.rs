@@ -105,7 +105,7 @@ mod wakeups;
 mod warden;
 
 pub use admit::{MORE_TO_HOLD, ThreadOptions};
-pub use auditor::{Audit, JudgedBy, LongestWithheld};
+pub use auditor::{Audit, JudgedBy, LongestWithheld, Withholder};
 pub use govern::NotDismissed;
 pub use handle::{Blocked, Handle, LaneTurn, Waker};
 pub use hold::{Held, Parking};

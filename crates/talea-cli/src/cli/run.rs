@@ -365,7 +365,9 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     // Who leaves the kernel its part in slices is not held up, and says so below.
     let leaves_slices = |name: &str| outcome.hierarchies.iter().any(|one| one.node == name && one.slices > 0);
     let is_near = |node: &&NodeReport| node.utilisation > NEARLY_THROTTLED && !leaves_slices(&node.name);
-    for node in outcome.report.nodes.iter().filter(|_| outcome.realtime).filter(is_near) {
+    let near_limit: Vec<&NodeReport> =
+        outcome.report.nodes.iter().filter(|_| outcome.realtime).filter(is_near).collect();
+    for node in &near_limit {
         remarks.push(format!(
             "warning: node {}: {:.1} % of its processors used; Linux keeps real-time threads from part of each second \
              (`talea doctor` shows how much), so near or above 95 % even the highest lane waits now and then",
@@ -380,7 +382,12 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             spin.share() * 100.0
         ));
     }
-    remarks.extend(outcome.hierarchies.iter().flat_map(hierarchy::remarks));
+    remarks.extend(
+        outcome
+            .hierarchies
+            .iter()
+            .flat_map(|one| hierarchy::remarks(one, near_limit.iter().any(|node| node.name == one.node))),
+    );
     let mishaps = &outcome.mishaps;
     for lost in &mishaps.lost_nodes {
         remarks.push(format!(

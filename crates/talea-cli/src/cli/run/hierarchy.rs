@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use talea_policy::arrangement::Verdict;
 use talea_runtime::{
     HierarchyOutcome, JudgedBy, LongestWithheld, MemberOutcome, ParkingOutcome, ScheduledBy, ToldBy,
+    Withholder,
 };
+use talea_text::printable;
 use talea_time::Duration;
 
 /// What `--json` says of a hierarchy, besides whether its guarantees were kept, which is in the report.
@@ -50,16 +52,25 @@ fn parking(member: &MemberOutcome) -> String {
     }
 }
 
-/// What to do about a kernel that withholds processors from real-time threads.
+/// What to do about a kernel that leaves real-time threads not all of a processor.
 const REMEDY: &str = "  help: Linux keeps real-time threads from a part of each second where they leave no idle time (`talea doctor` \
      says how much and how to change it); let the threads want less than that \
      leaves, as in examples/figure-1.toml";
 
+/// What to know where the kernel could have left them all of it.
+const NOT_READY: &str = "  help: a thread that is let go or woken takes some of its turn until it runs, and a virtual machine may stand still \
+     meanwhile; of longer periods or quanta less is lost to that";
+
+/// What the node's use of its processors says of why some were withheld.
+fn remedy(is_near_limit: bool) -> String {
+    if is_near_limit { REMEDY.into() } else { NOT_READY.into() }
+}
+
 /// What the kernel withheld from threads that the hierarchy had granted a processor, and which guarantees that broke.
-fn receipts(hierarchy: &HierarchyOutcome) -> Vec<String> {
+fn receipts(hierarchy: &HierarchyOutcome, is_near_limit: bool) -> Vec<String> {
     match &hierarchy.judged_by {
         None => Vec::new(),
-        Some(JudgedBy::Grants { reason }) => by_grants(hierarchy, reason),
+        Some(JudgedBy::Grants { reason }) => by_grants(hierarchy, reason, is_near_limit),
         Some(JudgedBy::Receipts { withheld_ns, spells, longest, lost, unknown_from_ns, told_by }) => {
             let mut remarks = Vec::new();
             if let Some(from) = unknown_from_ns {
@@ -77,7 +88,7 @@ fn receipts(hierarchy: &HierarchyOutcome) -> Vec<String> {
                 ));
             }
             if let Some(longest) = longest {
-                remarks.extend(withheld(hierarchy, (*withheld_ns, *spells), *longest));
+                remarks.extend(withheld(hierarchy, (*withheld_ns, *spells), longest, is_near_limit));
             }
             remarks
         }
@@ -87,7 +98,8 @@ fn receipts(hierarchy: &HierarchyOutcome) -> Vec<String> {
 fn withheld(
     hierarchy: &HierarchyOutcome,
     (withheld_ns, spells): (i64, u64),
-    longest: LongestWithheld,
+    longest: &LongestWithheld,
+    is_near_limit: bool,
 ) -> Vec<String> {
     let broken = hierarchy.edges.iter().filter(|edge| edge.verdict() == Verdict::Withheld);
     let broken: Vec<String> = broken.map(|edge| format!("{} to {}", edge.parent, edge.child)).collect();
@@ -102,19 +114,44 @@ fn withheld(
             format!("so these guarantees, which the hierarchy kept, were not received: {}", edges.join(", "))
         }
     };
+    let (had_it, remedy) = withholder(&longest.by, is_near_limit);
     let text = format!(
-        "warning: node {}: the kernel withheld granted processors {times}, {} in all, the longest {} at {}; {what}",
+        "warning: node {}: the kernel withheld granted processors {times}, {} in all, the longest {} at {}, when {had_it}; {what}",
         hierarchy.node,
         length(withheld_ns),
         length(longest.length_ns),
         Duration::from_nanos(longest.from_ns).rounded(),
     );
-    vec![text, REMEDY.into()]
+    [text].into_iter().chain(remedy).collect()
+}
+
+/// Who had the processor meanwhile, and what to do about that.
+fn withholder(by: &Withholder, is_near_limit: bool) -> (String, Option<String>) {
+    let named = |thread: &u32, name: &str| format!("thread {thread} ({}) had it", printable(name));
+    match by {
+        Withholder::Nobody => ("it was idle".into(), Some(remedy(is_near_limit))),
+        Withholder::Ordinary { thread, name } => (named(thread, name), Some(remedy(is_near_limit))),
+        Withholder::OwnThread { name } => (format!("{} of the run itself had it", printable(name)), None),
+        Withholder::RealTime { thread, name } => (
+            format!("thread {thread} ({}), which has a real-time policy, had it", printable(name)),
+            Some(format!(
+                "  help: give thread {thread} another processor (taskset), or an ordinary policy (chrt --other)"
+            )),
+        ),
+        Withholder::Gone { thread } => (
+            format!("thread {thread} had it, which is gone"),
+            Some(
+                "  help: each process that a program starts runs a little before it is held (docs/containment.md): let programs \
+                 that start many have a processor of their own"
+                    .into(),
+            ),
+        ),
+    }
 }
 
 /// It is unknown when threads received what they were granted, but known how much in all: up to a hundredth less than granted is
 /// due to switches and interrupts.
-fn by_grants(hierarchy: &HierarchyOutcome, reason: &str) -> Vec<String> {
+fn by_grants(hierarchy: &HierarchyOutcome, reason: &str, is_near_limit: bool) -> Vec<String> {
     let node = &hierarchy.node;
     let mut remarks = vec![format!(
         "note: node {node}: guarantees were judged by what was granted alone, for the kernel's switches are not known: {reason}"
@@ -131,7 +168,7 @@ fn by_grants(hierarchy: &HierarchyOutcome, reason: &str) -> Vec<String> {
             length(kept),
             kept as f64 / granted as f64 * 100.0
         ));
-        remarks.push(REMEDY.into());
+        remarks.push(remedy(is_near_limit));
     }
     remarks
 }
@@ -148,7 +185,9 @@ pub fn failure(hierarchy: &HierarchyOutcome) -> Option<String> {
 }
 
 /// What went differently than a good run goes.
-pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
+///
+/// Near the limit it takes nearly all that Linux leaves real-time threads.
+pub fn remarks(hierarchy: &HierarchyOutcome, is_near_limit: bool) -> Vec<String> {
     let node = &hierarchy.node;
     let mut remarks = Vec::new();
     if hierarchy.scheduled_by == ScheduledBy::Kernel {
@@ -171,7 +210,7 @@ pub fn remarks(hierarchy: &HierarchyOutcome) -> Vec<String> {
             talea_model::SLICE.rounded()
         ));
     }
-    remarks.extend(receipts(hierarchy));
+    remarks.extend(receipts(hierarchy, is_near_limit));
     for member in &hierarchy.members {
         if let Some(exit) = &member.exit {
             remarks.push(format!(
