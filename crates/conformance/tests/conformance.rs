@@ -10,10 +10,13 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use talea::run::control::protocol::{Command, Insistence, Outcome};
+use talea::run::control::protocol::{Command, Insistence, Listing, Outcome, Row};
 use talea::run::control::{Client, Sockets};
 use talea_model::SchedulerKind;
 use talea_policy::scheduler::{row, rows};
+
+/// How often the run is looked at.
+const LOOK: Duration = Duration::from_millis(5);
 
 macro_rules! each {
     ($($name:ident: $kind:ident),* $(,)?) => {
@@ -97,9 +100,9 @@ fn an_own_scheduler_takes_the_place_of_another_while_it_runs() {
     let (stop, is_over) = (prepared.stop_handle(), AtomicBool::new(false));
     let (run, seen) = std::thread::scope(|scope| {
         let controller = scope.spawn(|| {
-            let seen = ["stride", "weighted-turns"].map(|kind| replaced(kind, &is_over));
-            // So that everybody receives something of what there is now.
-            std::thread::sleep(Duration::from_millis(500));
+            let client = client(&is_over);
+            let seen = ["stride", "weighted-turns"].map(|kind| replaced(client.as_ref()?, kind));
+            client.iter().for_each(await_receipts);
             stop.stop();
             seen
         });
@@ -118,16 +121,28 @@ fn an_own_scheduler_takes_the_place_of_another_while_it_runs() {
     }
 }
 
-/// What "shares" is once a scheduler of this kind has been asked for; none if the run of this process was over before it could be controlled.
-fn replaced(kind: &str, is_over: &AtomicBool) -> Option<String> {
-    let client = loop {
+/// The way to the run of this process; none if that was over before it could be controlled.
+fn client(is_over: &AtomicBool) -> Option<Client> {
+    loop {
         let sockets = Sockets::of_user().ok()?;
         match sockets.find(&std::process::id().to_string()) {
-            Ok(run) => break Client::of(&run),
-            Err(_) if !is_over.load(Ordering::Relaxed) => std::thread::sleep(Duration::from_millis(5)),
+            Ok(run) => return Some(Client::of(&run)),
+            Err(_) if !is_over.load(Ordering::Relaxed) => std::thread::sleep(LOOK),
             Err(_) => return None,
         }
-    };
+    }
+}
+
+/// What there is of the run's hierarchy; none if the run is over.
+fn listing(client: &Client) -> Option<Listing> {
+    match client.ask(&Command::List, Insistence::Careful).ok()? {
+        Outcome::Listing(listing) => Some(listing),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What "shares" is once a scheduler of this kind has been asked for; none if the run is over.
+fn replaced(client: &Client, kind: &str) -> Option<String> {
     let command = Command::Replace {
         name: "shares".into(),
         kind: kind.into(),
@@ -136,11 +151,15 @@ fn replaced(kind: &str, is_over: &AtomicBool) -> Option<String> {
         children: Vec::new(),
     };
     assert!(matches!(client.ask(&command, Insistence::Careful).ok()?, Outcome::Done(_)), "{kind}");
-    match client.ask(&Command::List, Insistence::Careful).ok()? {
-        Outcome::Listing(listing) => {
-            listing.rows.into_iter().find(|row| row.name == "shares").map(|row| row.kind)
-        }
-        other => panic!("{other:?}"),
+    let rows = listing(client)?.rows;
+    rows.into_iter().find(|row| row.name == "shares").map(|row| row.kind)
+}
+
+/// Waits until everybody below an edge has received something, or the run is over.
+fn await_receipts(client: &Client) {
+    let has_received = |row: &Row| row.parent.is_none() || row.received_ns.unwrap_or(row.granted_ns) > 0;
+    while listing(client).is_some_and(|listing| !listing.rows.iter().all(has_received)) {
+        std::thread::sleep(LOOK);
     }
 }
 

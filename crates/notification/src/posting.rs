@@ -119,7 +119,7 @@ pub(crate) fn begin(
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let workplace = channel.place.get();
     // A condition forgets what came before there was a run.
-    let has_retained = match when {
+    let is_offered_otherwise = match when {
         When::Connected => workplace.is_none() && consumer.is_grouped(),
         When::Bound => !consumer.is_grouped(),
     };
@@ -127,7 +127,7 @@ pub(crate) fn begin(
     if let Some(now) = now {
         consumer.begin(now);
     }
-    if !has_retained {
+    if !is_offered_otherwise {
         offer_retained(consumer, channel, &BTreeSet::new());
     }
     let (Some(workplace), Some(now)) = (workplace, now) else { return Ok(()) };
