@@ -63,5 +63,5 @@ pub use system::System;
 pub use trigger::{Communication, Excess, OnValue, OutsideArrivals, Separation, Trigger};
 pub use validate::{
     CPU_LIMIT, HIERARCHY_LIMIT, MESSAGE_BYTES, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT,
-    Violation, violations,
+    VALUE_HEADER_BYTES, Violation, message_bytes, violations,
 };

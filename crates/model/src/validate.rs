@@ -13,7 +13,7 @@ mod shape;
 mod times;
 mod trigger;
 
-pub use apart::MESSAGE_BYTES;
+pub use apart::{MESSAGE_BYTES, VALUE_HEADER_BYTES, message_bytes};
 pub(crate) use graph::topological_ranks;
 pub use hierarchy::HIERARCHY_LIMIT;
 pub use times::TIME_LIMIT;

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use talea_channel::{Input, KeptEnd, Output, Reader, Take, WhenFull};
 use talea_model::{
     Communication, Full, InputId, InputSite, MESSAGE_BYTES, OnValue, OperationId, OutputId, OutputSite,
-    System, Trigger,
+    System, Trigger, message_bytes,
 };
 use talea_policy::demand::{self, Purpose};
 use talea_time::Duration;
@@ -238,11 +238,11 @@ fn check_apart(
         sent.entry(output.operation).or_default().insert(site.output, bytes);
     }
     for (operation, values) in sent {
-        let bytes = values.values().sum();
-        if bytes > MESSAGE_BYTES as usize {
+        let bytes = message_bytes(values.values().copied());
+        if bytes > MESSAGE_BYTES {
             let outputs = values.keys().map(|output| system.outputs()[output.index()].name.clone()).collect();
             let operation = system.operations()[operation.index()].name.clone();
-            errors.push(OperationError::TooLarge { operation, outputs, bytes, most: MESSAGE_BYTES as usize });
+            errors.push(OperationError::TooLarge { operation, outputs, bytes, most: MESSAGE_BYTES });
         }
     }
     for output in system.outputs() {

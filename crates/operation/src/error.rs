@@ -140,16 +140,17 @@ pub enum OperationError {
     },
     /// Values are to go to another process with a completion and are longer than a message.
     #[error(
-        "operation \"{operation}\" sends values of {bytes} bytes to another process ({}), and a message has room for {most}: make them \
-         shorter, or put who reads them on the same node",
-        outputs.join(", ")
+        "operation \"{operation}\" sends {bytes} bytes to another process: values of {}, and {each} for each of them; a message has room for \
+         {most}: make them shorter, or put who reads them on the same node",
+        outputs.join(", "),
+        each = talea_model::VALUE_HEADER_BYTES
     )]
     TooLarge {
         /// Who sends them.
         operation: String,
         /// `operation.output`, each.
         outputs: Vec<String>,
-        /// What they have together.
+        /// What they take together.
         bytes: usize,
         /// What there is room for.
         most: usize,

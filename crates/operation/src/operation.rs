@@ -41,7 +41,7 @@ pub struct TakenValue {
 }
 
 /// Bytes ahead of each value in a message: the place of its output, and its length.
-const HEADER: usize = 4;
+const HEADER: usize = talea_model::VALUE_HEADER_BYTES;
 
 /// An operation, whose jobs run one at a time.
 pub struct Operation {

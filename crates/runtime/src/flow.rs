@@ -379,6 +379,9 @@ pub(crate) struct JobFlowSetUp {
     came_of: Vec<Published>,
 }
 
+/// What is checked to fit into a message does.
+const _: () = assert!(talea_model::MESSAGE_BYTES == talea_transport::PAYLOAD_BYTES);
+
 impl JobFlowSetUp {
     pub fn new(shared: &Shared, recording: Recording) -> Self {
         let (lanes, nodes) = (shared.layout.lanes.len(), shared.guard_posts.len());

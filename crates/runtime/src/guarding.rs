@@ -7,7 +7,7 @@
 
 use crate::flow::{JobFlow, Shared};
 use crate::guard_post::GuardPost;
-use crate::job_table::{Abort, InFlight, Tag};
+use crate::job_table::{Abort, InFlight};
 use crate::layout::OperationSite;
 use std::cell::RefCell;
 use talea_linux::ready::Ready;
@@ -26,6 +26,8 @@ pub(crate) struct GuardKeeper {
     pub inbox: Receiver,
     /// Tasks whose descriptors have been found ready; preallocated, as each is told of once until it is armed again.
     pub ready: RefCell<Vec<Ready>>,
+    /// Tasks whose descriptors were ready too early, and when these are looked at again; preallocated, as each waits once.
+    pub again: Vec<(Instant, usize)>,
 }
 
 /// What ends the sleep of a release thread that keeps guards: a signal, an idle point, the stop.
@@ -58,25 +60,57 @@ impl GuardKeeper {
         Call { post, inbox: &self.inbox, stop: &shared.stop, is_holding, ready: &self.ready }
     }
 
-    /// When the next guard opens.
+    /// When the next guard opens, or a descriptor is to be looked at again.
     pub fn next(&self) -> Instant {
-        self.guards.next()
+        self.again.iter().map(|(at, _)| *at).fold(self.guards.next(), Instant::min)
     }
 
     /// Tasks whose descriptors are ready arrive at `now`. To be called before what has been signalled is taken in.
     pub fn arrive_ready(&mut self, flow: &mut JobFlow, shared: &Shared, now: Instant) {
         for Ready { number, is_hung_up } in self.ready.get_mut().drain(..) {
             let task = number as usize;
-            if is_hung_up {
-                shared.triggering[task].note_hang_up();
-            }
+            shared.triggering[task].begin_ready(shared.layout.triggered(task).firsts.len(), is_hung_up);
             // Once more after the last has been read, so that the operation sees the end.
             _ = flow.arrive_by_trigger(shared, task, now, now);
         }
     }
 
+    /// Descriptors that were ready too early are looked at again, if the time for that has come by `now`.
+    fn look_again(&mut self, shared: &Shared, now: Instant) {
+        self.again.retain(|(at, task)| {
+            if *at <= now {
+                shared.arm_descriptor(*task);
+            }
+            *at > now
+        });
+    }
+
+    /// An instance that was held at the guard at `place` is not released. What a descriptor was ready for is there still, and would be too
+    /// early until the guard lets another through.
+    fn skip(
+        &mut self,
+        (flow, shared): (&mut JobFlow, &Shared),
+        (place, site): (usize, &OperationSite),
+        signal: &Signal,
+        why: SkipReason,
+    ) {
+        let Signal { instance, deadline, at, .. } = *signal;
+        withdraw(shared, site, instance);
+        // One record, of the first of them, stands for the whole instance.
+        if shared.layout.triggered(site.task).firsts[0] != site.id {
+            return;
+        }
+        flow.skip_instance(shared, site.id, (instance, deadline), at, why);
+        let triggering = &shared.triggering[site.task];
+        if triggering.descriptor.get().is_some() {
+            triggering.undo_ready();
+            self.again.push((self.guards.conforms_from(place), site.task));
+        }
+    }
+
     /// Lets what has been signalled wait, and opens guards for an idle point. To be called before anything is released by `now`.
     pub fn take_in(&mut self, flow: &mut JobFlow, shared: &Shared, now: Instant) {
+        self.look_again(shared, now);
         // An idle point that was noted before a signal came opens guards for it, too, whichever is seen first.
         while let Some(tag) = self.inbox.pop() {
             let operation = shared.operation_of(tag);
@@ -93,18 +127,11 @@ impl GuardKeeper {
                 }
                 Taken::Until(_) => {}
                 Taken::Refused if site.predecessors > 0 => {
-                    withdraw(shared, site, tag, instance);
+                    withdraw(shared, site, instance);
                     flow.refuse(shared, job, deadline, now);
                 }
-                Taken::Refused | Taken::Dropped => {
-                    withdraw(shared, site, tag, instance);
-                    let first = shared.layout.triggered(site.task).firsts[0];
-                    let why = if taken == Taken::Refused { SkipReason::Full } else { SkipReason::Early };
-                    // One record stands for the whole instance.
-                    if first == operation {
-                        flow.skip_instance(shared, first, (instance, deadline), at, why);
-                    }
-                }
+                Taken::Refused => self.skip((flow, shared), (place, site), &signal, SkipReason::Full),
+                Taken::Dropped => self.skip((flow, shared), (place, site), &signal, SkipReason::Early),
             }
         }
         if let Some(idle_point) = shared.guard_post(self.node).take_idle_point(now) {
@@ -126,13 +153,8 @@ impl GuardKeeper {
             let job = InFlight { instance, release: release.at, deadline };
             let site = shared.layout.operation(release.operation);
             if site.predecessors == 0 && flow.overruns(shared, site.task, instance) {
-                let local = site.local.expect("an operation of this process");
-                withdraw(shared, site, shared.jobs.tag(local, instance), instance);
-                let first = shared.layout.triggered(site.task).firsts[0];
-                if first == site.id {
-                    let at = release.signal.at;
-                    flow.skip_instance(shared, first, (instance, deadline), at, SkipReason::Overrun);
-                }
+                let place = site.guard.expect("it was held");
+                self.skip((flow, shared), (place, site), &release.signal, SkipReason::Overrun);
                 continue;
             }
             flow.release_held(shared, release.operation, job, clock.now());
@@ -143,8 +165,8 @@ impl GuardKeeper {
 }
 
 /// A job that has been signalled, and of which only the release thread knows, never comes.
-fn withdraw(shared: &Shared, site: &OperationSite, tag: Tag, instance: u64) {
+fn withdraw(shared: &Shared, site: &OperationSite, instance: u64) {
     let local = site.local.expect("an operation of this process");
     assert_eq!(shared.jobs.abort(local, instance), Abort::Waiting, "nobody knows of the job");
-    shared.jobs.forget(tag, instance);
+    shared.jobs.forget(shared.jobs.tag(local, instance), instance);
 }

@@ -422,7 +422,8 @@ fn open_guards(
         };
         let post = GuardPost::new(sender, &guards, summons);
         let ready = RefCell::new(Vec::with_capacity(system.tasks.len()));
-        Ok((Some(post), Some(GuardKeeper { node, guards, inbox, ready })))
+        let again = Vec::with_capacity(system.tasks.len());
+        Ok((Some(post), Some(GuardKeeper { node, guards, inbox, ready, again })))
     };
     let opened: Result<Vec<_>, PrepareError> = guards.into_iter().enumerate().map(open).collect();
     Ok(opened?.into_iter().unzip())

@@ -3,7 +3,7 @@
 use rustix::io::ioctl_fionread;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// What is known of the arrivals of a task with a trigger, while the run lasts. One thread at a time brings arrivals about: that of
 /// the one operation whose values do, the release thread, or the one of the program that has the trigger. Only events may be pushed by several
@@ -18,7 +18,9 @@ pub(crate) struct Triggering {
     pub is_driven: AtomicBool,
     /// That, if it is a descriptor.
     pub descriptor: OnceLock<OwnedFd>,
-    /// Whether that has ended: its other side has closed it, and all has been read.
+    /// First subtasks of the instance that it released last which have not ended. It is not looked at before they have.
+    unfinished: AtomicU32,
+    /// Whether it has ended, and its task been released for that: its other side has closed it, and all has been read.
     has_ended: AtomicBool,
 }
 
@@ -33,12 +35,23 @@ impl Triggering {
         self.descriptor.get().filter(|_| !self.has_ended())
     }
 
-    /// The other side has closed the descriptor. It has ended if nothing is left to be read; else that comes first.
-    pub fn note_hang_up(&self) {
+    /// The descriptor is ready: it releases an instance of so many first subtasks, or tries to. If the other side has closed it and nothing is
+    /// left to be read, that is for its end. What cannot say how much is left, as a terminal that is gone, has nothing.
+    pub fn begin_ready(&self, firsts: usize, is_hung_up: bool) {
         let Some(descriptor) = self.descriptor.get() else { return };
-        if ioctl_fionread(descriptor) == Ok(0) {
-            self.has_ended.store(true, Ordering::Relaxed);
-        }
+        self.unfinished.store(firsts as u32, Ordering::Relaxed);
+        let is_empty = || ioctl_fionread(descriptor).unwrap_or(0) == 0;
+        self.has_ended.store(is_hung_up && is_empty(), Ordering::Relaxed);
+    }
+
+    /// One first subtask of an instance has ended. Returns whether its descriptor, if there is one, is to be looked at again.
+    pub fn count_end(&self) -> bool {
+        self.open_descriptor().is_some() && self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// The instance is not released, so the operation has not seen what the descriptor was ready for, not even its end.
+    pub fn undo_ready(&self) {
+        self.has_ended.store(false, Ordering::Relaxed);
     }
 
     /// Whether it had a descriptor, and that has ended.

@@ -110,7 +110,6 @@ impl JobFlow {
         let lane = shared.layout.operation(first).lane;
         let subject = Subject { job: JobId { operation: first, instance }, lane };
         self.recorder.put(MonotonicClock.now(), subject.skip(Dates { nominal: at, deadline }, reason));
-        shared.arm_descriptor(shared.layout.operation(first).task);
     }
 }
 

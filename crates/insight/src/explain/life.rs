@@ -326,7 +326,6 @@ pub struct TakenEvent {
 impl TakenEvent {
     pub(super) fn of(metadata: &Metadata, told: Deliver) -> Self {
         let Deliver { job, from, publication, .. } = told;
-        // All ones, which is none of them, if a program pushed it otherwise.
         let is_known = |publication: &usize| *publication < metadata.publications.len();
         TakenEvent { job, publication: publication.map(|of| of as usize).filter(is_known), from }
     }

@@ -8,8 +8,15 @@ use crate::ports::{OutputAddress, Take};
 use crate::trigger::Trigger;
 use std::collections::BTreeMap;
 
-/// The most bytes of values that go from one process to another with a completion.
-pub const MESSAGE_BYTES: u32 = 4_000;
+/// The most bytes that go from one process to another with a completion.
+pub const MESSAGE_BYTES: usize = 4_016;
+/// Of these, what stands in front of each value.
+pub const VALUE_HEADER_BYTES: usize = 4;
+
+/// How many bytes of a message values of these lengths take.
+pub fn message_bytes(values: impl IntoIterator<Item = usize>) -> usize {
+    values.into_iter().map(|bytes| VALUE_HEADER_BYTES.saturating_add(bytes)).fold(0, usize::saturating_add)
+}
 
 /// What to do where something other than a completion would have to cross.
 const REMEDY: &str = "put both on one node, or make the later one a subtask that comes \"after\" the other: `talea run` starts a process for \
@@ -59,15 +66,15 @@ fn check_values(description: &Description, found: &mut Vec<Violation>) {
         let sender = &description.tasks[task].subtasks[subtask];
         outputs.sort_unstable();
         outputs.dedup();
-        let bytes: u64 = outputs.iter().map(|output| u64::from(sender.outputs[*output].bytes)).sum();
-        if bytes > MESSAGE_BYTES.into() {
+        let bytes = message_bytes(outputs.iter().map(|output| sender.outputs[*output].bytes as usize));
+        if bytes > MESSAGE_BYTES {
             let message = format!(
-                "the values that {} sends to other nodes have {bytes} bytes",
+                "what {} sends to other nodes takes {bytes} bytes: its values, and {VALUE_HEADER_BYTES} for each",
                 label(&description.tasks[task], sender)
             );
             let remedy = format!(
-                "make them {MESSAGE_BYTES} bytes together at most, or put who reads them on the same node: `talea run` starts a process \
-                 for each node, and no more goes from one to another with a completion"
+                "make that {MESSAGE_BYTES} bytes at most, or put who reads the values on the same node: `talea run` starts a process for \
+                 each node, and no more goes from one to another with a completion"
             );
             found.push(Violation::warning(Place::Subtask(task, subtask, "outputs"), message, remedy));
         }

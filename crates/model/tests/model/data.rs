@@ -362,13 +362,13 @@ fn what_follows_from_a_value_that_cannot_be_read_is_not_reported() {
 /// A run starts a process for each node, between which completions go with their values, and nothing else.
 #[test]
 fn what_cannot_go_from_node_to_node_is_warned_of() {
-    let between = |writer: &str, reader: &str| {
+    let of_length = |bytes: u32, writer: &str, reader: &str| {
         let text = format!(
             "[system]\nname = \"s\"\n[[node]]\nname = \"a\"\ncpus = [0]\n[[node]]\nname = \"b\"\ncpus = [1]\n\
              [[task]]\nname = \"z\"\nnode = \"b\"\nperiod = \"20ms\"\nwcet = \"1ms\"\n\
              [[task]]\nname = \"t\"\nperiod = \"20ms\"\n\
              [[task.subtask]]\nname = \"w\"\nnode = \"a\"\nwcet = \"1ms\"\n\
-             outputs = [{{ name = \"v\", bytes = 3_000 }}, {{ name = \"u\", bytes = 3_000 }}]\n\
+             outputs = [{{ name = \"v\", bytes = {bytes} }}, {{ name = \"u\", bytes = {bytes} }}]\n\
              [[task.subtask]]\nname = \"x\"\nwcet = \"1ms\"\nnode = \"{writer}\"\n\
              [[task.subtask]]\nname = \"r\"\nwcet = \"1ms\"\n{reader}\n"
         );
@@ -376,13 +376,19 @@ fn what_cannot_go_from_node_to_node_is_warned_of() {
             parse("s.toml", &text, Path::new("")).unwrap_or_else(|problems| panic!("{problems}")).warnings;
         warnings.into_iter().map(|warning| warning.message).collect::<Vec<_>>()
     };
+    let between = |writer: &str, reader: &str| of_length(3_000, writer, reader);
     let on_b = |rest: &str| format!("node = \"b\"\n{rest}");
     let direct = "after = [\"w\"]\ninputs = [{ name = \"v\", from = \"t.w.v\" }]";
     assert_eq!(between("a", &on_b(direct)), [""; 0], "a successor may be anywhere");
     let both =
         "after = [\"w\"]\ninputs = [{ name = \"v\", from = \"t.w.v\" }, { name = \"u\", from = \"t.w.u\" }]";
     let told = between("a", &on_b(both));
-    assert!(told[0].contains("subtask \"w\" of task \"t\" sends to other nodes have 6000 bytes"), "{told:?}");
+    assert!(
+        told[0].contains("subtask \"w\" of task \"t\" sends to other nodes takes 6008 bytes"),
+        "{told:?}"
+    );
+    assert_eq!(of_length(2_004, "a", &on_b(both)), [""; 0], "a message is full");
+    assert_eq!(of_length(2_005, "a", &on_b(both)).len(), 1, "each has four bytes in front of it");
     assert_eq!(between("a", &format!("node = \"a\"\n{both}")), [""; 0], "on the same node they may be long");
     for reader in [
         "inputs = [{ name = \"v\", from = \"t.w.v\", take = \"latest\" }]",

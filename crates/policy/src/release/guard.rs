@@ -211,13 +211,13 @@ impl Guard {
         }
     }
 
-    /// Whether what is signalled comes earlier than is declared, after all that waits has been let through.
-    fn is_early(&self, separation: &Separation, signal: &Signal) -> bool {
+    /// From when on a signal comes no earlier than is declared, after all that waits has been let through.
+    fn conforms_from(&self, separation: &Separation) -> Instant {
         let open = |opens: Instant, waiting: &Signal| {
             let at = if separation.excess == Excess::Count { waiting.at } else { opens.max(waiting.at) };
             opens_after(separation, opens, at)
         };
-        self.waiting.iter().fold(self.opens, open) > signal.at
+        self.waiting.iter().fold(self.opens, open)
     }
 
     fn idle(&self) -> AtIdlePoints {
@@ -337,7 +337,7 @@ impl Guards {
             return Taken::Refused;
         }
         if let Rule::Sporadic(separation) = guard.rule {
-            let is_early = guard.is_early(&separation, &signal);
+            let is_early = guard.conforms_from(&separation) > signal.at;
             guard.excess += u64::from(is_early);
             if is_early && separation.excess == Excess::Drop {
                 return Taken::Dropped;
@@ -358,6 +358,15 @@ impl Guards {
         guard.waiting.push_back(signal);
         self.next = self.next.min(guard.due());
         Taken::Until(guard.due_of(guard.waiting.len() - 1))
+    }
+
+    /// From when on a signal to the guard at `place` comes no earlier than is declared of what comes from outside.
+    pub fn conforms_from(&self, place: usize) -> Instant {
+        let guard = &self.guards[place];
+        match &guard.rule {
+            Rule::Sporadic(separation) => guard.conforms_from(separation),
+            Rule::Separation { .. } | Rule::Phase { .. } | Rule::Timer => Instant::from_nanos(i64::MIN),
+        }
     }
 
     /// When an instance that waits at the guard at `place` is let through, if no idle point comes before; `None` if it does not wait.

@@ -56,9 +56,7 @@ impl Rules {
             arrivals: metadata.operations.iter().map(arrival).collect(),
         }
     }
-}
 
-impl Rules {
     /// What is wrong with the record by itself.
     pub fn check(&self, record: &Record) -> Option<Fault> {
         if !self.declared[usize::from(record.event.0)] {

@@ -146,7 +146,9 @@ pub(crate) fn execute<H: JobHost>(
             host.end_within(flow, (finish, record), (within.job, resume))
         }
     };
-    if let Origin::Trigger { .. } = site.origin {
+    if let Origin::Trigger { .. } = site.origin
+        && shared.triggering[site.task].count_end()
+    {
         shared.arm_descriptor(site.task);
     }
     let Some(end) = completion else {

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use talea_model::{
-    Communication, Excess, Full, InputBuilder, OnValue, OutputBuilder, OutsideArrivals, SubtaskBuilder, Take,
-    TriggerBuilder,
+    Communication, Excess, Full, InputBuilder, OnValue, OutputBuilder, OutsideArrivals, Overrun,
+    SubtaskBuilder, Take, TriggerBuilder,
 };
 use talea_record::SkipReason;
 use talea_record::event::{Complete, Publish, Release, RunStart, Skip, Take as Taken, Typed};
@@ -403,6 +403,79 @@ fn a_descriptor_whose_other_side_is_closed_releases_its_task_until_its_end() {
     };
     assert_eq!(["pipe", "socket", "open"].map(released), [3, 3, 0], "two with data, and the end");
     assert_eq!(outcome.mishaps.ended_descriptors, ["pipe", "socket"]);
+}
+
+/// What comes too early is dropped, and is looked at again when it no longer is: neither what was written nor the end is lost, and nobody
+/// is kept busy meanwhile.
+#[test]
+fn a_descriptor_that_is_ready_too_early_is_looked_at_again_when_it_may_be() {
+    let system = system(Strategy::Rms)
+        .task(
+            TaskBuilder::external("pipe", ms(10))
+                .excess(Excess::Drop)
+                .deadline(ms(20))
+                .wcet(Work::from_nanos(20_000)),
+        )
+        .task(task("clock", 2, 1).wcet(Work::from_nanos(20_000)))
+        .build()
+        .expect("a system");
+    let _alone = alone();
+    let (reader, writer) = pipe().expect("a pipe");
+    let own = reader.try_clone().expect("another descriptor of it");
+    rustix::io::write(&writer, b"12345678").expect("there is room");
+    drop(writer);
+    let (tell, told) = mpsc::channel();
+    let operations = Operations::synthetic().with("pipe", move |_: &JobContext<'_>| {
+        let length = rustix::io::read(&own, &mut [0; 4]).expect("it is ready");
+        let _ = tell.send(length);
+    });
+    let prepared = Executive::prepare(&system, operations, options(RtMode::Warn, 60_000)).expect("prepared");
+    prepared.descriptor("pipe", reader).expect("a pipe can be waited for");
+    let stop = prepared.stop_handle();
+    let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+    assert_eq!([(); 3].map(|()| told.recv().expect("it is released")), [4, 4, 0], "all, and the end");
+    stop.stop();
+    let outcome = running.join().expect("no thread panics");
+    let task = &outcome.report.tasks[0];
+    assert_eq!((task.released, task.skipped), (3, 2), "once for each that came too early");
+    assert_eq!(outcome.mishaps.ended_descriptors, ["pipe"]);
+}
+
+/// Each of them may be who reads.
+#[test]
+fn a_descriptor_is_looked_at_again_when_all_first_subtasks_have_ended() {
+    let first = |name| SubtaskBuilder::new(name).after([""; 0]).wcet(Work::from_nanos(20_000));
+    let system = system(Strategy::Rms)
+        .task(
+            TaskBuilder::external("pipe", ms(1))
+                .burst(8)
+                .overrun(Overrun::SkipNext)
+                .deadline(ms(20))
+                .subtask(first("quick"))
+                .subtask(first("slow")),
+        )
+        .build()
+        .expect("a system");
+    let _alone = alone();
+    let (reader, writer) = pipe().expect("a pipe");
+    let own = reader.try_clone().expect("another descriptor of it");
+    rustix::io::write(&writer, b"12345678").expect("there is room");
+    drop(writer);
+    let (tell, told) = mpsc::channel();
+    let operations = Operations::synthetic().with("pipe.slow", move |_: &JobContext<'_>| {
+        let length = rustix::io::read(&own, &mut [0; 4]).expect("it is ready");
+        let _ = tell.send(length);
+    });
+    let prepared = Executive::prepare(&system, operations, options(RtMode::Warn, 60_000)).expect("prepared");
+    prepared.descriptor("pipe", reader).expect("a pipe can be waited for");
+    let stop = prepared.stop_handle();
+    let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+    assert_eq!([(); 3].map(|()| told.recv().expect("it is released")), [4, 4, 0], "all, and the end");
+    stop.stop();
+    let outcome = running.join().expect("no thread panics");
+    let task = &outcome.report.tasks[0];
+    assert_eq!((task.released, task.skipped), (3, 0), "none while another had not ended");
+    assert_eq!(outcome.mishaps.ended_descriptors, ["pipe"]);
 }
 
 /// Without anything outside arrivals are drawn, the same in every run.
