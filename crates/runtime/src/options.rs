@@ -182,7 +182,8 @@ pub struct RunOptions {
     /// Stack of each thread that runs users' operations, in bytes. Other threads have no more than that, nor than 128 KiB.
     pub stack: usize,
     /// Records each thread can write before the collector has read them, rounded up to a power of two. `None`: 16 384, or
-    /// less (4 096 at least) where no users' operations run and that is as much as the busiest thread writes in two seconds.
+    /// less (4 096 at least) where no users' operations run and that is as much as the busiest thread writes in two seconds of what a report is
+    /// made from, or of everything where the trace is kept.
     pub ring_records: Option<usize>,
     /// Length of a sample, over which effectiveness is judged (see [`talea_insight::Samples`]).
     pub sample: Duration,

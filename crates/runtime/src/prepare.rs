@@ -180,8 +180,11 @@ pub(crate) fn prepare(
     let of_values = value_ring.map_or(0, |_| {
         keeping::ring_records(system, value_log.all.iter().map(|kept| (kept.output, kept.bytes)))
     });
-    let rings =
-        (&names[..], options.ring_records.unwrap_or_else(|| ring_records(system, &shared).max(of_values)));
+    // The collector of a run of several processes is another process, of which nobody here knows what it wants.
+    let wants_all = options.keep_log.is_some() || hosted != Hosted::All;
+    let ring_records =
+        options.ring_records.unwrap_or_else(|| ring_records(system, &shared, wants_all).max(of_values));
+    let rings = (&names[..], ring_records);
     let kept: Vec<OutputId> = value_log.all.iter().map(|kept| kept.output).collect();
     let say_kept = |metadata: &mut Metadata| {
         kept.iter().for_each(|output| metadata.outputs[output.index()].is_kept = true)

@@ -95,9 +95,9 @@ impl Store {
     }
 }
 
-/// Records that each ring of a process has room for unless told otherwise: what its busiest thread writes in
-/// [`STALL_SECONDS`], during which the collector need not run.
-pub(crate) fn ring_records(system: &System, shared: &Shared) -> usize {
+/// Records that each ring of a process has room for unless told otherwise: what its busiest thread writes of what the collector wants in
+/// [`STALL_SECONDS`], during which that need not run.
+pub(crate) fn ring_records(system: &System, shared: &Shared, wants_all: bool) -> usize {
     const LEAST: usize = 4 * 1024;
     const MOST: usize = 16 * 1024;
     let layout = &shared.layout;
@@ -108,13 +108,17 @@ pub(crate) fn ring_records(system: &System, shared: &Shared) -> usize {
     if hosts_hierarchy || shared.posting.has_room() || layout.local.iter().any(is_user) {
         return MOST;
     }
+    let (of_job, of_release) = match wants_all {
+        true => (ALL_OF_JOB, ALL_OF_RELEASE),
+        false => (REPORTED_OF_JOB, REPORTED_OF_RELEASE),
+    };
     let mut of_lanes = vec![0.0; layout.lanes.len()];
     let mut of_releases = vec![0.0; system.nodes.len()];
     for site in layout.local_operations() {
         let jobs = STALL_SECONDS * 1e9 / system.tasks[site.task].period.as_nanos() as f64;
-        of_lanes[site.lane] += jobs * RECORDS_OF_JOB;
+        of_lanes[site.lane] += jobs * of_job;
         if site.predecessors == 0 {
-            of_releases[site.node] += jobs * RECORDS_OF_RELEASE;
+            of_releases[site.node] += jobs * of_release;
         }
     }
     let most = of_lanes.into_iter().chain(of_releases).fold(0.0, f64::max);
@@ -122,13 +126,17 @@ pub(crate) fn ring_records(system: &System, shared: &Shared) -> usize {
 }
 
 /// How long the collector may be kept from running, and no record be lost: twice as long as Linux lets real-time threads
-/// have a processor to themselves, and with everything recorded. A report alone needs half of the records.
+/// have a processor to themselves.
 const STALL_SECONDS: f64 = 2.0;
 /// What a lane writes about a job if everything is recorded: that it starts, completes and releases successors, a
 /// preemption, what dispatching cost, that the lane sleeps and wakes.
-const RECORDS_OF_JOB: f64 = 8.0;
+const ALL_OF_JOB: f64 = 8.0;
+/// What of that a report is made from: that the job starts, completes, or is preempted and goes on, and that values are handed on.
+const REPORTED_OF_JOB: f64 = 4.0;
 /// What a release thread writes about a job: its release, and the timer and the cost if they are due to this job alone.
-const RECORDS_OF_RELEASE: f64 = 4.0;
+const ALL_OF_RELEASE: f64 = 4.0;
+/// What of that a report is made from: the release, or that it is left out.
+const REPORTED_OF_RELEASE: f64 = 1.0;
 
 /// Publishes the stream under this name, or one with a number where another run of this process has that.
 fn publish(

@@ -45,8 +45,13 @@ fn as_blocking_program() {
             tell.send(rustix::thread::gettid()).unwrap();
             // Work and pauses of lengths of their own, so that they meet in all ways and leave times at which all pause.
             let pause = StdDuration::from_micros(u64::from(100 * count + 137 * thread));
+            // By the clock, since a turn of such a loop takes three times as long on one machine as on another.
+            let work = StdDuration::from_nanos(u64::from(4_000 + 260 * thread));
             loop {
-                (0..300 + 20 * thread).for_each(|_| std::hint::spin_loop());
+                let began = Instant::now();
+                while began.elapsed() < work {
+                    std::hint::spin_loop();
+                }
                 std::thread::sleep(pause);
             }
         });
