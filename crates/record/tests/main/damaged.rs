@@ -2,6 +2,7 @@
 
 use std::fs;
 use talea_record::damage::{Damage, Ending, Fault, Place};
+use talea_record::event::{Deliver, Drop, Member, Publish, Push, VpGrant};
 use talea_record::*;
 use talea_samples::*;
 
@@ -42,6 +43,11 @@ fn every_record_that_cannot_be_is_left_out_and_named() {
         ..start
     };
     let unknown_job = job(Event::START, ms(10), 7, 0, [0, 0], 1);
+    let abort = job(Event::ABORT, ms(10), 0, 0, [0, ms(20)], 0);
+    let (known, unknown) = (start.job(), unknown_job.job());
+    let deliver = Deliver { job: known, from: None, publication: None, number: 0, lane: 0 };
+    let grant = VpGrant { edge: 0, by: None, trigger: Trigger::Thread.into() };
+    let member = Member { tid: 7, edge: Some(2), node: 0, role: MemberRole::Scheduled.into() };
     let cases = [
         (Record { event: Event(0), ..start }, Fault::Event(Event(0))),
         (Record { event: Event(0x0199), ..start }, Fault::Event(Event(0x0199))),
@@ -64,6 +70,16 @@ fn every_record_that_cannot_be_is_left_out_and_named() {
         (record(Event::LOST, 0, [u64::MAX, 0], 0), Fault::Value),
         (record(Event::SWITCH, 4, [0, 0], 0), Fault::Source(4)),
         (record(Event::VIOLATION, 4, [0, 1], 1), Fault::Source(4)),
+        // The system has no schedulers, values or channels.
+        (Record { arg: 2, ..abort }, Fault::Value),
+        (grant.at(start.time, 0), Fault::Source(0)),
+        (member.at(start.time, 0), Fault::Value),
+        (Publish { job: known, output: 0, visible: start.time, lane: 0 }.at(start.time, 0), Fault::Value),
+        (Drop { job: known, input: 0, lane: 0 }.at(start.time, 0), Fault::Value),
+        (Push { job: known, publication: 0, lane: 0 }.at(start.time, 0), Fault::Value),
+        (Deliver { publication: Some(0), ..deliver }.at(start.time, 0), Fault::Value),
+        (Deliver { from: Some(unknown), ..deliver }.at(start.time, 0), Fault::Operation(7)),
+        (Deliver { lane: 9, ..deliver }.at(start.time, 0), Fault::Source(9)),
     ];
     for (bad, fault) in cases {
         let mut records = good.clone();
