@@ -493,7 +493,7 @@ impl JobFlow {
             shared.tally.triggers_refused.fetch_add(1, Ordering::Relaxed);
             return Err(NotPosted::Full);
         }
-        Ok(self.arrive_by_trigger(shared, task, now, now))
+        Ok(self.arrive_by_trigger(shared, task, now, now).instance)
     }
 
     /// Releases a job that was held by a guard, without ringing.

@@ -17,7 +17,10 @@ use talea_policy::release::guard::{Guards, Signal, Taken, Way};
 use talea_record::event::Guard;
 use talea_record::{JobId, SkipReason};
 use talea_ring::inbox::Receiver;
-use talea_time::{Clock, Instant};
+use talea_time::{Clock, Duration, Instant};
+
+/// How long a descriptor is left alone that was ready while there was no room for another instance.
+const LANES_LET_GO: Duration = Duration::from_millis(1);
 
 /// The guards of a node, with the release thread.
 pub(crate) struct GuardKeeper {
@@ -71,7 +74,11 @@ impl GuardKeeper {
             let task = number as usize;
             shared.triggering[task].begin_ready(shared.layout.triggered(task).firsts.len(), is_hung_up);
             // Once more after the last has been read, so that the operation sees the end.
-            _ = flow.arrive_by_trigger(shared, task, now, now);
+            if flow.arrive_by_trigger(shared, task, now, now).is_left_out {
+                // A lane has not let go yet of a job that has ended, and may need the processor for that.
+                shared.triggering[task].undo_ready();
+                self.again.push((now.saturating_add(LANES_LET_GO), task));
+            }
         }
     }
 

@@ -25,6 +25,14 @@ use talea_record::{JobId, SkipReason};
 use talea_time::{Clock, Instant};
 use thiserror::Error;
 
+/// An instance of a task with a trigger that has arrived.
+pub(crate) struct Arrived {
+    /// Its number.
+    pub instance: u64,
+    /// Whether neither it is released nor its guards have it.
+    pub is_left_out: bool,
+}
+
 impl Shared {
     /// The task's descriptor, if it has one that has not ended, is waited for again.
     pub fn arm_descriptor(&self, task: usize) {
@@ -49,14 +57,14 @@ impl JobFlow {
     }
 
     /// An instance of a task with a trigger has arrived at `at`: is released at `now`, or signalled to its guards. Does not ring. Returns
-    /// its number.
-    pub fn arrive_by_trigger(&mut self, shared: &Shared, task: usize, at: Instant, now: Instant) -> u64 {
+    /// its number, and whether it is left out.
+    pub fn arrive_by_trigger(&mut self, shared: &Shared, task: usize, at: Instant, now: Instant) -> Arrived {
         let triggered = shared.layout.triggered(task);
         let instance = shared.triggering[task].take_number();
         let deadline = at.saturating_add(triggered.deadline);
         let site = |operation: &OperationId| shared.layout.operation(*operation);
         let local = |operation: &OperationId| site(operation).local.expect("an operation of this process");
-        let Some(first) = triggered.firsts.first() else { return instance };
+        let Some(first) = triggered.firsts.first() else { return Arrived { instance, is_left_out: false } };
         // Nobody else claims the words of this instance, so room that is seen stays.
         let has_room =
             triggered.firsts.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
@@ -68,7 +76,7 @@ impl JobFlow {
         };
         if let Some(reason) = skip {
             self.skip_instance(shared, *first, (instance, deadline), at, reason);
-            return instance;
+            return Arrived { instance, is_left_out: true };
         }
         for operation in &triggered.firsts {
             let released = |release| InFlight { instance, release, deadline };
@@ -81,7 +89,7 @@ impl JobFlow {
             };
             assert!(fits.is_ok(), "the window had room");
         }
-        instance
+        Arrived { instance, is_left_out: false }
     }
 
     /// Whether the task leaves an instance out because the one before is unfinished.
