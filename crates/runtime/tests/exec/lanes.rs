@@ -5,6 +5,7 @@ use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use talea_insight::explain::Kind;
+use talea_insight::verify::default_tolerance;
 use talea_model::{Criticality, LaneDispatch, Late};
 use talea_runtime::Mishaps;
 
@@ -138,10 +139,16 @@ fn a_job_that_a_preemptive_lane_has_no_thread_for_waits_and_is_told_of() {
             let wait = move |_| last.recv().expect("it is executed");
             run_beside(&system, (operations, options), wait).0
         };
-        let has_waited = |ran: &Posted| ran.jobs(Event::NO_SLOT).iter().any(|job| job.starts_with("short"));
-        let ran = (0..ATTEMPTS).map(|_| run()).find(has_waited).expect("long begins first");
+        let until_told = |ran: &Posted| {
+            let of = |event| ran.times(event, "short #0").first().copied();
+            Some(of(Event::NO_SLOT)? - of(Event::RELEASE)?)
+        };
+        let is_told_soon = |ran: &Posted| until_told(ran).is_some_and(|time| time < ms(10));
+        let ran = (0..ATTEMPTS).map(|_| run()).find(is_told_soon).expect("long begins first");
+        // Until it is told, which a busy machine puts off, nothing excuses the long one.
+        let tolerance = default_tolerance(ran.origin()) + until_told(&ran).expect("it is told");
         assert!(ran.outcome.mishaps.slot_shortages > 0);
-        assert_eq!(ran.violations(&system), Vec::<String>::new());
+        assert_eq!(ran.violations_beyond(&system, tolerance), Vec::<String>::new());
         let failures = ran.failures_of("short");
         let [short] = &failures.list[..] else { panic!("one job is late") };
         let of_slots = short.totals.iter().filter(|total| total.kind == Kind::NoSlot);

@@ -9,7 +9,7 @@ use talea_insight::explain::{Explanations, Kind, Question, Which, explain};
 use talea_insight::verify::{Rule, Verifier, default_tolerance};
 use talea_model::{Criticality, LaneDispatch};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::{Activity, Metadata, Sink};
+use talea_record::{Activity, Metadata, Origin, Sink};
 use talea_runtime::{
     Declaration, DeclareError, Dispatcher, JobContext, LaneStep, NoPoster, NotPosted, PostedOperation,
     Poster, PostingRoom, PrepareError, Prepared, StopHandle,
@@ -98,8 +98,16 @@ impl Posted {
     /// What another reader of the trace finds wrong with what the lanes did. That a processor idled is none of it: how soon
     /// a thread that is woken has its processor is the machine's affair, which may be busy.
     pub fn violations(&self, system: &System) -> Vec<String> {
+        self.violations_beyond(system, default_tolerance(self.origin()))
+    }
+
+    pub fn origin(&self) -> Origin {
+        self.metadata.origin
+    }
+
+    /// The same with another tolerance.
+    pub fn violations_beyond(&self, system: &System, tolerance: Duration) -> Vec<String> {
         let plans = plan_lanes_of(system).expect("plans");
-        let tolerance = default_tolerance(self.metadata.origin);
         let mut verifier =
             Verifier::new(&self.metadata, system, &plans, tolerance).expect("the trace is the system's");
         self.records.iter().for_each(|record| verifier.record(*record));
