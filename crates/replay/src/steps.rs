@@ -7,6 +7,9 @@ use talea_time::{Duration, Instant};
 
 /// How long after a value became visible its bytes are waited for: who writes them has lost them before, for want of room.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long after a job's end it is waited for word of what it published: its thread may lack a processor between the two, and what it records
+/// then comes behind later records of others.
+const SETTLING: Duration = Duration::from_secs(2);
 
 /// Something that a job did.
 #[derive(Debug)]
@@ -184,11 +187,11 @@ impl Steps {
         let is_ready = match self.pending.front()? {
             Step::Begin { .. } | Step::Take { .. } | Step::Gap => true,
             Step::End(end) => {
-                let is_past = self.now.is_some_and(|now| now > end.at);
+                let is_settled = self.now.is_some_and(|now| now > end.at.saturating_add(SETTLING));
                 let is_whole = end.published.values().all(|published| *published != Published::Awaited);
                 let is_given_up =
                     self.now.is_some_and(|now| now > end.visible.max(end.at).saturating_add(PATIENCE));
-                is_past && (is_whole || is_given_up)
+                is_settled && (is_whole || is_given_up)
             }
         };
         if !is_ready && !is_over {
@@ -254,7 +257,7 @@ mod tests {
             steps.push(end(instance));
             steps.publish(job(instance), 7, at(0), true);
         }
-        steps.reach(at(1));
+        steps.reach(at(3));
         steps
     }
 

@@ -10,7 +10,7 @@ use talea_model::{
 use talea_operation::{JobContext, KeptOutputs, Operations, OutputKind, Ports};
 use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Lost, ValueLost};
-use talea_record::{LossCause, Metadata, Record, Sink, ValueLoss};
+use talea_record::{Event, LossCause, Metadata, Record, Sink, ValueLoss};
 use talea_replay::{Replay, ReplayError, ReplayReport, What};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
@@ -323,6 +323,29 @@ fn no_difference_is_told_of_what_the_trace_has_lost() {
         assert_eq!(report.first, None, "without record {missing}");
         assert!(report.compared() + report.unknown() >= 197, "without record {missing}: {report:?}");
     }
+}
+
+/// A thread that lacks a processor when its job has ended records what that published only when it has one again.
+#[test]
+fn word_of_what_was_published_may_come_behind_later_records() {
+    let (tasks, system) = pair();
+    let (metadata, records) = recorded(&system, operations(&tasks, &None), 1_000, &KeptOutputs::All);
+    let is_of_values = |record: &Record| {
+        [Event::PUBLISH, Event::VALUE, Event::VALUE_PART, Event::DROP].contains(&record.event)
+    };
+    let ends = (0..records.len()).filter(|at| records[*at].event == Event::COMPLETE);
+    let mut moved = 0;
+    for end in ends {
+        let told: Vec<Record> = records[end + 1..].iter().copied().take_while(is_of_values).collect();
+        let (told_at, mut late) = (end + 1, records.clone());
+        late.drain(told_at..told_at + told.len());
+        let to = (told_at + 20).min(late.len());
+        late.splice(to..to, told.iter().copied());
+        moved += usize::from(!told.is_empty());
+        let report = replayed(&system, &(metadata.clone(), late), operations(&tasks, &None));
+        assert_eq!((report.first.as_ref(), report.unknown()), (None, 0), "of {:?}", records[end]);
+    }
+    assert!(moved > 50, "{moved} jobs");
 }
 
 /// A reader of values that nobody recorded is handed what is published now, so nothing is its fault; and values of the reader itself are judged
