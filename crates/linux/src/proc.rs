@@ -12,9 +12,9 @@ pub fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {
     Ok(entries.filter_map(number).filter_map(Tid::from_raw).take(most).collect())
 }
 
-/// `known` processes, and all that they have started and that still is theirs, at most `most` of them. Who starts something and
-/// ends before anybody looks has left an orphan, which is not found.
-pub fn families(known: Vec<Tid>, most: usize) -> Vec<Tid> {
+/// `known` processes, and all that they have started and that still is theirs, at most `most` of them; but none of which `is_heir` does not hold,
+/// nor what that has started. Who starts something and ends before anybody looks has left an orphan, which is not found.
+pub fn families(known: Vec<Tid>, most: usize, is_heir: impl Fn(Tid) -> bool) -> Vec<Tid> {
     let mut all = known;
     let mut next = 0;
     while let Some(&process) = all.get(next).filter(|_| all.len() < most) {
@@ -23,7 +23,7 @@ pub fn families(known: Vec<Tid>, most: usize) -> Vec<Tid> {
             let children = children.unwrap_or_default();
             let children = children.split_whitespace().filter_map(|child| Tid::from_raw(child.parse().ok()?));
             for child in children {
-                if !all.contains(&child) {
+                if !all.contains(&child) && is_heir(child) {
                     all.push(child);
                 }
             }

@@ -51,8 +51,9 @@
 //! **A program is one member.** Granted, its threads are raised and take turns on the CPU by the kernel's time slice; it has blocked when all of
 //! them have. What a command of ours starts, threads and processes, begins at its creator's level ([`keeper`] contains it and ends it with the
 //! set), and the kernel tells of it in the buffer of the wake-ups. Those of its threads that sleep are left alone until they are woken, so that
-//! a decision costs nothing for them. The threads that a process creates which was there before begin as ordinary ones and are taken in by the
-//! warden; the processes that it starts are not managed: name each.
+//! a decision costs nothing for them. The threads and processes that a process creates which was there before begin as ordinary ones and are taken
+//! in by the warden; what it had started before that is not managed: name each. Where somebody changes how its threads are scheduled, the warden
+//! puts that back and counts it.
 //!
 //! **Guarantees that are maxima.** Parking is work-conserving: an idle CPU runs parked threads, last parked first. A member with
 //! [`Parking::Held`] is held instead, see `hold`.
@@ -110,7 +111,7 @@ pub use govern::NotDismissed;
 pub use handle::{Blocked, Handle, LaneTurn, Waker};
 pub use hold::{Held, Parking};
 pub use managed_run::{EndedRun, ManagedRun, Marks, RunRecorder};
-pub use member::{Blocks, MemberId, Received};
+pub use member::{Blocks, ForeignChanges, MemberId, Received};
 pub use member_jobs::{LaneJobs, MemberJobs};
 pub use options::{
     Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError,

@@ -4,12 +4,13 @@ use crate::guardian::Guardian;
 use crate::hold::Hold;
 use crate::keeper::Go;
 use crate::member_jobs::MemberJobs;
-use crate::origin::Origin;
+use crate::origin::{Mask, Origin};
 use crate::priorities::{self, Heirs, Level, Ordinary, Priorities, Turns};
 use crate::signal_target::SignalTarget;
 use crate::sleep_word::SleepWord;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use talea_linux::Tid;
@@ -47,6 +48,24 @@ pub struct Received {
     pub work: Work,
     /// Time for which the hierarchy granted it a processor.
     pub granted: Work,
+    /// What somebody else has changed of it, if it was there before.
+    pub changes: ForeignChanges,
+}
+
+/// How often somebody else has changed how a program's threads are scheduled, and had it put back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForeignChanges {
+    /// Where a thread may run.
+    pub processors: u64,
+    /// A thread's policy or priority.
+    pub priorities: u64,
+}
+
+impl ForeignChanges {
+    /// Whether there are none.
+    pub fn are_none(&self) -> bool {
+        *self == ForeignChanges::default()
+    }
 }
 
 /// Members that have gone, with what they received.
@@ -54,7 +73,8 @@ pub(crate) type Departed = Vec<Received>;
 
 impl Received {
     pub(crate) fn of(member: &mut Member, granted: Work) -> Self {
-        Received { name: member.name.clone(), vp: member.vp, work: member.received(), granted }
+        let (name, vp, changes) = (member.name.clone(), member.vp, member.changes);
+        Received { name, vp, work: member.received(), granted, changes }
     }
 }
 
@@ -101,6 +121,20 @@ impl Managed {
     /// Where it should be.
     fn due(&self) -> Level {
         self.owed.unwrap_or(self.level)
+    }
+
+    fn is_where_bound(&self) -> bool {
+        self.bound == NOWHERE
+            || Mask::of(self.tid.as_raw_nonzero().get()).is_none_or(|mask| mask.is_just(self.bound))
+    }
+
+    fn is_at_level(&self, priorities: Priorities) -> bool {
+        self.owed.is_some() || self.is_newborn || priorities::is_at(self.tid, priorities, self.level)
+    }
+
+    /// Whether it is scheduled as it was told to be. Three system calls.
+    pub fn is_as_set(&self, priorities: Priorities) -> bool {
+        self.is_where_bound() && self.is_at_level(priorities)
     }
 
     /// Sets it to `level`, now or as soon as the kernel lets it.
@@ -187,6 +221,8 @@ pub(crate) struct Member {
     /// Where it was started, if it is a command in one.
     pub cgroup: Option<Arc<Cgroup>>,
     account: CpuAccount,
+    /// What was put back.
+    pub changes: ForeignChanges,
 }
 
 impl Member {
@@ -208,6 +244,7 @@ impl Member {
             hold,
             cgroup: None,
             account: CpuAccount::default(),
+            changes: ForeignChanges::default(),
         }
     }
 
@@ -224,10 +261,10 @@ impl Member {
         });
     }
 
-    /// A thread of one of its processes is taken in, at `level`.
-    pub fn adopt(&mut self, process: Tid, tid: Tid, level: Level) {
+    /// A thread of one of its processes is taken in, at `level` and bound to `cpu`.
+    pub fn adopt(&mut self, process: Tid, tid: Tid, level: Level, cpu: u16) {
         self.account.enter_child(process);
-        self.threads.push(Managed::new(tid, level));
+        self.threads.push(Managed { bound: cpu, ..Managed::new(tid, level) });
         if let Some(hold) = &self.hold {
             hold.extend_to(process);
         }
@@ -390,6 +427,28 @@ impl Member {
         result
     }
 
+    /// What somebody else has changed of a thread is put back, and counted. Where a cpuset keeps it from where it is bound, it stays. Fails like
+    /// [`Self::move_to`].
+    pub fn put_back(&mut self, priorities: Priorities, tid: Tid) -> Result<(), Errno> {
+        let how = self.how();
+        let Some(thread) = self.threads.iter_mut().find(|thread| thread.tid == tid) else { return Ok(()) };
+        if !thread.is_where_bound() {
+            bind(tid, thread.bound);
+            match thread.is_where_bound() {
+                true => self.changes.processors += 1,
+                false => thread.bound = NOWHERE,
+            }
+        }
+        if thread.is_at_level(priorities) {
+            return Ok(());
+        }
+        self.changes.priorities += 1;
+        match thread.set(priorities, thread.level, how) {
+            Err(Errno::SRCH | priorities::LENT) => Ok(()),
+            other => other,
+        }
+    }
+
     /// Binds the threads to `cpu`, that of `place`, if they are bound to another.
     pub fn bind(&mut self, place: usize, cpu: u16) {
         self.place = place;
@@ -469,7 +528,7 @@ impl Member {
             let mut known = self.processes();
             known.push(process);
             let mut changed = false;
-            for process in proc::families(known, usize::MAX) {
+            for process in proc::families(known, usize::MAX, |_| true) {
                 for tid in proc::threads(process, usize::MAX).unwrap_or_default() {
                     if Ordinary::of(tid) == Ok(None) {
                         let number = tid.as_raw_nonzero().get();

@@ -44,6 +44,11 @@ impl Mask {
         (code == 0).then_some(Mask(mask))
     }
 
+    /// Whether it is this CPU alone.
+    pub(crate) fn is_just(self, cpu: u16) -> bool {
+        self == Mask::of_cpus(&[cpu])
+    }
+
     /// Lets a thread run there, as far as its cpuset does. One that has gone needs it no more.
     pub fn give_to(self, tid: i32) {
         // SAFETY: the mask is live and as long as it is said to be; the kernel only reads it.
@@ -85,14 +90,18 @@ impl Origin {
         Origin { before, lent: Mask::of_cpus(cpus), binding, since: ticks() }
     }
 
+    /// Whether a thread, or a process by its first one, has begun since then. Reads a file.
+    pub fn precedes(&self, tid: i32) -> bool {
+        stat_field(tid, START).is_some_and(|start| start >= self.since)
+    }
+
     /// Whether a thread is bound only because its creator was. Reads a file.
     pub fn has_inherited(&self, tid: i32) -> bool {
         let is_lent = |mask: Mask| match self.binding {
             Binding::ToOne => mask.is_one_of(self.lent),
             Binding::ToAll => mask == self.lent,
         };
-        Mask::of(tid).is_some_and(|mask| mask != self.before && is_lent(mask))
-            && stat_field(tid, START).is_some_and(|start| start >= self.since)
+        Mask::of(tid).is_some_and(|mask| mask != self.before && is_lent(mask)) && self.precedes(tid)
     }
 
     /// What a thread had if it had not been created by a bound one.

@@ -44,6 +44,11 @@ impl Priorities {
         self.priority(Level::Urgent)
     }
 
+    /// Whether threads of a level are ordinary ones.
+    fn is_ordinary(self, level: Level) -> bool {
+        level == Level::Parked && self.parked_as == ParkedAs::Ordinary
+    }
+
     /// The SCHED_FIFO priority of a level.
     pub(crate) const fn priority(self, level: Level) -> u8 {
         self.parked
@@ -119,7 +124,7 @@ pub(crate) fn set(
         Heirs::Ordinary => libc::SCHED_RESET_ON_FORK,
         Heirs::Alike => 0,
     };
-    if level == Level::Parked && priorities.parked_as == ParkedAs::Ordinary {
+    if priorities.is_ordinary(level) {
         return raw_set(number, libc::SCHED_OTHER | flag, 0);
     }
     let policy = match turns {
@@ -127,6 +132,27 @@ pub(crate) fn set(
         Turns::RoundRobin => libc::SCHED_RR,
     };
     raw_set(number, policy | flag, priorities.priority(level).into())
+}
+
+/// Whether a thread has the priority of this level. Which real-time policy it has of the two is no matter of how urgent it is. One that has gone
+/// is as it should be.
+pub(crate) fn is_at(tid: Tid, priorities: Priorities, level: Level) -> bool {
+    let number = tid.as_raw_nonzero().get();
+    let mut parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the calls take a number, and parameters that are writable meanwhile.
+    let (policy, code) =
+        unsafe { (libc::sched_getscheduler(number), libc::sched_getparam(number, &raw mut parameters)) };
+    if policy < 0 || code != 0 {
+        return true;
+    }
+    match policy & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_FIFO | libc::SCHED_RR => {
+            !priorities.is_ordinary(level)
+                && parameters.sched_priority == i32::from(priorities.priority(level))
+        }
+        libc::SCHED_DEADLINE => false,
+        _ => priorities.is_ordinary(level),
+    }
 }
 
 /// Sets the level of the calling thread, which is a sentinel or a controller.

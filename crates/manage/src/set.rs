@@ -18,7 +18,7 @@ use crate::shared::{SentinelState, Shared};
 use crate::state::{State, Totals};
 use crate::switches::SwitchStream;
 use crate::wakeups::Chooser;
-use crate::warden::{LOOKS_MAX, Warden};
+use crate::warden::{Firsts, LOOKS_MAX, Warden};
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -151,7 +151,8 @@ impl ManagedSet {
                 departed: &departed,
                 threads_max,
                 looks: Vec::with_capacity(LOOKS_MAX),
-                first: 0,
+                set: Vec::with_capacity(LOOKS_MAX),
+                first: Firsts::default(),
             };
             guardian.note_warden(rustix::thread::gettid());
             match catch_unwind(AssertUnwindSafe(|| warden.run())) {

@@ -6,7 +6,7 @@
 
 use crate::guardian::Guardian;
 use crate::keeper::Keeper;
-use crate::member::{Body, Member, Off, Scope, bind};
+use crate::member::{Body, Managed, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
 use crate::origin::Origin;
 use crate::priorities::{self, Heirs, Ordinary, Turns};
@@ -34,12 +34,24 @@ pub(crate) struct Warden<'a> {
     pub threads_max: usize,
     /// Threads to be looked at, with the slots of their members.
     pub looks: Vec<(u32, Tid)>,
-    /// The first of those that are looked at next, where there are more than a look is for.
-    pub first: usize,
+    /// The same of those whose settings are looked at, as they were set.
+    pub set: Vec<(u32, Managed)>,
+    /// Of each look the first of those that come next, where there are more than it is for.
+    pub first: Firsts,
+}
+
+/// Whose turn it is in each look.
+#[derive(Default)]
+pub(crate) struct Firsts {
+    sleepers: usize,
+    doubtful: usize,
+    settings: usize,
 }
 
 /// Threads that are looked at in a round: about half a millisecond.
 pub(crate) const LOOKS_MAX: usize = 64;
+/// Threads whose settings are looked at together with the lock held.
+const CHANGED: usize = 8;
 /// Threads of a command that are raised and lowered together before anybody looks which of them sleep.
 const DOUBTFUL: usize = 4;
 
@@ -69,6 +81,7 @@ impl Warden<'_> {
             self.guardian.restore_owed().for_each(drop);
             self.look_at_sleepers(round == 0);
             self.look_at_doubtful();
+            self.look_at_settings();
             if round == 0 {
                 self.collect();
                 self.adopt();
@@ -91,7 +104,7 @@ impl Warden<'_> {
             }
         }
         drop(state);
-        self.limit();
+        limit(&mut self.looks, &mut self.first.sleepers);
         self.looks.retain(|(_, tid)| proc::activity(*tid) == Activity::Runnable);
         if self.looks.is_empty() {
             return;
@@ -110,13 +123,26 @@ impl Warden<'_> {
         });
     }
 
-    /// Leaves as many to be looked at as a look is for, others each time.
-    fn limit(&mut self) {
-        if self.looks.len() > LOOKS_MAX {
-            let first = self.first % self.looks.len();
-            self.looks.rotate_left(first);
-            self.looks.truncate(LOOKS_MAX);
-            self.first = first + LOOKS_MAX;
+    /// Those that were there before the set: anybody may have told the kernel to schedule them otherwise, and that is put back. Commands are kept
+    /// from calling for it.
+    fn look_at_settings(&mut self) {
+        self.set.clear();
+        let state = self.shared.state.lock_patiently();
+        let priorities = state.priorities;
+        for (slot, member) in state.members.iter().enumerate() {
+            let Some(member) = member else { continue };
+            if member.heirs == Heirs::Ordinary && matches!(member.body, Body::Opaque { .. }) {
+                self.set.extend(member.threads.iter().map(|thread| (slot as u32, *thread)));
+            }
+        }
+        drop(state);
+        limit(&mut self.set, &mut self.first.settings);
+        self.looks.clear();
+        let changed = self.set.iter().filter(|(_, thread)| !thread.is_as_set(priorities));
+        self.looks.extend(changed.map(|(slot, thread)| (*slot, thread.tid)));
+        // Somebody may have moved them in their turn meanwhile: it is seen again with the lock held, and not longer than a decision may wait.
+        for threads in self.looks.chunks(CHANGED) {
+            self.shared.tell(|state, _| state.put_back(threads));
         }
     }
 
@@ -129,7 +155,7 @@ impl Warden<'_> {
             self.looks.extend(member.doubtful(DOUBTFUL).map(|tid| (slot as u32, tid)));
         }
         drop(state);
-        self.limit();
+        limit(&mut self.looks, &mut self.first.doubtful);
         self.looks.retain(|(_, tid)| proc::activity(*tid) == Activity::Blocked);
         if self.looks.is_empty() {
             return;
@@ -218,15 +244,17 @@ impl Warden<'_> {
         let mut changed = false;
         let mut beyond = 0;
         for (member, processes, threads) in growing_members {
-            let family = proc::families(processes.clone(), self.threads_max);
+            let Growing { scope, origin, .. } = &member;
+            // What a process had started before it was taken in is somebody else's affair.
+            let is_heir = |process: Tid| match scope {
+                Scope::Family | Scope::Thread => true,
+                Scope::Process => origin.precedes(process.as_raw_nonzero().get()),
+            };
+            let family = proc::families(processes, self.threads_max, is_heir);
             let mut own = threads.len();
             let mut all = 0;
             for process in family {
-                let is_managed = match member.scope {
-                    Scope::Family => true,
-                    Scope::Process => processes.contains(&process),
-                    Scope::Thread => false,
-                };
+                let is_managed = *scope != Scope::Thread;
                 // However many there are, no more are looked at than can be taken in.
                 let listed = proc::threads(process, self.threads_max).unwrap_or_default();
                 for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
@@ -252,7 +280,14 @@ impl Warden<'_> {
     /// Takes in a thread of one of the member's processes.
     fn adopt_thread(&self, member: &Growing, process: Tid, tid: Tid) -> bool {
         let Growing { slot, life, origin, .. } = *member;
-        let Ok(Some(before)) = Ordinary::of(tid) else { return false };
+        let number = tid.as_raw_nonzero().get() as u32;
+        // Its process may have been taken in for itself.
+        if self.shared.state.lock_patiently().is_managed(number) {
+            return false;
+        }
+        let Ok(policy) = Ordinary::of(tid) else { return false };
+        // One that has made itself a real-time thread, or was created by one that had, becomes what the others are.
+        let before = policy.unwrap_or(Ordinary::OTHER);
         let mask = origin.mask_of(tid.as_raw_nonzero().get());
         if is_thread_gone(tid) || !self.guardian.note(tid, before, mask) {
             return false;
@@ -269,10 +304,11 @@ impl Warden<'_> {
                 return false;
             }
             bind(tid, cpu);
-            member.adopt(process, tid, level);
+            member.adopt(process, tid, level, cpu);
+            member.changes.priorities += u64::from(policy.is_none());
             let turned = member.take_turns(priorities);
             state.note_moved(turned);
-            state.index_thread(tid.as_raw_nonzero().get() as u32, slot);
+            state.index_thread(number, slot);
             if is_waiting {
                 // It has just been created, so it can run.
                 state.request(slot, now);
@@ -333,6 +369,16 @@ impl Warden<'_> {
         state.close(self.shared.now());
         drop(state);
         self.guardian.restore_all_owed();
+    }
+}
+
+/// Leaves as many to be looked at as a look is for, others each time.
+fn limit<T>(looks: &mut Vec<T>, first: &mut usize) {
+    if looks.len() > LOOKS_MAX {
+        let begin = *first % looks.len();
+        looks.rotate_left(begin);
+        looks.truncate(LOOKS_MAX);
+        *first = begin + LOOKS_MAX;
     }
 }
 

@@ -98,7 +98,7 @@ pub use posting::PostingRoom;
 pub use prepare::Executive;
 pub use run::Prepared;
 pub use talea_analysis::system::Leaving;
-pub use talea_manage::{JudgedBy, LongestWithheld, ShortQuantum, ToldBy, Withholder};
+pub use talea_manage::{ForeignChanges, JudgedBy, LongestWithheld, ShortQuantum, ToldBy, Withholder};
 pub use talea_operation::{
     Declaration, Input, JobContext, KeptOutputs, LostValues, NotPosted, OperationError, OperationErrors,
     Operations, Output, OutputKind, Ports, Post, Posted, PostedOperation, Stamp, SyntheticValue, Value,

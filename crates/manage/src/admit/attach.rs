@@ -214,7 +214,7 @@ impl ManagedSet {
         let Some(whom) = whom else { return Err(AdmitError::CannotHold { name: name.into() }) };
         let processes = || match whom {
             SignalTarget::Process(process) => vec![process],
-            SignalTarget::Group(_) => proc::families(known.clone(), self.options.threads_max),
+            SignalTarget::Group(_) => proc::families(known.clone(), self.options.threads_max, |_| true),
         };
         Hold::of(whom, &processes, &self.guardian).map_err(|reason| match reason {
             CannotHold::OutOfReach => AdmitError::OutOfReach { name: name.into() },

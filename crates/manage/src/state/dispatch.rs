@@ -7,6 +7,7 @@ use crate::priorities::{self, Heirs, Level, Priorities};
 use crate::slices::Turn;
 use rustix::io::Errno;
 use std::sync::Arc;
+use talea_linux::Tid;
 use talea_policy::hierarchy::{ProcessorId, VpId, VpState};
 use talea_time::Instant;
 
@@ -214,6 +215,19 @@ impl State {
             moved = moved.and(member.move_owed(priorities).map(|_| 0));
         }
         self.note_moved(moved);
+    }
+
+    /// What somebody else has changed of these threads is put back.
+    pub fn put_back(&mut self, threads: &[(u32, Tid)]) {
+        if self.ended {
+            return;
+        }
+        let priorities = self.priorities;
+        for &(slot, tid) in threads {
+            let Some(member) = self.members[slot as usize].as_mut() else { continue };
+            let put_back = member.put_back(priorities, tid);
+            self.note_moved(put_back.map(|()| 0));
+        }
     }
 
     /// Notes what came of moving threads: how many could not be moved yet.

@@ -1,6 +1,7 @@
 //! Hierarchies of schedulers over real threads. Everything here is about processor time by the kernel's account and about who
 //! runs after whom; what else the machine does lengthens tests and does not change them.
 
+mod adopted;
 mod blocking;
 mod boosted;
 mod caps;

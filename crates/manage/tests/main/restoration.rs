@@ -158,11 +158,12 @@ fn late_ones_are_unbound(end: End) {
     let mut managed = Managed::attach(late.id(), &options, end);
     let numbers = told(&mut late.0, "created ");
     let (thread, child) = (numbers[0], numbers[1]);
-    eventually("the thread is taken in", || matches!(policy(thread), Some(Policy::RoundRobin(_))));
-    assert_eq!(cpus_of(thread).len(), 1, "it is bound as the others are");
-    eventually("who is not managed runs anywhere", || cpus_of(child) == before);
+    for late in [thread, child] {
+        eventually("it is taken in", || matches!(policy(late), Some(Policy::RoundRobin(_))));
+        assert_eq!(cpus_of(late).len(), 1, "it is bound as the others are");
+    }
     managed.end();
-    for tid in [late.id(), thread] {
+    for tid in [late.id(), thread, child] {
         eventually("it is an ordinary one", || policy(tid) == Some(Policy::Other));
         eventually("it runs where it could", || cpus_of(tid) == before);
     }

@@ -2,7 +2,7 @@
 
 use crate::outcome::{MemberOutcome, ParkingOutcome};
 use talea_insight::accounting::EndedEarly;
-use talea_manage::{EndedRun, Received, Summary};
+use talea_manage::{EndedRun, ForeignChanges, Received, Summary};
 use talea_time::{Instant, Work};
 
 /// What is known of the members before the run.
@@ -49,6 +49,7 @@ pub(super) fn members(named: &[NamedMember], ended_run: &EndedRun, summary: &Sum
             policy: None,
             exit: exit.map(|(_, status)| status.to_string()),
             calls: member.calls.clone(),
+            changes: account.map_or_else(ForeignChanges::default, |account| account.changes),
             excess_ns: member.excess_ns((granted, work)),
         }
     };

@@ -19,7 +19,7 @@ use talea_manage::Priorities;
 use talea_manage::command::{self, Started};
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX};
 use talea_manage::keeper::Keeper;
-use talea_manage::{AdmitError, SetError};
+use talea_manage::{AdmitError, ForeignChanges, SetError};
 use talea_model::{System, ThreadWork};
 use talea_policy::arrangement::{Blueprint, Kept};
 use talea_record::RingWriter;
@@ -267,6 +267,10 @@ impl LoweredNode {
             let first = self.attributes.iter().find(|thread| thread.name == *name);
             first.map(|thread| thread.actual_policy.clone())
         };
+        let changes_of = |name: &String| {
+            let program = account.programs.iter().find(|program| program.post.name == *name);
+            program.map_or_else(ForeignChanges::default, |program| program.changes)
+        };
         let members = self.roles.iter().map(|(name, thread)| MemberOutcome {
             thread: name.clone(),
             granted_ns: None,
@@ -275,6 +279,7 @@ impl LoweredNode {
             policy: own.get(thread).map(|own| own.policy.to_string()).or_else(|| of_program(name)),
             exit: exits.iter().find(|(program, _)| program == name).map(|(_, status)| status.clone()),
             calls: calls_of(self.keeper.as_deref(), name),
+            changes: changes_of(name),
             excess_ns: None,
         });
         let (start, planned_end) = self.span;

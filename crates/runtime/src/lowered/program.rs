@@ -8,12 +8,10 @@ use talea_linux::proc;
 use talea_linux::proc::{is_gone, is_thread_gone};
 use talea_linux::sched::{self, Policy};
 use talea_linux::{Tid, affinity};
-use talea_manage::AdmitError;
-use talea_manage::Ordinary;
-use talea_manage::ThreadJobs;
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
 use talea_manage::keeper::Go;
 use talea_manage::origin::{Binding, Origin};
+use talea_manage::{AdmitError, ForeignChanges, Ordinary, ThreadJobs};
 use talea_record::event::{Complete, Dates, Release, Thread};
 use talea_record::{Record, RingWriter, Sink, ThreadRole};
 use talea_time::{Clock, Instant, Work};
@@ -39,6 +37,8 @@ pub(super) struct Program {
     account: CpuAccount,
     /// Processor time received since the start, as far as is known.
     pub received: Work,
+    /// What somebody else has changed of it.
+    pub changes: ForeignChanges,
     state: State,
 }
 
@@ -80,6 +80,7 @@ impl Program {
             attributes: Vec::new(),
             account: CpuAccount::default(),
             received: Work::ZERO,
+            changes: ForeignChanges::default(),
             state: State::Waiting,
         };
         program.introduce();
@@ -218,28 +219,53 @@ impl Program {
                 self.adopt(process, tid, guardian);
             }
         }
-        if self.threads.len() > known { self.lend_all() } else { Ok(()) }
+        if self.threads.len() > known { self.lend_all() } else { self.put_back_changes() }
     }
 
     fn adopt(&mut self, process: Tid, tid: Tid, guardian: &Guardian) {
         if self.threads.len() == THREADS_OF_ONE || self.threads.contains(&tid) || is_thread_gone(tid) {
             return;
         }
-        if let Ok(Some(before)) = Ordinary::of(tid)
-            && guardian.note(tid, before, self.origin.mask_of(tid.as_raw_nonzero().get()))
-        {
+        // One that has made itself a real-time thread, or was created by one that had, becomes what the others are.
+        let Ok(policy) = Ordinary::of(tid) else { return };
+        let mask = self.origin.mask_of(tid.as_raw_nonzero().get());
+        if guardian.note(tid, policy.unwrap_or(Ordinary::OTHER), mask) {
+            self.changes.priorities += u64::from(policy.is_none() && self.post.waits == Waits::AsItIs);
             self.account.enter_child(process);
             self.threads.push(tid);
         }
     }
 
-    /// Its process, and all that it has started if it is a command.
+    /// Its process and all that it has started; if it was there before, since it was taken in.
     fn processes(&self) -> Vec<Tid> {
-        let known: Vec<Tid> = self.account.processes().collect();
-        match self.post.waits {
-            Waits::Stopped => proc::families(known, THREADS_OF_ONE),
-            Waits::AsItIs => known,
+        proc::families(self.account.processes().collect(), THREADS_OF_ONE, |process| match self.post.waits {
+            Waits::Stopped => true,
+            Waits::AsItIs => self.origin.precedes(process.as_raw_nonzero().get()),
+        })
+    }
+
+    /// What somebody else has changed of how its threads are scheduled is put back, and counted. A command is kept from calling for it.
+    fn put_back_changes(&mut self) -> Result<(), HierarchyError> {
+        if self.post.waits == Waits::Stopped {
+            return Ok(());
         }
+        let due = self.policy_of_each();
+        for at in 0..self.threads.len() {
+            let tid = self.threads[at];
+            let has_moved = || affinity::get(Some(tid)).is_ok_and(|cpus| cpus != self.post.cpus);
+            let is_elsewhere = has_moved();
+            let is_other = match sched::get(Some(tid)) {
+                Err(sched::SchedError::NoSuchThread(_)) => false,
+                found => !found.is_ok_and(|found| is_as_urgent(found, due)),
+            };
+            if is_elsewhere || is_other {
+                self.lend(tid)?;
+                // A cpuset may keep it where it is.
+                self.changes.processors += u64::from(is_elsewhere && !has_moved());
+                self.changes.priorities += u64::from(is_other);
+            }
+        }
+        Ok(())
     }
 
     /// Threads that it has beyond those that are taken in.
@@ -289,6 +315,16 @@ impl Program {
         let Dates { nominal, deadline } = jobs.dates(0, start);
         let complete = Complete { job: jobs.id(0), lane: jobs.lane, nominal, deadline };
         self.post.ring.record(complete.at(MonotonicClock.now(), Record::NO_CPU));
+    }
+}
+
+/// Whether threads of the two policies come before the same others; one that takes turns is no less urgent than one that does not.
+fn is_as_urgent(found: Policy, due: Policy) -> bool {
+    match (found, due) {
+        (Policy::Fifo(found) | Policy::RoundRobin(found), Policy::Fifo(due) | Policy::RoundRobin(due)) => {
+            found == due
+        }
+        (found, due) => found == due,
     }
 }
 

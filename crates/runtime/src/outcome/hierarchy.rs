@@ -3,7 +3,7 @@
 use crate::lowering::hierarchy::PartAccount;
 use serde::{Deserialize, Serialize};
 use talea_insight::accounting::EndedEarly;
-use talea_manage::{JudgedBy, Parking};
+use talea_manage::{ForeignChanges, JudgedBy, Parking};
 use talea_policy::arrangement::Kept;
 
 /// How a member that may not run is kept from running.
@@ -49,6 +49,9 @@ pub struct MemberOutcome {
     /// without effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<(String, u64)>,
+    /// How often somebody else has changed how its threads are scheduled, if it was there before the run. It was put back.
+    #[serde(default, skip_serializing_if = "ForeignChanges::are_none")]
+    pub changes: ForeignChanges,
     /// By how much what the kernel accounts is beyond what was granted, where that was a maximum. Then its promise is broken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess_ns: Option<i64>,

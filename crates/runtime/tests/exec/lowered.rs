@@ -240,6 +240,31 @@ fn a_process_has_the_policy_for_as_long_as_the_run_lasts() {
 }
 
 #[test]
+fn what_others_change_of_a_process_is_put_back_and_told() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let program = Program::start();
+    let tid = Tid::from_raw(program.id() as i32).expect("a process has a number");
+    let all = affinity::get(Some(tid)).expect("it is there");
+    let tables = PRIORITIES.replace("work = \"cpu-bound\"", &format!("pid = {}", program.id()));
+    let (cpu, everywhere) = (at.cpus[0], all.clone());
+    let system = described(cpu, &tables).with_threads_as_tasks();
+    let mut is_changed = false;
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), move |job| {
+        if job.instance < 3 {
+            return false;
+        }
+        if !std::mem::replace(&mut is_changed, true) {
+            affinity::set(Some(tid), &everywhere).expect("anybody may");
+            sched::set_thread(tid, Policy::Fifo(5)).expect("who may give it may change it");
+        }
+        (sched::get(Some(tid)), affinity::get(Some(tid))) == (Ok(Policy::Fifo(10)), Ok(vec![cpu]))
+    });
+    let changes = ran.outcome.hierarchies[0].members[0].changes;
+    assert_eq!((changes.priorities, changes.processors), (1, u64::from(all.len() > 1)));
+    assert_eq!((sched::get(Some(tid)), affinity::get(Some(tid))), (Ok(Policy::Other), Ok(all)));
+}
+
+#[test]
 fn a_command_starts_and_ends_with_the_run() {
     let Some((_alone, at)) = stage(1) else { return };
     let command = "run = [\"sh\", \"-c\", \"ulimit -t 60; while :; do :; done\"]";

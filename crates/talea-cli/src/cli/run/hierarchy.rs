@@ -5,8 +5,8 @@ use crate::cli::output::{Sheet, length};
 use serde_json::{Value, json};
 use talea_policy::arrangement::Verdict;
 use talea_runtime::{
-    HierarchyOutcome, JudgedBy, LongestWithheld, MemberOutcome, ParkingOutcome, ScheduledBy, ToldBy,
-    Withholder,
+    ForeignChanges, HierarchyOutcome, JudgedBy, LongestWithheld, MemberOutcome, ParkingOutcome, ScheduledBy,
+    ToldBy, Withholder,
 };
 use talea_text::printable;
 use talea_time::Duration;
@@ -226,6 +226,17 @@ pub fn remarks(hierarchy: &HierarchyOutcome, is_near_limit: bool) -> Vec<String>
                 "note: {}: its program called to change how it is scheduled ({}), which is not its to change",
                 member.thread,
                 calls.join(", ")
+            ));
+        }
+        let ForeignChanges { processors, priorities } = member.changes;
+        if !member.changes.are_none() {
+            let of = [("processors", processors), ("policy or priority", priorities)];
+            let of = of.into_iter().filter(|(_, times)| *times > 0);
+            let of: Vec<String> = of.map(|(what, times)| format!("{what} {times} times")).collect();
+            remarks.push(format!(
+                "note: {}: its threads were scheduled otherwise by somebody else or by themselves ({}), which was put back",
+                member.thread,
+                of.join(", ")
             ));
         }
         if let Some(excess) = member.excess_ns {
