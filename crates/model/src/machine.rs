@@ -100,6 +100,14 @@ impl Machine {
         self.costs.iter().fold(Overhead::default(), |highest, costs| highest.or_more(&costs.overhead))
     }
 
+    /// How long a thread may have a processor and be at no job though one is ready: what the mechanisms cost, each once, and the longest stall.
+    pub fn longest_dispatch(&self) -> Duration {
+        let Overhead { switch, queue, timer, message } = self.highest_costs();
+        let costs = [switch, queue, timer, message].map(Work::as_nanos);
+        let sum = |sum: i64, cost: i64| sum.saturating_add(cost);
+        Duration::from_nanos(costs.into_iter().fold(self.longest_stall.as_nanos(), sum))
+    }
+
     /// What real-time threads that would take all of a processor are kept from: of what takes the greatest part.
     pub fn greatest_part(&self) -> Option<&Withheld> {
         let product = |one: &Withheld, other: &Withheld| {

@@ -17,6 +17,7 @@ mod interrupt;
 mod lab;
 mod limits;
 mod lowering;
+mod machine;
 mod new;
 mod options;
 mod output;

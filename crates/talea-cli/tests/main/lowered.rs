@@ -7,7 +7,7 @@ use talea_linux::Tid;
 use talea_linux::sched::{self, Policy, SchedError};
 
 /// Whether real-time priorities are not permitted here, which is said on standard error then.
-fn without_priorities() -> bool {
+pub(crate) fn without_priorities() -> bool {
     match std::thread::spawn(|| sched::set_self(Policy::Fifo(13))).join().expect("it asks the kernel only") {
         Ok(()) => false,
         Err(error @ SchedError::PriorityNotPermitted { .. }) => {

@@ -54,6 +54,30 @@ fn another_system_is_refused() {
     run(&["trace", "verify", &same, &within(&place, "none.talea")]).exits(2);
 }
 
+/// What dispatching may take comes from the profile of a machine.
+#[test]
+fn a_profile_says_how_long_dispatching_may_take() {
+    let place = folder();
+    let profile = "[machine]\nkernel = \"k\"\nreal_time = true\nlongest_stall = \"2ms\"\n\n[[costs]]\nload = \"idle\"\nswitch = \"5us\"\n\
+                   queue = \"40us\"\ntimer = \"1us\"\nmessage = \"2us\"\n\n[[costs]]\nload = \"busy\"\nswitch = \"7us\"\nqueue = \"3us\"\n\
+                   timer = \"1us\"\nmessage = \"2us\"\n";
+    let (file, system) = (write(&place, "machine.toml", profile), example("hello.toml"));
+    let (_out, trace) = traced(&["run", &system, "--rt", "off", "--for", "200ms"]);
+    let bound = |options: &[&str]| {
+        let options = [&["trace", "verify", &system, &trace, "--json"], options].concat();
+        let json: Value = serde_json::from_str(&run(&options).stdout).expect("JSON");
+        json["overhead_ns"].as_i64()
+    };
+    assert_eq!(bound(&["--machine", &file]), Some(2_050_000));
+    assert_eq!(bound(&["--machine", &file, "--tolerance", "3ms"]), Some(3_000_000));
+    assert_eq!(bound(&[]), Some(1_000_000));
+    let none = run(&["trace", "verify", &system, &trace, "--machine", &within(&place, "none.toml")]).exits(2);
+    assert!(none.stderr.contains("none.toml") && none.stderr.contains("doctor --measure"), "{}", none.stderr);
+    let (_out, simulated) = traced(&["sim", &system, "--for", "200ms"]);
+    let refused = run(&["trace", "verify", &system, &simulated, "--machine", &file]).exits(2);
+    assert!(refused.stderr.contains("of a simulation"), "{}", refused.stderr);
+}
+
 /// What real threads do depends on the machine and on what it grants; that there is a report, and of what, does not.
 #[test]
 fn real_traces_are_judged_with_a_tolerance() {

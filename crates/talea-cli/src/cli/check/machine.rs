@@ -1,45 +1,19 @@
 //! What holds on a machine, beside what holds on an ideal one.
 
 use crate::cli::failure::Failure;
+use crate::cli::machine;
 use crate::cli::output::{Sheet, wrap};
 use std::path::Path;
 use talea_check::machine::{CountedCosts, MachineCheck, check_on};
 use talea_check::{Check, CheckReport, Verdict};
-use talea_model::{Machine, SLICE, System};
+use talea_model::{SLICE, System};
 use talea_policy::strategy::Plan;
-use talea_runtime::doctor::{Thoroughness, measure};
 use talea_time::Duration;
-
-/// The word for the machine that this runs on.
-const THIS: &str = "this";
 
 /// Checks `system` on the machine of a profile, or on this one.
 pub fn check(named: &Path, system: &System, plans: &[Plan]) -> Result<MachineCheck, Failure> {
-    let machine = if named == Path::new(THIS) { this()? } else { read(named)? };
-    check_on(system, plans, &machine)
+    check_on(system, plans, &machine::named(named)?)
         .map_err(|error| Failure::new(error, "shorten the execution times or overheads of the longest task"))
-}
-
-fn this() -> Result<Machine, Failure> {
-    let bar = crate::cli::progress::bar("measured", 2);
-    let machine = measure(Thoroughness::Quick, |done, _| {
-        bar.set_position(done as u64);
-        true
-    });
-    bar.finish_and_clear();
-    machine.ok_or_else(|| {
-        Failure::new(
-            "this machine cannot be measured",
-            "`talea doctor` says what is permitted; or name a profile",
-        )
-    })
-}
-
-fn read(file: &Path) -> Result<Machine, Failure> {
-    const WRITE: &str =
-        "`talea doctor --measure --out FILE` writes a profile; \"this\" stands for this machine";
-    let shown = file.display();
-    Machine::read(file).map_err(|error| Failure::new(format!("{shown}: {error}"), WRITE))
 }
 
 /// The machine, and the two verdicts on every task and thread beside each other.

@@ -3,6 +3,7 @@
 use super::{named, open, promises, unreadable, warn_of_damage};
 use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
+use crate::cli::machine;
 use crate::cli::options::{SystemOptions, plans};
 use crate::cli::output::{self, Sheet};
 use clap::Args;
@@ -46,7 +47,8 @@ no violation.
 
 Examples:
   talea trace verify examples/ofp.toml out/trace.talea
-  talea trace verify examples/ofp.toml out/trace.talea --tolerance 50us --overhead 100us --json")]
+  talea trace verify examples/ofp.toml out/trace.talea --tolerance 50us --overhead 100us --json
+  talea trace verify examples/ofp.toml out/trace.talea --machine machine.toml")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
@@ -57,9 +59,13 @@ pub struct Options {
     #[arg(long, value_name = "TIME")]
     tolerance: Option<Duration>,
     /// How long a lane's thread may have a processor without a job while one is ready, before the rule dispatching is violated [default: 0s
-    /// for simulated traces, 1ms for real ones]
+    /// for simulated traces; for real ones what --machine says, and else 1ms]
     #[arg(long, value_name = "TIME")]
     overhead: Option<Duration>,
+    /// The machine of a real run: its profile, as `talea doctor --measure` writes it, or "this" for the one that this runs on. Dispatching may
+    /// take there what a switch, the queue, a timer and a message cost, and the longest stall seen
+    #[arg(long, value_name = "PROFILE|this", conflicts_with = "overhead")]
+    machine: Option<PathBuf>,
     /// List at most this many violations
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     limit: usize,
@@ -74,7 +80,16 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let system = options.system.read()?;
     let metadata = trace.metadata();
     let tolerance = options.tolerance.unwrap_or_else(|| default_tolerance(metadata.origin));
-    let overhead = options.overhead.unwrap_or_else(|| default_overhead(metadata.origin));
+    let overhead = match (&options.machine, metadata.origin) {
+        (Some(_), Origin::Simulation { .. }) => {
+            return Err(Failure::new(
+                "--machine is about runs on threads, and the trace is of a simulation",
+                "leave --machine out; what dispatching costs in a simulation its system file says",
+            ));
+        }
+        (Some(machine), Origin::Threads { .. }) => machine::named(machine)?.longest_dispatch().max(tolerance),
+        (None, origin) => options.overhead.unwrap_or_else(|| default_overhead(origin)),
+    };
     for (name, time) in [("--tolerance", tolerance), ("--overhead", overhead)] {
         if time < Duration::ZERO {
             return Err(Failure::new(
@@ -348,7 +363,7 @@ fn tolerance_note(report: &VerifyReport, tolerance: Duration) -> String {
     };
     format!(
         "note: lanes, idle and order may be wrong for up to {tolerance} while real threads wake up, and {passed}; \
-         --tolerance sets another time; a thread may dispatch for up to {}, which --overhead sets",
+         --tolerance sets another time; a thread may dispatch for up to {}, which --overhead sets, or --machine",
         Duration::from_nanos(report.overhead_ns)
     )
 }
