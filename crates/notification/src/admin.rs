@@ -4,6 +4,7 @@ use crate::consumer::AdminFilters;
 use crate::filter::{Filter, FilterGroup, GroupOperator};
 use crate::limits::LimitExceeded;
 use crate::pool::ThreadPool;
+use crate::posting::disconnect;
 use crate::qos::{Level, Qos, QosProblems, QosSettings};
 use crate::shared::Shared;
 use crate::stated;
@@ -29,7 +30,10 @@ macro_rules! admin {
         impl $name {
             /// The admin of this number, if there is one.
             pub(crate) fn of(shared: &Arc<Shared>, number: u32) -> Option<Self> {
-                shared.topology().$groups.get_mut(&number)?.is_unused = false;
+                let mut topology = shared.topology();
+                let group = topology.$groups.get_mut(&number).filter(|group| !group.is_destroyed)?;
+                group.is_unused = false;
+                drop(topology);
                 Some($name { shared: Arc::clone(shared), number })
             }
 
@@ -41,6 +45,19 @@ macro_rules! admin {
             /// How its filters go with those of its members.
             pub fn operator(&self) -> GroupOperator {
                 self.filters().operator
+            }
+
+            /// Takes it out of its channel with all of its members: none of them has or pushes events any more, and nobody is connected to it
+            /// (`destroy`). False if that has been done, or if it is the one that is always there, which stays as long as the channel.
+            pub fn destroy(&self) -> bool {
+                let mut topology = self.shared.topology();
+                let group = topology.$groups.get_mut(&self.number).filter(|_| self.number != 0);
+                let was_there = group.is_some_and(|group| !std::mem::replace(&mut group.is_destroyed, true));
+                drop(topology);
+                if was_there {
+                    self.remove_members();
+                }
+                was_there
             }
 
             pub(crate) fn filters(&self) -> Arc<AdminFilters> {
@@ -116,6 +133,10 @@ impl ConsumerAdmin {
         pool.map(|pool| pool.lanes_of(consumer)).unwrap_or_default()
     }
 
+    fn remove_members(&self) {
+        self.consumers().into_iter().for_each(|number| _ = disconnect(&self.shared, number));
+    }
+
     /// The numbers of its consumers (`push_suppliers`, `pull_suppliers`).
     pub fn consumers(&self) -> Vec<u32> {
         let topology = self.shared.topology();
@@ -125,6 +146,10 @@ impl ConsumerAdmin {
 }
 
 impl SupplierAdmin {
+    fn remove_members(&self) {
+        self.suppliers().into_iter().for_each(|number| _ = self.shared.remove_supplier(number));
+    }
+
     /// The numbers of its suppliers (`push_consumers`).
     pub fn suppliers(&self) -> Vec<u32> {
         let topology = self.shared.topology();

@@ -68,12 +68,7 @@ impl EventChannel {
         let mut topology = self.0.topology();
         let qos = topology.qos.with(settings, Level::Admin)?;
         let number = topology.number();
-        let group = ConsumerGroup {
-            filters: Arc::new(AdminFilters::new(operator)),
-            qos,
-            is_unused: false,
-            pool: None,
-        };
+        let group = ConsumerGroup::new(Arc::new(AdminFilters::new(operator)), qos);
         topology.consumer_admins.insert(number, group);
         Ok(ConsumerAdmin { shared: Arc::clone(&self.0), number })
     }
@@ -90,7 +85,7 @@ impl EventChannel {
         let mut topology = self.0.topology();
         let qos = stated::with(&topology.qos, settings, Level::Admin)?;
         let number = topology.number();
-        let group = SupplierGroup { filters: Arc::new(AdminFilters::new(operator)), qos, is_unused: false };
+        let group = SupplierGroup::new(Arc::new(AdminFilters::new(operator)), qos);
         topology.supplier_admins.insert(number, group);
         Ok(SupplierAdmin { shared: Arc::clone(&self.0), number })
     }
@@ -185,14 +180,41 @@ impl EventChannel {
         ChannelStatistics {
             consumers: consumers.collect(),
             suppliers: topology.suppliers.values().map(|supplier| supplier.name.to_string()).collect(),
-            consumer_admins: topology.consumer_admins.keys().copied().collect(),
-            supplier_admins: topology.supplier_admins.keys().copied().collect(),
+            consumer_admins: admins(
+                topology.consumer_admins.iter().map(|(number, one)| (number, one.is_destroyed)),
+            ),
+            supplier_admins: admins(
+                topology.supplier_admins.iter().map(|(number, one)| (number, one.is_destroyed)),
+            ),
             queued: topology.consumers.values().map(|one| one.consumer.queued()).sum(),
-            pushed: topology.pushed_before
-                + topology.suppliers.values().map(|one| one.pushed.load(Ordering::Relaxed)).sum::<u64>(),
+            queued_bytes: topology.consumers.values().map(|one| one.consumer.queued_bytes(now)).sum(),
+            created: self.0.created,
+            pushed: topology.pushed(),
             rejected: self.0.rejected.load(Ordering::Relaxed),
             oldest: oldest.map_or(Duration::ZERO, |oldest| now - oldest),
         }
+    }
+
+    /// The numbers and names of connected consumers.
+    pub fn consumers(&self) -> Vec<(u32, String)> {
+        let topology = self.0.topology();
+        topology.consumers.iter().map(|(number, one)| (*number, one.consumer.name.to_string())).collect()
+    }
+
+    /// The numbers and names of connected suppliers.
+    pub fn suppliers(&self) -> Vec<(u32, String)> {
+        let topology = self.0.topology();
+        topology.suppliers.iter().map(|(number, one)| (*number, one.name.to_string())).collect()
+    }
+
+    /// Disconnects the consumer of this number, whoever has it, and discards what waits for it. False if there is none.
+    pub fn remove_consumer(&self, number: u32) -> bool {
+        disconnect(&self.0, number)
+    }
+
+    /// Disconnects the supplier of this number, whoever has it: its pushes are refused from then on. False if there is none.
+    pub fn remove_supplier(&self, number: u32) -> bool {
+        self.0.remove_supplier(number)
     }
 
     /// What became of the events that came to the consumer of this number, if it is connected.
@@ -217,10 +239,21 @@ pub enum BindError {
     },
 }
 
-/// Makes channels, and finds them by their numbers.
-#[derive(Default)]
+/// The numbers of admins that are there.
+fn admins<'a>(all: impl Iterator<Item = (&'a u32, bool)>) -> Vec<u32> {
+    all.filter(|(_, is_destroyed)| !is_destroyed).map(|(number, _)| *number).collect()
+}
+
+/// Makes channels, and finds them by their numbers. All copies are the same one.
+#[derive(Clone, Default)]
 pub struct EventChannelFactory {
     place: Place,
+    made: Arc<Made>,
+}
+
+/// The channels of a factory.
+#[derive(Default)]
+struct Made {
     channels: Mutex<BTreeMap<u32, EventChannel>>,
     /// The number of the next channel: no number is given twice.
     next: AtomicU32,
@@ -288,7 +321,7 @@ impl EventChannelFactory {
     }
 
     fn channels(&self) -> MutexGuard<'_, BTreeMap<u32, EventChannel>> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+        self.made.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a channel with this quality of service and these properties of its own (`create_channel`).
@@ -304,7 +337,7 @@ impl EventChannelFactory {
         on_each_thread(prepare_thread);
         let qos = Qos::default().with(settings, Level::Channel)?;
         let mut channels = self.channels();
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.made.next.fetch_add(1, Ordering::Relaxed);
         let shared = Shared::new(number, name, self.place.clone(), Topology::new(qos), properties);
         let channel = EventChannel(Arc::new(shared));
         channels.insert(number, channel.clone());

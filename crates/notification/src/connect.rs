@@ -38,6 +38,9 @@ pub enum ConnectError {
     /// The channel has been destroyed.
     #[error("the channel has been destroyed")]
     Closed,
+    /// Its admin has been destroyed.
+    #[error("its admin has been destroyed; take another one, or the channel's own")]
+    NoAdmin,
     /// The quality of service cannot be.
     #[error(transparent)]
     Qos(#[from] QosProblems),
@@ -312,6 +315,9 @@ impl ConsumerBuilder {
             let mut topology = shared.topology();
             if topology.is_closed {
                 return Err(ConnectError::Closed);
+            }
+            if topology.consumer_admins[&admin.number].is_destroyed {
+                return Err(ConnectError::NoAdmin);
             }
             topology.connect(subscribed)
         };

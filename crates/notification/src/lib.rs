@@ -10,6 +10,7 @@
 //! | Filter, MappingFilter | [`Filter`], [`MappingFilter`] |
 //! | QoS and admin properties | [`qos`], [`AdminProperties`] |
 //! | ThreadPool, ThreadPoolLanes | [`ThreadPool`] |
+//! | statistics by name | [`Monitor`] |
 //! | structured, typed and Any events | [`Event`] with [`Content`] of any type |
 //!
 //! # An event's life
@@ -47,6 +48,7 @@ mod event;
 mod filter;
 mod grouped;
 mod limits;
+mod monitor;
 mod partners;
 mod pattern;
 mod place;
@@ -75,6 +77,7 @@ pub use delivery::{Delivery, Outcome};
 pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin};
 pub use filter::{ConstraintId, Expression, Filter, GroupOperator, MappingFilter, NotEvaluated, Verdict};
 pub use limits::{AdminProperties, LimitExceeded};
+pub use monitor::{Monitor, Monitored, Numeric, UnknownStatistic};
 pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;
 pub use replaced::prepare_thread;

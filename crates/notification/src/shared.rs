@@ -10,6 +10,8 @@ use crate::topology::{Changed, Topology};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+use talea_time::Duration;
 
 /// Who is told of types that have somebody, or nobody any more.
 type Listener = Arc<dyn Fn(&Changed) + Send + Sync>;
@@ -50,6 +52,8 @@ struct Listeners {
 pub(crate) struct Shared {
     pub number: u32,
     pub name: Box<str>,
+    /// Since the beginning of 1970.
+    pub created: Duration,
     pub place: Place,
     pub load: Arc<ChannelLoad>,
     /// Copies of properties for who pushes.
@@ -72,9 +76,11 @@ impl Shared {
         topology: Topology,
         properties: AdminProperties,
     ) -> Self {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let shared = Shared {
             number,
             name: name.into(),
+            created: Duration::from_nanos(since_1970.map_or(0, |time| time.as_nanos() as i64)),
             place,
             load: Arc::new(ChannelLoad::default()),
             reject_new_events: AtomicBool::new(false),
@@ -112,6 +118,18 @@ impl Shared {
         topology.is_closed = true;
         self.is_closed.store(true, Ordering::Relaxed);
         topology.consumers.keys().copied().collect()
+    }
+
+    /// Takes a supplier out, which pushes nothing any more. False if there is none of this number.
+    pub fn remove_supplier(&self, number: u32) -> bool {
+        self.listen_no_more(number);
+        let mut topology = self.topology();
+        let Some((offering, changed)) = topology.withdraw(number) else { return false };
+        offering.state.is_removed.store(true, Ordering::Relaxed);
+        topology.removed.insert(number, offering.state);
+        drop(topology);
+        self.tell(About::Offers, &changed);
+        true
     }
 
     fn listeners(&self) -> MutexGuard<'_, Listeners> {

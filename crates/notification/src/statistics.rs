@@ -258,8 +258,12 @@ pub struct ChannelStatistics {
     pub pushed: u64,
     /// Pushes that were refused because as many events waited as may.
     pub rejected: u64,
+    /// Bytes of the events that wait, each once for each consumer.
+    pub queued_bytes: usize,
     /// How long the event has waited that has waited longest.
     pub oldest: Duration,
+    /// When the channel was made, since the beginning of 1970.
+    pub created: Duration,
 }
 
 /// A statistic by its standard name.
@@ -273,7 +277,8 @@ pub enum Statistic {
 
 impl ChannelStatistics {
     /// The names that [`Self::named`] knows.
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 15] = [
+        "CreationTime",
         "ConsumerCount",
         "SupplierCount",
         "ConsumerNames",
@@ -282,9 +287,11 @@ impl ChannelStatistics {
         "SupplierAdminCount",
         "ConsumerAdminNames",
         "SupplierAdminNames",
+        "QueueSize",
         "QueueElementCount",
         "OldestEvent",
         "SlowestConsumers",
+        "TimedoutConsumerNames",
         "QueueOverflows",
     ];
 
@@ -293,6 +300,7 @@ impl ChannelStatistics {
         let number = |number: usize| Statistic::Number(number as u64);
         let numbers = |numbers: &[u32]| Statistic::Names(numbers.iter().map(u32::to_string).collect());
         Some(match name {
+            "CreationTime" => Statistic::Number(self.created.as_nanos().unsigned_abs()),
             "ConsumerCount" => number(self.consumers.len()),
             "SupplierCount" => number(self.suppliers.len()),
             "ConsumerNames" => Statistic::Names(self.consumers.iter().map(|one| one.0.clone()).collect()),
@@ -301,14 +309,24 @@ impl ChannelStatistics {
             "SupplierAdminCount" => number(self.supplier_admins.len()),
             "ConsumerAdminNames" => numbers(&self.consumer_admins),
             "SupplierAdminNames" => numbers(&self.supplier_admins),
+            "QueueSize" => number(self.queued_bytes),
             "QueueElementCount" => number(self.queued),
             "OldestEvent" => Statistic::Number(self.oldest.as_nanos().unsigned_abs()),
             "SlowestConsumers" => Statistic::Names(self.slowest()),
+            "TimedoutConsumerNames" => {
+                let timed_out = self.consumers.iter().filter(|one| one.2.expired > 0);
+                Statistic::Names(timed_out.map(|one| one.0.clone()).collect())
+            }
             "QueueOverflows" => {
                 Statistic::Number(self.consumers.iter().map(|(_, _, one)| one.discarded + one.no_room).sum())
             }
             _ => return None,
         })
+    }
+
+    /// Whether anybody is connected.
+    pub fn is_active(&self) -> bool {
+        !self.consumers.is_empty() || !self.suppliers.is_empty()
     }
 
     /// The consumers for which most events wait, if any do.

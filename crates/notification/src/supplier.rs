@@ -12,7 +12,7 @@ use crate::qos::{Level, PropertyName, QosError, QosProblem, QosSettings, Reliabi
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::stated::{self, Stated};
 use crate::statistics::Counted;
-use crate::topology::{Changed, Offering, Retained, TypeEntry};
+use crate::topology::{Changed, Offering, Retained, SupplierState, TypeEntry};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -42,6 +42,9 @@ pub enum PushError {
     /// The channel has been destroyed.
     #[error("the channel has been destroyed")]
     Closed,
+    /// The supplier, or its admin, has been removed from the channel.
+    #[error("the supplier has been removed from its channel; connect another one")]
+    NotConnected,
     /// As many events wait in the channel as may, and the channel rejects more.
     #[error("as many events wait in the channel as may (MaxQueueLength), and it rejects new ones")]
     Rejected,
@@ -148,10 +151,13 @@ impl SupplierBuilder {
         let offered: BTreeSet<usize> = types.iter().map(EventType::number).collect();
         properties.allow_types(offered.len())?;
         let filters = SharedFilters::new(filters);
-        let pushed = Arc::new(AtomicU64::new(0));
+        let state = Arc::<SupplierState>::default();
         let mut topology = shared.topology();
         if topology.is_closed {
             return Err(ConnectError::Closed);
+        }
+        if topology.supplier_admins[&admin.number].is_destroyed {
+            return Err(ConnectError::NoAdmin);
         }
         let most = properties.max_suppliers;
         if most > 0 && topology.suppliers.len() >= most {
@@ -163,7 +169,7 @@ impl SupplierBuilder {
             admin: admin.number,
             types: BTreeSet::new(),
             content,
-            pushed: Arc::clone(&pushed),
+            state: Arc::clone(&state),
         };
         topology.suppliers.insert(number, offering);
         for (event_type, events) in retained {
@@ -177,7 +183,7 @@ impl SupplierBuilder {
             admin: admin_filters,
             filters,
             stated: Stated::of(&qos),
-            pushed,
+            state,
             entries: Vec::new(),
             filter_errors,
             filtered,
@@ -194,8 +200,7 @@ pub struct Supplier {
     admin: Arc<AdminFilters>,
     filters: SharedFilters,
     stated: Stated,
-    /// Events that it has pushed; only it writes that.
-    pushed: Arc<AtomicU64>,
+    state: Arc<SupplierState>,
     /// By number of the type.
     entries: Vec<Option<Arc<TypeEntry>>>,
     filter_errors: AtomicU64,
@@ -224,6 +229,9 @@ impl Supplier {
         if self.shared.is_closed.load(Ordering::Relaxed) {
             return Err(PushError::Closed);
         }
+        if self.state.is_removed.load(Ordering::Relaxed) {
+            return Err(PushError::NotConnected);
+        }
         let number = event.event_type().number();
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
@@ -251,7 +259,8 @@ impl Supplier {
             return Ok(Pushed::default());
         }
         let entry = self.entries[number].as_ref().expect("it has been found");
-        self.pushed.store(self.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let before = self.state.pushed.load(Ordering::Relaxed);
+        self.state.pushed.store(before + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
         if let Some(retained) = entry.retained.get() {
             retained.lock().0.add(event, self.stated, now);
@@ -419,17 +428,13 @@ impl Supplier {
 impl Drop for Supplier {
     fn drop(&mut self) {
         self.shared.listen_no_more(self.number);
-        let mut changed = Changed::default();
         let mut topology = self.shared.topology();
-        let gone = topology.suppliers.remove(&self.number);
-        topology.pushed_before += self.pushed.load(Ordering::Relaxed);
-        let offered = gone.map(|offering| offering.types).unwrap_or_default();
-        for entry in topology.types().filter(|entry| offered.contains(&(entry.event_type.number() as u32))) {
-            if entry.offers.fetch_sub(1, Ordering::Relaxed) == 1 {
-                changed.lost.push(entry.event_type.clone());
-            }
-        }
+        let withdrawn = topology.withdraw(self.number);
+        topology.removed.remove(&self.number);
+        topology.pushed_before += self.state.pushed.load(Ordering::Relaxed);
         drop(topology);
-        self.shared.tell(About::Offers, &changed);
+        if let Some((_, changed)) = withdrawn {
+            self.shared.tell(About::Offers, &changed);
+        }
     }
 }

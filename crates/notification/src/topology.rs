@@ -11,7 +11,7 @@ use crate::qos::Qos;
 use crate::replaced::Replaced;
 use crate::stated::Stated;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use talea_event::TypePattern;
 use talea_linux::pi_lock::PiLock;
@@ -74,6 +74,14 @@ pub(crate) struct ConsumerGroup {
     pub is_unused: bool,
     /// Where its consumers have their events that do not say so themselves.
     pub pool: Option<ThreadPool>,
+    /// Nobody is connected to it any more.
+    pub is_destroyed: bool,
+}
+
+impl ConsumerGroup {
+    pub fn new(filters: Arc<AdminFilters>, qos: Qos) -> Self {
+        ConsumerGroup { filters, qos, is_unused: false, pool: None, is_destroyed: false }
+    }
 }
 
 /// An admin of suppliers.
@@ -82,6 +90,14 @@ pub(crate) struct SupplierGroup {
     pub qos: Qos,
     /// As for consumers.
     pub is_unused: bool,
+    /// As for consumers.
+    pub is_destroyed: bool,
+}
+
+impl SupplierGroup {
+    pub fn new(filters: Arc<AdminFilters>, qos: Qos) -> Self {
+        SupplierGroup { filters, qos, is_unused: false, is_destroyed: false }
+    }
 }
 
 /// What a connected supplier has said that it pushes.
@@ -91,8 +107,16 @@ pub(crate) struct Offering {
     pub types: BTreeSet<u32>,
     /// What they carry, if it has said so.
     pub content: Option<ContentType>,
-    /// Events that it has pushed.
-    pub pushed: Arc<AtomicU64>,
+    pub state: Arc<SupplierState>,
+}
+
+/// What a supplier and its channel know of it.
+#[derive(Default)]
+pub(crate) struct SupplierState {
+    /// Events that it has pushed; only it writes that.
+    pub pushed: AtomicU64,
+    /// Somebody has removed it.
+    pub is_removed: AtomicBool,
 }
 
 /// All of it.
@@ -104,6 +128,8 @@ pub(crate) struct Topology {
     pub supplier_admins: BTreeMap<u32, SupplierGroup>,
     pub consumers: BTreeMap<u32, Subscribed>,
     pub suppliers: BTreeMap<u32, Offering>,
+    /// Suppliers that were removed and whose programs have them still.
+    pub removed: BTreeMap<u32, Arc<SupplierState>>,
     /// Events that suppliers had pushed which are gone.
     pub pushed_before: u64,
     /// Former lists of consumers that nobody reads any more. They are dropped when others may have the topology: with them may go what a call-back
@@ -123,9 +149,9 @@ impl Topology {
     pub fn new(qos: Qos) -> Self {
         let default = || Arc::new(AdminFilters::new(GroupOperator::And));
         let consumer_admins =
-            [(0, ConsumerGroup { filters: default(), qos: qos.clone(), is_unused: true, pool: None })].into();
+            [(0, ConsumerGroup { is_unused: true, ..ConsumerGroup::new(default(), qos.clone()) })].into();
         let supplier_admins =
-            [(0, SupplierGroup { filters: default(), qos: qos.clone(), is_unused: true })].into();
+            [(0, SupplierGroup { is_unused: true, ..SupplierGroup::new(default(), qos.clone()) })].into();
         Topology {
             qos,
             pool: None,
@@ -133,6 +159,7 @@ impl Topology {
             supplier_admins,
             consumers: BTreeMap::new(),
             suppliers: BTreeMap::new(),
+            removed: BTreeMap::new(),
             pushed_before: 0,
             unread: Vec::new(),
             is_closed: false,
@@ -239,6 +266,25 @@ impl Topology {
             touched.for_each(change);
         }
         Some(changed)
+    }
+
+    /// Removes a supplier, if it is one still, with what it has offered; says what that has changed.
+    pub fn withdraw(&mut self, number: u32) -> Option<(Offering, Changed)> {
+        let offering = self.suppliers.remove(&number)?;
+        let mut changed = Changed::default();
+        let offered = |entry: &&Arc<TypeEntry>| offering.types.contains(&(entry.event_type.number() as u32));
+        for entry in self.types.values().filter(offered) {
+            if entry.offers.fetch_sub(1, Ordering::Relaxed) == 1 {
+                changed.lost.push(entry.event_type.clone());
+            }
+        }
+        Some((offering, changed))
+    }
+
+    /// Events that were pushed, by those who are gone, too.
+    pub fn pushed(&self) -> u64 {
+        let states = self.suppliers.values().map(|supplier| &supplier.state).chain(self.removed.values());
+        self.pushed_before + states.map(|state| state.pushed.load(Ordering::Relaxed)).sum::<u64>()
     }
 
     /// Removes a consumer.

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod delivering;
+mod monitoring;
 mod partners;
 mod properties;
 mod subscribing;

@@ -1,0 +1,221 @@
+//! What is counted, by name and over time, and what is removed by number.
+
+use crate::virtual_time::VirtualTime;
+use crate::{MS, channel, connected, event, event_with};
+use talea_notification::qos::QosSettings;
+use talea_notification::{
+    AdminProperties, ConnectError, Connection, EventChannelFactory, GroupOperator, Monitor, Monitored,
+    Numeric, PushError, UnknownStatistic,
+};
+use talea_operation::Post;
+
+fn factory(time: &VirtualTime, channels: &[&str]) -> EventChannelFactory {
+    let factory = EventChannelFactory::on(time.clone());
+    for name in channels {
+        factory.create(name, &QosSettings::new(), AdminProperties::default()).expect("sound");
+    }
+    factory
+}
+
+fn number(monitored: Result<Monitored, UnknownStatistic>) -> Numeric {
+    match monitored.expect("it is known") {
+        Monitored::Numeric(numeric) => numeric,
+        Monitored::Names(names) => panic!("a number, not {names:?}"),
+    }
+}
+
+fn names(monitored: Result<Monitored, UnknownStatistic>) -> Vec<String> {
+    match monitored.expect("it is known") {
+        Monitored::Names(names) => names,
+        Monitored::Numeric(numeric) => panic!("names, not {numeric:?}"),
+    }
+}
+
+/// The names that the standard's monitoring has.
+#[test]
+fn every_statistic_of_the_standard_has_its_name() {
+    let time = VirtualTime::default();
+    let plant = factory(&time, &["motion", "a/b"]);
+    let monitor = Monitor::new().with("plant", &plant).with("office", &factory(&time, &[]));
+    let all = monitor.names();
+    for name in [
+        "ActiveEventChannelCount",
+        "InactiveEventChannelCount",
+        "ActiveEventChannelNames",
+        "InactiveEventChannelNames",
+    ] {
+        assert!(all.contains(&format!("plant/{name}")) && all.contains(&format!("office/{name}")), "{name}");
+    }
+    let of_channels = "CreationTime ConsumerCount SupplierCount ConsumerNames SupplierNames TimedoutConsumerNames ConsumerAdminCount \
+                       SupplierAdminCount ConsumerAdminNames SupplierAdminNames QueueSize QueueElementCount OldestEvent SlowestConsumers \
+                       QueueOverflows";
+    for name in of_channels.split_whitespace() {
+        assert!(
+            all.contains(&format!("plant/motion/{name}")) && all.contains(&format!("plant/a/b/{name}")),
+            "{name}"
+        );
+    }
+    assert_eq!(all.len(), 1 + 2 * 4 + 2 * 15);
+    for name in &all {
+        monitor.get(name, time.now()).unwrap_or_else(|error| panic!("{error}"));
+    }
+    assert_eq!(names(monitor.get("FactoryNames", time.now())), ["office", "plant"]);
+    for unknown in [
+        "",
+        "/",
+        "plant",
+        "plant/",
+        "plant/motion",
+        "plant/motion/Size",
+        "motion/QueueSize",
+        "plant/b/QueueSize",
+        "queue",
+    ] {
+        assert_eq!(monitor.get(unknown, time.now()), Err(UnknownStatistic(unknown.into())));
+        assert_eq!(monitor.clear(unknown), Err(UnknownStatistic(unknown.into())));
+    }
+}
+
+#[test]
+fn numbers_are_sampled_when_they_are_read_until_they_are_cleared() {
+    let mut time = VirtualTime::default();
+    let plant = factory(&time, &["motion"]);
+    let monitor = Monitor::new().with("plant", &plant);
+    let channel = monitor.channel("plant/motion").expect("it was made");
+    let consumer = channel.consumer("slow").connect_pull().expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let name = "plant/motion/QueueElementCount";
+    let mut read = Vec::new();
+    for _ in 0..3 {
+        read.push(number(monitor.get(name, time.now())));
+        supplier.push(&mut time, &event(1)).expect("pushed");
+    }
+    let expected =
+        Numeric { count: 3, average: 1.0, sum_of_squares: 5.0, minimum: 0.0, maximum: 2.0, last: 2.0 };
+    assert_eq!(read[2], expected);
+    let bytes = number(monitor.get("plant/motion/QueueSize", time.now())).last;
+    assert_eq!(bytes, 3.0 * event(1).bytes() as f64);
+    assert_eq!(number(monitor.get_and_clear(name, time.now())).count, 4);
+    assert_eq!(number(monitor.get(name, time.now())).count, 1);
+    monitor.clear(name).expect("it is known");
+    monitor.clear(name).expect("it is known still");
+    consumer.try_pull(time.now()).expect("it waits");
+    let after = number(monitor.get(name, time.now()));
+    assert_eq!((after.count, after.last, after.minimum), (1, 2.0, 2.0));
+    assert_eq!(number(monitor.get("plant/motion/QueueSize", time.now())).count, 2, "others stay");
+}
+
+#[test]
+fn who_is_active_and_whose_events_expired_is_told() {
+    let mut time = VirtualTime::default();
+    let plant = factory(&time, &["motion", "alarms", "alarms"]);
+    let monitor = Monitor::new().with("plant", &plant);
+    let (first, second) = (plant.all()[1], plant.all()[2]);
+    let motion = monitor.channel("plant/motion").expect("it was made");
+    assert!(monitor.channel("plant/alarms").is_none(), "there are two");
+    assert_eq!(monitor.channel(&format!("plant/{second}")).map(|one| one.id()), Some(second));
+    let consumer = motion.consumer("late").connect_pull().expect("connected");
+    assert_eq!(names(monitor.get("plant/ActiveEventChannelNames", time.now())), ["motion"]);
+    let inactive = names(monitor.get("plant/InactiveEventChannelNames", time.now()));
+    assert_eq!(inactive, [first.to_string(), second.to_string()]);
+    assert_eq!(number(monitor.get("plant/InactiveEventChannelCount", time.now())).last, 2.0);
+    let mut supplier = motion.supplier("s").connect().expect("connected");
+    supplier.push(&mut time, &event_with(1, |header| header.timeout = Some(MS(1)))).expect("pushed");
+    assert_eq!(names(monitor.get("plant/motion/TimedoutConsumerNames", time.now())), Vec::<String>::new());
+    time.advance(MS(2));
+    assert!(consumer.try_pull(time.now()).is_none());
+    assert_eq!(names(monitor.get("plant/motion/TimedoutConsumerNames", time.now())), ["late"]);
+    assert!(plant.destroy(motion.id()));
+    assert_eq!(number(monitor.get("plant/ActiveEventChannelCount", time.now())).last, 0.0);
+    assert!(monitor.get("plant/motion/QueueSize", time.now()).is_err());
+}
+
+#[test]
+fn who_is_removed_has_and_pushes_nothing_any_more() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let (consumer, had) = connected(channel.consumer("c"));
+    let other = channel.consumer("other").connect_pull().expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    supplier.push(&mut time, &event(1)).expect("pushed");
+    assert_eq!(channel.consumers(), [(consumer.id(), "c".to_owned()), (other.id(), "other".to_owned())]);
+    assert_eq!(channel.suppliers(), [(supplier.id(), "s".to_owned())]);
+    assert!(channel.remove_consumer(consumer.id()) && !channel.remove_consumer(consumer.id()));
+    assert_eq!(consumer.connection(), Connection::Closed);
+    time.run();
+    assert!(had.take().is_empty(), "what waited is discarded");
+    assert_eq!(supplier.push(&mut time, &event(2)).expect("pushed").subscribed, 1);
+    assert!(channel.remove_supplier(supplier.id()) && !channel.remove_supplier(supplier.id()));
+    assert_eq!(supplier.push(&mut time, &event(3)), Err(PushError::NotConnected));
+    assert!(!channel.remove_supplier(other.id()) && !channel.remove_consumer(1_000));
+    let counted = |channel: &talea_notification::EventChannel| {
+        let all = channel.statistics(time.now());
+        (all.pushed, all.suppliers.len(), all.consumers.len(), all.queued)
+    };
+    assert_eq!(counted(&channel), (2, 0, 1, 2));
+    drop((supplier, consumer));
+    assert_eq!(counted(&channel), (2, 0, 1, 2), "their programs have let them go");
+}
+
+#[test]
+fn a_destroyed_admin_takes_its_members_with_it_and_gets_no_others() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let consumers = channel.new_consumer_admin(GroupOperator::And, &QosSettings::new()).expect("sound");
+    let suppliers = channel.new_supplier_admin(GroupOperator::And, &QosSettings::new()).expect("sound");
+    let (_inside, had) = connected(consumers.consumer("inside"));
+    let (_outside, others) = connected(channel.consumer("outside"));
+    let mut supplier = suppliers.supplier("inside").connect().expect("connected");
+    let mut outside = channel.supplier("outside").connect().expect("connected");
+    let admins = |channel: &talea_notification::EventChannel| {
+        let all = channel.statistics(talea_time::Instant::ZERO);
+        (all.consumer_admins, all.supplier_admins)
+    };
+    assert_eq!(admins(&channel), (vec![0, consumers.id()], vec![0, suppliers.id()]));
+    assert!(consumers.destroy() && !consumers.destroy());
+    assert!(suppliers.destroy() && !suppliers.destroy());
+    assert_eq!(admins(&channel), (vec![0], vec![0]));
+    assert!(channel.consumer_admin_of(consumers.id()).is_none());
+    assert!(channel.supplier_admin_of(suppliers.id()).is_none());
+    assert_eq!(supplier.push(&mut time, &event(1)), Err(PushError::NotConnected));
+    outside.push(&mut time, &event(2)).expect("pushed");
+    time.run();
+    assert_eq!((had.take(), others.take()), (vec![], vec![2]));
+    assert!(matches!(consumers.consumer("late").connect_pull(), Err(ConnectError::NoAdmin)));
+    assert!(matches!(suppliers.supplier("late").connect(), Err(ConnectError::NoAdmin)));
+    // A handle that somebody has still can be asked.
+    assert!(consumers.consumers().is_empty() && suppliers.suppliers().is_empty());
+    assert_eq!(consumers.operator(), GroupOperator::And);
+    consumers.set_qos(&QosSettings::new().priority(1)).expect("it is a handle");
+    assert!(
+        !channel.consumer_admin().destroy() && !channel.supplier_admin().destroy(),
+        "they stay with the channel"
+    );
+    outside.push(&mut time, &event(3)).expect("pushed");
+    time.run();
+    assert_eq!(others.take(), [3]);
+}
+
+#[test]
+fn a_call_back_may_remove_its_own_consumer_and_its_supplier() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let removing = channel.clone();
+    let had = crate::Had::default();
+    let own = had.clone();
+    let consumer = channel.consumer("once").connect(move |delivery| {
+        own.add(delivery);
+        let all = removing.consumers().into_iter().map(|(number, _)| number);
+        let suppliers = removing.suppliers().into_iter().map(|(number, _)| number);
+        assert!(all.map(|number| removing.remove_consumer(number)).all(|was_there| was_there));
+        assert!(suppliers.map(|number| removing.remove_supplier(number)).all(|was_there| was_there));
+        talea_notification::Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for number in [1, 2] {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    time.run();
+    assert_eq!((had.take(), consumer.connection()), (vec![1], Connection::Closed));
+    assert_eq!(supplier.push(&mut time, &event(3)), Err(PushError::NotConnected));
+    let counted = consumer.statistics();
+    assert_eq!((counted.delivered, counted.discarded), (1, 1));
+}
