@@ -40,7 +40,7 @@ use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
 use samples::{Kind, SampleClock};
 use subscriptions::Subscriptions;
-use talea_record::event::{Abort, Complete, Dates, Lost, NodeLeft, Release, Start, builtin};
+use talea_record::event::{Abort, Complete, Dates, Lost, NodeLeft, Release, Start, Steal, builtin};
 use talea_record::{Definition, Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
 use talea_time::{Duration, Instant};
 use task::TaskState;
@@ -85,6 +85,7 @@ struct NodeState {
     left: Option<Instant>,
     job_switches: u64,
     preemptions: u64,
+    stolen_ns: u64,
 }
 
 impl Accounting {
@@ -242,6 +243,7 @@ impl Accounting {
             utilisation: share(busy_ns, duration_ns, entry.cpus.len().max(1)),
             job_switches: node.job_switches,
             preemptions: node.preemptions,
+            stolen_ns: node.stolen_ns,
         };
         self.nodes.iter().zip(&self.metadata.nodes).zip(busy_ns).map(report).collect()
     }
@@ -365,9 +367,29 @@ impl Accounting {
         if let Some(left) = NodeLeft::read(record) {
             return self.leave(left, record.time);
         }
+        if let Some(steal) = Steal::read(record) {
+            return self.steal(record.cpu, steal.amount);
+        }
         match self.operations.get(record.job_numbers().0).filter(|_| record.event == Event::MESSAGE_LOST) {
             Some(operation) => self.tasks[operation.task as usize].messages_lost += 1,
             None => self.unknown += 1,
+        }
+    }
+
+    /// A record that comes when a node has ended: only what was stolen up to then can count still.
+    #[cold]
+    fn count_late(&mut self, record: &Record) {
+        match Steal::read(record) {
+            Some(steal) => self.steal(record.cpu, steal.amount),
+            None => self.after_end += 1,
+        }
+    }
+
+    /// A hypervisor has taken so much of a processor.
+    fn steal(&mut self, cpu: u16, amount: Duration) {
+        let nodes = self.nodes.iter_mut().zip(&self.metadata.nodes);
+        for (node, _) in nodes.filter(|(_, entry)| entry.cpus.contains(&cpu)) {
+            node.stolen_ns = node.stolen_ns.saturating_add(amount.as_nanos().max(0).unsigned_abs());
         }
     }
 
@@ -467,9 +489,8 @@ impl Sink for Accounting {
             }
             return;
         }
-        if self.ended && self.is_after_end(&record) {
-            self.after_end += 1;
-            return;
+        if self.ended && (record.event == Event::STEAL || self.is_after_end(&record)) {
+            return self.count_late(&record);
         }
         if record.time.as_nanos() > self.samples.boundary_ns() {
             if self.start.is_none() {

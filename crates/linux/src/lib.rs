@@ -44,6 +44,7 @@ pub mod seccomp;
 pub mod setting;
 pub mod signal_safe;
 pub mod stdio;
+pub mod steal;
 pub mod stop;
 pub mod thread;
 pub mod throttling;

@@ -157,6 +157,11 @@ impl<S: RecordSource> Merge<S> {
         self.latest = self.latest.max(time);
     }
 
+    /// The instant of the last record that was delivered, or [given beside](Self::wrote_beside).
+    pub fn latest(&self) -> Instant {
+        self.latest
+    }
+
     /// Records delivered behind a later one, because they were written after their horizon had passed.
     pub fn late(&self) -> u64 {
         self.late

@@ -117,7 +117,7 @@ fn unasked(recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
     let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
     let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
     events.filter(|event| {
-        ![Event::LOST, Event::THREAD, Event::MESSAGE_LOST, Event::NODE_LEFT].contains(event)
+        ![Event::LOST, Event::THREAD, Event::MESSAGE_LOST, Event::NODE_LEFT, Event::STEAL].contains(event)
             && !recorded.contains(&name_of(*event))
     })
 }

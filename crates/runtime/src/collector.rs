@@ -5,6 +5,7 @@
 //! here.
 
 use crate::keeping::ValueLog;
+use crate::steal::StealWatch;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use talea_insight::{Accounting, Report, Samples};
@@ -120,6 +121,7 @@ pub(crate) struct Collector {
     has_posted: bool,
     /// What writes values of this process into the log.
     values: Option<ValueLog>,
+    steal: Option<StealWatch>,
     /// Why the log does not name all families.
     unnamed: Option<String>,
 }
@@ -151,6 +153,7 @@ impl Collector {
         let log = log.map(|path| LogWriter::create(path, &metadata)).transpose()?;
         let has_posted = metadata.tasks.iter().any(|task| task.activity.is_posted());
         let accounting = Accounting::new(&metadata, sample.0).with_samples(sample.1);
+        let steal = StealWatch::new(&metadata, MonotonicClock.now());
         let sinks = RecordSinks { metadata, accounting, log, on_finished };
         let (slots, rings): (Vec<_>, Vec<_>) = consumers.into_iter().map(Consumer::into_parts).unzip();
         let mut rings: Vec<Vec<RingReader>> = rings;
@@ -172,6 +175,7 @@ impl Collector {
             sinks,
             has_posted,
             values: values.filter(|values| !values.all.is_empty()),
+            steal,
             unnamed: None,
         })
     }
@@ -201,6 +205,10 @@ impl Collector {
             self.enter_definitions();
             self.merge.poll(horizon, &mut self.sinks);
             self.keep_values(horizon, horizon);
+            if let Some(steal) = &mut self.steal {
+                steal.look(MonotonicClock.now());
+            }
+            self.tell_steal();
             looks = looks.wrapping_add(1);
             if let Some(log) = &mut self.sinks.log
                 && looks.is_multiple_of(FLUSH_EVERY)
@@ -211,6 +219,10 @@ impl Collector {
         self.enter_definitions();
         self.merge.drain(&mut self.sinks);
         self.keep_values(Instant::MAX, MonotonicClock.now());
+        if let Some(steal) = &mut self.steal {
+            steal.look_now(MonotonicClock.now());
+        }
+        self.tell_steal();
         self.enter_definitions();
         let log_failure = self.sinks.log.take().and_then(|log| log.finish().err());
         let last = self.sinks.accounting.last();
@@ -229,6 +241,13 @@ impl Collector {
             && values.keep(as_of, log, now)
         {
             self.merge.wrote_beside(now);
+        }
+    }
+
+    /// Hands on what a hypervisor has taken, as of the last record: none that is written later comes behind it for that.
+    fn tell_steal(&mut self) {
+        if let Some(steal) = &mut self.steal {
+            steal.put(&mut self.sinks, self.merge.latest());
         }
     }
 

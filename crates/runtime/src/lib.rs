@@ -71,6 +71,7 @@ mod receiving;
 mod recorder;
 mod release;
 mod run;
+mod steal;
 mod store;
 mod threads;
 mod trigger_table;

@@ -192,6 +192,9 @@ pub struct NodeReport {
     pub job_switches: u64,
     /// How often a job lost a processor before it was done.
     pub preemptions: u64,
+    /// What a hypervisor took of its processors, as the kernel counts it: in ticks, of 10 ms as a rule. While it has one, nothing goes on there.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub stolen_ns: u64,
 }
 
 impl Report {

@@ -1,6 +1,7 @@
 //! The values of a question and its answer.
 
 use super::cause::length;
+use super::steal::StealTimes;
 use super::{Blamed, Hop, Interval, Kind, Stranding, TakenEvent};
 use crate::accounting::Measure;
 use crate::hierarchy::DECISIONS;
@@ -221,6 +222,7 @@ pub struct Explanations {
     pub recorded: RecordedEvents,
     /// Names of threads that are to blame.
     pub threads: BTreeMap<u32, String>,
+    pub(super) steal: StealTimes,
 }
 
 /// Why nothing in a trace can be explained.
@@ -262,6 +264,12 @@ const BY_KERNEL: &str = "why the kernel, to which the hierarchy was lowered, ran
 const SHARED: &str = "which of several begun jobs had the processor that they shared";
 
 impl Explanations {
+    /// About how much a hypervisor took of a processor while the response lasted (steal time). It is part of what the causes took: nothing went on
+    /// there meanwhile, and no record says when it was.
+    pub fn stolen(&self, one: &Explanation) -> Duration {
+        self.steal.during(&self.metadata, one)
+    }
+
     /// What the trace leaves open for want of events that were not recorded: what it is, and the names of the events.
     pub fn gaps(&self) -> Vec<(&'static str, Vec<String>)> {
         let mut gaps = self.gaps_of_run();

@@ -34,6 +34,7 @@ mod life;
 mod pieces;
 mod sentence;
 mod sought;
+mod steal;
 mod stranded;
 mod turns;
 mod watch;
@@ -54,6 +55,7 @@ use crate::occupancy::Occupancy;
 use find::{Finder, Target};
 use pieces::{Pieces, Sums, add};
 use std::collections::BTreeMap;
+use steal::StealTimes;
 use talea_record::contents::{Contents, Lost};
 use talea_record::recorded_events::Beginning;
 use talea_record::{Event, JobId, Metadata, RecordedEvents, Sink};
@@ -74,9 +76,9 @@ pub fn explain<E>(
     mut replay: impl FnMut(&mut dyn Sink) -> Result<(), E>,
 ) -> Result<Explanations, ExplainError<E>> {
     metadata.check().expect("metadata are consistent");
-    let mut finder = (Finder::new(metadata, question), Contents::new(metadata));
+    let mut finder = ((Finder::new(metadata, question), Contents::new(metadata)), StealTimes::default());
     replay(&mut finder)?;
-    let (finder, contents) = finder;
+    let ((finder, contents), steal) = finder;
     let begins = finder.begins();
     let recorded = RecordedEvents::of(metadata, &contents);
     if !recorded.has(Event::COMPLETE) {
@@ -102,7 +104,8 @@ pub fn explain<E>(
     }
     drop(built);
     let threads = blamed_threads(&list, &seen.occupancy);
-    Ok(Explanations { metadata: metadata.clone(), question, begins, list, counts, lost, recorded, threads })
+    let metadata = metadata.clone();
+    Ok(Explanations { metadata, question, begins, list, counts, lost, recorded, threads, steal })
 }
 
 /// Why records that must have been are not there.

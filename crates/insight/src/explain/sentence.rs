@@ -82,13 +82,26 @@ impl Explanations {
         let whole_ns = explanation.response().as_nanos().max(1);
         let percent = (dominant.sum.as_nanos() as f64 / whole_ns as f64 * 100.0).round();
         format!(
-            "{percent:.0} % of the response, {}, was {}{}; {}.{}",
+            "{percent:.0} % of the response, {}, was {}{}; {}.{}{}",
             dominant.sum.rounded(),
             dominant.what(&self.metadata),
             enough(explanation, &dominant),
             self.remedy(&dominant, explanation),
             self.released_late(explanation),
+            self.stolen_text(explanation),
         )
+    }
+
+    /// What a hypervisor took meanwhile, which is in the causes and is none of them.
+    fn stolen_text(&self, explanation: &Explanation) -> String {
+        match self.stolen(explanation) {
+            stolen if stolen > Duration::ZERO => format!(
+                " The host of this virtual machine had a processor of it for about {} meanwhile (steal time), in which nothing went on there: so \
+                 much of what this says took longer than it did.",
+                stolen.rounded()
+            ),
+            _ => String::new(),
+        }
     }
 
     /// Where the time of the deadline went before the job was released, if that was after others.

@@ -14,6 +14,7 @@ use super::cause::Cause;
 use super::find::Target;
 use super::life::Hop;
 use super::sought::Sought;
+use super::steal::StealTimes;
 use super::watch::{Observations, Watcher};
 use super::{Builder, assert_exact, before_first, between, blamed_threads, doubt, taken, totals};
 use crate::accounting::{Chains, Measure, Way};
@@ -38,9 +39,9 @@ pub fn explain_chains<E>(
     mut replay: impl FnMut(&mut dyn Sink) -> Result<(), E>,
 ) -> Result<Explanations, ExplainError<E>> {
     metadata.check().expect("metadata are consistent");
-    let mut first = (WayFinder::new(metadata), Contents::new(metadata));
+    let mut first = ((WayFinder::new(metadata), Contents::new(metadata)), StealTimes::default());
     replay(&mut first)?;
-    let (finder, contents) = first;
+    let ((finder, contents), steal) = first;
     let recorded = RecordedEvents::of(metadata, &contents);
     let has_data = |(chain, _): &(usize, Measure)| {
         metadata.chains[*chain].hops.iter().all(|hop| *hop == HopEntry::Successor)
@@ -75,7 +76,7 @@ pub fn explain_chains<E>(
     let begins = finder.begins.unwrap_or(metadata.start).max(metadata.start);
     let limits = list.iter().filter(|way| way.outcome == Outcome::Missed).count() as u64;
     let (metadata, counts, lost) = (metadata.clone(), Counts { limits, ..Counts::default() }, finder.lost);
-    Ok(Explanations { metadata, question, begins, list, counts, lost, recorded, threads })
+    Ok(Explanations { metadata, question, begins, list, counts, lost, recorded, threads, steal })
 }
 
 /// The first pass: the ways that took longest.

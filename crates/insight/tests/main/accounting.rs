@@ -24,6 +24,30 @@ fn ms(value: i64) -> i64 {
     START + value * MS
 }
 
+/// What the host took counts for the nodes that have the processor, also when it is known after the end only, which stays where it is.
+#[test]
+fn steal_time_is_added_up_by_node() {
+    let steal = |cpu: u16, to: i64, amount: i64| {
+        let amount = Duration::from_nanos(amount * MS);
+        event::Steal { amount, from: START.at(), to: ms(to).at() }.at(ms(to).at(), cpu)
+    };
+    let cpus: Vec<Vec<u16>> = metadata().nodes.iter().map(|node| node.cpus.clone()).collect();
+    let own = cpus[0][0];
+    let records = [
+        run_event(Event::RUN_START, START),
+        steal(own, 10, 20),
+        steal(4_000, 10, 20),
+        run_event(Event::RUN_END, ms(55)),
+        steal(own, 60, 10),
+    ];
+    let report = run(&records, ms(99).at());
+    assert_eq!((report.end_ns, report.records_after_end, report.unknown_records), (ms(55), 0, 0));
+    for (node, cpus) in report.nodes.iter().zip(&cpus) {
+        let expected = if cpus.contains(&own) { 30 * MS as u64 } else { 0 };
+        assert_eq!(node.stolen_ns, expected, "{}", node.name);
+    }
+}
+
 #[test]
 fn a_run_done_by_hand() {
     let nav =

@@ -83,9 +83,13 @@ impl Rules {
         });
         found.or_else(|| match record.event {
             event if event.is_job() => self.check_job(record),
-            Event::LOST | Event::COST | Event::VIOLATION | Event::WITHHELD | Event::MEMBER | Event::VALUE => {
-                check_together(record)
-            }
+            Event::LOST
+            | Event::COST
+            | Event::VIOLATION
+            | Event::WITHHELD
+            | Event::MEMBER
+            | Event::VALUE
+            | Event::STEAL => check_together(record),
             _ => None,
         })
     }
@@ -145,6 +149,8 @@ fn check_together(record: &Record) -> Option<Fault> {
         Typed::Cost(cost) => is_past(Instant::ZERO.saturating_add(cost.cost)),
         Typed::Violation(broken) => broken.side.known().is_some() && is_window(broken.from, broken.to),
         Typed::Withheld(withheld) => is_window(withheld.from, withheld.to),
+        // It is counted in ticks, so it may seem more than the time in which it was taken.
+        Typed::Steal(steal) => steal.amount > Duration::ZERO && is_window(steal.from, steal.to),
         Typed::Member(member) => member.edge.is_some() || member.role != MemberRole::Scheduled,
         Typed::Value(value) => value.bytes as usize <= MOST_BYTES,
         _ => true,

@@ -75,6 +75,15 @@ events! {
             /// The node that heard of it.
             node: u16 = Source means Node,
         }
+        /// A hypervisor has taken so much of the record's processor in a stretch of time (steal time, which the kernel counts in ticks).
+        STEAL = 7 "steal" Steal {
+            /// How much.
+            amount: Duration = Causal,
+            /// Where the stretch begins.
+            from: Instant = First,
+            /// Where it ends.
+            to: Instant = Second,
+        }
     }
 
     /// The life of every job, from which all results are computed.

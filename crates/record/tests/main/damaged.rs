@@ -2,9 +2,10 @@
 
 use std::fs;
 use talea_record::damage::{Damage, Ending, Fault, Place};
-use talea_record::event::{Deliver, Drop, Member, Publish, Push, VpGrant};
+use talea_record::event::{Deliver, Drop, Member, Publish, Push, Steal, VpGrant};
 use talea_record::*;
 use talea_samples::*;
+use talea_time::Duration;
 
 /// What a log of these records reads as.
 fn through_a_log(records: &[Record]) -> (Vec<Record>, Damage) {
@@ -48,6 +49,7 @@ fn every_record_that_cannot_be_is_left_out_and_named() {
     let deliver = Deliver { job: known, from: None, publication: None, number: 0, lane: 0 };
     let grant = VpGrant { edge: 0, by: None, trigger: Trigger::Thread.into() };
     let member = Member { tid: 7, edge: Some(2), node: 0, role: MemberRole::Scheduled.into() };
+    let steal = Steal { amount: Duration::from_nanos(1), from: at(0), to: at(ms(1)) };
     let cases = [
         (Record { event: Event(0), ..start }, Fault::Event(Event(0))),
         (Record { event: Event(0x0199), ..start }, Fault::Event(Event(0x0199))),
@@ -68,6 +70,8 @@ fn every_record_that_cannot_be_is_left_out_and_named() {
         (record(Event::COST, 0, [5, 1], 17), Fault::Value),
         (record(Event::COST, 0, [u64::MAX, 1], 1), Fault::Value),
         (record(Event::LOST, 0, [u64::MAX, 0], 0), Fault::Value),
+        (Steal { from: at(ms(9)), ..steal }.at(start.time, 0), Fault::Value),
+        (Steal { amount: Duration::from_nanos(-1), ..steal }.at(start.time, 0), Fault::Value),
         (record(Event::SWITCH, 4, [0, 0], 0), Fault::Source(4)),
         (record(Event::VIOLATION, 4, [0, 1], 1), Fault::Source(4)),
         // The system has no schedulers, values or channels.

@@ -375,6 +375,14 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             node.utilisation * 100.0
         ));
     }
+    for node in outcome.report.nodes.iter().filter(|node| node.stolen_ns > 0) {
+        remarks.push(format!(
+            "note: node {}: the host of this virtual machine took its processors for about {} in all (steal time); what was late then is not \
+             the run's doing (`talea trace explain` says of each)",
+            node.name,
+            Duration::from_nanos(node.stolen_ns as i64).rounded()
+        ));
+    }
     for spin in outcome.spin.iter().filter(|spin| spin.share() > 0.05) {
         remarks.push(format!(
             "warning: node {}: spinning before releases took {:.1} % of a processor; `--tail off` saves it",

@@ -256,6 +256,37 @@ fn every_layer_of_records_says_what_it_knows() {
     assert_eq!(answer.blamed_name(interrupt.blamed), "line 24");
 }
 
+/// That the host has had a processor.
+fn stolen(cpu: u16, from: i64, to: i64, ns: i64) -> Record {
+    let at = |after: i64| Instant::from_nanos(START + after);
+    let steal = event::Steal { amount: Duration::from_nanos(ns), from: at(from), to: at(to) };
+    steal.at(at(to), cpu)
+}
+
+#[test]
+fn what_the_host_took_meanwhile_is_told_beside_the_causes() {
+    let told = |steals: &[Record]| {
+        let mut records = told();
+        records.extend_from_slice(steals);
+        records.sort_by_key(|record| record.time);
+        let answer = explained(&records, 0);
+        let one = &answer.list[0];
+        let json: i64 = answer.to_json()["explanations"][0]["stolen_ns"].as_i64().expect("a number");
+        assert_eq!(json, answer.stolen(one).as_nanos());
+        assert_eq!(answer.sentence(one).contains("The host of this virtual machine"), json > 0);
+        (json, one.intervals.len())
+    };
+    assert_eq!(told(&[]), (0, 13));
+    // No more than the part of the stretch in which it was under way; on its processor; what the run's end comes before, too.
+    assert_eq!(told(&[stolen(0, 100, 900, 500)]), (500, 13));
+    assert_eq!(told(&[stolen(0, 900, 5_000, 4_000)]), (100, 13));
+    assert_eq!(told(&[stolen(0, 100, 300, 50), stolen(0, 300, 2_500, 70)]), (120, 13));
+    assert_eq!(
+        told(&[stolen(3, 100, 900, 500), stolen(0, -900, 0, 500), stolen(0, 1_000, 2_000, 500)]),
+        (0, 13)
+    );
+}
+
 #[test]
 fn without_the_kernel_less_is_told_and_the_sum_is_the_same() {
     let records: Vec<Record> = told().into_iter().filter(|record| record.event.family() < 3).collect();
