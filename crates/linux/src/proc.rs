@@ -12,19 +12,25 @@ pub fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {
     Ok(entries.filter_map(number).filter_map(Tid::from_raw).take(most).collect())
 }
 
-/// `known` processes, and all that they have started and that still is theirs, at most `most` of them; but none of which `is_heir` does not hold,
-/// nor what that has started. Who starts something and ends before anybody looks has left an orphan, which is not found.
+/// `known` processes, and all that they have started and that still is theirs. Those for which `is_heir` is false are left out, with what they have
+/// started. No more than `most` are looked at, the youngest first. Who starts something and ends before anybody looks has left an orphan, which is
+/// not found.
 pub fn families(known: Vec<Tid>, most: usize, is_heir: impl Fn(Tid) -> bool) -> Vec<Tid> {
     let mut all = known;
-    let mut next = 0;
+    let (mut next, mut refused) = (0, 0);
     while let Some(&process) = all.get(next).filter(|_| all.len() < most) {
         for thread in threads(process, most).unwrap_or_default() {
             let children = fs::read_to_string(format!("/proc/{process}/task/{thread}/children"));
             let children = children.unwrap_or_default();
-            let children = children.split_whitespace().filter_map(|child| Tid::from_raw(child.parse().ok()?));
-            for child in children {
-                if !all.contains(&child) && is_heir(child) {
-                    all.push(child);
+            let children = children.split_whitespace().rev();
+            for child in children.filter_map(|child| Tid::from_raw(child.parse().ok()?)) {
+                if all.len() + refused >= most {
+                    break;
+                }
+                match all.contains(&child) {
+                    true => {}
+                    false if is_heir(child) => all.push(child),
+                    false => refused += 1,
                 }
             }
         }

@@ -220,6 +220,13 @@ pub fn get(thread: Option<Tid>) -> Result<Policy, SchedError> {
     }
 }
 
+/// Whether what a thread creates begins with the ordinary policy, as after [`lend`].
+pub fn resets_on_fork(thread: Tid) -> bool {
+    // SAFETY: the call takes a number.
+    let policy = unsafe { libc::sched_getscheduler(thread.as_raw_nonzero().get()) };
+    policy >= 0 && policy & libc::SCHED_RESET_ON_FORK != 0
+}
+
 /// Whether the parameters are in the range Linux defines.
 pub(crate) fn check(wanted: Policy) -> Result<(), SchedError> {
     let sound = match wanted {

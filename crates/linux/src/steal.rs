@@ -63,9 +63,11 @@ impl StealTimes {
     }
 }
 
-/// The processors and their steal time in ticks, and whether something else stands behind them, so that they are all.
+/// The processors and their steal time in ticks, and whether something else stands behind them, so that they are all. A line that does not end is
+/// none yet.
 fn steals(text: &[u8]) -> (impl Iterator<Item = (u16, i64)>, bool) {
-    let lines = || text.split(|byte| *byte == b'\n');
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(&text[..0], |end| &text[..end]);
+    let lines = || whole.split(|byte| *byte == b'\n');
     let is_all = lines().any(|line| !line.is_empty() && !line.starts_with(b"cpu"));
     let of_processor = |line: &[u8]| {
         let line = std::str::from_utf8(line.strip_prefix(b"cpu")?).ok()?;
@@ -86,6 +88,12 @@ mod tests {
         assert_eq!((list.collect::<Vec<_>>(), is_all), (vec![(0, 80), (12, 0), (3, 8)], true));
         let (list, is_all) = steals(b"cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 80 9 10\ncpu1 1 2");
         assert_eq!((list.count(), is_all), (1, false), "the rest is not there");
+        for cut in 0..text.len() {
+            let (list, is_all) = steals(&text[..cut]);
+            assert!(is_all || list.count() < 3, "cut at {cut}");
+        }
+        let before_more = text.iter().position(|byte| *byte == b'i').expect("an i");
+        assert!((0..before_more).all(|cut| !steals(&text[..cut]).1), "all of it is of processors");
         assert_eq!(steals(b"").0.count() + steals(b"cpux 1 2 3 4 5 6 7 8\ncpu1").0.count(), 0);
     }
 

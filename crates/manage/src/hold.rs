@@ -195,11 +195,16 @@ impl Hold {
         Hold { means: HoldMechanism::Cgroup { cgroup: Arc::clone(cgroup) }, engaged: false, _note: None }
     }
 
+    /// Whether processes that the member starts are held with it: those of a process that is stopped are not.
+    pub fn holds_heirs(&self) -> bool {
+        !matches!(self.means, HoldMechanism::Stop { whom: SignalTarget::Process(_) })
+    }
+
     /// A process that belongs to the member now is held with it.
     pub fn extend_to(&self, process: Tid) {
         match &self.means {
             HoldMechanism::Freezer { group } => group.take(process),
-            // Those in the group are stopped with it, and there is nothing to do for a thread.
+            // Those in the group are stopped with it; of a process that is stopped alone no others are taken in, and a thread has none.
             HoldMechanism::Stop { .. } | HoldMechanism::Signal { .. } | HoldMechanism::Cgroup { .. } => {}
         }
     }

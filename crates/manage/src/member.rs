@@ -124,17 +124,19 @@ impl Managed {
     }
 
     fn is_where_bound(&self) -> bool {
-        self.bound == NOWHERE
-            || Mask::of(self.tid.as_raw_nonzero().get()).is_none_or(|mask| mask.is_just(self.bound))
+        let is_there = |mask: Mask| mask.is_just(self.bound);
+        self.bound == NOWHERE || Mask::of(self.tid.as_raw_nonzero().get()).is_none_or(is_there)
     }
 
-    fn is_at_level(&self, priorities: Priorities) -> bool {
-        self.owed.is_some() || self.is_newborn || priorities::is_at(self.tid, priorities, self.level)
+    /// Whether it has its level; nothing if it has gone.
+    fn is_at_level(&self, priorities: Priorities, heirs: Heirs) -> Option<bool> {
+        let is_at = priorities::is_at(self.tid, priorities, self.level, heirs)?;
+        Some(is_at || self.owed.is_some() || self.is_newborn)
     }
 
-    /// Whether it is scheduled as it was told to be. Three system calls.
-    pub fn is_as_set(&self, priorities: Priorities) -> bool {
-        self.is_where_bound() && self.is_at_level(priorities)
+    /// Whether it is scheduled as it was told to be; nothing if it has gone. Three system calls.
+    pub fn is_as_set(&self, priorities: Priorities, heirs: Heirs) -> Option<bool> {
+        Some(self.is_at_level(priorities, heirs)? && self.is_where_bound())
     }
 
     /// Sets it to `level`, now or as soon as the kernel lets it.
@@ -220,6 +222,8 @@ pub(crate) struct Member {
     pub hold: Option<Hold>,
     /// Where it was started, if it is a command in one.
     pub cgroup: Option<Arc<Cgroup>>,
+    /// Threads that were missed. There is room for all.
+    gone: Vec<Tid>,
     account: CpuAccount,
     /// What was put back.
     pub changes: ForeignChanges,
@@ -243,6 +247,7 @@ impl Member {
             go: None,
             hold,
             cgroup: None,
+            gone: Vec::new(),
             account: CpuAccount::default(),
             changes: ForeignChanges::default(),
         }
@@ -261,10 +266,16 @@ impl Member {
         });
     }
 
+    /// What is dispatched later allocates nothing.
+    pub fn make_room(&mut self) {
+        self.gone.reserve(self.threads.len());
+    }
+
     /// A thread of one of its processes is taken in, at `level` and bound to `cpu`.
     pub fn adopt(&mut self, process: Tid, tid: Tid, level: Level, cpu: u16) {
         self.account.enter_child(process);
         self.threads.push(Managed { bound: cpu, ..Managed::new(tid, level) });
+        self.make_room();
         if let Some(hold) = &self.hold {
             hold.extend_to(process);
         }
@@ -280,8 +291,8 @@ impl Member {
         }
         let newborn = Managed { bound, turns, is_newborn: true, ..Managed::new(tid, level) };
         self.threads.push(newborn);
-        // What is dispatched later allocates nothing.
         self.sleepers.reserve(self.threads.len());
+        self.make_room();
         // From the second on they take turns, which its creator may not have been told.
         self.lags |= turns != Some(Turns::RoundRobin);
     }
@@ -418,7 +429,10 @@ impl Member {
             let Some(level) = to(thread) else { return true };
             match thread.set(priorities, level, how) {
                 Ok(()) => {}
-                Err(Errno::SRCH) => return false,
+                Err(Errno::SRCH) => {
+                    self.gone.push(thread.tid);
+                    return false;
+                }
                 Err(priorities::LENT) => result = result.map(|lent| lent + 1),
                 Err(errno) => result = Err(errno),
             }
@@ -432,21 +446,38 @@ impl Member {
     pub fn put_back(&mut self, priorities: Priorities, tid: Tid) -> Result<(), Errno> {
         let how = self.how();
         let Some(thread) = self.threads.iter_mut().find(|thread| thread.tid == tid) else { return Ok(()) };
-        if !thread.is_where_bound() {
-            bind(tid, thread.bound);
-            match thread.is_where_bound() {
-                true => self.changes.processors += 1,
-                false => thread.bound = NOWHERE,
+        // The policy first: a deadline thread cannot be bound.
+        if thread.is_at_level(priorities, how.1) == Some(false) {
+            match thread.set(priorities, thread.level, how) {
+                Ok(()) => self.changes.priorities += 1,
+                Err(Errno::SRCH | priorities::LENT) => return Ok(()),
+                Err(errno) => return Err(errno),
             }
         }
-        if thread.is_at_level(priorities) {
-            return Ok(());
+        if !thread.is_where_bound() {
+            match bind(tid, thread.bound) {
+                Ok(()) => self.changes.processors += 1,
+                Err(Errno::INVAL) => thread.bound = NOWHERE,
+                // The next look finds it again.
+                Err(_) => {}
+            }
         }
-        self.changes.priorities += 1;
-        match thread.set(priorities, thread.level, how) {
-            Err(Errno::SRCH | priorities::LENT) => Ok(()),
-            other => other,
+        Ok(())
+    }
+
+    /// A thread has gone without having been missed. One that is a member alone ends with that.
+    pub fn miss(&mut self, tid: Tid) {
+        let is_alone = matches!(self.body, Body::Opaque { scope: Scope::Thread, .. });
+        let at = self.threads.iter().position(|thread| thread.tid == tid && !is_alone);
+        if let Some(at) = at {
+            self.threads.swap_remove(at);
+            self.gone.push(tid);
         }
+    }
+
+    /// The threads that have gone since the last time, of which somebody may still think that they are its own.
+    pub fn take_gone(&mut self) -> impl Iterator<Item = Tid> + '_ {
+        self.gone.drain(..)
     }
 
     /// Binds the threads to `cpu`, that of `place`, if they are bound to another.
@@ -454,7 +485,8 @@ impl Member {
         self.place = place;
         for thread in self.threads.iter_mut().filter(|thread| thread.bound != cpu) {
             thread.bound = cpu;
-            bind(thread.tid, cpu);
+            // See `bind`: it is not where it was granted then.
+            let _elsewhere = bind(thread.tid, cpu);
         }
     }
 
@@ -552,8 +584,8 @@ impl Member {
 
 /// Binds a thread to one CPU. One that has gone, or whose cpuset excludes it, stays as it is: it is then not where it
 /// was granted, and the sentinel there takes it for blocked.
-pub(crate) fn bind(tid: Tid, cpu: u16) {
+pub(crate) fn bind(tid: Tid, cpu: u16) -> Result<(), Errno> {
     let mut set = CpuSet::new();
     set.set(usize::from(cpu));
-    let _elsewhere = sched_setaffinity(Some(tid), &set);
+    sched_setaffinity(Some(tid), &set)
 }

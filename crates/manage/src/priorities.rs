@@ -134,25 +134,26 @@ pub(crate) fn set(
     raw_set(number, policy | flag, priorities.priority(level).into())
 }
 
-/// Whether a thread has the priority of this level. Which real-time policy it has of the two is no matter of how urgent it is. One that has gone
-/// is as it should be.
-pub(crate) fn is_at(tid: Tid, priorities: Priorities, level: Level) -> bool {
+/// Whether a thread has the priority of this level and the flag for its heirs; nothing if it has gone. Which real-time policy it has of the two is no
+/// matter of how urgent it is.
+pub(crate) fn is_at(tid: Tid, priorities: Priorities, level: Level, heirs: Heirs) -> Option<bool> {
     let number = tid.as_raw_nonzero().get();
     let mut parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the calls take a number, and parameters that are writable meanwhile.
     let (policy, code) =
         unsafe { (libc::sched_getscheduler(number), libc::sched_getparam(number, &raw mut parameters)) };
     if policy < 0 || code != 0 {
-        return true;
+        return None;
     }
-    match policy & !libc::SCHED_RESET_ON_FORK {
+    let is_level = match policy & !libc::SCHED_RESET_ON_FORK {
         libc::SCHED_FIFO | libc::SCHED_RR => {
             !priorities.is_ordinary(level)
                 && parameters.sched_priority == i32::from(priorities.priority(level))
         }
         libc::SCHED_DEADLINE => false,
         _ => priorities.is_ordinary(level),
-    }
+    };
+    Some(is_level && (policy & libc::SCHED_RESET_ON_FORK != 0) == (heirs == Heirs::Ordinary))
 }
 
 /// Sets the level of the calling thread, which is a sentinel or a controller.

@@ -151,7 +151,7 @@ impl ManagedSet {
                 departed: &departed,
                 threads_max,
                 looks: Vec::with_capacity(LOOKS_MAX),
-                set: Vec::with_capacity(LOOKS_MAX),
+                settings: Vec::with_capacity(LOOKS_MAX),
                 first: Firsts::default(),
             };
             guardian.note_warden(rustix::thread::gettid());

@@ -5,11 +5,12 @@
 //! had. Each of these is bounded by the limits of the set, so it may outrank everybody.
 
 use crate::guardian::Guardian;
+use crate::hold::Hold;
 use crate::keeper::Keeper;
 use crate::member::{Body, Managed, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
 use crate::origin::Origin;
-use crate::priorities::{self, Heirs, Ordinary, Turns};
+use crate::priorities::{self, Heirs, Ordinary, Priorities, Turns};
 use crate::shared::Shared;
 use crate::wakeups::Chooser;
 use std::collections::HashSet;
@@ -34,8 +35,8 @@ pub(crate) struct Warden<'a> {
     pub threads_max: usize,
     /// Threads to be looked at, with the slots of their members.
     pub looks: Vec<(u32, Tid)>,
-    /// The same of those whose settings are looked at, as they were set.
-    pub set: Vec<(u32, Managed)>,
+    /// Threads whose settings are looked at, with what they were set to.
+    pub settings: Vec<(u32, Managed)>,
     /// Of each look the first of those that come next, where there are more than it is for.
     pub first: Firsts,
 }
@@ -62,6 +63,8 @@ struct Growing {
     life: Tid,
     scope: Scope,
     origin: Origin,
+    /// Whether what it starts is held with it, where it is held.
+    holds_heirs: bool,
 }
 
 impl Warden<'_> {
@@ -126,24 +129,36 @@ impl Warden<'_> {
     /// Those that were there before the set: anybody may have told the kernel to schedule them otherwise, and that is put back. Commands are kept
     /// from calling for it.
     fn look_at_settings(&mut self) {
-        self.set.clear();
-        let state = self.shared.state.lock_patiently();
+        self.settings.clear();
+        let mut state = self.shared.state.lock_patiently();
+        state.forget_gone(|tid| self.guardian.forget(tid));
         let priorities = state.priorities;
         for (slot, member) in state.members.iter().enumerate() {
             let Some(member) = member else { continue };
             if member.heirs == Heirs::Ordinary && matches!(member.body, Body::Opaque { .. }) {
-                self.set.extend(member.threads.iter().map(|thread| (slot as u32, *thread)));
+                self.settings.extend(member.threads.iter().map(|thread| (slot as u32, *thread)));
             }
         }
         drop(state);
-        limit(&mut self.set, &mut self.first.settings);
-        self.looks.clear();
-        let changed = self.set.iter().filter(|(_, thread)| !thread.is_as_set(priorities));
-        self.looks.extend(changed.map(|(slot, thread)| (*slot, thread.tid)));
+        limit(&mut self.settings, &mut self.first.settings);
         // Somebody may have moved them in their turn meanwhile: it is seen again with the lock held, and not longer than a decision may wait.
+        self.see_settings(priorities, Some(false));
         for threads in self.looks.chunks(CHANGED) {
             self.shared.tell(|state, _| state.put_back(threads));
         }
+        self.see_settings(priorities, None);
+        if !self.looks.is_empty() {
+            self.shared.state.lock_patiently().miss(&self.looks);
+        }
+    }
+
+    /// Looks which of the threads are scheduled as they were told to be, or not, or have gone.
+    fn see_settings(&mut self, priorities: Priorities, wanted: Option<bool>) {
+        let Warden { looks, settings, .. } = self;
+        looks.clear();
+        let found =
+            settings.iter().filter(|(_, thread)| thread.is_as_set(priorities, Heirs::Ordinary) == wanted);
+        looks.extend(found.map(|(slot, thread)| (*slot, thread.tid)));
     }
 
     /// Those of a command's threads that sleep are left alone until they are woken, so that raising and lowering the others costs nothing for them.
@@ -232,7 +247,9 @@ impl Warden<'_> {
             known += member.threads.len();
             let threads: HashSet<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
             if let Body::Opaque { process, scope, origin } = &member.body {
-                let growing = Growing { slot: slot as u32, life: *process, scope: *scope, origin: **origin };
+                let (slot, life, scope, origin) = (slot as u32, *process, *scope, **origin);
+                let holds_heirs = member.hold.as_ref().is_none_or(Hold::holds_heirs);
+                let growing = Growing { slot, life, scope, origin, holds_heirs };
                 let processes = match scope {
                     Scope::Thread => vec![*process],
                     Scope::Family | Scope::Process => member.processes(),
@@ -244,11 +261,11 @@ impl Warden<'_> {
         let mut changed = false;
         let mut beyond = 0;
         for (member, processes, threads) in growing_members {
-            let Growing { scope, origin, .. } = &member;
+            let Growing { scope, origin, holds_heirs, .. } = &member;
             // What a process had started before it was taken in is somebody else's affair.
             let is_heir = |process: Tid| match scope {
                 Scope::Family | Scope::Thread => true,
-                Scope::Process => origin.precedes(process.as_raw_nonzero().get()),
+                Scope::Process => *holds_heirs && origin.precedes(process.as_raw_nonzero().get()),
             };
             let family = proc::families(processes, self.threads_max, is_heir);
             let mut own = threads.len();
@@ -282,7 +299,8 @@ impl Warden<'_> {
         let Growing { slot, life, origin, .. } = *member;
         let number = tid.as_raw_nonzero().get() as u32;
         // Its process may have been taken in for itself.
-        if self.shared.state.lock_patiently().is_managed(number) {
+        let is_others = self.shared.state.lock_patiently().is_managed(number);
+        if is_others || self.guardian.has_note(tid) {
             return false;
         }
         let Ok(policy) = Ordinary::of(tid) else { return false };
@@ -293,6 +311,9 @@ impl Warden<'_> {
             return false;
         }
         let adopted = self.shared.tell(|state, now| {
+            if state.is_managed(number) {
+                return false;
+            }
             let (priorities, is_waiting) = (state.priorities, state.is_waiting(slot));
             let Some((member, cpu)) = state.member_and_cpu(slot) else { return false };
             if life_of(member) != Some(life) {
@@ -303,7 +324,7 @@ impl Warden<'_> {
             if priorities::set(tid, priorities, level, (Turns::RoundRobin, Heirs::Ordinary)).is_err() {
                 return false;
             }
-            bind(tid, cpu);
+            let _elsewhere = bind(tid, cpu);
             member.adopt(process, tid, level, cpu);
             member.changes.priorities += u64::from(policy.is_none());
             let turned = member.take_turns(priorities);

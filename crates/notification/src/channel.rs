@@ -3,7 +3,7 @@
 use crate::admin::{ConsumerAdmin, SupplierAdmin};
 use crate::connect::ConsumerBuilder;
 use crate::consumer::{AdminFilters, Consumer};
-use crate::event::EventType;
+use crate::event::{Event, EventType};
 use crate::filter::GroupOperator;
 use crate::limits::AdminProperties;
 use crate::place::Place;
@@ -187,12 +187,26 @@ impl EventChannel {
                 topology.supplier_admins.iter().map(|(number, one)| (number, one.is_destroyed)),
             ),
             queued: topology.consumers.values().map(|one| one.consumer.queued()).sum(),
-            queued_bytes: topology.consumers.values().map(|one| one.consumer.queued_bytes(now)).sum(),
-            created: self.0.created,
+            created: self.0.created.get().copied(),
             pushed: topology.pushed(),
             rejected: self.0.rejected.load(Ordering::Relaxed),
             oldest: oldest.map_or(Duration::ZERO, |oldest| now - oldest),
         }
+    }
+
+    /// Bytes of the events that wait, each once for each consumer.
+    pub fn queued_bytes(&self, now: Instant) -> usize {
+        let consumers: Vec<Arc<Consumer>> =
+            self.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();
+        // What users' types say of themselves is asked without a lock.
+        let waiting: Vec<Event> = consumers.iter().flat_map(|consumer| consumer.waiting(now)).collect();
+        waiting.iter().map(Event::bytes).sum()
+    }
+
+    /// Whether a consumer or a supplier is connected.
+    pub fn is_active(&self) -> bool {
+        let topology = self.0.topology();
+        !topology.consumers.is_empty() || !topology.suppliers.is_empty()
     }
 
     /// The numbers and names of connected consumers.
@@ -297,6 +311,7 @@ impl EventChannelFactory {
             return Err(BindError::Bound);
         }
         for channel in self.channels().values() {
+            channel.0.note_created();
             let consumers: Vec<Arc<Consumer>> =
                 channel.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();
             for consumer in consumers {

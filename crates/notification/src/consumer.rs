@@ -602,11 +602,11 @@ impl Consumer {
         inner.queue.all().map(|delivery| delivery.pushed).min()
     }
 
-    /// Bytes of the events that wait.
-    pub fn queued_bytes(&self, now: Instant) -> usize {
+    /// The events that wait.
+    pub fn waiting(&self, now: Instant) -> Vec<Event> {
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
-        inner.queue.all().map(|delivery| delivery.event().bytes()).sum()
+        inner.queue.all().map(|delivery| delivery.event().clone()).collect()
     }
 
     /// What is to be done now that it is known where: one job at least for each priority of events that wait, and what a condition waits for.

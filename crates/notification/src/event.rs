@@ -150,7 +150,8 @@ impl Header {
 /// What an event may carry.
 pub trait Content: Any + Send + Sync {
     /// How many bytes it has. Content that has more than its own value, on the heap for instance, adds that, so that a channel's limit
-    /// ([`AdminProperties::max_event_bytes`](crate::AdminProperties::max_event_bytes)) counts it. Asked only where there is a limit.
+    /// ([`AdminProperties::max_event_bytes`](crate::AdminProperties::max_event_bytes)) counts it. Asked where there is a limit, and by who reads how much
+    /// [waits](crate::EventChannel::queued_bytes).
     fn bytes(&self) -> usize {
         size_of_val(self)
     }

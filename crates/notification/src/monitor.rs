@@ -4,7 +4,7 @@ use crate::channel::{EventChannel, EventChannelFactory};
 use crate::statistics::{ChannelStatistics, Statistic};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_time::Instant;
 use thiserror::Error;
 
@@ -13,11 +13,32 @@ use thiserror::Error;
 /// [consumer](EventChannel::remove_consumer), a [supplier](EventChannel::remove_supplier) or an [admin](crate::ConsumerAdmin::destroy)).
 ///
 /// Whoever reads a number takes a sample of it: what is told of it is of all samples since it was cleared last. A channel whose name another one of its
-/// factory has, too, is named by its number.
+/// factory has, too, or begins with `#`, is named by its number, as `factory/#3/QueueSize`.
 #[derive(Default)]
 pub struct Monitor {
     factories: BTreeMap<String, EventChannelFactory>,
-    samples: Mutex<BTreeMap<String, Numeric>>,
+    samples: Mutex<BTreeMap<Key, Numeric>>,
+}
+
+/// Of which factory, and channel if it is of one, which statistic.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    factory: String,
+    channel: Option<u32>,
+    statistic: String,
+}
+
+/// A statistic that there is.
+enum Found {
+    FactoryNames,
+    Of(Key, Option<EventChannel>),
+}
+
+/// What becomes of the samples of a statistic.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Keep,
+    Clear,
 }
 
 impl fmt::Debug for Monitor {
@@ -82,6 +103,8 @@ impl Numeric {
 pub struct UnknownStatistic(pub String);
 
 const FACTORY_NAMES: &str = "FactoryNames";
+/// Of a channel, beside [`ChannelStatistics::NAMES`]: bytes, which its users' types tell.
+const QUEUE_SIZE: &str = "QueueSize";
 /// Of a factory.
 const OF_FACTORY: [&str; 4] = [
     "ActiveEventChannelCount",
@@ -109,9 +132,8 @@ impl Monitor {
         for (factory, made) in &self.factories {
             names.extend(OF_FACTORY.iter().map(|name| format!("{factory}/{name}")));
             for (channel, _) in channels(made) {
-                names.extend(
-                    ChannelStatistics::NAMES.iter().map(|name| format!("{factory}/{channel}/{name}")),
-                );
+                let of_channel = ChannelStatistics::NAMES.iter().copied().chain([QUEUE_SIZE]);
+                names.extend(of_channel.map(|name| format!("{factory}/{channel}/{name}")));
             }
         }
         names
@@ -119,9 +141,15 @@ impl Monitor {
 
     /// The channel of this path, as `factory/channel`, if there is one.
     pub fn channel(&self, path: &str) -> Option<EventChannel> {
+        self.located(path).map(|(_, channel)| channel)
+    }
+
+    /// A channel with the name of its factory.
+    fn located(&self, path: &str) -> Option<(&str, EventChannel)> {
         self.factories.iter().find_map(|(factory, made)| {
             let own = path.strip_prefix(factory.as_str())?.strip_prefix('/')?;
-            channels(made).into_iter().find(|(name, _)| name == own).map(|(_, channel)| channel)
+            let (_, channel) = channels(made).into_iter().find(|(name, _)| name == own)?;
+            Some((factory.as_str(), channel))
         })
     }
 
@@ -130,15 +158,7 @@ impl Monitor {
     /// # Errors
     /// There is none of this name.
     pub fn get(&self, name: &str, now: Instant) -> Result<Monitored, UnknownStatistic> {
-        Ok(match self.sample(name, now)? {
-            Statistic::Names(names) => Monitored::Names(names),
-            Statistic::Number(number) => {
-                let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
-                let of_name = samples.entry(name.to_owned()).or_insert(Numeric::NONE);
-                *of_name = of_name.with(number as f64);
-                Monitored::Numeric(*of_name)
-            }
-        })
+        self.read(name, now, Then::Keep)
     }
 
     /// The same, after which no sample is known (`get_and_clear_statistic`).
@@ -146,9 +166,7 @@ impl Monitor {
     /// # Errors
     /// As [`Self::get`]; nothing is cleared.
     pub fn get_and_clear(&self, name: &str, now: Instant) -> Result<Monitored, UnknownStatistic> {
-        let monitored = self.get(name, now)?;
-        self.forget(name);
-        Ok(monitored)
+        self.read(name, now, Then::Clear)
     }
 
     /// No sample of the statistic is known from now on (`clear_statistic`). What the channel itself counts stays.
@@ -156,27 +174,67 @@ impl Monitor {
     /// # Errors
     /// There is none of this name.
     pub fn clear(&self, name: &str) -> Result<(), UnknownStatistic> {
-        let had = self.forget(name);
-        if had || self.names().iter().any(|known| known == name) {
-            Ok(())
-        } else {
-            Err(UnknownStatistic(name.into()))
+        if let Found::Of(key, _) = self.find(name)? {
+            self.samples().remove(&key);
         }
+        Ok(())
     }
 
-    fn forget(&self, name: &str) -> bool {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
+    fn samples(&self) -> MutexGuard<'_, BTreeMap<Key, Numeric>> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sample(&self, name: &str, now: Instant) -> Result<Statistic, UnknownStatistic> {
+    fn find(&self, name: &str) -> Result<Found, UnknownStatistic> {
         if name == FACTORY_NAMES {
-            return Ok(Statistic::Names(self.factories.keys().cloned().collect()));
+            return Ok(Found::FactoryNames);
         }
-        let found = name.rsplit_once('/').and_then(|(path, statistic)| match self.factories.get(path) {
-            Some(factory) => of_factory(factory, statistic, now),
-            None => self.channel(path)?.statistics(now).named(statistic),
+        let found = name.rsplit_once('/').and_then(|(path, statistic)| {
+            let key = |factory: &str, channel| Key {
+                factory: factory.into(),
+                channel,
+                statistic: statistic.into(),
+            };
+            if self.factories.contains_key(path) {
+                return OF_FACTORY.contains(&statistic).then(|| Found::Of(key(path, None), None));
+            }
+            let is_known = statistic == QUEUE_SIZE || ChannelStatistics::NAMES.contains(&statistic);
+            let (factory, channel) = self.located(path).filter(|_| is_known)?;
+            Some(Found::Of(key(factory, Some(channel.id())), Some(channel)))
         });
         found.ok_or_else(|| UnknownStatistic(name.into()))
+    }
+
+    fn read(&self, name: &str, now: Instant, then: Then) -> Result<Monitored, UnknownStatistic> {
+        let Found::Of(key, channel) = self.find(name)? else {
+            return Ok(Monitored::Names(self.factories.keys().cloned().collect()));
+        };
+        let statistic = match &channel {
+            None => of_factory(&self.factories[&key.factory], &key.statistic),
+            Some(channel) if key.statistic == QUEUE_SIZE => {
+                Statistic::Number(channel.queued_bytes(now) as u64)
+            }
+            Some(channel) => channel.statistics(now).named(&key.statistic).expect("it is one of the names"),
+        };
+        let number = match statistic {
+            Statistic::Names(names) => return Ok(Monitored::Names(names)),
+            Statistic::Number(number) => number,
+        };
+        let mut samples = self.samples();
+        if !samples.contains_key(&key) {
+            // Those of channels that are gone are not asked for any more.
+            samples.retain(|known, _| self.has(known));
+        }
+        let of_key = samples.get(&key).copied().unwrap_or(Numeric::NONE).with(number as f64);
+        match then {
+            Then::Keep => samples.insert(key, of_key),
+            Then::Clear => samples.remove(&key),
+        };
+        Ok(Monitored::Numeric(of_key))
+    }
+
+    fn has(&self, key: &Key) -> bool {
+        let factory = &self.factories[&key.factory];
+        key.channel.is_none_or(|channel| factory.channel(channel).is_some())
     }
 }
 
@@ -184,24 +242,19 @@ impl Monitor {
 fn channels(factory: &EventChannelFactory) -> Vec<(String, EventChannel)> {
     let all: Vec<EventChannel> =
         factory.all().into_iter().filter_map(|number| factory.channel(number)).collect();
-    let named = |channel: &EventChannel| match all.iter().filter(|one| one.name() == channel.name()).count() {
-        1 => channel.name().to_owned(),
-        _ => channel.id().to_string(),
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    all.iter().for_each(|channel| *names.entry(channel.name().to_owned()).or_default() += 1);
+    let named = |channel: EventChannel| match names[channel.name()] {
+        1 if !channel.name().starts_with('#') => (channel.name().to_owned(), channel),
+        _ => (format!("#{}", channel.id()), channel),
     };
-    all.iter().map(|channel| (named(channel), channel.clone())).collect()
+    all.into_iter().map(named).collect()
 }
 
-/// What a factory has by this name. A channel is active if a consumer or a supplier is connected to it.
-fn of_factory(factory: &EventChannelFactory, name: &str, now: Instant) -> Option<Statistic> {
-    let with = |active: bool| -> Vec<String> {
-        let channels = channels(factory).into_iter();
-        channels.filter(|(_, one)| one.statistics(now).is_active() == active).map(|(name, _)| name).collect()
-    };
-    Some(match name {
-        "ActiveEventChannelCount" => Statistic::Number(with(true).len() as u64),
-        "InactiveEventChannelCount" => Statistic::Number(with(false).len() as u64),
-        "ActiveEventChannelNames" => Statistic::Names(with(true)),
-        "InactiveEventChannelNames" => Statistic::Names(with(false)),
-        _ => return None,
-    })
+/// What a factory has by one of its names. A channel is active if a consumer or a supplier is connected to it.
+fn of_factory(factory: &EventChannelFactory, name: &str) -> Statistic {
+    let is_of_active = name.starts_with("Active");
+    let channels = channels(factory).into_iter().filter(|(_, channel)| channel.is_active() == is_of_active);
+    let names: Vec<String> = channels.map(|(name, _)| name).collect();
+    if name.ends_with("Count") { Statistic::Number(names.len() as u64) } else { Statistic::Names(names) }
 }

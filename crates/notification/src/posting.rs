@@ -156,7 +156,6 @@ const AGAIN: Duration = Duration::from_millis(1);
 
 /// Disconnects a consumer. False if it is not connected.
 pub(crate) fn disconnect(channel: &Shared, number: u32) -> bool {
-    channel.listen_no_more(number);
     let mut topology = channel.topology();
     let Some(consumer) = topology.consumers.get(&number).map(|subscribed| Arc::clone(&subscribed.consumer))
     else {
@@ -164,6 +163,7 @@ pub(crate) fn disconnect(channel: &Shared, number: u32) -> bool {
     };
     let changed = topology.disconnect(number);
     drop(topology);
+    channel.listen_no_more(number);
     consumer.close();
     channel.tell(About::Subscriptions, &changed);
     true

@@ -9,9 +9,8 @@ use crate::statistics::ChannelCounters;
 use crate::topology::{Changed, Topology};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
-use talea_time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use talea_time::Instant;
 
 /// Who is told of types that have somebody, or nobody any more.
 type Listener = Arc<dyn Fn(&Changed) + Send + Sync>;
@@ -52,8 +51,8 @@ struct Listeners {
 pub(crate) struct Shared {
     pub number: u32,
     pub name: Box<str>,
-    /// Since the beginning of 1970.
-    pub created: Duration,
+    /// When it was made, on the clock of its workplace; when that was known first, if it was made before.
+    pub created: OnceLock<Instant>,
     pub place: Place,
     pub load: Arc<ChannelLoad>,
     /// Copies of properties for who pushes.
@@ -76,11 +75,10 @@ impl Shared {
         topology: Topology,
         properties: AdminProperties,
     ) -> Self {
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let shared = Shared {
             number,
             name: name.into(),
-            created: Duration::from_nanos(since_1970.map_or(0, |time| time.as_nanos() as i64)),
+            created: OnceLock::new(),
             place,
             load: Arc::new(ChannelLoad::default()),
             reject_new_events: AtomicBool::new(false),
@@ -93,7 +91,15 @@ impl Shared {
             listeners: Mutex::default(),
         };
         shared.set_properties(properties);
+        shared.note_created();
         shared
+    }
+
+    /// Its workplace is known: from now on there is a clock.
+    pub fn note_created(&self) {
+        if let Some(workplace) = self.place.get() {
+            self.created.get_or_init(|| workplace.now());
+        }
     }
 
     pub fn properties(&self) -> AdminProperties {
@@ -122,12 +128,12 @@ impl Shared {
 
     /// Takes a supplier out, which pushes nothing any more. False if there is none of this number.
     pub fn remove_supplier(&self, number: u32) -> bool {
-        self.listen_no_more(number);
         let mut topology = self.topology();
         let Some((offering, changed)) = topology.withdraw(number) else { return false };
         offering.state.is_removed.store(true, Ordering::Relaxed);
         topology.removed.insert(number, offering.state);
         drop(topology);
+        self.listen_no_more(number);
         self.tell(About::Offers, &changed);
         true
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use talea_record::stream::RegisterError;
 use talea_record::stream::passive::{Counter, made_counters};
-use talea_time::Duration;
+use talea_time::{Duration, Instant};
 
 /// The counters of a channel in the stream of the calling thread, from the beginning of that: family `channel-NAME`.
 #[derive(Clone, Copy, Debug)]
@@ -258,12 +258,10 @@ pub struct ChannelStatistics {
     pub pushed: u64,
     /// Pushes that were refused because as many events waited as may.
     pub rejected: u64,
-    /// Bytes of the events that wait, each once for each consumer.
-    pub queued_bytes: usize,
     /// How long the event has waited that has waited longest.
     pub oldest: Duration,
-    /// When the channel was made, since the beginning of 1970.
-    pub created: Duration,
+    /// When the channel was made, on the clock of its workplace; when it got that, if it was made before, and nothing if it has none.
+    pub created: Option<Instant>,
 }
 
 /// A statistic by its standard name.
@@ -277,7 +275,7 @@ pub enum Statistic {
 
 impl ChannelStatistics {
     /// The names that [`Self::named`] knows.
-    pub const NAMES: [&'static str; 15] = [
+    pub const NAMES: [&'static str; 14] = [
         "CreationTime",
         "ConsumerCount",
         "SupplierCount",
@@ -287,7 +285,6 @@ impl ChannelStatistics {
         "SupplierAdminCount",
         "ConsumerAdminNames",
         "SupplierAdminNames",
-        "QueueSize",
         "QueueElementCount",
         "OldestEvent",
         "SlowestConsumers",
@@ -300,7 +297,9 @@ impl ChannelStatistics {
         let number = |number: usize| Statistic::Number(number as u64);
         let numbers = |numbers: &[u32]| Statistic::Names(numbers.iter().map(u32::to_string).collect());
         Some(match name {
-            "CreationTime" => Statistic::Number(self.created.as_nanos().unsigned_abs()),
+            "CreationTime" => {
+                Statistic::Number(self.created.map_or(0, |created| created.as_nanos().max(0).unsigned_abs()))
+            }
             "ConsumerCount" => number(self.consumers.len()),
             "SupplierCount" => number(self.suppliers.len()),
             "ConsumerNames" => Statistic::Names(self.consumers.iter().map(|one| one.0.clone()).collect()),
@@ -309,7 +308,6 @@ impl ChannelStatistics {
             "SupplierAdminCount" => number(self.supplier_admins.len()),
             "ConsumerAdminNames" => numbers(&self.consumer_admins),
             "SupplierAdminNames" => numbers(&self.supplier_admins),
-            "QueueSize" => number(self.queued_bytes),
             "QueueElementCount" => number(self.queued),
             "OldestEvent" => Statistic::Number(self.oldest.as_nanos().unsigned_abs()),
             "SlowestConsumers" => Statistic::Names(self.slowest()),
@@ -322,11 +320,6 @@ impl ChannelStatistics {
             }
             _ => return None,
         })
-    }
-
-    /// Whether anybody is connected.
-    pub fn is_active(&self) -> bool {
-        !self.consumers.is_empty() || !self.suppliers.is_empty()
     }
 
     /// The consumers for which most events wait, if any do.

@@ -59,6 +59,8 @@ pub type OnFinished = Box<dyn FnMut(&FinishedJob<'_>) + Send>;
 const INTERVAL: Duration = Duration::from_millis(10);
 /// A record younger than this may be preceded by one that is not written yet.
 const SETTLING: Duration = Duration::from_millis(20);
+/// Records that are written later than that are out of order anyway.
+const LATEST: Duration = Duration::from_secs(1);
 /// How often the log is written out, in looks.
 const FLUSH_EVERY: u32 = 50;
 
@@ -208,7 +210,7 @@ impl Collector {
             if let Some(steal) = &mut self.steal {
                 steal.look(MonotonicClock.now());
             }
-            self.tell_steal();
+            self.tell_steal(horizon);
             looks = looks.wrapping_add(1);
             if let Some(log) = &mut self.sinks.log
                 && looks.is_multiple_of(FLUSH_EVERY)
@@ -222,7 +224,7 @@ impl Collector {
         if let Some(steal) = &mut self.steal {
             steal.look_now(MonotonicClock.now());
         }
-        self.tell_steal();
+        self.tell_steal(MonotonicClock.now());
         self.enter_definitions();
         let log_failure = self.sinks.log.take().and_then(|log| log.finish().err());
         let last = self.sinks.accounting.last();
@@ -244,10 +246,14 @@ impl Collector {
         }
     }
 
-    /// Hands on what a hypervisor has taken, as of the last record: none that is written later comes behind it for that.
-    fn tell_steal(&mut self) {
-        if let Some(steal) = &mut self.steal {
-            steal.put(&mut self.sinks, self.merge.latest());
+    /// Hands on what a hypervisor has taken, with the instant of the last record if that is not long ago: a record that is written late would be out
+    /// of order behind a newer one.
+    fn tell_steal(&mut self, horizon: Instant) {
+        let at = self.merge.latest().max(horizon.saturating_add(-LATEST));
+        if let Some(steal) = &mut self.steal
+            && steal.put(&mut self.sinks, at)
+        {
+            self.merge.wrote_beside(at);
         }
     }
 

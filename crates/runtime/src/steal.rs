@@ -73,12 +73,13 @@ impl StealWatch {
         drop(read);
     }
 
-    /// Hands on what is known, as of this instant; before the start nothing.
-    pub fn put(&mut self, sink: &mut impl Sink, at: Instant) {
-        if at < self.start {
-            return;
+    /// Hands on what is known, as of this instant; before the start nothing. Returns whether there was any.
+    pub fn put(&mut self, sink: &mut impl Sink, at: Instant) -> bool {
+        let is_known = at >= self.start && !self.found.is_empty();
+        if is_known {
+            self.found.drain(..).for_each(|record| sink.record(Record { time: at, ..record }));
         }
-        self.found.drain(..).for_each(|record| sink.record(Record { time: at, ..record }));
+        is_known
     }
 }
 

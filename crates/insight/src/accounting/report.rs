@@ -48,8 +48,8 @@ pub struct Report {
     pub hierarchies: Vec<HierarchyReport>,
 }
 
-fn is_none(count: &u64) -> bool {
-    *count == 0
+fn is_none(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The hierarchy of schedulers of a node.

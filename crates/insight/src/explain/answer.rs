@@ -264,8 +264,8 @@ const BY_KERNEL: &str = "why the kernel, to which the hierarchy was lowered, ran
 const SHARED: &str = "which of several begun jobs had the processor that they shared";
 
 impl Explanations {
-    /// About how much a hypervisor took of a processor while the response lasted (steal time). It is part of what the causes took: nothing went on
-    /// there meanwhile, and no record says when it was.
+    /// How much a hypervisor took at most of a processor of the nodes that the response was on, while it lasted (steal time). It is in what the causes
+    /// took: nothing went on there meanwhile, and no record says when it was.
     pub fn stolen(&self, one: &Explanation) -> Duration {
         self.steal.during(&self.metadata, one)
     }

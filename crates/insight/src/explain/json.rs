@@ -92,7 +92,7 @@ impl Explanations {
             "lateness_ns": one.due().filter(|_| !is_skipped).map(|_| one.lateness().as_nanos()),
             "unrecorded_ns": one.unrecorded().as_nanos(),
             "uncertain_ns": one.uncertain().as_nanos(),
-            "stolen_ns": self.stolen(one).as_nanos(),
+            "stolen_ns_max": self.stolen(one).as_nanos(),
             "sentence": self.sentence(one),
             "hops": one.hops.iter().map(|hop| self.hop(hop)).collect::<Vec<_>>(),
             "events": one.events.iter().map(|event| self.event(event)).collect::<Vec<_>>(),

@@ -96,8 +96,8 @@ impl Explanations {
     fn stolen_text(&self, explanation: &Explanation) -> String {
         match self.stolen(explanation) {
             stolen if stolen > Duration::ZERO => format!(
-                " The host of this virtual machine had a processor of it for about {} meanwhile (steal time), in which nothing went on there: so \
-                 much of what this says took longer than it did.",
+                " The host of this virtual machine may have had a processor of it for up to {} meanwhile (steal time): nothing went on there \
+                 then, and that is in the times above.",
                 stolen.rounded()
             ),
             _ => String::new(),

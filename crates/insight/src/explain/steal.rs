@@ -29,8 +29,8 @@ impl Sink for StealTimes {
 }
 
 impl StealTimes {
-    /// The most that was taken of a processor on which jobs of the response may have been, in the stretches that touch it. The kernel counts it in
-    /// ticks, so it is no more than about that.
+    /// The most that can have been taken of a processor on which jobs of the response may have been: all of what was taken in the stretches that touch
+    /// it.
     pub fn during(&self, metadata: &Metadata, explanation: &Explanation) -> Duration {
         let lanes = explanation.hops.iter().map(|hop| metadata.operations[hop.job.operation.index()].lane);
         let nodes: Vec<usize> = lanes.map(|lane| metadata.lanes[lane].node).collect();

@@ -132,6 +132,7 @@ fn trial(configuration: Configuration, [renderer, background]: [f64; 2], gaps: [
         made: (renderer * 3_000.0) as u64,
         gaps: gaps[0],
         gaps_withheld: gaps[1],
+        gaps_stolen: 0,
         overdue: gaps[0],
         overdue_withheld: gaps[1],
         longest_ns: 33_000_000,

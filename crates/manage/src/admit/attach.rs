@@ -186,6 +186,7 @@ impl ManagedSet {
             self.shared.tell(|state, _| {
                 if let Some(member) = state.member_of(id) {
                     member.threads.extend(tids.iter().map(|&tid| Managed::new(tid, Level::Parked)));
+                    member.make_room();
                     member.is_bound(place, cpu);
                     member.open_account();
                     tids.iter().for_each(|tid| state.index_thread(number(*tid), id.slot));
@@ -309,7 +310,7 @@ impl ManagedSet {
             }
             match priorities::set(tid, self.options.priorities, Level::Parked, (turns, heirs)) {
                 // One that has ended meanwhile is missed when it is raised.
-                Ok(()) | Err(Errno::SRCH) => bind(tid, cpu),
+                Ok(()) | Err(Errno::SRCH) => _ = bind(tid, cpu),
                 Err(priorities::LENT) => {
                     return Err(AdmitError::Lent { name: admission.name.into(), tid: number(tid) });
                 }

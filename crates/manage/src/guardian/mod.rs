@@ -111,6 +111,11 @@ impl Guardian {
         fill(&self.table().threads, raw(tid), |entry| entry.note(before, mask))
     }
 
+    /// Whether there is something to give back to a thread of this number.
+    pub(crate) fn has_note(&self, tid: Tid) -> bool {
+        used(&self.table().threads).any(|(noted, _)| noted == raw(tid))
+    }
+
     /// Notes what the threads of a program had that it has and will have; false if the table is full.
     pub fn note_program(&self, process: Tid, origin: &Origin) -> bool {
         fill(&self.table().programs, raw(process), |entry| entry.note(origin))

@@ -217,6 +217,30 @@ impl State {
         self.note_moved(moved);
     }
 
+    /// Forgets threads of which their members have missed that they have gone, and hands each to `each`: their numbers may be others' now.
+    pub fn forget_gone(&mut self, mut each: impl FnMut(Tid)) {
+        let State { members, by_tid, run, .. } = self;
+        for (slot, member) in members.iter_mut().enumerate() {
+            let Some(member) = member else { continue };
+            let vp = member.vp;
+            for tid in member.take_gone() {
+                let number = tid.as_raw_nonzero().get() as u32;
+                if by_tid.get(&number) == Some(&(slot as u32)) {
+                    by_tid.remove(&number);
+                    run.iter_mut().for_each(|run| run.forget(number, vp));
+                }
+                each(tid);
+            }
+        }
+    }
+
+    /// These threads have gone.
+    pub fn miss(&mut self, threads: &[(u32, Tid)]) {
+        for &(slot, tid) in threads {
+            self.members[slot as usize].iter_mut().for_each(|member| member.miss(tid));
+        }
+    }
+
     /// What somebody else has changed of these threads is put back.
     pub fn put_back(&mut self, threads: &[(u32, Tid)]) {
         if self.ended {

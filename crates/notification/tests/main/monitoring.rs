@@ -84,6 +84,8 @@ fn numbers_are_sampled_when_they_are_read_until_they_are_cleared() {
     let channel = monitor.channel("plant/motion").expect("it was made");
     let consumer = channel.consumer("slow").connect_pull().expect("connected");
     let mut supplier = channel.supplier("s").connect().expect("connected");
+    let created = number(monitor.get("plant/motion/CreationTime", time.now())).last;
+    assert_eq!(created, time.now().as_nanos() as f64);
     let name = "plant/motion/QueueElementCount";
     let mut read = Vec::new();
     for _ in 0..3 {
@@ -103,6 +105,12 @@ fn numbers_are_sampled_when_they_are_read_until_they_are_cleared() {
     let after = number(monitor.get(name, time.now()));
     assert_eq!((after.count, after.last, after.minimum), (1, 2.0, 2.0));
     assert_eq!(number(monitor.get("plant/motion/QueueSize", time.now())).count, 2, "others stay");
+    // Another channel of this name has samples of its own.
+    plant.destroy(channel.id());
+    assert_eq!(monitor.clear(name), Err(UnknownStatistic(name.into())));
+    plant.create("motion", &QosSettings::new(), AdminProperties::default()).expect("sound");
+    let of_new = number(monitor.get(name, time.now()));
+    assert_eq!((of_new.count, of_new.maximum), (1, 0.0));
 }
 
 #[test]
@@ -113,11 +121,11 @@ fn who_is_active_and_whose_events_expired_is_told() {
     let (first, second) = (plant.all()[1], plant.all()[2]);
     let motion = monitor.channel("plant/motion").expect("it was made");
     assert!(monitor.channel("plant/alarms").is_none(), "there are two");
-    assert_eq!(monitor.channel(&format!("plant/{second}")).map(|one| one.id()), Some(second));
+    assert_eq!(monitor.channel(&format!("plant/#{second}")).map(|one| one.id()), Some(second));
     let consumer = motion.consumer("late").connect_pull().expect("connected");
     assert_eq!(names(monitor.get("plant/ActiveEventChannelNames", time.now())), ["motion"]);
     let inactive = names(monitor.get("plant/InactiveEventChannelNames", time.now()));
-    assert_eq!(inactive, [first.to_string(), second.to_string()]);
+    assert_eq!(inactive, [format!("#{first}"), format!("#{second}")]);
     assert_eq!(number(monitor.get("plant/InactiveEventChannelCount", time.now())).last, 2.0);
     let mut supplier = motion.supplier("s").connect().expect("connected");
     supplier.push(&mut time, &event_with(1, |header| header.timeout = Some(MS(1)))).expect("pushed");
@@ -146,7 +154,14 @@ fn who_is_removed_has_and_pushes_nothing_any_more() {
     assert_eq!(supplier.push(&mut time, &event(2)).expect("pushed").subscribed, 1);
     assert!(channel.remove_supplier(supplier.id()) && !channel.remove_supplier(supplier.id()));
     assert_eq!(supplier.push(&mut time, &event(3)), Err(PushError::NotConnected));
+    // A number of somebody else takes nothing from him.
+    let told = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let telling = std::sync::Arc::clone(&told);
+    other.on_offer_change(move |_| _ = telling.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
     assert!(!channel.remove_supplier(other.id()) && !channel.remove_consumer(1_000));
+    let later = channel.supplier("later").offer([talea_notification::EventType::new("Test", "Late")]);
+    drop(later.connect().expect("connected"));
+    assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 2, "it comes and goes");
     let counted = |channel: &talea_notification::EventChannel| {
         let all = channel.statistics(time.now());
         (all.pushed, all.suppliers.len(), all.consumers.len(), all.queued)

@@ -213,13 +213,14 @@ impl Program {
         }
         guardian.sweep();
         self.threads.retain(|tid| !is_thread_gone(*tid));
+        self.put_back_changes()?;
         let known = self.threads.len();
         for process in self.processes() {
             for tid in proc::threads(process, THREADS_OF_ONE).unwrap_or_default() {
                 self.adopt(process, tid, guardian);
             }
         }
-        if self.threads.len() > known { self.lend_all() } else { self.put_back_changes() }
+        if self.threads.len() > known { self.lend_all() } else { Ok(()) }
     }
 
     fn adopt(&mut self, process: Tid, tid: Tid, guardian: &Guardian) {
@@ -256,7 +257,10 @@ impl Program {
             let is_elsewhere = has_moved();
             let is_other = match sched::get(Some(tid)) {
                 Err(sched::SchedError::NoSuchThread(_)) => false,
-                found => !found.is_ok_and(|found| is_as_urgent(found, due)),
+                found => {
+                    !found.is_ok_and(|found| is_as_urgent(found, due))
+                        || due != Policy::Other && !sched::resets_on_fork(tid)
+                }
             };
             if is_elsewhere || is_other {
                 self.lend(tid)?;

@@ -271,7 +271,7 @@ fn what_the_host_took_meanwhile_is_told_beside_the_causes() {
         records.sort_by_key(|record| record.time);
         let answer = explained(&records, 0);
         let one = &answer.list[0];
-        let json: i64 = answer.to_json()["explanations"][0]["stolen_ns"].as_i64().expect("a number");
+        let json: i64 = answer.to_json()["explanations"][0]["stolen_ns_max"].as_i64().expect("a number");
         assert_eq!(json, answer.stolen(one).as_nanos());
         assert_eq!(answer.sentence(one).contains("The host of this virtual machine"), json > 0);
         (json, one.intervals.len())

@@ -102,7 +102,7 @@ fn of_renderer(results: &Results, clock: Clock) -> Vec<Claim> {
     )];
     if clock == Clock::Real {
         claims.push(claim(
-            format!("{at}: the same where the kernel withholds nothing"),
+            format!("{at}: the same where the kernel withholds nothing and the host takes nothing"),
             no_gaps_unexcused(&RESERVING.map(of)),
         ));
         claims.push(claim(
@@ -151,13 +151,16 @@ fn of_renderer(results: &Results, clock: Clock) -> Vec<Claim> {
 fn gaps_of(trials: &[&RendererTrial]) -> String {
     let of = |trial: &&RendererTrial| {
         let frames = &trial.frames;
-        let withheld = match frames.gaps_withheld {
-            0 => String::new(),
-            withheld => format!(" ({withheld} with time withheld)"),
+        let reasons = [(frames.gaps_withheld, "time withheld"), (frames.gaps_stolen, "steal time")];
+        let reasons = reasons.iter().filter(|(gaps, _)| *gaps > 0);
+        let reasons: Vec<String> = reasons.map(|(gaps, reason)| format!("{gaps} with {reason}")).collect();
+        let reasons = match &reasons[..] {
+            [] => String::new(),
+            reasons => format!(" ({})", reasons.join(", ")),
         };
         let longest = frames.longest_ns as f64 / 1e6;
         format!(
-            "{}: {} gaps over 33 ms of {} frames{withheld}, longest {longest:.1} ms",
+            "{}: {} gaps over 33 ms of {} frames{reasons}, longest {longest:.1} ms",
             trial.configuration.keyword(),
             frames.gaps,
             frames.made

@@ -147,7 +147,8 @@ mod tests {
         let account =
             Account { name: "video".into(), wanted: vec![run], granted: received.clone(), received };
         let accounts = vec![account.clone()];
-        let service = Service { run, accounts, withheld, evidence: Evidence::Switches, lost: 0 };
+        let service =
+            Service { run, accounts, withheld, stolen: Vec::new(), evidence: Evidence::Switches, lost: 0 };
         judge(&account, &guarantee.parse().expect("a guarantee"), &service)
     }
 

@@ -22,6 +22,8 @@ pub struct Frames {
     pub gaps: u64,
     /// Of these, the ones in which the kernel withheld the processor from the threads of the run.
     pub gaps_withheld: u64,
+    /// Of the others, the ones that are too long by no more than what the host of the virtual machine took of the processor meanwhile.
+    pub gaps_stolen: u64,
     /// Frames that were due in such gaps and not done: one for each 33 ms.
     pub overdue: u64,
     /// Of these, the ones in gaps in which the kernel withheld the processor.
@@ -31,9 +33,9 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Gaps that were too long although the kernel withheld nothing in them.
+    /// Gaps that were too long although the kernel withheld nothing in them, and the host took too little to be the reason.
     pub fn unexcused(&self) -> u64 {
-        self.gaps - self.gaps_withheld
+        self.gaps - self.gaps_withheld - self.gaps_stolen
     }
 }
 
@@ -66,13 +68,25 @@ fn overdue(gap: Spell) -> u64 {
     ((length - 1) / GAP.as_nanos()) as u64
 }
 
-/// How a renderer fared that had the processor in `spells` of `run`, where the kernel withheld it in `withheld`.
-pub fn judge(run: Spell, spells: &[Spell], withheld: &[Spell]) -> Frames {
+/// The kernel counts what the host takes in ticks, and may be behind by one.
+const TICK: Duration = Duration::from_millis(10);
+
+/// Whether the host took so much of the processor that the gap would not have been too long without.
+fn is_by_host(gap: Spell, stolen: &[(Spell, Duration)]) -> bool {
+    let in_gap = |(spell, amount): &(Spell, Duration)| gap.common(&[*spell]).min(*amount);
+    let taken: Duration = stolen.iter().map(in_gap).sum();
+    taken > Duration::ZERO && gap.length() - GAP <= taken + TICK
+}
+
+/// How a renderer fared that had the processor in `spells` of `run`, where the kernel withheld it in `withheld` and the host took so much of it in
+/// `stolen`.
+pub fn judge(run: Spell, spells: &[Spell], withheld: &[Spell], stolen: &[(Spell, Duration)]) -> Frames {
     let done = instants(spells);
     let mut frames = Frames {
         made: done.len() as u64,
         gaps: 0,
         gaps_withheld: 0,
+        gaps_stolen: 0,
         overdue: 0,
         overdue_withheld: 0,
         longest_ns: 0,
@@ -88,6 +102,8 @@ pub fn judge(run: Spell, spells: &[Spell], withheld: &[Spell]) -> Frames {
         if gap.common(withheld) >= NOTABLE {
             frames.gaps_withheld += 1;
             frames.overdue_withheld += overdue;
+        } else if is_by_host(gap, stolen) {
+            frames.gaps_stolen += 1;
         }
     }
     frames
@@ -96,7 +112,8 @@ pub fn judge(run: Spell, spells: &[Spell], withheld: &[Spell]) -> Frames {
 /// How the renderer fared by what it received, and how it would have by what the hierarchy granted it.
 pub fn of_service(service: &Service) -> [Frames; 2] {
     let account = service.account(RENDERER);
-    [judge(service.run, &account.received, &service.withheld), judge(service.run, &account.granted, &[])]
+    let Service { run, withheld, stolen, .. } = service;
+    [judge(*run, &account.received, withheld, stolen), judge(*run, &account.granted, &[], &[])]
 }
 
 #[cfg(test)]
@@ -121,7 +138,7 @@ mod tests {
     #[test]
     fn a_reservation_that_is_kept_has_no_gap_too_long() {
         let spells: Vec<Spell> = (0..30).map(|period| ms(33 * period, 33 * period + 10)).collect();
-        let frames = judge(ms(0, 33 * 30), &spells, &[]);
+        let frames = judge(ms(0, 33 * 30), &spells, &[], &[]);
         assert_eq!((frames.made, frames.gaps, frames.longest_ns), (30, 0, 33_000_000));
     }
 
@@ -136,22 +153,32 @@ mod tests {
     #[test]
     fn turns_of_50_ms_miss_once_in_each_of_the_others() {
         let spells: Vec<Spell> = (0..10).map(|turn| ms(100 * turn, 100 * turn + 50)).collect();
-        let frames = judge(ms(0, 1000), &spells, &[]);
+        let frames = judge(ms(0, 1000), &spells, &[], &[]);
         // The gap from the last frame of one turn to the first one of the next is 60 ms.
         assert_eq!((frames.made, frames.gaps, frames.overdue), (50, 10, 10));
     }
 
     #[test]
     fn a_thread_that_never_runs_misses_all_the_time() {
-        let frames = judge(ms(0, 991), &[], &[]);
+        let frames = judge(ms(0, 991), &[], &[], &[]);
         assert_eq!((frames.made, frames.gaps, frames.overdue, frames.longest_ns), (0, 1, 29, 991_000_000));
     }
 
     #[test]
     fn misses_in_gaps_with_time_withheld_are_told_apart() {
         let spells = [ms(0, 10), ms(66, 76), ms(126, 136)];
-        let frames = judge(ms(0, 136), &spells, &[ms(20, 60)]);
+        let frames = judge(ms(0, 136), &spells, &[ms(20, 60)], &[]);
         assert_eq!((frames.gaps, frames.gaps_withheld, frames.unexcused()), (2, 1, 1));
         assert_eq!((frames.overdue, frames.overdue_withheld), (2, 1));
+    }
+
+    #[test]
+    fn gaps_for_which_the_host_took_enough_are_told_apart_once() {
+        let spells = [ms(0, 10), ms(66, 76), ms(126, 136), ms(196, 206), ms(300, 310)];
+        let amount = Duration::from_millis;
+        let stolen = [(ms(0, 30), amount(30)), (ms(60, 130), amount(20)), (ms(190, 290), amount(30))];
+        let frames = judge(ms(0, 310), &spells, &[ms(20, 60)], &stolen);
+        // The second is too long by 27 ms, and the host took 20 of it; the others by 37 and 71 ms, and it took 16 and 30.
+        assert_eq!((frames.gaps, frames.gaps_withheld, frames.gaps_stolen, frames.unexcused()), (4, 1, 1, 2));
     }
 }

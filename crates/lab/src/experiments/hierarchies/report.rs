@@ -68,6 +68,7 @@ fn renderers(results: &Results) -> Table {
             "frames/s",
             "gaps > 33 ms",
             "with time withheld",
+            "with steal time",
             "as granted",
             "frames overdue",
             "longest gap, ms",
@@ -83,7 +84,8 @@ fn renderers(results: &Results) -> Table {
         if let Some(published) = configuration.published() {
             let mut row = vec![configuration.title().to_string(), "paper".into()];
             row.extend([published.renderer.to_string(), published.renderer.to_string()]);
-            row.extend([published.misses.to_string(), "-".into(), "-".into(), "-".into(), "-".into()]);
+            row.push(published.misses.to_string());
+            row.extend(std::iter::repeat_n("-".to_string(), 5));
             row.extend([published.background.to_string(), "-".into(), "-".into()]);
             table.row(row);
         }
@@ -103,6 +105,7 @@ fn renderer(trial: &RendererTrial) -> Vec<String> {
         format!("{:.1}", trial.rate()),
         frames.gaps.to_string(),
         frames.gaps_withheld.to_string(),
+        frames.gaps_stolen.to_string(),
         trial.as_granted.gaps.to_string(),
         frames.overdue.to_string(),
         ms(frames.longest_ns),

@@ -77,6 +77,8 @@ pub struct Service {
     pub accounts: Vec<Account>,
     /// When the kernel withheld the processor from a thread that was granted it.
     pub withheld: Vec<Spell>,
+    /// Stretches of time in which the host of a virtual machine took so much of the processor.
+    pub stolen: Vec<(Spell, Duration)>,
     /// How `received` is known.
     pub evidence: Evidence,
     /// Records that were lost.
@@ -158,6 +160,7 @@ pub struct Ledger {
     receipts: receipts::Ledger,
     cpu: u16,
     has_switches: bool,
+    stolen: Vec<(Spell, Duration)>,
     start: Option<Instant>,
     end: Option<Instant>,
     now: Instant,
@@ -184,6 +187,7 @@ impl Ledger {
             receipts: receipts::Ledger::new(&[cpu], Duration::ZERO),
             cpu,
             has_switches: false,
+            stolen: Vec::new(),
             start: None,
             end: None,
             now: Instant::ZERO,
@@ -233,6 +237,7 @@ impl Ledger {
             run,
             accounts: self.members.into_iter().map(account).collect(),
             withheld,
+            stolen: self.stolen,
             evidence,
             lost: self.lost,
         }
@@ -257,6 +262,9 @@ impl Sink for Ledger {
                     told.edge.is_some() && member.edge == told.edge.map(|edge| edge as usize)
                 });
                 below.for_each(|member| member.thread = Some(told.tid));
+            }
+            Typed::Steal(steal) if record.cpu == cpu => {
+                self.stolen.push((Spell { from: steal.from, to: steal.to }, steal.amount));
             }
             Typed::Lost(lost) => self.lost += lost.records,
             Typed::Release(release) => {
