@@ -15,7 +15,7 @@ use talea_linux::signal_safe::stat_field;
 use talea_manage::{Blocks, ForeignChanges, ManagedSet, Target};
 use talea_policy::hierarchy::Parameters;
 use talea_policy::scheduler::config;
-use talea_time::Work;
+use talea_time::{Duration, Work};
 
 /// A program and all that it starts, which end with their test.
 struct Group(Child);
@@ -80,6 +80,30 @@ fn began(process: Tid) -> Option<u64> {
     stat_field(process.as_raw_nonzero().get(), 22)
 }
 
+const MS: fn(i64) -> Duration = Duration::from_millis;
+
+/// Their numbers may be others' soon.
+#[test]
+fn threads_that_have_gone_are_forgotten() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -t 60; read go; for i in 1 2 3; do sleep 600 & p=\"$p $!\"; done; read go; kill $p; wait; read go",
+    ]);
+    let mut group = Group(command.stdin(Stdio::piped()).process_group(0).spawn().unwrap());
+    let (engine, root) = flat(config::FixedPriority);
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let process = Target::Process(group.0.id());
+    let member = set.attach(admission("shell", root, Parameters::Priority(1)), process).unwrap();
+    let mut stdin = group.0.stdin.take().unwrap();
+    stdin.write_all(b"go\n").unwrap();
+    eventually("its children are taken in", || set.threads_of(member).len() == 4);
+    stdin.write_all(b"go\n").unwrap();
+    eventually("they are forgotten", || set.threads_of(member) == [group.0.id()]);
+    set.stop().unwrap();
+}
+
 #[test]
 fn what_others_change_is_put_back_and_counted() {
     let Some((_alone, options)) = stage(1) else { return };
@@ -104,9 +128,21 @@ fn what_others_change_is_put_back_and_counted() {
         priorities = changes(&set).priorities;
         assert!(policy(program.id()).is_some_and(|policy| policy != foreign && policy != Policy::Other));
     }
+    // Only that its heirs would have its priority, too.
+    sched::set_thread(tid, Policy::Fifo(10)).unwrap();
+    eventually("its flag is put back", || changes(&set).priorities > priorities);
+    assert!(sched::resets_on_fork(tid) && policy(program.id()) == Some(Policy::Fifo(10)));
+    let deadline = Policy::Deadline { runtime: Work::from_millis(1), deadline: MS(20), period: MS(20) };
+    affinity::set(Some(tid), &all).unwrap();
+    // Where the kernel lets anybody be one.
+    if sched::set_thread(tid, deadline).is_ok() {
+        eventually("it is no deadline thread", || policy(program.id()) == Some(Policy::Fifo(10)));
+    }
+    eventually("it is where it was bound", || affinity::get(Some(tid)).unwrap() == options.cpus);
     if all.len() > 1 {
+        let before = changes(&set).processors;
         affinity::set(Some(tid), &all).unwrap();
-        eventually("its processors are put back", || changes(&set).processors > 0);
+        eventually("its processors are put back", || changes(&set).processors > before);
         assert_eq!(affinity::get(Some(tid)).unwrap(), options.cpus);
     }
     let summary = set.stop().unwrap();

@@ -48,7 +48,7 @@ no violation.
 Examples:
   talea trace verify examples/ofp.toml out/trace.talea
   talea trace verify examples/ofp.toml out/trace.talea --tolerance 50us --overhead 100us --json
-  talea trace verify examples/ofp.toml out/trace.talea --machine machine.toml")]
+  talea trace verify examples/ofp.toml ofp --machine machine.toml  # a run that goes on")]
 pub struct Options {
     #[command(flatten)]
     system: SystemOptions,
