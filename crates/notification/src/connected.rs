@@ -1,8 +1,8 @@
 //! The handles of connected consumers.
 
 use crate::constraint::ConstraintError;
-use crate::consumer::{Connection, Consumer};
-use crate::delivery::Delivery;
+use crate::consumer::{Connection, Consumer, SerialCode};
+use crate::delivery::{Delivery, Outcome};
 use crate::event::{Content, EventType};
 use crate::filter::{Filter, FilterGroup};
 use crate::limits::LimitExceeded;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_etcl::Filterable;
 use talea_event::TypePattern;
-use talea_operation::Post;
+use talea_operation::{JobContext, Post};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -47,6 +47,19 @@ pub enum NotNow {
     /// It is disconnected, for its code has failed (`NotConnected`).
     #[error("the consumer is not connected any more")]
     NotConnected,
+}
+
+/// Why a consumer has no other code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum NotReconnected {
+    /// It is disconnected, for it was removed or its code has failed: what waited is gone.
+    #[error("the consumer is not connected any more; connect another one")]
+    NotConnected,
+    /// It has its events otherwise: several at once, by several lanes at once, or by taking them itself.
+    #[error(
+        "the consumer has its events in another way than this code would; disconnect it, and connect another one"
+    )]
+    Otherwise,
 }
 
 impl ConnectedConsumer {
@@ -89,6 +102,45 @@ impl ConnectedConsumer {
         }
         self.post_all(&mut via);
         Ok(())
+    }
+
+    /// It is called with this code from now on (`connect_*` of what is connected, where `ALLOW_RECONNECT` says so): its number, subscriptions, filters,
+    /// quality of service and statistics stay, and the new code has what waits. A call that has begun ends first.
+    ///
+    /// # Errors
+    /// It has not been connected by [`connect`](crate::ConsumerBuilder::connect), or is not any more.
+    ///
+    /// # Panics
+    /// If it is called from its own code.
+    pub fn reconnect(
+        &self,
+        mut code: impl FnMut(&Delivery) -> Outcome + Send + 'static,
+    ) -> Result<(), NotReconnected> {
+        if self.consumer.batch_room() != 1 {
+            return Err(NotReconnected::Otherwise);
+        }
+        self.call_with(Box::new(move |events, _| code(&events[0])))
+    }
+
+    /// The same of one that has been connected by [`connect_sequence`](crate::ConsumerBuilder::connect_sequence), with code that is told of its job.
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn reconnect_sequence(
+        &self,
+        code: impl FnMut(&[Delivery], &JobContext<'_>) -> Outcome + Send + 'static,
+    ) -> Result<(), NotReconnected> {
+        self.call_with(Box::new(code))
+    }
+
+    fn call_with(&self, code: SerialCode) -> Result<(), NotReconnected> {
+        if self.connection() == Connection::Closed {
+            return Err(NotReconnected::NotConnected);
+        }
+        if self.consumer.call_with(code) { Ok(()) } else { Err(NotReconnected::Otherwise) }
     }
 
     /// One job for each event that waits, in its lane.

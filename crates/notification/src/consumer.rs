@@ -35,7 +35,7 @@ use talea_operation::{Declaration, JobContext};
 use talea_time::{Duration, Instant};
 
 /// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
-type SerialCode = Box<dyn FnMut(&[Delivery], &JobContext<'_>) -> Outcome + Send>;
+pub(crate) type SerialCode = Box<dyn FnMut(&[Delivery], &JobContext<'_>) -> Outcome + Send>;
 /// Code that may be called by several lanes at once.
 type ConcurrentCode = Box<dyn Fn(&Delivery, &JobContext<'_>) -> Outcome + Send + Sync>;
 
@@ -63,6 +63,17 @@ impl Call {
 
     pub fn is_pull(&self) -> bool {
         matches!(self, Call::Pull)
+    }
+
+    /// Is called with this code from now on, if it is called one event, or batch, at a time. A call that has begun ends first.
+    pub fn replace(&self, code: SerialCode) -> bool {
+        let Call::Serial(serial) = self else { return false };
+        let mut serial = serial.lock().0;
+        let before = std::mem::replace(&mut serial.code, code);
+        drop(serial);
+        // What it has may be anybody's.
+        drop(before);
+        true
     }
 }
 
@@ -332,6 +343,11 @@ impl Consumer {
     /// Events for which memory was made.
     pub fn room(&self) -> usize {
         self.room
+    }
+
+    /// It is called with this code from now on, if it is called with one event, or batch, at a time.
+    pub fn call_with(&self, code: SerialCode) -> bool {
+        self.call.replace(code)
     }
 
     /// The same of those that it has at once.

@@ -70,7 +70,7 @@ pub use admin::{ConsumerAdmin, SupplierAdmin};
 pub use channel::{BindError, EventChannel, EventChannelFactory};
 pub use condition::{Collect, Condition, TimeCame};
 pub use connect::{ConnectError, ConsumerBuilder};
-pub use connected::{ConnectedConsumer, NotNow, PullConsumer};
+pub use connected::{ConnectedConsumer, NotNow, NotReconnected, PullConsumer};
 pub use constraint::{ConstraintError, HeaderProblem};
 pub use consumer::Connection;
 pub use delivery::{Delivery, Outcome};

@@ -5,7 +5,7 @@ use crate::{MS, channel, connected, event, event_with};
 use talea_notification::qos::QosSettings;
 use talea_notification::{
     AdminProperties, ConnectError, Connection, EventChannelFactory, GroupOperator, Monitor, Monitored,
-    Numeric, PushError, UnknownStatistic,
+    NotReconnected, Numeric, Outcome, PushError, UnknownStatistic,
 };
 use talea_operation::Post;
 
@@ -207,6 +207,51 @@ fn a_destroyed_admin_takes_its_members_with_it_and_gets_no_others() {
     outside.push(&mut time, &event(3)).expect("pushed");
     time.run();
     assert_eq!(others.take(), [3]);
+}
+
+#[test]
+fn a_consumer_that_is_reconnected_keeps_what_waits_and_what_it_was() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let (consumer, first) = connected(channel.consumer("c").subscribe(crate::types("Test/Tick")));
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    supplier.push(&mut time, &event(1)).expect("pushed");
+    time.run();
+    supplier.push(&mut time, &event(2)).expect("pushed");
+    let second = crate::Had::default();
+    let own = second.clone();
+    let code = move |delivery: &talea_notification::Delivery| {
+        own.add(delivery);
+        Outcome::Ok
+    };
+    consumer.reconnect(code.clone()).expect("it is connected");
+    supplier.push(&mut time, &event(3)).expect("pushed");
+    supplier.push(&mut time, &crate::event_of("Other", 4)).expect("pushed");
+    time.run();
+    assert_eq!((first.take(), second.take()), (vec![1], vec![2, 3]));
+    assert_eq!(consumer.statistics().delivered, 3);
+    let pull = channel.consumer("pull").connect_pull().expect("connected");
+    let concurrent = channel.consumer("both").connect_concurrent(|_, _| Outcome::Ok).expect("connected");
+    for other in [&*pull, &concurrent] {
+        assert_eq!(other.reconnect(code.clone()), Err(NotReconnected::Otherwise));
+    }
+    let batch = QosSettings::new().max_batch(4);
+    let sequence = channel.consumer("sequence").qos(batch).connect_sequence(|_, _| Outcome::Fail);
+    let sequence = sequence.expect("connected");
+    assert_eq!(sequence.reconnect(code.clone()), Err(NotReconnected::Otherwise), "it would have one of four");
+    let sizes = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let own = std::sync::Arc::clone(&sizes);
+    let of_sequence = move |events: &[talea_notification::Delivery], _: &talea_operation::JobContext<'_>| {
+        own.lock().unwrap().push(events.len());
+        Outcome::Ok
+    };
+    sequence.reconnect_sequence(of_sequence).expect("it is connected");
+    for number in 5..9 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    time.run();
+    assert_eq!(sizes.lock().unwrap().iter().sum::<usize>(), 4, "{sizes:?}");
+    assert!(channel.remove_consumer(consumer.id()));
+    assert_eq!(consumer.reconnect(code), Err(NotReconnected::NotConnected));
 }
 
 #[test]
