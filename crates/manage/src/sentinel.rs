@@ -93,6 +93,7 @@ impl<'a> Sentinel<'a> {
         shared.arm(state.settle(now));
         let after = state.bring(self.place, Caller::Sentinel, now);
         if matches!(after, After::Idle) {
+            shared.arm(state.note_left(self.place, shared.now()));
             shared.sentinels[self.place].announce_sleep();
         }
         shared.sentinels[self.place].answer(raises);

@@ -12,8 +12,12 @@
 //! ```
 //!
 //! While it is used, credit falls so that it is gone when the part that is to be left is due; while it is not, it rises. So who leaves
-//! enough by itself is never interrupted, and one that wants everything is for half a millisecond in every eight. In each of the
-//! kernel's periods at least the part is left that the kernel wants, and a half per cent more.
+//! enough by itself is never interrupted, and one that wants everything is for half a millisecond in every nine. In each of the
+//! kernel's periods at least the part is left that the kernel wants, and three to six thousandths more.
+//!
+//! What counts is when the processor is really left: from a decision to there it takes some ten microseconds, or a hundred on a slow machine,
+//! in which those who decide have it, who are real-time threads to the kernel. That is a fifth of a slice, and would be the difference
+//! between what the kernel wants and what it gets.
 //!
 //! The hierarchy hears of it as of a machine that supplies less (`Engine::take_away`): nobody's budget is charged meanwhile, and what
 //! reservations have promised they get from the rest.
@@ -32,6 +36,8 @@ pub fn usual() -> Option<Slices> {
 enum Use {
     Unused,
     Used,
+    /// It is taken from the hierarchy, and those who decide have it still.
+    Leaving,
     /// It is left unused, though somebody may want it.
     Left,
 }
@@ -53,12 +59,14 @@ pub struct Account {
     at: Use,
     /// Up to when credit has been counted.
     counted: Instant,
+    /// When it is given back at the latest, should nobody say that it was left.
+    until: Instant,
 }
 
 impl Account {
     /// Of a processor of whose use before `now` nothing is known.
     pub fn new(slices: Slices, now: Instant) -> Self {
-        Account { slices, credit: 0, at: Use::Unused, counted: now }
+        Account { slices, credit: 0, at: Use::Unused, counted: now, until: now }
     }
 
     /// How much credit so much use takes.
@@ -82,7 +90,7 @@ impl Account {
         }
         self.counted = now;
         self.credit = match self.at {
-            Use::Used => self.credit.saturating_sub(self.cost(past)),
+            Use::Used | Use::Leaving => self.credit.saturating_sub(self.cost(past)),
             Use::Unused | Use::Left => {
                 self.credit.saturating_add(past.as_nanos()).min(self.slices.most().as_nanos())
             }
@@ -94,21 +102,35 @@ impl Account {
         self.count(now);
         match self.at {
             Use::Used if self.credit <= 0 => {
-                self.at = Use::Left;
+                (self.at, self.until) = (Use::Leaving, now + SLICE + SLICE);
                 Some(Turn::Leave)
             }
             Use::Left if self.credit >= SLICE.as_nanos() => {
                 self.at = Use::Unused;
                 Some(Turn::Resume)
             }
+            Use::Leaving if now >= self.until => {
+                (self.at, self.credit) = (Use::Unused, SLICE.as_nanos());
+                Some(Turn::Resume)
+            }
             _ => None,
         }
+    }
+
+    /// From `now` on nobody of the hierarchy has the processor that is to be left, and nobody who decides. Returns whether that is news.
+    pub fn begin(&mut self, now: Instant) -> bool {
+        if self.at != Use::Leaving {
+            return false;
+        }
+        self.count(now);
+        self.at = Use::Left;
+        true
     }
 
     /// Whether somebody has the processor from `now` on.
     pub fn note(&mut self, now: Instant, is_used: bool) {
         self.count(now);
-        if self.at != Use::Left {
+        if !matches!(self.at, Use::Leaving | Use::Left) {
             self.at = if is_used { Use::Used } else { Use::Unused };
         }
     }
@@ -119,6 +141,7 @@ impl Account {
             Use::Unused => None,
             // Not at the same instant over and over.
             Use::Used => Some(self.counted + self.lasts(self.credit).max(Duration::from_nanos(1))),
+            Use::Leaving => Some(self.until),
             Use::Left => Some(self.counted + Duration::from_nanos(SLICE.as_nanos() - self.credit)),
         }
     }
@@ -134,34 +157,40 @@ mod tests {
         Slices::leaving(Work::from_millis(50), Duration::from_secs(1)).expect("most is left")
     }
 
+    /// As on a slow machine.
+    const WAY: i64 = 110_000;
+
     fn at(ns: i64) -> Instant {
         Instant::from_nanos(ns)
     }
 
-    /// Who wants the processor at these times, for so long; what was left unused of it.
-    fn played(slices: Slices, wants: &[(i64, i64)], until: i64) -> Vec<(i64, i64)> {
+    /// Who wants the processor at these times, for so long; what was left unused of it, where it takes `way` to leave it.
+    fn played(slices: Slices, wants: &[(i64, i64)], until: i64, way: i64) -> Vec<(i64, i64)> {
         let mut account = Account::new(slices, at(0));
         let mut unused = vec![];
         let mut edges: Vec<(i64, bool)> =
             wants.iter().flat_map(|(from, to)| [(*from, true), (*to, false)]).collect();
         edges.push((until, false));
-        let (mut now, mut is_wanted, mut is_left, mut edge) = (0, false, false, 0);
+        let (mut now, mut is_wanted, mut is_left, mut edge, mut begins) = (0, false, false, 0, i64::MAX);
         while now < until {
-            let next = account.next().map_or(i64::MAX, Instant::as_nanos).min(edges[edge].0);
-            if !is_wanted || is_left {
+            let next = account.next().map_or(i64::MAX, Instant::as_nanos).min(edges[edge].0).min(begins);
+            if !is_wanted && begins == i64::MAX || is_left {
                 unused.push((now, next));
             }
             now = next;
+            if now == begins {
+                (is_left, begins) = (account.begin(at(now)), i64::MAX);
+            }
             if edges[edge].0 == now {
                 is_wanted = edges[edge].1;
                 edge += 1;
             }
             match account.turn(at(now)) {
-                Some(Turn::Leave) => is_left = true,
+                Some(Turn::Leave) => begins = now + way,
                 Some(Turn::Resume) => is_left = false,
                 None => {}
             }
-            account.note(at(now), is_wanted && !is_left);
+            account.note(at(now), is_wanted && !is_left && begins == i64::MAX);
         }
         unused
     }
@@ -173,15 +202,16 @@ mod tests {
     #[test]
     fn what_is_left_counts_with_a_slice_at_the_worst_instant() {
         let slices = usual();
-        let unused = played(slices, &[(0, 3_000_000_000)], 3_000_000_000);
+        let unused = played(slices, &[(0, 3_000_000_000)], 3_000_000_000, WAY);
         for (from, _) in &unused {
             for length in [100_000, 500_000, 1_000_000, 8_000_000, 8_500_000, 40_000_000, 1_000_000_000] {
                 let used = length - unused_in(&unused, *from, from + length);
-                // And the nanosecond that a timer is late by, of each slice.
-                assert!(
-                    used as f64 >= 0.94 * length as f64 - 470_000.0 - 200.0,
-                    "{used} in {length} from {from}"
-                );
+                // Of the time that is not left the way has a part, too.
+                let used = used
+                    - unused.iter().filter(|(a, b)| a < b && (from..&(from + length)).contains(&a)).count()
+                        as i64
+                        * WAY;
+                assert!(used as f64 >= 0.93 * length as f64 - 581_250.0, "{used} in {length} from {from}");
             }
         }
     }
@@ -189,28 +219,44 @@ mod tests {
     #[test]
     fn who_leaves_enough_is_not_interrupted() {
         let slices = usual();
-        // 80 ms of each 100, and none of them in pieces.
+        // 45 ms of each 50, and none of them in pieces.
         let wants: Vec<(i64, i64)> =
-            (0..20).map(|k| (k * 100_000_000 + 20_000_000, (k + 1) * 100_000_000)).collect();
-        let unused = played(slices, &wants[..1], 100_000_000);
-        assert!(unused_in(&unused, 0, 98_000_000) == 20_000_000, "{unused:?}");
+            (0..20).map(|k| (k * 50_000_000 + 5_000_000, (k + 1) * 50_000_000)).collect();
+        let unused = played(slices, &wants, 1_000_000_000, WAY);
+        assert_eq!(unused_in(&unused, 0, 1_000_000_000), 20 * 5_000_000, "{unused:?}");
     }
 
     #[test]
     fn one_that_wants_everything_is_interrupted_for_short_times() {
         let slices = usual();
         let second = 1_000_000_000;
-        let unused = played(slices, &[(0, 10 * second)], 10 * second);
-        // And what was used in the nanosecond that a timer is late by.
-        assert!(unused.iter().all(|(from, to)| to - from <= SLICE.as_nanos() + 10), "{unused:?}");
-        for k in 0..9 {
-            let left = unused_in(&unused, k * second, (k + 1) * second);
-            assert!((59_000_000..61_000_000).contains(&left), "{left}");
+        for way in [0, WAY] {
+            let unused = played(slices, &[(0, 10 * second)], 10 * second, way);
+            // And what was used on the way, and in the nanosecond that a timer is late by.
+            assert!(
+                unused.iter().all(|(from, to)| to - from <= SLICE.as_nanos() + way / 15 + 10),
+                "{unused:?}"
+            );
+            for k in 0..9 {
+                let left = unused_in(&unused, k * second, (k + 1) * second);
+                assert!((54_500_000..57_500_000).contains(&left), "{left}");
+            }
         }
     }
 
+    #[test]
+    fn who_never_says_that_it_is_left_gets_it_back() {
+        let mut account = Account::new(usual(), at(0));
+        account.note(at(0), true);
+        assert_eq!(account.turn(at(1)), Some(Turn::Leave));
+        let until = account.next().expect("it is given back");
+        assert_eq!(until, at(1) + SLICE + SLICE);
+        assert_eq!(account.turn(until), Some(Turn::Resume));
+        assert!(!account.begin(until));
+    }
+
     proptest! {
-        /// Whatever is wanted, in every second at least what the kernel keeps, and a tenth of that more, is left.
+        /// Whatever is wanted, in every second at least what the kernel keeps is left, and two thousandths more.
         #[test]
         fn in_every_second_enough_is_left(wants in proptest::collection::vec((1i64..40_000, 1i64..400_000), 1..60)) {
             let slices = usual();
@@ -222,10 +268,10 @@ mod tests {
                 (from, now)
             }).collect();
             let until = now.max(second) + 1;
-            let unused = played(slices, &wants, until);
+            let unused = played(slices, &wants, until, WAY);
             for (from, _) in wants.iter().filter(|(from, _)| from + second <= until) {
                 let left = unused_in(&unused, *from, from + second);
-                prop_assert!(left >= 55_000_000, "{left} from {from}");
+                prop_assert!(left >= 52_000_000, "{left} from {from}");
             }
         }
     }

@@ -101,7 +101,7 @@ fn a_thread_that_nobody_waits_for_takes_only_what_slices_leave() {
     assert_eq!(beyond.len(), 1);
     assert_eq!(beyond[0].endless, ["spin"], "{}", beyond[0]);
     // The kernel's part is left to it in slices, of which the reservations know nothing.
-    assert_eq!(here.sliced[0].as_ref().map(ToString::to_string).as_deref(), Some("PSBE 0.94 470us"));
+    assert_eq!(here.sliced[0].as_ref().map(ToString::to_string).as_deref(), Some("PSBE 0.93 581.25us"));
     assert!(here.findings.is_empty() && here.holds(), "{:?}", here.findings);
 
     // A plan needs the processor at instants of its own.

@@ -15,7 +15,7 @@ fn below_fixed_priority() -> Metadata {
     metadata.nodes[0].cpus = vec![0];
     let kind = LANES.to_owned();
     metadata.schedulers = vec![SchedulerEntry { node: 0, name: "tasks".into(), kind }];
-    let (parent, child, guarantee) = ("FP".into(), "tasks".into(), "PSBE 0.94 470us".into());
+    let (parent, child, guarantee) = ("FP".into(), "tasks".into(), "PSBE 0.93 581.25us".into());
     metadata.edges = vec![EdgeEntry { node: 0, parent, child, guarantee }];
     metadata
 }

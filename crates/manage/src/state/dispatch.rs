@@ -56,6 +56,14 @@ impl State {
         }
     }
 
+    /// Nobody who decides has the place's processor any more either, if it is to be left. Says for when the timer is to be set, if for earlier.
+    pub fn note_left(&mut self, place: usize, now: Instant) -> Option<Instant> {
+        let account = self.accounts.get_mut(place)?;
+        let next = account.begin(now).then(|| account.next()).flatten()?;
+        let is_earlier = self.armed.is_none_or(|armed| next < armed);
+        is_earlier.then(|| *self.armed.insert(next))
+    }
+
     /// Notes which processors are used from now on. Says when one is to be taken away or given back.
     fn note_use(&mut self, now: Instant) -> Option<Instant> {
         let State { accounts, engine, .. } = self;

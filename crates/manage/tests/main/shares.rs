@@ -21,7 +21,7 @@ fn two_threads_receive_their_shares() {
     assert!((0.1..0.3).contains(&share), "{share} of a fifth: {received:?}");
     let summary = set.stop().unwrap();
     assert_eq!((summary.cause, summary.totals.stalls), (None, 0));
-    // They took turns, and left the kernel what it keeps: half a millisecond of each eight.
+    // They took turns, and left the kernel what it keeps: half a millisecond of each nine.
     assert!(summary.totals.revocations > 50, "{:?}", summary.totals);
     assert!(options.slices.is_none() || summary.totals.slices > 50, "{:?}", summary.totals);
 }

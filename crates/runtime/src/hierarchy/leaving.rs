@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn who_takes_everything_leaves_slices() {
         let left = usually(&under("fixed-priority", ", priority = 1", HOG), Slicing::WherePromised);
-        assert_eq!(left[0].given().to_string(), "PSBE 0.94 470us");
+        assert_eq!(left[0].given().to_string(), "PSBE 0.93 581.25us");
         assert!(left[0].slices().is_some());
         assert_eq!(
             usually(&under("fixed-priority", ", priority = 1", HOG), Slicing::Never),
@@ -104,7 +104,7 @@ mod tests {
         let rialto = under("rialto", ", guarantee = \"RESCS 19ms 20ms\"", HOG);
         let left = usually(&rialto, Slicing::WherePromised);
         let Leaving::Declined { finding } = &left[0] else { panic!("{left:?}") };
-        assert_eq!(finding, "root: it is given PSBE 0.94 470us, and accepts only ALL or RESU");
+        assert_eq!(finding, "root: it is given PSBE 0.93 581.25us, and accepts only ALL or RESU");
         assert_eq!(left[0].given(), Guarantee::All);
     }
 }
