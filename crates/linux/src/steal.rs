@@ -40,8 +40,8 @@ impl StealTimes {
         self.tick
     }
 
-    /// Calls `each` with every processor that is there and what was taken of it since the machine began. Some 50 µs on a machine of a few
-    /// processors.
+    /// Calls `each` with every processor that is there and what was taken of it since the machine began. Eleven
+    /// microseconds on a virtual machine of two processors (median of 20 000), and more with more of them.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -256,6 +256,7 @@ impl Member {
     /// Begins to count, or begins anew, now that the threads are known.
     pub fn open_account(&mut self) {
         let Some(first) = self.threads.first().map(|thread| thread.tid) else { return };
+        self.make_room();
         self.account.count_in(self.cgroup.clone());
         self.account.open(match &self.body {
             Body::Opaque { process, scope: Scope::Family | Scope::Process, .. } => {

@@ -15,8 +15,8 @@
 //! enough by itself is never interrupted, and one that wants everything is for half a millisecond in every nine. In each of the
 //! kernel's periods at least the part is left that the kernel wants, and three to six thousandths more.
 //!
-//! What counts is when the processor is really left: from a decision to there it takes some ten microseconds, or a hundred on a slow machine,
-//! in which those who decide have it, who are real-time threads to the kernel. That is a fifth of a slice, and would be the difference
+//! What counts is when the processor is really left: from a decision to there it took a hundred microseconds on a slow virtual machine,
+//! in which those who decide have it, who are real-time threads to the kernel. That was a fifth of a slice, and would be the difference
 //! between what the kernel wants and what it gets.
 //!
 //! The hierarchy hears of it as of a machine that supplies less (`Engine::take_away`): nobody's budget is charged meanwhile, and what

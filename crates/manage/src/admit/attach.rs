@@ -186,7 +186,6 @@ impl ManagedSet {
             self.shared.tell(|state, _| {
                 if let Some(member) = state.member_of(id) {
                     member.threads.extend(tids.iter().map(|&tid| Managed::new(tid, Level::Parked)));
-                    member.make_room();
                     member.is_bound(place, cpu);
                     member.open_account();
                     tids.iter().for_each(|tid| state.index_thread(number(*tid), id.slot));

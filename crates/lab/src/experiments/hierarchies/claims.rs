@@ -102,7 +102,7 @@ fn of_renderer(results: &Results, clock: Clock) -> Vec<Claim> {
     )];
     if clock == Clock::Real {
         claims.push(claim(
-            format!("{at}: the same where the kernel withholds nothing and the host takes nothing"),
+            format!("{at}: the same where the kernel withholds nothing"),
             no_gaps_unexcused(&RESERVING.map(of)),
         ));
         claims.push(claim(
