@@ -1,4 +1,5 @@
 //! The library as programs meet it: the examples, and what the README shows of them.
 
+mod choice;
 mod examples;
 mod replay;
