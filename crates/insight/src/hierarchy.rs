@@ -9,16 +9,14 @@
 //!                           ready     no child runs, RES wants nothing        what RES keeps for video is used up
 //!                                     a processor is away from the root         it is left to the kernel in slices
 //! ```
-//!
-//! A processor is away from the root from a revocation that the supply set off until somebody below the root is granted it again.
 
 use std::collections::HashMap;
-use talea_record::event::{ChangeKind, Trigger, Typed};
+use talea_record::event::{ChangeKind, Flag, Trigger, Typed};
 use talea_record::{Event, Metadata, Record};
 
 /// What tells whose turn it was in a hierarchy.
-pub(crate) const DECISIONS: [Event; 4] =
-    [Event::VP_REQUEST, Event::VP_GRANT, Event::VP_REVOKE, Event::VP_RELEASE];
+pub(crate) const DECISIONS: [Event; 5] =
+    [Event::VP_REQUEST, Event::VP_GRANT, Event::VP_REVOKE, Event::VP_RELEASE, Event::SUPPLY];
 
 /// Where an edge stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,8 +70,8 @@ pub(crate) enum Turn {
 struct Edge {
     node: usize,
     state: EdgeState,
-    /// Who is below was revoked its processor because one was left to the kernel, and has been given none since.
-    is_left: bool,
+    /// Who is below was revoked this processor to leave it to the kernel, and neither has been given one since nor has the root got it back.
+    left: Option<u16>,
     /// The scheduler above, by number.
     group: usize,
     /// The scheduler below; none below whom there are threads or lanes.
@@ -87,8 +85,6 @@ struct Group {
     edges: Vec<usize>,
     /// The edges to it; none to a root.
     above: Vec<usize>,
-    /// Of a root: the processors that are left to the kernel now.
-    away: Vec<u16>,
 }
 
 /// The edges of all nodes.
@@ -100,6 +96,8 @@ pub(crate) struct Hierarchies {
     of_lane: Vec<Vec<usize>>,
     /// By node.
     has_any: Vec<bool>,
+    /// By node: the processors that are left to the kernel now.
+    away: Vec<Vec<u16>>,
 }
 
 impl Hierarchies {
@@ -111,7 +109,7 @@ impl Hierarchies {
         let mut has_any = vec![false; metadata.nodes.len()];
         for (index, edge) in metadata.edges.iter().enumerate() {
             let number = *numbers.entry((edge.node, &edge.parent)).or_insert_with(|| {
-                groups.push(Group { edges: Vec::new(), above: Vec::new(), away: Vec::new() });
+                groups.push(Group { edges: Vec::new(), above: Vec::new() });
                 groups.len() - 1
             });
             groups[number].edges.push(index);
@@ -121,7 +119,7 @@ impl Hierarchies {
         let edges = metadata.edges.iter().map(|edge| Edge {
             node: edge.node,
             state: EdgeState::Unknown,
-            is_left: false,
+            left: None,
             group: numbers[&(edge.node, edge.parent.as_str())],
             below: numbers.get(&(edge.node, edge.child.as_str())).copied(),
         });
@@ -132,7 +130,8 @@ impl Hierarchies {
             let name = metadata.place_name(lane);
             name.and_then(|name| to.get(&(lane.node, name))).cloned().unwrap_or_default()
         });
-        Hierarchies { edges: edges.collect(), groups, of_lane: of_lane.collect(), has_any }
+        let away = vec![Vec::new(); metadata.nodes.len()];
+        Hierarchies { edges: edges.collect(), groups, of_lane: of_lane.collect(), has_any, away }
     }
 
     /// Whether schedulers, not lanes alone, decide on the node.
@@ -145,7 +144,7 @@ impl Hierarchies {
         if let Some((edge, state)) = EdgeState::told_by(record) {
             if edge < self.edges.len() {
                 self.edges[edge].state = state;
-                self.supply(edge, record);
+                self.note_left(edge, record);
             }
             return;
         }
@@ -157,45 +156,48 @@ impl Hierarchies {
                     .filter(|edge| edge.state == EdgeState::Unknown)
                     .for_each(|edge| edge.state = EdgeState::Waiting);
             }
+            Typed::Supply(supply) if usize::from(supply.node) < self.away.len() => {
+                self.supply(usize::from(supply.node), record.cpu, supply.given);
+            }
             Typed::Lost(lost) if !lost.is_of_kernel() => {
                 for edge in &mut self.edges {
-                    (edge.state, edge.is_left) = (EdgeState::Unknown, false);
+                    (edge.state, edge.left) = (EdgeState::Unknown, None);
                 }
-                self.groups.iter_mut().for_each(|group| group.away.clear());
+                self.away.iter_mut().for_each(Vec::clear);
             }
             _ => {}
         }
     }
 
-    /// Notes that a processor is left to the kernel from this record about the edge on, or no more.
-    fn supply(&mut self, edge: usize, record: &Record) {
-        let Edge { is_left, group, .. } = &mut self.edges[edge];
-        let Group { above, away, .. } = &mut self.groups[*group];
-        let is_below_root = above.is_empty();
+    /// A processor of the node is left to the kernel from now on, or given back.
+    fn supply(&mut self, node: usize, cpu: u16, given: Flag) {
+        self.away[node].retain(|away| *away != cpu);
+        match given {
+            Flag(false) => self.away[node].push(cpu),
+            // From now on others are served, or nobody is.
+            Flag(true) => {
+                let of_node =
+                    self.edges.iter_mut().filter(|edge| edge.node == node && edge.left == Some(cpu));
+                of_node.for_each(|edge| edge.left = None);
+            }
+        }
+    }
+
+    /// Notes whether who is below the edge has lost its processor by this record because that is left to the kernel.
+    fn note_left(&mut self, edge: usize, record: &Record) {
+        let left = &mut self.edges[edge].left;
         match record.typed() {
-            Typed::VpRevoke(revoke) if revoke.trigger == Trigger::Supply => {
-                *is_left = true;
-                if is_below_root && !away.contains(&record.cpu) {
-                    away.push(record.cpu);
-                }
-            }
-            Typed::VpGrant(_) => {
-                *is_left = false;
-                if is_below_root {
-                    away.retain(|cpu| *cpu != record.cpu);
-                }
-            }
+            Typed::VpRevoke(revoke) if revoke.trigger == Trigger::Supply => *left = Some(record.cpu),
             Typed::VpRevoke(_) => {}
-            _ => *is_left = false,
+            _ => *left = None,
         }
     }
 
     /// Whether a processor of the node is left to the kernel in a slice although somebody who has none wants one.
     pub fn is_left_in_slice(&self, node: usize, cpu: u16) -> bool {
-        let is_wanted = |edge: &usize| self.edges[*edge].state == EdgeState::Ready;
-        let is_of_node = |group: &Group| group.edges.iter().any(|edge| self.edges[*edge].node == node);
-        let is_left = |group: &&Group| group.away.contains(&cpu) && is_of_node(group);
-        self.groups.iter().filter(is_left).any(|group| group.edges.iter().any(is_wanted))
+        let is_wanted =
+            |edge: &Edge| edge.state == EdgeState::Ready && self.groups[edge.group].above.is_empty();
+        self.away[node].contains(&cpu) && self.edges.iter().any(|edge| edge.node == node && is_wanted(edge))
     }
 
     /// Why who stands at the place of `lane` has a processor, or none.
@@ -294,8 +296,9 @@ impl Hierarchies {
 
     /// Why the scheduler above the edge gives who is below, and wants a processor, none.
     fn turn_above(&self, edge: usize, patience: usize) -> Turn {
-        let group = &self.groups[self.edges[edge].group];
-        if self.edges[edge].is_left {
+        let Edge { group, left, node, .. } = self.edges[edge];
+        let group = &self.groups[group];
+        if left.is_some() {
             return Turn::LeftInSlices;
         }
         let siblings = group.edges.iter();
@@ -304,10 +307,10 @@ impl Hierarchies {
         if let Some(served) = served {
             return Turn::Others(served);
         }
-        if !group.away.is_empty() {
+        let above = &group.above;
+        if above.is_empty() && !self.away[node].is_empty() {
             return Turn::LeftInSlices;
         }
-        let above = &group.above;
         match if above.is_empty() || patience == 0 {
             Turn::NotWanted
         } else {
@@ -323,7 +326,7 @@ impl Hierarchies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talea_record::event::{Trigger, VpGrant, VpRelease, VpRequest, VpRevoke};
+    use talea_record::event::{Supply, Trigger, VpGrant, VpRelease, VpRequest, VpRevoke};
     use talea_record::{DecidedBy, EdgeEntry, LaneEntry, NodeEntry, SchedulerEntry, Switches};
     use talea_time::Instant;
 
@@ -367,6 +370,10 @@ mod tests {
         TakeAway,
     }
     use Say::{Grant, Release, Request, Revoke, TakeAway};
+
+    fn supply(hierarchy: &mut Hierarchies, given: bool) {
+        hierarchy.apply(&Supply { node: 0, given: Flag(given) }.at(Instant::ZERO, 3));
+    }
 
     fn say(hierarchy: &mut Hierarchies, what: &[(Say, &str, &str)]) {
         for (say, parent, child) in what {
@@ -418,19 +425,43 @@ mod tests {
         ];
         say(&mut hierarchy, &served);
         assert!(!hierarchy.is_left_in_slice(0, 3));
+        supply(&mut hierarchy, false);
         say(&mut hierarchy, &[(TakeAway, "FP", "RES"), (TakeAway, "RES", "video")]);
         assert_eq!(hierarchy.turn(0), Turn::LeftInSlices);
         assert!(hierarchy.is_left_in_slice(0, 3) && !hierarchy.is_left_in_slice(0, 2));
         // Who comes meanwhile waits for the same.
         say(&mut hierarchy, &[(Request, "FP", "J"), (Request, "J", "words")]);
         assert_eq!(hierarchy.turn(1), Turn::LeftInSlices);
+        supply(&mut hierarchy, true);
         say(&mut hierarchy, &[(Grant, "FP", "RES"), (Grant, "RES", "video")]);
         assert_eq!((hierarchy.turn(0), hierarchy.turn(1)), (Turn::Granted, Turn::Others(0)));
         assert!(!hierarchy.is_left_in_slice(0, 3));
         // Nobody wants the processor of which a slice is left.
+        supply(&mut hierarchy, false);
         say(&mut hierarchy, &[(TakeAway, "FP", "RES"), (TakeAway, "RES", "video"), (Release, "FP", "RES")]);
         say(&mut hierarchy, &[(Release, "FP", "J")]);
         assert!(!hierarchy.is_left_in_slice(0, 3));
+        // Nobody had it when it was taken, and who comes then waits for it.
+        say(&mut hierarchy, &[(Request, "FP", "J")]);
+        assert!(hierarchy.is_left_in_slice(0, 3));
+        assert_eq!(hierarchy.turn(1), Turn::LeftInSlices);
+    }
+
+    #[test]
+    fn after_a_slice_it_is_the_turn_of_who_is_served() {
+        let mut hierarchy = hierarchy();
+        say(&mut hierarchy, &[(Request, "RES", "video"), (Request, "FP", "RES"), (Request, "J", "words")]);
+        say(&mut hierarchy, &[(Request, "FP", "J"), (Grant, "FP", "RES"), (Grant, "RES", "video")]);
+        supply(&mut hierarchy, false);
+        say(&mut hierarchy, &[(TakeAway, "FP", "RES"), (TakeAway, "RES", "video")]);
+        assert_eq!((hierarchy.turn(0), hierarchy.turn(1)), (Turn::LeftInSlices, Turn::LeftInSlices));
+        supply(&mut hierarchy, true);
+        assert_eq!(hierarchy.turn(0), Turn::NotAsked(0), "the root has it, and gives it to nobody");
+        say(&mut hierarchy, &[(Grant, "FP", "J"), (Grant, "J", "words")]);
+        assert_eq!(hierarchy.turn(0), Turn::Others(2), "the slice was before");
+        supply(&mut hierarchy, false);
+        say(&mut hierarchy, &[(TakeAway, "FP", "J"), (TakeAway, "J", "words")]);
+        assert_eq!(hierarchy.turn(0), Turn::LeftInSlices);
     }
 
     #[test]

@@ -430,6 +430,7 @@ impl Sink for Usage {
                     self.reach(node, record.time);
                 }
             }
+            Typed::Supply(supply) => self.reach(usize::from(supply.node), record.time),
             Typed::Cost(cost) => self.cost(&record, cost),
             Typed::Withheld(withheld) => self.withheld(&record, withheld),
             Typed::Lost(lost) => self.lost(&record, lost),

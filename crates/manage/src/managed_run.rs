@@ -22,7 +22,7 @@ use talea_policy::hierarchy::{Transition, VpId};
 use talea_record::decisions::DecisionRecords;
 use talea_record::event::{
     self, Abort, BuiltinEvent, Complete, Dates, Flag, HLS, Member, Preempt, Release, Resume, RunEnd,
-    RunStart, Start,
+    RunStart, Start, Supply,
 };
 use talea_record::ring::Definer;
 use talea_record::stream::builtin_switch;
@@ -155,6 +155,8 @@ pub struct ManagedRun {
     /// Threads whose edges have been told, with these.
     introduced: HashSet<(u32, u16)>,
     edges: EdgeNumbers,
+    /// By place: whether its processor is left to the kernel.
+    away: Vec<bool>,
     /// Edges that have been held, of which each is the next of the node.
     held: usize,
     /// Edges that have come and gone before the run begins.
@@ -177,6 +179,7 @@ impl ManagedRun {
     pub fn new(recorder: RunRecorder, watch: Watch, edges: EdgeNumbers, members_max: usize) -> Self {
         ManagedRun {
             decisions: DecisionRecords::new(&recorder.cpus, edges),
+            away: vec![false; recorder.cpus.len()],
             recorder,
             watch,
             infrastructure: Vec::new(),
@@ -253,9 +256,19 @@ impl ManagedRun {
         for change in self.early.drain(..) {
             recorder.put(definitions, Record { time: self.start, ..change });
         }
+        for (place, _) in self.away.iter().enumerate().filter(|(_, away)| **away) {
+            let supply = Supply { node, given: Flag(false) }.at(self.start, recorder.cpus[place]);
+            recorder.put(definitions, supply);
+        }
         self.decisions
             .beginning(&self.watch, self.start)
             .for_each(|record| recorder.put(definitions, record));
+    }
+
+    /// The place's processor is left to the kernel from now on, or given back. Comes before what that sets off.
+    pub(crate) fn supply(&mut self, place: usize, given: Flag, now: Instant) {
+        self.away[place] = !given.0;
+        self.job(now, Some(place), Supply { node: self.recorder.node as u16, given });
     }
 
     /// These threads serve the set.

@@ -2,7 +2,7 @@
 
 use talea_insight::Usage;
 use talea_insight::explain::{Kind, Question, Subject, Which, explain};
-use talea_record::event::{Trigger, Typed, VpGrant, VpRequest, VpRevoke};
+use talea_record::event::{Flag, Supply, Trigger, Typed, VpGrant, VpRequest, VpRevoke};
 use talea_record::*;
 use talea_samples::{at, job, metadata, run_event};
 use talea_time::Instant;
@@ -32,8 +32,10 @@ fn records() -> Vec<Record> {
         VpRequest { edge, by, trigger: own }.at(moment(10), Record::NO_CPU),
         VpGrant { edge, by, trigger: own }.at(moment(10), 0),
         nav(Event::START, 10),
+        Supply { node: 0, given: Flag(false) }.at(moment(500), 0),
         VpRevoke { edge, by, trigger: supply }.at(moment(500), 0),
         nav(Event::PREEMPT, 500),
+        Supply { node: 0, given: Flag(true) }.at(moment(700), 0),
         VpGrant { edge, by, trigger: supply }.at(moment(700), 0),
         nav(Event::RESUME, 700),
         nav(Event::COMPLETE, 1_000),
@@ -92,6 +94,7 @@ fn a_lane_that_waits_for_its_turn_leaves_its_processor_idle() {
         "hls.revoke",
         "hls.release",
         "hls.next-job",
+        "hls.supply",
     ];
     let recorded = Some(recorded.map(String::from).into());
     let mut usage = Usage::new(&Metadata { recorded, ..below_fixed_priority() });
@@ -104,7 +107,8 @@ fn a_lane_that_waits_for_its_turn_leaves_its_processor_idle() {
         }
         _ => record,
     };
-    let mut records: Vec<Record> = records().into_iter().map(of_timer).collect();
+    let decided = records().into_iter().filter(|record| record.event != Event::SUPPLY);
+    let mut records: Vec<Record> = decided.map(of_timer).collect();
     records.insert(4, event::Wake { lane: 0 }.at(Instant::from_nanos(START + 10), 0));
     records.into_iter().for_each(|record| usage.record(record));
     let node = &usage.finish().nodes[0];

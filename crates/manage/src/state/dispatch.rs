@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use std::sync::Arc;
 use talea_linux::Tid;
 use talea_policy::hierarchy::{ProcessorId, VpId, VpState};
+use talea_record::event::Flag;
 use talea_time::Instant;
 
 impl State {
@@ -48,12 +49,20 @@ impl State {
             match self.accounts[place].turn(now) {
                 Some(Turn::Leave) => {
                     self.totals.slices += 1;
+                    self.tell_supply(place, Flag(false), now);
                     self.engine.take_away(processor, now);
                 }
-                Some(Turn::Resume) => self.engine.give_back(processor, now),
+                Some(Turn::Resume) => {
+                    self.tell_supply(place, Flag(true), now);
+                    self.engine.give_back(processor, now);
+                }
                 None => {}
             }
         }
+    }
+
+    fn tell_supply(&mut self, place: usize, given: Flag, now: Instant) {
+        self.run.iter_mut().for_each(|run| run.supply(place, given, now));
     }
 
     /// Nobody who decides has the place's processor any more either, if it is to be left. Says for when the timer is to be set, if for earlier.

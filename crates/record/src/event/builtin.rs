@@ -405,6 +405,13 @@ events! {
             /// What it is for.
             role: Code<MemberRole> = Arg,
         }
+        /// The record's processor is taken from the hierarchy's root, to be left to the kernel in a slice, or given back to it.
+        SUPPLY = 9 "supply" Supply {
+            /// The node.
+            node: u16 = Source means Node,
+            /// Whether it is given back.
+            given: Flag = Arg,
+        }
     }
 
     /// Values that operations hand on.
