@@ -32,7 +32,8 @@
 //! [judged in part](Judged::ObeyedInPart), or not at all.
 //!
 //! A processor of real threads that seems idle may be held off by the kernel, as real-time throttling does. Where the kernel
-//! was not recorded nobody can tell, and what `idle` finds is [possible](Certainty::Possible) only.
+//! was not recorded nobody can tell, and what `idle` finds is [possible](Certainty::Possible) only. So is a wrong order that lasts in a preemptive lane, as
+//! the thread that chooses there may have been held off.
 //!
 //! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
 //! way, nothing is known of the jobs before; they are not judged, and counted. What a processor does is unknown until the

@@ -202,8 +202,10 @@ impl Judge<'_> {
         }
         let (job, other) = (running.or(Some(waiting)), running.map(|_| waiting));
         // Who has the processor is inferred from what threads say of their own jobs. While the kernel holds the thread of a
-        // higher lane off, as by throttling, the processor idles or a lower lane has it, and only the kernel tells of that.
-        let is_of_processor = matches!(what.rule(), Rule::Idle | Rule::Lanes | Rule::Dispatching);
+        // higher lane off, as by throttling, the processor idles or a lower lane has it, and only the kernel tells of that. So it is with the thread
+        // that chooses for a preemptive lane.
+        let is_of_processor =
+            matches!(what.rule(), Rule::Idle | Rule::Lanes | Rule::Dispatching) || what == Fault::Misordered;
         let is_doubtful = is_of_processor && !self.is_simulated() && !self.occupancy.hears_kernel();
         let certainty = if is_doubtful { Certainty::Possible } else { Certainty::Certain };
         let finding =

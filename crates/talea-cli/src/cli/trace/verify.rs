@@ -39,7 +39,7 @@ violated; where records were lost, so is the verdict. docs/verification.md lists
 
 Which thread really had a processor is known only if the kernel's context switches were recorded, too (talea trace record). Without \
 them, a processor may look idle or taken by a lower lane while the kernel withholds it, as real-time throttling does: what the \
-rules idle and lanes find in a trace of real threads is then shown as possible, not as a violation. And while jobs of several \
+rules idle and lanes find in a trace of real threads, and order in preemptive lanes, is then shown as possible, not as a violation. And while jobs of several \
 lanes have begun on one processor, the rule lanes is not judged.
 
 Exit status: 0 no certain violation; 1 there is one; 2 bad input, a trace that cannot be judged, or a damaged one whose rest shows \
@@ -312,7 +312,7 @@ fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec
     if matches!(metadata.origin, Origin::Threads { .. }) && !report.has_kernel {
         lines.push(
             "note: the kernel was not recorded, so a processor that it held off cannot be told from an idle one, nor a thread \
-             that it held off from one that came too late, and what idle and lanes find is only possible; record with --kernel switches"
+             that it held off from one that came too late, and what idle and lanes find is only possible, as what order does in preemptive lanes; record with --kernel switches"
                 .into(),
         );
     }
