@@ -236,10 +236,10 @@ impl Hold {
         }
     }
 
-    /// Lets the member go.
-    pub fn disengage(&mut self) {
+    /// Lets the member go. Whether it had been told to stop.
+    pub fn disengage(&mut self) -> bool {
         if !std::mem::replace(&mut self.engaged, false) {
-            return;
+            return false;
         }
         match &self.means {
             HoldMechanism::Signal { hold } => {
@@ -250,6 +250,7 @@ impl Hold {
             HoldMechanism::Cgroup { cgroup } => cgroup.freeze(Freeze::Off),
             HoldMechanism::Stop { whom } => whom.send(Signal::CONT),
         }
+        true
     }
 
     /// What is known of it. Reads a file for a process.

@@ -267,9 +267,12 @@ impl Member {
         });
     }
 
-    /// What is dispatched later allocates nothing.
+    /// What is dispatched later allocates nothing: all may sleep, wake and go.
     pub fn make_room(&mut self) {
-        self.gone.reserve(self.threads.len());
+        let Member { threads, sleepers, gone, .. } = self;
+        threads.reserve(sleepers.len());
+        sleepers.reserve(threads.len());
+        gone.reserve(threads.len() + sleepers.len());
     }
 
     /// A thread of one of its processes is taken in, at `level` and bound to `cpu`.
@@ -292,7 +295,6 @@ impl Member {
         }
         let newborn = Managed { bound, turns, is_newborn: true, ..Managed::new(tid, level) };
         self.threads.push(newborn);
-        self.sleepers.reserve(self.threads.len());
         self.make_room();
         // From the second on they take turns, which its creator may not have been told.
         self.lags |= turns != Some(Turns::RoundRobin);
@@ -316,6 +318,14 @@ impl Member {
             let known = self.threads.iter_mut().find(|thread| thread.number() == number);
             known.into_iter().for_each(|thread| thread.is_rewoken = true);
         }
+    }
+
+    /// It has been let go, which wakes all of its threads: what they waited for may have come while they could not hear of it.
+    pub fn wake_all(&mut self) {
+        self.threads.extend(self.sleepers.drain().map(|(_, thread)| thread));
+        self.threads.iter_mut().for_each(|thread| thread.is_rewoken = true);
+        self.lags = true;
+        self.rewoken = true;
     }
 
     /// Whether a thread that nobody has raised or lowered yet can run. Reads a file for each.
@@ -579,7 +589,10 @@ impl Member {
 
     /// Lets a program go on that waits for its first job.
     pub fn set_going(&mut self) {
-        self.go.take().iter().for_each(Go::let_go);
+        if let Some(go) = self.go.take() {
+            go.let_go();
+            self.wake_all();
+        }
     }
 }
 

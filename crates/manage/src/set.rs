@@ -43,6 +43,7 @@ const PANICKED: &str = "a thread of the infrastructure panicked";
 
 /// What the threads of that kind are called.
 const SENTINEL: &str = "sentinel/";
+const WARDEN: &str = "warden";
 const NO_RUN: &str = "there is no run";
 /// Threads of a command that are asked where they are.
 const LEAVERS_MAX: usize = 256;
@@ -133,6 +134,14 @@ impl ManagedSet {
         set.start_warden()?;
         set.start_sentinels()?;
         set.start_controller(poll)?;
+        let holders = set.infrastructure.iter().map(|thread| thread.report());
+        let holders = holders
+            .filter(|report| report.name != WARDEN)
+            .map(|report| report.tid.as_raw_nonzero().get() as u32)
+            .collect();
+        if let Some(wakeups) = &set.wakeups {
+            wakeups.lock().unwrap_or_else(PoisonError::into_inner).leave_out(holders);
+        }
         Ok(set)
     }
 
@@ -142,7 +151,7 @@ impl ManagedSet {
         let keeper = Arc::clone(&self.keeper);
         let (departed, threads_max) = (Arc::clone(&self.departed), self.options.threads_max);
         let urgent = Policy::Fifo(self.options.priorities.priority(Level::Urgent));
-        let thread = spawn("warden", urgent, &[], STACK, move || {
+        let thread = spawn(WARDEN, urgent, &[], STACK, move || {
             let warden = Warden {
                 shared: &shared,
                 guardian: &guardian,

@@ -17,12 +17,19 @@ pub(crate) enum Traced {
 pub(crate) struct Chooser {
     choice: WakeChoice,
     priorities: Priorities,
+    /// Threads of the set that hold programs and let them go, which wakes all of their threads, those that sleep too: of that the set knows.
+    holders: Vec<u32>,
     last: Option<Traced>,
 }
 
 impl Chooser {
     pub fn new(choice: WakeChoice, priorities: Priorities) -> Self {
-        Chooser { choice, priorities, last: None }
+        Chooser { choice, priorities, holders: Vec::new(), last: None }
+    }
+
+    /// What these wake is not told from the next choice on.
+    pub fn leave_out(&mut self, holders: Vec<u32>) {
+        self.holders = holders;
     }
 
     /// Chooses these instead of those before.
@@ -42,7 +49,7 @@ impl Chooser {
             Traced::All => {
                 let levels = [Level::Parked, Level::Beside, Level::Granted];
                 let levels = levels.map(|level| self.priorities.priority(level));
-                self.choice.choose(Chosen::Priorities(&levels))?;
+                self.choice.choose(Chosen::Priorities(&levels, &self.holders))?;
             }
         }
         self.last = Some(traced);

@@ -167,6 +167,10 @@ impl Warden<'_> {
         let mut state = self.shared.state.lock_patiently();
         for (slot, member) in state.members.iter_mut().enumerate() {
             let Some(member) = member else { continue };
+            // Who is held looks as if it slept, and wakes when it is let go.
+            if member.hold.as_ref().is_some_and(Hold::is_engaged) {
+                continue;
+            }
             self.looks.extend(member.doubtful(DOUBTFUL).map(|tid| (slot as u32, tid)));
         }
         drop(state);

@@ -2,7 +2,7 @@
 
 use super::{After, Caller, State};
 use crate::hold::Hold;
-use crate::member::Member;
+use crate::member::{Body, Member};
 use crate::priorities::{self, Heirs, Level, Priorities};
 use crate::slices::Turn;
 use rustix::io::Errno;
@@ -177,8 +177,9 @@ impl State {
         let (priorities, cpu) = (self.priorities, self.places[place].cpu);
         self.totals.grants += 1;
         let member = self.member(slot);
-        if let Some(hold) = &mut member.hold {
-            hold.disengage();
+        let was_held = member.hold.as_mut().is_some_and(Hold::disengage);
+        if was_held && matches!(member.body, Body::Opaque { .. }) {
+            member.wake_all();
         }
         member.bind(place, cpu);
         let lagged = std::mem::take(&mut member.lags);

@@ -2,6 +2,7 @@
 
 use crate::programs::{Program, endless, eventually, parent, stage};
 use crate::{flat, hog, reservation};
+use std::io::Write;
 use std::process::Command;
 use talea_manage::{Admission, AdmitError, Blocks, Held, ManagedSet, MemberId, Parking, Received, Target};
 use talea_policy::hierarchy::Fraction;
@@ -90,5 +91,68 @@ fn who_cannot_be_held_is_as_before() {
     let refused = set.set_parking(member, Parking::Held);
     assert!(matches!(refused, Err(AdmitError::CannotHold { .. })), "{refused:?}");
     assert_eq!(set.parking(member), Some(Parking::WorkConserving));
+    set.stop().unwrap();
+}
+
+/// Threads of the program that sleep all the time.
+const SLEEPERS: usize = 60;
+/// Tells the program where its second thread writes.
+const PROGRESS: &str = "TALEA_TEST_PROGRESS";
+
+#[test]
+#[ignore = "run by the test below as a program of many threads"]
+fn as_program_of_many_threads() {
+    let Some(path) = std::env::var_os(PROGRESS) else { return };
+    for _ in 0..SLEEPERS {
+        std::thread::spawn(|| {
+            loop {
+                std::thread::park();
+            }
+        });
+    }
+    let mut file = std::fs::File::create(path).unwrap();
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            file.write_all(b".").unwrap();
+        }
+    });
+    // Should nobody be left to end it.
+    let began = std::time::Instant::now();
+    while began.elapsed() < std::time::Duration::from_secs(120) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Holding a program wakes all of its threads, and so does letting it go; the kernel is not asked to tell of each. What one of them has waited for
+/// meanwhile it finds, although another thread would take all of the program's time.
+#[test]
+fn threads_that_sleep_are_not_heard_of_each_time_that_their_program_is_held() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let progress = folder.path().join("progress");
+    let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let test = "caps::as_program_of_many_threads";
+    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]).env(PROGRESS, &progress);
+    command.stdout(std::process::Stdio::null());
+    let (name, parameters) = ("many", reservation(5, 20));
+    let admission = Admission { name, parent: root, parameters, parking: Parking::Held };
+    let member = set.command(admission, &mut command).unwrap();
+    eventually("all are taken in", || set.threads_of(member).len() > SLEEPERS + 1);
+    let written = || std::fs::metadata(&progress).map_or(0, |file| file.len());
+    let (from, before) = (written(), set.totals());
+    // The only one, whose processor is idle then.
+    let held = || set.totals().revocations - before.revocations;
+    eventually("it is held and let go", || held() >= 20);
+    eventually("its second thread goes on", || written() >= from + 2);
+    let woken = set.totals().wakeups - before.wakeups;
+    let written = written() - from;
+    assert!(
+        woken < 10 * written + 400,
+        "{woken} wake-ups told, {written} of the second thread, held {} times",
+        held()
+    );
     set.stop().unwrap();
 }

@@ -29,6 +29,8 @@ use thiserror::Error;
 
 /// The most threads that fit into the kernel's filter, which is a page of text.
 pub const WATCHED_MAX: usize = 256;
+/// So many that wake fit it beside priorities.
+const WAKERS_MAX: usize = 128;
 /// Holds some thousand wake-ups that nobody has taken.
 const BUFFER_BYTES: usize = 1 << 16;
 const PERF_RECORD_LOST: u32 = 2;
@@ -69,8 +71,8 @@ pub enum WakeUp {
 pub enum Chosen<'a> {
     /// Those of threads with these numbers, at most [`WATCHED_MAX`].
     Threads(&'a [u32]),
-    /// Those of all threads with these SCHED_FIFO or SCHED_RR priorities.
-    Priorities(&'a [u8]),
+    /// Those of all threads with these SCHED_FIFO or SCHED_RR priorities, but for what the threads of these numbers wake (the first 128).
+    Priorities(&'a [u8], &'a [u32]),
 }
 
 /// Why wake-ups cannot be watched, and the way around it.
@@ -171,7 +173,7 @@ impl WakeChoice {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
             }
             Chosen::Threads(tids) => of_threads(tids),
-            Chosen::Priorities(priorities) => of_priorities(priorities),
+            Chosen::Priorities(priorities, wakers) => of_priorities(priorities, wakers),
         };
         let mut new = Vec::with_capacity(self.buffers.len());
         if !expression.is_empty() {
@@ -247,9 +249,15 @@ fn of_threads(tids: &[u32]) -> String {
     tids.iter().map(|tid| format!("pid=={tid}")).collect::<Vec<_>>().join("||")
 }
 
-/// The kernel counts real-time priorities from 99 down.
-fn of_priorities(priorities: &[u8]) -> String {
-    priorities.iter().map(|priority| format!("prio=={}", 99 - priority)).collect::<Vec<_>>().join("||")
+/// The kernel counts real-time priorities from 99 down. `common_pid` is who wakes.
+fn of_priorities(priorities: &[u8], except: &[u32]) -> String {
+    let woken = priorities.iter().map(|priority| format!("prio=={}", 99 - priority)).collect::<Vec<_>>();
+    // What the others wake is told like all else.
+    let wakers = except.iter().take(WAKERS_MAX).map(|waker| format!("&&common_pid!={waker}"));
+    match &woken[..] {
+        [] => String::new(),
+        woken => format!("({}){}", woken.join("||"), wakers.collect::<String>()),
+    }
 }
 
 /// Four bytes at `at`, wherever the buffer's end cuts them.
@@ -271,7 +279,12 @@ mod tests {
         // The largest thread id Linux can give is 4194303.
         assert!(of_threads(&[4_194_303; WATCHED_MAX]).len() < 4096);
         assert_eq!(of_threads(&[1, 23]), "pid==1||pid==23");
-        assert_eq!((of_threads(&[]), of_priorities(&[10, 12])), (String::new(), "prio==89||prio==87".into()));
+        assert_eq!(
+            (of_threads(&[]), of_priorities(&[10, 12], &[])),
+            (String::new(), "(prio==89||prio==87)".into())
+        );
+        assert_eq!(of_priorities(&[10], &[7, 8]), "(prio==89)&&common_pid!=7&&common_pid!=8");
+        assert!(of_priorities(&[10, 11, 12], &[4_194_303; 2 * WAKERS_MAX]).len() < 4096);
     }
 
     #[test]
