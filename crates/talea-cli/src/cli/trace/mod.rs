@@ -107,6 +107,9 @@ pub(super) fn open(path: &Path) -> Result<TraceFile, Failure> {
 
 fn unreadable(path: &Path, error: &TraceError) -> Failure {
     let help = match error {
+        TraceError::NotATrace if path.extension().is_some_and(|extension| extension == "toml") => {
+            "this may be a system; where a command takes both, the system comes first, and then the trace"
+        }
         TraceError::OtherVersion { .. } => "read it with the Talea that wrote it, or record it anew",
         TraceError::Empty | TraceError::Unfinished => "",
         TraceError::Io(error) if error.kind() == io::ErrorKind::PermissionDenied => {
