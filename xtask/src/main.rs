@@ -30,7 +30,8 @@ enum Command {
     /// Run everything that has to hold: format, lints, documentation, all tests, models, vectors.
     ///
     /// Installs the toolchain components it needs and, as root where there is apt-get, the packages babeltrace2, which
-    /// checks CTF exports, and python3-jsonschema, which checks the schema of system files. Needs neither network (once
+    /// checks CTF exports, and python3-jsonschema, which checks the schema of system files; below target/python Perfetto's schema, which checks
+    /// exports for it. Needs neither network (once
     /// dependencies are fetched), nor root, nor a quiet machine; what a missing privilege or program keeps from being
     /// tested is listed at the end as skipped, with the reasons.
     Test(TestOptions),
@@ -114,7 +115,7 @@ fn test(options: &TestOptions) -> Result<(), String> {
     Ok(())
 }
 
-fn installations() -> [Step; 4] {
+fn installations() -> [Step; 5] {
     [
         Step::install_component("rustfmt", &["fmt", "--version"]),
         Step::install_component("clippy", &["clippy", "--version"]),
@@ -123,6 +124,7 @@ fn installations() -> [Step; 4] {
             "python3-jsonschema",
             &["python3", "-c", "from jsonschema import Draft202012Validator"],
         ),
+        Step::install_python("perfetto", "from perfetto.protos.perfetto.trace import perfetto_trace_pb2"),
     ]
 }
 

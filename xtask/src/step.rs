@@ -89,6 +89,17 @@ impl Step {
         Step { unless, need: Need::Optional, ..install }.env("DEBIAN_FRONTEND", "noninteractive")
     }
 
+    /// Installs a package of Python below `target/python`, unless the probe can be imported with it.
+    pub fn install_python(package: &str, probe: &str) -> Self {
+        const FOLDER: &str = "target/python";
+        let install = ["-m", "pip", "install", "--quiet", "--target", FOLDER, package];
+        let install = Step::new(&format!("package {package} for python3"), "python3", &install);
+        let folder = root().join(FOLDER).display().to_string();
+        let probe = ["env", &format!("PYTHONPATH={folder}"), "python3", "-c", probe].map(String::from);
+        Step { unless: Some(probe.into()), need: Need::Optional, ..install }
+            .env("PIP_ROOT_USER_ACTION", "ignore")
+    }
+
     /// The same with an environment variable.
     pub fn env(mut self, key: &str, value: &str) -> Self {
         self.environment.push((key.into(), value.into()));

@@ -3,5 +3,6 @@
 mod ctf;
 mod exports;
 mod perfetto;
+mod perfetto_schema;
 mod shared;
 mod tables;
