@@ -1,29 +1,68 @@
 //! Guards: what synchronisation protocols ask of releases, judged by nominal releases, which are when a guard opened and not when a thread got
 //! around to it.
 //!
-//! Rules 1 and 2 keep releases of a subtask a period apart, and phase modification has them no earlier than the arrival and the bounds of the
-//! subtasks before. Whatever the protocol, first come is first served, as far as signals are recorded. Whether an instant was an idle point is
-//! not judged.
+//! | Protocol | No earlier than | No later than the latest of its signal, a nanosecond after the release before, and |
+//! |---|---|---|
+//! | greedy | its signal | in virtual time: its signal |
+//! | release guard | a period after the release before | that |
+//! | … with idle points | the same, or an idle point after the release before | in virtual time: the earlier of the two |
+//! | … one at a time | the same, or at an idle point that lets nothing else through | in virtual time: the earlier of the two |
+//! | phase modification | the task's arrival and the response bounds before it | that |
+//! | modified phase modification | the releases of its predecessors and their bounds | that, if it is known which of them it waited for |
+//!
+//! Its signal is when all that it needs was done and known on its node ([`joins`](super::joins)). Whatever the protocol, first come is first
+//! served, as far as signals are recorded. An idle point is known in virtual time only ([`idle_points`](super::idle_points)); on threads a release
+//! that needs one is unknown.
 
+use super::joins::Join;
 use super::judge::Judge;
 use super::length;
 use super::report::Rule;
 use std::collections::VecDeque;
 use talea_model::{OperationId, Synchronisation, System};
 use talea_policy::release::bounds::ResponseBounds;
-use talea_record::JobId;
+use talea_record::{JobId, Record};
 use talea_time::{Duration, Instant};
 
 /// More signals than that without a release can only be those of lost releases.
 const REMEMBERED: usize = 1024;
+
+/// Releases of one operation are at least this far apart, whatever the protocol.
+const AN_INSTANT: Duration = Duration::from_nanos(1);
+
+/// What is known of the guard of one operation.
+#[derive(Clone, Copy, Debug)]
+struct Guard {
+    /// The latest nominal release that was judged.
+    last: Option<Instant>,
+    /// Whether no later one can be missing from what is known.
+    is_latest: bool,
+    /// The first idle point after it.
+    idle: Option<Instant>,
+}
+
+/// What idle points that let one through have let through on one node.
+#[derive(Clone, Copy, Debug, Default)]
+struct OneByOne {
+    /// The latest idle point that let nothing through.
+    unused: Option<Instant>,
+    /// The latest one that did: when, what, and when that was signalled.
+    used: Option<(Instant, JobId, Instant)>,
+    /// Something was let through in this instant, or it is not known whether.
+    is_used_now: bool,
+}
 
 /// What is known of the guards of a run.
 #[derive(Debug)]
 pub(super) struct Guards {
     /// If the description has all that are needed.
     bounds: Option<ResponseBounds>,
-    /// By operation: the latest nominal release.
-    last: Vec<Option<Instant>>,
+    /// By operation.
+    all: Vec<Guard>,
+    /// By node.
+    one_by_one: Vec<OneByOne>,
+    /// By node: operations whose guards idle points open.
+    opened_by_idle: Vec<Vec<usize>>,
     /// Releases that are judged when it is known that they were not refusals, which end at once.
     opened: Vec<OpenedGuard>,
     /// By operation: signalled instances that have not been released, and when they were signalled.
@@ -33,9 +72,17 @@ pub(super) struct Guards {
 impl Guards {
     pub fn new(system: &System) -> Self {
         let operations = system.operations().len();
+        let opened_by_idle = |node: usize| {
+            let here = system.operations_on(node).filter(|operation| {
+                !operation.predecessors.is_empty() && system.tasks[operation.task].sync.heeds_idle_points()
+            });
+            here.map(|operation| operation.id.index()).collect()
+        };
         Guards {
             bounds: ResponseBounds::of(system).ok(),
-            last: vec![None; operations],
+            all: vec![Guard { last: None, is_latest: true, idle: None }; operations],
+            one_by_one: vec![OneByOne::default(); system.nodes.len()],
+            opened_by_idle: (0..system.nodes.len()).map(opened_by_idle).collect(),
             opened: Vec::new(),
             signalled: vec![VecDeque::new(); operations],
         }
@@ -62,18 +109,41 @@ impl Guards {
     pub fn is_refused(&mut self, job: JobId) -> bool {
         let before = self.opened.len();
         self.opened.retain(|opened| opened.job != job);
-        self.opened.len() < before
+        let is_refused = self.opened.len() < before;
+        if is_refused {
+            self.pass_by(job);
+        }
+        is_refused
     }
 
     /// Records are missing: what was signalled may have been released.
-    pub fn forget_signals(&mut self) {
+    pub fn forget(&mut self) {
         self.signalled.iter_mut().for_each(VecDeque::clear);
+        self.all.iter_mut().for_each(|guard| guard.is_latest = false);
+        self.one_by_one.fill(OneByOne::default());
     }
 
     /// A job is released that is not judged.
-    pub fn forget_signal(&mut self, job: JobId) {
+    pub fn pass_by(&mut self, job: JobId) {
+        self.forget_signal(job);
+        if let Some(guard) = self.all.get_mut(job.operation.index()) {
+            guard.is_latest = false;
+        }
+    }
+
+    fn forget_signal(&mut self, job: JobId) {
         if let Some(signalled) = self.signalled.get_mut(job.operation.index()) {
             signalled.retain(|(instance, _)| *instance != job.instance);
+        }
+    }
+
+    /// `now` is an idle point of the node.
+    fn note_idle_point(&mut self, node: usize, now: Instant) {
+        for &operation in &self.opened_by_idle[node] {
+            let guard = &mut self.all[operation];
+            if guard.last.is_none_or(|last| last < now) {
+                guard.idle = guard.idle.or(Some(now));
+            }
         }
     }
 }
@@ -87,58 +157,214 @@ impl Judge<'_> {
     }
 
     /// All that the job needs is done.
-    pub(super) fn signal(&mut self, job: JobId, now: Instant) {
-        if let Some(signalled) = self.guards.signalled.get_mut(job.operation.index()) {
+    pub(super) fn signal(&mut self, job: JobId, record: &Record) {
+        let index = job.operation.index();
+        if index < self.expected.operations.len() {
+            self.idle_points.take(self.node_of(index), record);
+        }
+        if let Some(signalled) = self.guards.signalled.get_mut(index) {
             if signalled.len() == REMEMBERED {
                 signalled.pop_front();
             }
-            signalled.push_back((job.instance, now));
+            signalled.push_back((job.instance, record.time));
         }
+    }
+
+    /// A job without a guard: in virtual time it is released at its signal.
+    pub(super) fn check_greedy(&mut self, job: JobId) {
+        if !self.is_simulated() {
+            return;
+        }
+        let Some(signalled) = self.join_of(job).and_then(|join| join.complete()) else { return };
+        self.check_late(job, (self.now, signalled), "it was released");
     }
 
     /// Judges the guards that let jobs through in the instant that is over.
     pub(super) fn check_guards(&mut self) {
+        let idle = self.idle_points.end_instant(self.now);
+        idle.iter().for_each(|node| self.guards.note_idle_point(*node, self.now));
         for opened in std::mem::take(&mut self.guards.opened) {
             self.check_guard(opened);
         }
+        for node in idle {
+            let OneByOne { unused, is_used_now, .. } = &mut self.guards.one_by_one[node];
+            if !*is_used_now {
+                *unused = Some(self.now);
+            }
+        }
+        self.guards.one_by_one.iter_mut().for_each(|one| one.is_used_now = false);
     }
 
-    fn check_guard(&mut self, OpenedGuard { job, at, nominal, arrival }: OpenedGuard) {
+    fn check_guard(&mut self, opened: OpenedGuard) {
+        let OpenedGuard { job, at, nominal, .. } = opened;
         let index = job.operation.index();
         self.findings.count_case(Rule::Release);
         if nominal > at || nominal < at && self.is_simulated() {
             self.find(Rule::Release, job, None, || "its guard did not open then".into());
         }
-        let task = &self.system.tasks[self.trace.operations[index].task];
-        let last = self.guards.last[index].replace(nominal);
-        let apart = match task.sync {
-            Synchronisation::ReleaseGuard => task.period,
-            _ => Duration::from_nanos(1),
+        let join = self.join_of(job);
+        let told = self.check_turn(job);
+        let signalled = match self.is_simulated() {
+            true => join.as_ref().and_then(Join::complete),
+            false => told,
         };
-        if let Some(least) = last.map(|last| last.saturating_add(apart)).filter(|least| nominal < *least) {
-            let early = length(nominal, least);
-            self.find(Rule::Release, job, None, || {
-                format!("its guard let it through {} early", early.rounded())
+        let guard = self.guards.all[index];
+        if let Some(least) = guard.last.map(|last| last.saturating_add(AN_INSTANT)) {
+            self.check_early(job, (nominal, least), "its guard let it through");
+        }
+        let task = &self.system.tasks[self.trace.operations[index].task];
+        let latest = match task.sync {
+            Synchronisation::Greedy => unreachable!("nothing is held back"),
+            Synchronisation::ReleaseGuard
+            | Synchronisation::ReleaseGuardIdle
+            | Synchronisation::ReleaseGuardIdleOne => {
+                let opens = guard.last.map(|last| last.saturating_add(task.period));
+                self.check_distance(opened, opens, signalled)
+            }
+            Synchronisation::PhaseModification => self.check_phase(opened),
+            Synchronisation::ModifiedPhaseModification => self.check_timer(opened, join.as_ref()),
+        };
+        if let (Some(latest), Some(signalled), true) = (latest, signalled, guard.is_latest) {
+            let apart = guard.last.map_or(signalled, |last| last.saturating_add(AN_INSTANT));
+            self.check_late(job, (nominal, latest.max(signalled).max(apart)), "its guard let it through");
+        }
+        self.guards.all[index] = Guard { last: Some(nominal), is_latest: true, idle: None };
+    }
+
+    /// Rules 1 and 2, and idle points by rule 3. Returns when the guard opens at the latest, if that is known.
+    fn check_distance(
+        &mut self,
+        opened: OpenedGuard,
+        opens: Option<Instant>,
+        signalled: Option<Instant>,
+    ) -> Option<Instant> {
+        let OpenedGuard { job, nominal, .. } = opened;
+        let index = job.operation.index();
+        let Guard { last, is_latest, idle } = self.guards.all[index];
+        let sync = self.system.tasks[self.trace.operations[index].task].sync;
+        let node = self.node_of(index);
+        let text = "its guard let it through";
+        let is_early = opens.is_some_and(|opens| nominal < opens);
+        let opens_or_always = opens.unwrap_or(nominal);
+        if sync == Synchronisation::ReleaseGuard {
+            self.check_early(job, (nominal, opens_or_always), text);
+            return Some(opens_or_always);
+        }
+        if !self.is_simulated() || !self.idle_points.is_known() {
+            self.findings.leave_unknown(Rule::Release, u64::from(is_early));
+            return None;
+        }
+        let idle_point = self.idle_points.latest(node);
+        if sync == Synchronisation::ReleaseGuardIdle {
+            if is_early && idle_point <= last {
+                self.check_early(job, (nominal, opens_or_always), text);
+            }
+            return Some(idle.map_or(opens_or_always, |idle| idle.min(opens_or_always)));
+        }
+        let one = &mut self.guards.one_by_one[node];
+        if is_early {
+            let is_let_through = idle_point == Some(nominal) && !one.is_used_now;
+            one.is_used_now = true;
+            if let Some(signalled) = signalled {
+                one.used = Some((nominal, job, signalled));
+            }
+            if !is_let_through {
+                self.check_early(job, (nominal, opens_or_always), text);
+            }
+        }
+        let one = self.guards.one_by_one[node];
+        // Of the release before this one nobody knows whether it needed the idle point.
+        self.guards.one_by_one[node].is_used_now |= !is_latest;
+        let signalled = signalled.filter(|_| is_latest)?;
+        let waited_since = last.map_or(signalled, |last| signalled.max(last.saturating_add(AN_INSTANT)));
+        let waited = |idle_point: Instant| waited_since <= idle_point && idle_point < nominal;
+        if let Some((_, other, _)) = one.used.filter(|used| waited(used.0) && signalled < used.2) {
+            self.find(Rule::Release, job, Some(other), || {
+                "an idle point let through another one, which was signalled later".into()
             });
         }
-        let offset = self.guards.bounds.as_ref().map(|bounds| bounds.offset(job.operation));
-        let planned = offset.filter(|_| task.sync == Synchronisation::PhaseModification);
-        if let Some(planned) = planned.map(|offset| arrival.saturating_add(offset)).filter(|at| nominal < *at)
-        {
+        Some(
+            one.unused
+                .filter(|unused| waited(*unused))
+                .map_or(opens_or_always, |idle| idle.min(opens_or_always)),
+        )
+    }
+
+    /// Phase modification. Returns when the guard opens.
+    fn check_phase(&mut self, OpenedGuard { job, nominal, arrival, .. }: OpenedGuard) -> Option<Instant> {
+        let Some(bounds) = &self.guards.bounds else {
+            self.findings.leave_unknown(Rule::Release, 1);
+            return None;
+        };
+        let planned = arrival.saturating_add(bounds.offset(job.operation));
+        if nominal < planned {
             let early = length(nominal, planned);
             self.find(Rule::Release, job, None, || {
                 format!("it was released {} before its phase", early.rounded())
             });
         }
-        self.check_turn(job);
+        Some(planned)
     }
 
-    fn check_turn(&mut self, job: JobId) {
+    /// Modified phase modification. Returns when the guard opens at the latest, if that is known.
+    fn check_timer(
+        &mut self,
+        OpenedGuard { job, nominal, .. }: OpenedGuard,
+        join: Option<&Join>,
+    ) -> Option<Instant> {
+        let timers = join.and_then(|join| self.timers(join));
+        let Some((earliest, latest)) = timers else {
+            self.findings.leave_unknown(Rule::Release, 1);
+            return None;
+        };
+        if nominal < earliest {
+            let early = length(nominal, earliest);
+            self.find(Rule::Release, job, None, || {
+                format!("it was released {} before the timer of its predecessor", early.rounded())
+            });
+        }
+        latest
+    }
+
+    /// When the timers of those predecessors have expired that the job waited for: at the earliest, and at the latest if that is known.
+    fn timers(&self, join: &Join) -> Option<(Instant, Option<Instant>)> {
+        let bounds = self.guards.bounds.as_ref()?;
+        let complete = join.complete()?;
+        let timer = |&(at, before): &(Instant, JobId)| {
+            let task = self.trace.operations[before.operation.index()].task;
+            let released = self.instances[task].release(before)?;
+            Some((at, released.saturating_add(bounds.bound(before.operation))))
+        };
+        let timers: Vec<(Instant, Instant)> = join.heard.iter().map(timer).collect::<Option<_>>()?;
+        // On threads others may have been heard of first.
+        let may_count = |at: Instant| !self.is_simulated() || at <= complete;
+        let mut expiries: Vec<Instant> =
+            timers.iter().filter(|(at, _)| may_count(*at)).map(|(_, expiry)| *expiry).collect();
+        expiries.sort_unstable();
+        let earliest = expiries[join.needed - 1];
+        let is_exact = self.is_simulated() || join.needed == join.count && join.is_local;
+        Some((earliest, expiries.last().copied().filter(|_| is_exact)))
+    }
+
+    fn check_early(&mut self, job: JobId, (at, earliest): (Instant, Instant), what: &str) {
+        if at < earliest {
+            let early = length(at, earliest).rounded();
+            self.find(Rule::Release, job, None, || format!("{what} {early} early"));
+        }
+    }
+
+    fn check_late(&mut self, job: JobId, (at, latest): (Instant, Instant), what: &str) {
+        if at > latest {
+            let late = length(latest, at).rounded();
+            self.find(Rule::Release, job, None, || format!("{what} {late} late"));
+        }
+    }
+
+    /// First come, first served. Returns when the job was signalled, if that is recorded.
+    fn check_turn(&mut self, job: JobId) -> Option<Instant> {
         let tolerance = self.tolerance;
         let signalled = &mut self.guards.signalled[job.operation.index()];
-        let Some(position) = signalled.iter().position(|(instance, _)| *instance == job.instance) else {
-            return;
-        };
+        let position = signalled.iter().position(|(instance, _)| *instance == job.instance)?;
         let own = signalled.remove(position).expect("it is there");
         // Threads that signal at the same time may be recorded in another order.
         let passed =
@@ -149,5 +375,6 @@ impl Judge<'_> {
                 "another one was signalled before it, and waits".into()
             });
         }
+        Some(own.1)
     }
 }

@@ -1,7 +1,7 @@
 //! What became of the jobs of every instance in flight, for precedence and overrun.
 
 use std::collections::BTreeMap;
-use talea_model::System;
+use talea_model::{Synchronisation, System};
 use talea_record::{JobId, Metadata};
 use talea_time::Instant;
 
@@ -20,6 +20,8 @@ pub(super) enum Progress {
 pub(super) struct Instance {
     /// By position among the task's operations.
     pub jobs: Vec<Progress>,
+    /// Likewise when they were released, of tasks whose successors are released by timers; otherwise empty.
+    released: Vec<Option<Instant>>,
     /// Its unfinished first jobs are to be aborted, since that instant.
     pub doomed: Option<Instant>,
 }
@@ -31,6 +33,8 @@ pub(super) struct Instances {
     pub operations: Vec<usize>,
     /// Of each of them the places of its predecessors among these, and how many of them it waits for.
     joins: Vec<(Vec<usize>, usize)>,
+    /// Whether successors are released by timers that begin with releases.
+    has_timers: bool,
     pub list: BTreeMap<u64, Instance>,
 }
 
@@ -52,7 +56,9 @@ impl Instances {
             (before.iter().filter_map(place).collect(), needed.unwrap_or(before.len()))
         };
         let joins = operations.iter().map(join).collect();
-        Instances { operations, joins, list: BTreeMap::new() }
+        let sync = system.tasks.get(task).map(|task| task.sync);
+        let has_timers = sync == Some(Synchronisation::ModifiedPhaseModification);
+        Instances { operations, joins, has_timers, list: BTreeMap::new() }
     }
 
     pub fn place(&self, operation: usize) -> Option<usize> {
@@ -69,9 +75,28 @@ impl Instances {
     pub fn set(&mut self, job: JobId, progress: Progress) {
         let Some(place) = self.place(job.operation.index()) else { return };
         let count = self.operations.len();
-        let fresh = || Instance { jobs: vec![Progress::Coming; count], doomed: None };
+        let timed = if self.has_timers { count } else { 0 };
+        let fresh =
+            || Instance { jobs: vec![Progress::Coming; count], released: vec![None; timed], doomed: None };
         self.list.entry(job.instance).or_insert_with(fresh).jobs[place] = progress;
         self.trim();
+    }
+
+    /// The timers of the job's successors count from this instant.
+    pub fn set_release(&mut self, job: JobId, at: Instant) {
+        let place = self.place(job.operation.index());
+        let instance = self.list.get_mut(&job.instance);
+        if let (Some(place), Some(instance)) = (place, instance)
+            && let Some(released) = instance.released.get_mut(place)
+        {
+            *released = Some(at);
+        }
+    }
+
+    /// From when on the timers of the job's successors count, if they have any and that is known.
+    pub fn release(&self, job: JobId) -> Option<Instant> {
+        let place = self.place(job.operation.index())?;
+        self.list.get(&job.instance)?.released.get(place).copied().flatten()
     }
 
     fn trim(&mut self) {

@@ -8,6 +8,7 @@ use super::Coverage;
 use super::arrivals::Arrivals;
 use super::events::Events;
 use super::guards::Guards;
+use super::idle_points::IdlePoints;
 use super::instances::Instances;
 use super::order::{LaneOrder, Ready};
 use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
@@ -98,6 +99,7 @@ pub(super) struct Judge<'a> {
     pub now: Instant,
     pub findings: Findings,
     pub guards: Guards,
+    pub idle_points: IdlePoints,
     pub arrivals: Arrivals,
     pub services: Services,
     pub values: Values,
@@ -198,6 +200,7 @@ impl<'a> Judge<'a> {
             now: trace.start,
             findings: Findings::new(),
             guards: Guards::new(system),
+            idle_points: IdlePoints::new(trace.nodes.len()),
             arrivals: Arrivals::new(trace),
             services: Services::new(system),
             values: Values::new(trace, system),
@@ -259,6 +262,8 @@ impl<'a> Judge<'a> {
                     // The recording began when the run was under way.
                     self.known.fill(Known::Joining);
                     self.arrivals.join();
+                    self.guards.forget();
+                    self.idle_points.forget();
                     self.values.forget();
                     self.events.forget();
                 }
@@ -269,7 +274,7 @@ impl<'a> Judge<'a> {
             Typed::Drop(drop) => self.drop_value(drop),
             Typed::Push(push) => self.push(push),
             Typed::Deliver(deliver) => self.deliver(deliver),
-            Typed::Signal(signal) => self.signal(signal.job, record.time),
+            Typed::Signal(signal) => self.signal(signal.job, record),
             Typed::NoSlot(told) => self.has_no_slot(told),
             Typed::RunStart(start) => {
                 self.beginning = Beginning::Passed;
@@ -374,6 +379,7 @@ impl<'a> Judge<'a> {
         if self.ends[self.lanes[lane].node].is_some_and(|end| record.time > end) {
             return;
         }
+        self.idle_points.take(self.lanes[lane].node, record);
         // A thread below schedulers is no lane: of its jobs is known only how far they are.
         let has_order = !self.expected.lanes[lane].is_thread();
         self.hear_arrival(record);
@@ -393,7 +399,7 @@ impl<'a> Judge<'a> {
         if self.is_half_known(record) {
             self.unjudged += 1;
             if record.event == Event::RELEASE {
-                self.guards.forget_signal(job);
+                self.guards.pass_by(job);
             }
             return self.pass_by(record, lane);
         }
@@ -516,7 +522,8 @@ impl<'a> Judge<'a> {
             instances.list.clear();
             *known = Known::AfterLoss(known.least().max(next));
         }
-        self.guards.forget_signals();
+        self.guards.forget();
+        self.idle_points.forget();
         self.arrivals.forget();
         self.values.forget();
         self.events.forget();

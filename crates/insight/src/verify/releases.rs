@@ -62,6 +62,9 @@ impl Judge<'_> {
             }
         } else {
             self.check_precedence(record);
+            if !is_guarded {
+                self.check_greedy(job);
+            }
             if is_guarded { told.nominal } else { self.now }
         };
         let nominal = if is_first && is_triggered {
@@ -81,6 +84,16 @@ impl Judge<'_> {
             });
         }
         self.instances[task].set(job, Progress::Released);
+        // Timers count from the instant that arrival and jitter, or a guard, give. When a trigger's guard opened is not recorded on threads.
+        let is_exact = !is_first || !is_triggered || self.is_simulated();
+        let counted = match is_first && !is_triggered {
+            true => ordered_by,
+            false if is_first => record.time,
+            false => nominal,
+        };
+        if is_exact {
+            self.instances[task].set_release(job, counted);
+        }
         let is_held = is_first && is_triggered && self.system.tasks[task].separation.is_some();
         // The thread that opens guards for them tells when it has got around to it.
         let earliest = match is_held {
@@ -181,9 +194,7 @@ impl Judge<'_> {
                 return;
             }
         }
-        let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
-        let here = node(job.operation.index());
-        let heard = |before: &usize| self.coverage.hears(node(*before));
+        let heard = |before: &usize| self.coverage.hears(self.node_of(*before));
         if !entry.predecessors.iter().all(heard) {
             self.unjudged += 1;
             return;
@@ -195,12 +206,10 @@ impl Judge<'_> {
         let spare = entry.predecessors.len().saturating_sub(needed);
         let mut missing = entry.predecessors.iter().copied().filter(|before| {
             let id = JobId { operation: OperationId::from_index(*before), instance: job.instance };
-            let away = node(*before) != here && self.is_simulated();
-            // No message is there before its link's least delay.
-            let least = || self.system.route(node(*before), here).delay;
-            let delay = if away { least() } else { Duration::ZERO };
             match self.instances[task].progress(id) {
-                Some(Progress::Completed(at)) => saturating(at, delay) > record.time,
+                Some(Progress::Completed(done)) => {
+                    self.heard_of(id.operation, job, done).is_none_or(|heard| heard > record.time)
+                }
                 _ => true,
             }
         });

@@ -3,7 +3,7 @@
 use super::verify;
 use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
-use crate::cli::options::lanes_of;
+use crate::cli::options::{lanes_of, planned};
 use crate::cli::output::{self, Sheet, length};
 use crate::cli::report;
 use serde::Serialize;
@@ -97,6 +97,8 @@ pub fn verify(
             "give the system file that the run was made with",
         ));
     }
+    // Planned releases are judged by the bounds that the run had.
+    let system = &planned(system, &lanes_of(system)?)?;
     let accounting = Accounting::new(metadata, Duration::from_secs(1));
     let decisions = Decisions::new(metadata, system);
     let mut sink = ((Promises::new(metadata), decisions), (accounting, Contents::new(metadata)));

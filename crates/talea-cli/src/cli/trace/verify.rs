@@ -4,7 +4,7 @@ use super::{named, open, promises, unreadable, warn_of_damage};
 use crate::cli::failure::path_shown;
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::machine;
-use crate::cli::options::{SystemOptions, plans};
+use crate::cli::options::{SystemOptions, planned, plans};
 use crate::cli::output::{self, Sheet};
 use clap::Args;
 use std::path::PathBuf;
@@ -103,6 +103,8 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         return promises::verify(&path, &trace, &system, (form, options.limit), (tolerance, overhead));
     }
     let plans = plans(&system)?;
+    // Planned releases are judged by the bounds that the run had.
+    let system = planned(&system, &plans)?;
     let coverage = coverage(options, &trace)?;
     let other = |error: OtherSystem| {
         let (trace, system) = (path_shown(&path), path_shown(&options.system.system));

@@ -1,0 +1,75 @@
+//! Idle points in virtual time: instants at which nothing that was released earlier on a node is unfinished.
+//!
+//! They follow from releases and ends alone, whatever has the processors. A node that has nothing unfinished after an instant has idle points
+//! until its next release, that instant included. On real threads the node's own count decides, of which no record tells.
+
+use std::collections::BTreeMap;
+use talea_record::{Event, Record};
+use talea_time::Instant;
+
+/// What is known of one node.
+#[derive(Debug, Default)]
+struct Node {
+    /// Unfinished jobs, packed, and when they were released.
+    unfinished: BTreeMap<u64, Instant>,
+    /// The latest instant with records of jobs that was an idle point.
+    latest: Option<Instant>,
+    /// Something was released or ended in this instant.
+    is_touched: bool,
+}
+
+/// The idle points of all nodes.
+#[derive(Debug)]
+pub(super) struct IdlePoints {
+    nodes: Vec<Node>,
+    /// Whether releases and ends are known from the beginning of the run.
+    is_known: bool,
+}
+
+impl IdlePoints {
+    pub fn new(nodes: usize) -> Self {
+        IdlePoints { nodes: (0..nodes).map(|_| Node::default()).collect(), is_known: true }
+    }
+
+    /// What is unfinished is not known any more.
+    pub fn forget(&mut self) {
+        self.is_known = false;
+        self.nodes.iter_mut().for_each(|node| *node = Node::default());
+    }
+
+    pub fn is_known(&self) -> bool {
+        self.is_known
+    }
+
+    /// A job of the node is released or ends, or something else happens to one.
+    pub fn take(&mut self, node: usize, record: &Record) {
+        if !self.is_known {
+            return;
+        }
+        let node = &mut self.nodes[node];
+        node.is_touched = true;
+        match record.event {
+            Event::RELEASE => _ = node.unfinished.insert(record.causal, record.time),
+            Event::COMPLETE | Event::ABORT => _ = node.unfinished.remove(&record.causal),
+            _ => {}
+        }
+    }
+
+    /// The nodes of which records came at `now`, which is over, and for which it was an idle point.
+    pub fn end_instant(&mut self, now: Instant) -> Vec<usize> {
+        let mut idle = Vec::new();
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            let is_touched = std::mem::take(&mut node.is_touched);
+            if is_touched && node.unfinished.values().all(|released| *released == now) {
+                node.latest = Some(now);
+                idle.push(index);
+            }
+        }
+        idle
+    }
+
+    /// The latest instant with records of jobs of the node that was an idle point.
+    pub fn latest(&self, node: usize) -> Option<Instant> {
+        self.nodes[node].latest
+    }
+}
