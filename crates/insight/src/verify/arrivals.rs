@@ -12,7 +12,7 @@ use super::instances::Progress;
 use super::judge::{Judge, Known};
 use super::report::Rule;
 use super::{LISTED, length};
-use talea_model::{OperationId, Synchronisation};
+use talea_model::OperationId;
 use talea_policy::demand;
 use talea_record::{JobId, Metadata};
 use talea_time::{Duration, Instant};
@@ -197,44 +197,60 @@ impl Judge<'_> {
         }
     }
 
-    /// What had all that it needs was released. Where a guard or a message may hold it up, nobody knows for how long.
+    /// What had all that it needs was released. On threads nobody knows how long a guard or a message holds it up.
     fn judge_successors(&mut self, index: usize, known_until: Instant) {
         let operation = OperationId::from_index(index);
-        let entry = &self.trace.operations[index];
-        let task = entry.task;
-        let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
-        let is_here = entry.predecessors.iter().all(|before| node(*before) == node(index));
-        if self.is_posted(task) || !is_here || self.system.tasks[task].sync != Synchronisation::Greedy {
+        let task = self.trace.operations[index].task;
+        let is_here = |before: &usize| self.node_of(*before) == self.node_of(index);
+        let is_held =
+            self.is_guarded(operation) || !self.trace.operations[index].predecessors.iter().all(is_here);
+        if self.is_posted(task) || is_held && !self.is_simulated() {
             return;
         }
-        let Some(own) = self.system.operations().get(index).map(|operation| operation.id) else { return };
-        let needed = self.system.subtask(own).join.needed(entry.predecessors.len());
         let first_known = match self.known[task] {
             Known::FromTheBeginning => 0,
             Known::From(first) => first,
             Known::AfterLoss(_) | Known::Joining => return,
         };
-        let mut missing = Vec::new();
+        let place = self.instances[task].place(index).expect("an operation of the task");
+        let mut waiting = Vec::new();
         let mut cases = 0;
         for (number, instance) in self.instances[task].list.range(first_known..) {
-            let progress =
-                |operation: usize| self.instances[task].place(operation).map(|place| instance.jobs[place]);
-            let done = entry.predecessors.iter().filter(
-                |before| matches!(progress(**before), Some(Progress::Completed(at)) if at < known_until),
-            );
-            if instance.doomed.is_some() || done.count() < needed {
+            let job = JobId { operation, instance: *number };
+            let signalled = self.join_of(job).and_then(|join| join.complete());
+            let Some(signalled) = signalled.filter(|at| *at < known_until && instance.doomed.is_none())
+            else {
                 continue;
-            }
+            };
             cases += 1;
-            if progress(index) == Some(Progress::Coming) {
-                missing.push(JobId { operation, instance: *number });
+            if instance.jobs[place] == Progress::Coming {
+                waiting.push((signalled, job));
             }
         }
         (0..cases).for_each(|_| self.findings.count_case(Rule::Arrivals));
-        for job in missing {
+        if self.is_guarded(operation) {
+            return self.judge_first_waiting(waiting, known_until);
+        }
+        for (_, job) in waiting {
             self.find(Rule::Arrivals, job, None, || {
                 "all that it waits for was done, and it was not released".into()
             });
+        }
+    }
+
+    /// Of those that wait at a guard in virtual time, the first was let through if the guard opened before the end. When it opens for the
+    /// others depends on when that is.
+    fn judge_first_waiting(&mut self, waiting: Vec<(Instant, JobId)>, end: Instant) {
+        let Some(first) = waiting.iter().map(|(signalled, _)| *signalled).min() else { return };
+        let mut latest: Option<(Instant, JobId)> = None;
+        for (_, job) in waiting.iter().filter(|(signalled, _)| *signalled == first) {
+            let arrival = self.arrival(self.trace.operations[job.operation.index()].task, job.instance);
+            // Which of several that were signalled at once comes first is not known.
+            let Some(due) = self.due(&self.wait_of(*job, arrival, None), end) else { return };
+            latest = latest.max(Some((due, *job)));
+        }
+        if let Some((_, job)) = latest.filter(|(due, _)| *due < end) {
+            self.find(Rule::Arrivals, job, None, || "its guard was to let it through, and did not".into());
         }
     }
 }

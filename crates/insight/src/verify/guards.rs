@@ -99,6 +99,18 @@ pub(super) struct OpenedGuard {
     pub arrival: Instant,
 }
 
+/// A job that waits at its guard.
+#[derive(Debug)]
+pub(super) struct Wait {
+    pub job: JobId,
+    /// The arrival of its instance.
+    arrival: Instant,
+    /// Its predecessors, if its instance is known from the beginning.
+    join: Option<Join>,
+    /// When it began to wait, if that is known.
+    pub signalled: Option<Instant>,
+}
+
 impl Guards {
     /// A job with a guard was released, or is about to be refused.
     pub fn expect(&mut self, opened: OpenedGuard) {
@@ -196,134 +208,152 @@ impl Judge<'_> {
     }
 
     fn check_guard(&mut self, opened: OpenedGuard) {
-        let OpenedGuard { job, at, nominal, .. } = opened;
+        let OpenedGuard { job, at, nominal, arrival } = opened;
         let index = job.operation.index();
         self.findings.count_case(Rule::Release);
         if nominal > at || nominal < at && self.is_simulated() {
             self.find(Rule::Release, job, None, || "its guard did not open then".into());
         }
-        let join = self.join_of(job);
         let told = self.check_turn(job);
-        let signalled = match self.is_simulated() {
-            true => join.as_ref().and_then(Join::complete),
-            false => told,
-        };
-        let guard = self.guards.all[index];
-        if let Some(least) = guard.last.map(|last| last.saturating_add(AN_INSTANT)) {
-            self.check_early(job, (nominal, least), "its guard let it through");
+        let wait = self.wait_of(job, arrival, told);
+        if let Some(least) = self.guards.all[index].last.map(|last| last.saturating_add(AN_INSTANT)) {
+            self.check_early(job, (nominal, least));
         }
-        let task = &self.system.tasks[self.trace.operations[index].task];
-        let latest = match task.sync {
+        match self.system.tasks[self.trace.operations[index].task].sync {
             Synchronisation::Greedy => unreachable!("nothing is held back"),
-            Synchronisation::ReleaseGuard
-            | Synchronisation::ReleaseGuardIdle
-            | Synchronisation::ReleaseGuardIdleOne => {
-                let opens = guard.last.map(|last| last.saturating_add(task.period));
-                self.check_distance(opened, opens, signalled)
+            Synchronisation::ReleaseGuard => {
+                if let Some(opens) = self.opens(index) {
+                    self.check_early(job, (nominal, opens));
+                }
             }
-            Synchronisation::PhaseModification => self.check_phase(opened),
-            Synchronisation::ModifiedPhaseModification => self.check_timer(opened, join.as_ref()),
-        };
-        if let (Some(latest), Some(signalled), true) = (latest, signalled, guard.is_latest) {
-            let apart = guard.last.map_or(signalled, |last| last.saturating_add(AN_INSTANT));
-            self.check_late(job, (nominal, latest.max(signalled).max(apart)), "its guard let it through");
+            Synchronisation::ReleaseGuardIdle => self.check_idle(job, nominal),
+            Synchronisation::ReleaseGuardIdleOne => self.check_idle_one(&wait, nominal),
+            Synchronisation::PhaseModification => self.check_phase(&wait, nominal),
+            Synchronisation::ModifiedPhaseModification => self.check_timer(&wait, nominal),
+        }
+        if let Some(latest) = self.due(&wait, nominal) {
+            self.check_late(job, (nominal, latest), "its guard let it through");
         }
         self.guards.all[index] = Guard { last: Some(nominal), is_latest: true, idle: None };
     }
 
-    /// Rules 1 and 2, and idle points by rule 3. Returns when the guard opens at the latest, if that is known.
-    fn check_distance(
-        &mut self,
-        opened: OpenedGuard,
-        opens: Option<Instant>,
-        signalled: Option<Instant>,
-    ) -> Option<Instant> {
-        let OpenedGuard { job, nominal, .. } = opened;
-        let index = job.operation.index();
-        let Guard { last, is_latest, idle } = self.guards.all[index];
-        let sync = self.system.tasks[self.trace.operations[index].task].sync;
-        let node = self.node_of(index);
-        let text = "its guard let it through";
-        let is_early = opens.is_some_and(|opens| nominal < opens);
-        let opens_or_always = opens.unwrap_or(nominal);
-        if sync == Synchronisation::ReleaseGuard {
-            self.check_early(job, (nominal, opens_or_always), text);
-            return Some(opens_or_always);
-        }
-        if !self.is_simulated() || !self.idle_points.is_known() {
-            self.findings.leave_unknown(Rule::Release, u64::from(is_early));
-            return None;
-        }
-        let idle_point = self.idle_points.latest(node);
-        if sync == Synchronisation::ReleaseGuardIdle {
-            if is_early && idle_point <= last {
-                self.check_early(job, (nominal, opens_or_always), text);
-            }
-            return Some(idle.map_or(opens_or_always, |idle| idle.min(opens_or_always)));
-        }
-        let one = &mut self.guards.one_by_one[node];
-        if is_early {
-            let is_let_through = idle_point == Some(nominal) && !one.is_used_now;
-            one.is_used_now = true;
-            if let Some(signalled) = signalled {
-                one.used = Some((nominal, job, signalled));
-            }
-            if !is_let_through {
-                self.check_early(job, (nominal, opens_or_always), text);
-            }
-        }
-        let one = self.guards.one_by_one[node];
-        // Of the release before this one nobody knows whether it needed the idle point.
-        self.guards.one_by_one[node].is_used_now |= !is_latest;
-        let signalled = signalled.filter(|_| is_latest)?;
-        let waited_since = last.map_or(signalled, |last| signalled.max(last.saturating_add(AN_INSTANT)));
-        let waited = |idle_point: Instant| waited_since <= idle_point && idle_point < nominal;
-        if let Some((_, other, _)) = one.used.filter(|used| waited(used.0) && signalled < used.2) {
-            self.find(Rule::Release, job, Some(other), || {
-                "an idle point let through another one, which was signalled later".into()
-            });
-        }
-        Some(
-            one.unused
-                .filter(|unused| waited(*unused))
-                .map_or(opens_or_always, |idle| idle.min(opens_or_always)),
-        )
+    /// What is known of a job that waits, or waited, at its guard; `told` is when its signal was recorded.
+    pub(super) fn wait_of(&self, job: JobId, arrival: Instant, told: Option<Instant>) -> Wait {
+        let join = self.join_of(job);
+        let signalled = match self.is_simulated() {
+            true => join.as_ref().and_then(Join::complete),
+            false => told,
+        };
+        Wait { job, arrival, join, signalled }
     }
 
-    /// Phase modification. Returns when the guard opens.
-    fn check_phase(&mut self, OpenedGuard { job, nominal, arrival, .. }: OpenedGuard) -> Option<Instant> {
-        let Some(bounds) = &self.guards.bounds else {
-            self.findings.leave_unknown(Rule::Release, 1);
-            return None;
+    /// A period after the release before, if there was one.
+    fn opens(&self, operation: usize) -> Option<Instant> {
+        let period = self.system.tasks[self.trace.operations[operation].task].period;
+        self.guards.all[operation].last.map(|last| last.saturating_add(period))
+    }
+
+    /// When the guard lets the first job through that waits at it, at the latest, if that is known and not later than `until`.
+    pub(super) fn due(&self, wait: &Wait, until: Instant) -> Option<Instant> {
+        let index = wait.job.operation.index();
+        let signalled = wait.signalled?;
+        let Guard { last, idle, .. } = Some(self.guards.all[index]).filter(|guard| guard.is_latest)?;
+        let since = last.map_or(signalled, |last| signalled.max(last.saturating_add(AN_INSTANT)));
+        let opens = self.opens(index).unwrap_or(since);
+        let opens = match self.system.tasks[self.trace.operations[index].task].sync {
+            Synchronisation::Greedy => signalled,
+            Synchronisation::ReleaseGuard => opens,
+            Synchronisation::ReleaseGuardIdle => {
+                self.knows_idle_points().then(|| idle.map_or(opens, |idle| idle.min(opens)))?
+            }
+            Synchronisation::ReleaseGuardIdleOne => {
+                let node = self.node_of(index);
+                let unused = self.guards.one_by_one[node].unused.filter(|unused| since <= *unused);
+                // What is signalled to a node that has nothing to do finds an idle point at once.
+                let at_once =
+                    (since == signalled && self.idle_points.is_in_quiet(node, since)).then_some(since);
+                let missed = unused.or(at_once).filter(|missed| *missed < until);
+                self.knows_idle_points().then(|| missed.map_or(opens, |idle| idle.min(opens)))?
+            }
+            Synchronisation::PhaseModification => {
+                wait.arrival.saturating_add(self.guards.bounds.as_ref()?.offset(wait.job.operation))
+            }
+            Synchronisation::ModifiedPhaseModification => self.timers(wait.join.as_ref()?)?.1?,
         };
-        let planned = arrival.saturating_add(bounds.offset(job.operation));
+        Some(opens.max(since))
+    }
+
+    /// On threads the node counts what is unfinished, and does not record it.
+    fn knows_idle_points(&self) -> bool {
+        self.is_simulated() && self.idle_points.is_known()
+    }
+
+    /// Rules 1 and 2, and an idle point since the release before.
+    fn check_idle(&mut self, job: JobId, nominal: Instant) {
+        let index = job.operation.index();
+        let Some(opens) = self.opens(index).filter(|opens| nominal < *opens) else { return };
+        if !self.knows_idle_points() {
+            self.findings.leave_unknown(Rule::Release, 1);
+        } else if self.idle_points.latest(self.node_of(index)) <= self.guards.all[index].last {
+            self.check_early(job, (nominal, opens));
+        }
+    }
+
+    /// The same where each idle point is for one: that which was signalled first.
+    fn check_idle_one(&mut self, wait: &Wait, nominal: Instant) {
+        let (job, index) = (wait.job, wait.job.operation.index());
+        let node = self.node_of(index);
+        let Guard { last, is_latest, .. } = self.guards.all[index];
+        let is_early = self.opens(index).filter(|opens| nominal < *opens);
+        if !self.knows_idle_points() {
+            return self.findings.leave_unknown(Rule::Release, u64::from(is_early.is_some()));
+        }
+        let latest = self.idle_points.latest(node);
+        let one = &mut self.guards.one_by_one[node];
+        let earlier = one.used;
+        // Of a release after one that is missing nobody knows whether it needed the idle point.
+        let was_used = one.is_used_now;
+        one.is_used_now |= is_early.is_some() || !is_latest;
+        if let Some(opens) = is_early {
+            one.used = wait.signalled.map(|signalled| (nominal, job, signalled));
+            if latest != Some(nominal) || was_used {
+                self.check_early(job, (nominal, opens));
+            }
+        }
+        let (Some(signalled), Some((at, other, its))) = (wait.signalled.filter(|_| is_latest), earlier)
+        else {
+            return;
+        };
+        if signalled <= at && at < nominal && last.is_none_or(|last| last < at) && signalled < its {
+            self.find(Rule::Release, job, Some(other), || {
+                "an idle point let another one through, which was signalled later".into()
+            });
+        }
+    }
+
+    fn check_phase(&mut self, wait: &Wait, nominal: Instant) {
+        let Some(bounds) = &self.guards.bounds else {
+            return self.findings.leave_unknown(Rule::Release, 1);
+        };
+        let planned = wait.arrival.saturating_add(bounds.offset(wait.job.operation));
         if nominal < planned {
             let early = length(nominal, planned);
-            self.find(Rule::Release, job, None, || {
+            self.find(Rule::Release, wait.job, None, || {
                 format!("it was released {} before its phase", early.rounded())
             });
         }
-        Some(planned)
     }
 
-    /// Modified phase modification. Returns when the guard opens at the latest, if that is known.
-    fn check_timer(
-        &mut self,
-        OpenedGuard { job, nominal, .. }: OpenedGuard,
-        join: Option<&Join>,
-    ) -> Option<Instant> {
-        let timers = join.and_then(|join| self.timers(join));
-        let Some((earliest, latest)) = timers else {
-            self.findings.leave_unknown(Rule::Release, 1);
-            return None;
+    fn check_timer(&mut self, wait: &Wait, nominal: Instant) {
+        let Some((expires, _)) = wait.join.as_ref().and_then(|join| self.timers(join)) else {
+            return self.findings.leave_unknown(Rule::Release, 1);
         };
-        if nominal < earliest {
-            let early = length(nominal, earliest);
-            self.find(Rule::Release, job, None, || {
-                format!("it was released {} before the timer of its predecessor", early.rounded())
+        if nominal < expires {
+            let early = length(nominal, expires);
+            self.find(Rule::Release, wait.job, None, || {
+                format!("it was released {} before its predecessor's timer", early.rounded())
             });
         }
-        latest
     }
 
     /// When the timers of those predecessors have expired that the job waited for: at the earliest, and at the latest if that is known.
@@ -346,10 +376,10 @@ impl Judge<'_> {
         Some((earliest, expiries.last().copied().filter(|_| is_exact)))
     }
 
-    fn check_early(&mut self, job: JobId, (at, earliest): (Instant, Instant), what: &str) {
+    fn check_early(&mut self, job: JobId, (at, earliest): (Instant, Instant)) {
         if at < earliest {
             let early = length(at, earliest).rounded();
-            self.find(Rule::Release, job, None, || format!("{what} {early} early"));
+            self.find(Rule::Release, job, None, || format!("its guard let it through {early} early"));
         }
     }
 

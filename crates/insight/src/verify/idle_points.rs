@@ -14,6 +14,10 @@ struct Node {
     unfinished: BTreeMap<u64, Instant>,
     /// The latest instant with records of jobs that was an idle point.
     latest: Option<Instant>,
+    /// After this instant nothing was unfinished, and no record came since.
+    quiet: Option<Instant>,
+    /// When that was so last, and until when.
+    last_quiet: Option<(Instant, Instant)>,
     /// Something was released or ended in this instant.
     is_touched: bool,
 }
@@ -59,13 +63,24 @@ impl IdlePoints {
     pub fn end_instant(&mut self, now: Instant) -> Vec<usize> {
         let mut idle = Vec::new();
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            let is_touched = std::mem::take(&mut node.is_touched);
-            if is_touched && node.unfinished.values().all(|released| *released == now) {
+            if !std::mem::take(&mut node.is_touched) {
+                continue;
+            }
+            node.last_quiet = node.quiet.map(|since| (since, now)).or(node.last_quiet);
+            node.quiet = node.unfinished.is_empty().then_some(now);
+            if node.unfinished.values().all(|released| *released == now) {
                 node.latest = Some(now);
                 idle.push(index);
             }
         }
         idle
+    }
+
+    /// Whether `at` lies in the latest time in which nothing was unfinished on the node and of which no record tells.
+    pub fn is_in_quiet(&self, node: usize, at: Instant) -> bool {
+        let node = &self.nodes[node];
+        node.quiet.is_some_and(|since| since < at)
+            || node.last_quiet.is_some_and(|(since, until)| since < at && at < until)
     }
 
     /// The latest instant with records of jobs of the node that was an idle point.

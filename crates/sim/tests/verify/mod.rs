@@ -5,6 +5,7 @@ mod below;
 mod decisions;
 mod displaced;
 mod mutations;
+mod protocols;
 mod values;
 
 use crate::replay::{metadata, records_with};
