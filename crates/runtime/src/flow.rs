@@ -14,7 +14,7 @@ use crate::layout::{Layout, OperationSite, Origin};
 use crate::link::{Completion, Link, reason_of};
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
-use crate::outcome::OperationPanic;
+use crate::outcome::{BoundOverrun, OperationPanic};
 use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
 use crate::trigger_table::Triggering;
@@ -152,6 +152,8 @@ pub(crate) struct Tally {
     pub late: AtomicU64,
     /// Signals that came later than response bounds had promised.
     pub bound_overruns: AtomicU64,
+    /// The worst of these. Only locked when a node ends, and after the run.
+    pub worst_overrun: Mutex<Option<BoundOverrun>>,
     /// Messages to other processes that could not be sent.
     pub unsent: AtomicU64,
     /// Messages that were not sent because the process of their node had ended.

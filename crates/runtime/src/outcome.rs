@@ -101,6 +101,27 @@ pub struct LostNode {
     pub after_ns: i64,
 }
 
+/// A signal that came later than the response bounds had promised by which its subtask is released.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundOverrun {
+    /// The subtask that it was for.
+    pub operation: String,
+    /// The instance of that.
+    pub instance: u64,
+    /// By how much it was late, in nanoseconds.
+    pub late_ns: i64,
+}
+
+impl BoundOverrun {
+    /// The worse of two; the first if both are as late.
+    pub(crate) fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) if other.late_ns > one.late_ns => Some(other),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
 /// Events that are no part of the schedule and that a good run has none of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mishaps {
@@ -112,6 +133,9 @@ pub struct Mishaps {
     /// Signals that came later than the response bounds had promised by which successors are released.
     #[serde(default)]
     pub bound_overruns: u64,
+    /// The worst of these.
+    #[serde(default)]
+    pub worst_overrun: Option<BoundOverrun>,
     /// Messages to other processes that were lost because their pipe was full or closed.
     pub unsent: u64,
     /// Messages that were not sent because the process of their node had ended.

@@ -8,11 +8,12 @@ use crate::flow::{JobFlow, JobFlowSetUp, Release, Shared};
 use crate::guarding::GuardKeeper;
 use crate::job_table::{Abort, InFlight};
 use crate::layout::Layout;
+use crate::outcome::BoundOverrun;
 use crate::recorder::Subject;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 use std::sync::atomic;
+use std::sync::{Arc, PoisonError};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::timer::{Sleeper, SpinCost, Woken};
 use talea_manage::Marks;
@@ -156,9 +157,16 @@ impl ReleaseThread {
 
     fn count_overruns(&self, shared: &Shared) {
         if let Some(keeper) = &self.keeper {
-            let Counts { bound_overruns, excess, .. } = keeper.guards.counts();
+            let Counts { bound_overruns, worst_overrun, excess, .. } = keeper.guards.counts();
             shared.tally.bound_overruns.fetch_add(bound_overruns, atomic::Ordering::Relaxed);
             shared.tally.early_arrivals.fetch_add(excess, atomic::Ordering::Relaxed);
+            let named = worst_overrun.map(|worst| BoundOverrun {
+                operation: shared.layout.operation(worst.operation).name.to_string(),
+                instance: worst.instance,
+                late_ns: worst.by.as_nanos(),
+            });
+            let mut worst = shared.tally.worst_overrun.lock().unwrap_or_else(PoisonError::into_inner);
+            *worst = BoundOverrun::worse(worst.take(), named);
         }
     }
 

@@ -266,6 +266,7 @@ impl Prepared {
             overflows: tally.overflows.load(Ordering::Relaxed),
             late_signals: tally.late.load(Ordering::Relaxed),
             bound_overruns: tally.bound_overruns.load(Ordering::Relaxed),
+            worst_overrun: tally.worst_overrun.lock().unwrap_or_else(PoisonError::into_inner).take(),
             slow_messages,
             slowest_excess_ns: slowest.as_nanos(),
             unsent: tally.unsent.load(Ordering::Relaxed),

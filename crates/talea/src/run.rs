@@ -31,11 +31,12 @@ use talea_time::Duration;
 pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
-    Declaration, DeclareError, Dispatcher, Ending, ExternalTrigger, FinishedJob, HierarchyOutcome, Input,
-    JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes, Lower, Mishaps, NoPoster, NotPosted,
-    NotTriggered, OperationError, OperationErrors, Operations, Outcome, Output, OutputKind, Ports, Post,
-    Posted, PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode, RunOptions, Stamp,
-    SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped, SyntheticValue, TriggerError, Value,
+    BoundOverrun, Declaration, DeclareError, Dispatcher, Ending, ExternalTrigger, FinishedJob,
+    HierarchyOutcome, Input, JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes, Lower, Mishaps,
+    NoPoster, NotPosted, NotTriggered, OperationError, OperationErrors, Operations, Outcome, Output,
+    OutputKind, Ports, Post, Posted, PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode,
+    RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped, SyntheticValue, TriggerError,
+    Value,
 };
 
 /// A run of a system on real threads of this process, to be set up and then run.

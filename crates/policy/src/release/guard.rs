@@ -128,6 +128,7 @@ struct Guard {
     room: usize,
     refused: u64,
     overruns: u64,
+    worst_overrun: Option<BoundOverrun>,
     excess: u64,
 }
 
@@ -162,7 +163,18 @@ impl Guard {
     fn of_rule(operation: OperationId, rule: Rule, room: usize) -> Self {
         let opens = Instant::from_nanos(i64::MIN);
         let waiting = VecDeque::with_capacity(room);
-        Guard { operation, rule, opens, last: None, waiting, room, refused: 0, overruns: 0, excess: 0 }
+        Guard {
+            operation,
+            rule,
+            opens,
+            last: None,
+            waiting,
+            room,
+            refused: 0,
+            overruns: 0,
+            worst_overrun: None,
+            excess: 0,
+        }
     }
 
     /// The first instant at which another instance may be released at all.
@@ -259,8 +271,31 @@ pub struct Counts {
     pub refused: u64,
     /// Signals that came after the instant that response bounds had promised.
     pub bound_overruns: u64,
+    /// The latest of these against its promise; the first of several.
+    pub worst_overrun: Option<BoundOverrun>,
     /// Instances that came earlier than is declared of what releases their task.
     pub excess: u64,
+}
+
+/// A signal that came later than response bounds had promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundOverrun {
+    /// What waited for it.
+    pub operation: OperationId,
+    /// The instance of that.
+    pub instance: u64,
+    /// By how much it was late.
+    pub by: Duration,
+}
+
+impl BoundOverrun {
+    /// The worse of two; the first if both are as late.
+    pub fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) if other.by > one.by => Some(other),
+            (one, other) => one.or(other),
+        }
+    }
 }
 
 /// The guards of one node.
@@ -324,6 +359,7 @@ impl Guards {
         let add = |sum: Counts, guard: &Guard| Counts {
             refused: sum.refused + guard.refused,
             bound_overruns: sum.bound_overruns + guard.overruns,
+            worst_overrun: BoundOverrun::worse(sum.worst_overrun, guard.worst_overrun),
             excess: sum.excess + guard.excess,
         };
         self.guards.iter().fold(Counts::default(), add)
@@ -354,7 +390,12 @@ impl Guards {
         }
         let planned = guard.planned(&signal);
         let is_planned = matches!(guard.rule, Rule::Phase { .. } | Rule::Timer);
-        guard.overruns += u64::from(is_planned && signal.at > planned);
+        if is_planned && signal.at > planned {
+            guard.overruns += 1;
+            let by = Duration::from_nanos(signal.at.as_nanos().saturating_sub(planned.as_nanos()));
+            let overrun = BoundOverrun { operation: guard.operation, instance: signal.instance, by };
+            guard.worst_overrun = BoundOverrun::worse(guard.worst_overrun, Some(overrun));
+        }
         guard.waiting.push_back(signal);
         self.next = self.next.min(guard.due());
         Taken::Until(guard.due_of(guard.waiting.len() - 1))

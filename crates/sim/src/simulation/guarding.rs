@@ -5,7 +5,7 @@ use crate::node::Slot;
 use talea_model::{Synchronisation, System};
 use talea_operation::LostValues;
 use talea_policy::release::bounds::{MissingBound, ResponseBounds};
-use talea_policy::release::guard::{Guards, NO_TIMER, Signal, Taken, Way};
+use talea_policy::release::guard::{BoundOverrun, Guards, NO_TIMER, Signal, Taken, Way};
 use talea_record::{JobId, Sink, SkipReason};
 use talea_time::{Instant, Work};
 
@@ -18,6 +18,8 @@ pub struct Mishaps {
     pub overflows: u64,
     /// Signals that came later than response bounds had promised.
     pub bound_overruns: u64,
+    /// The worst of these.
+    pub worst_overrun: Option<BoundOverrun>,
     /// Arrivals that came earlier than is declared of them.
     pub early_arrivals: u64,
     /// Values that were published after the end of their period, under logical execution time.
@@ -70,6 +72,7 @@ impl Simulation {
         self.guarding.guards.iter().map(Guards::counts).fold(mishaps, |sum, of_node| Mishaps {
             overflows: sum.overflows + of_node.refused,
             bound_overruns: sum.bound_overruns + of_node.bound_overruns,
+            worst_overrun: BoundOverrun::worse(sum.worst_overrun, of_node.worst_overrun),
             early_arrivals: sum.early_arrivals + of_node.excess,
             ..sum
         })

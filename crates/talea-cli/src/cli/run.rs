@@ -26,10 +26,14 @@ use talea_time::Duration;
 
 /// Of jobs that found no room.
 pub(super) const TOO_MANY_IN_FLIGHT: &str = "jobs were aborted because too many instances were in flight";
-/// Of signals under protocols that build on response bounds.
-pub(super) const LATER_THAN_BOUNDS: &str =
-    "signals came later than the response bounds had promised by which successors are released";
-
+/// Of signals under protocols that build on response bounds: the worst was for this instance of the operation, and late by so much.
+pub(super) fn later_than_bounds(worst: Option<(&str, u64, Duration)>) -> String {
+    let what = "signals came later than the response bounds had promised by which successors are released";
+    let to = |(operation, instance, by): (&str, u64, Duration)| {
+        format!(", at worst that to {operation} #{instance}, by {}", by.rounded())
+    };
+    what.to_owned() + &worst.map_or(String::new(), to)
+}
 /// Of arrivals of tasks without a period.
 pub(super) const EARLIER_THAN_DECLARED: &str =
     "arrivals came earlier than separation and burst declare of their tasks";
@@ -415,6 +419,9 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
     if mishaps.late_signals > 0 {
         remarks.push(format!("note: {} {LATE_FOR_JOINS}", mishaps.late_signals));
     }
+    let worst = mishaps.worst_overrun.as_ref();
+    let worst =
+        worst.map(|worst| (worst.operation.as_str(), worst.instance, Duration::from_nanos(worst.late_ns)));
     for (count, what) in [
         (mishaps.late_values, AFTER_THEIR_PERIOD),
         (mishaps.values_unsent, "values did not fit into a message to another process, and were not sent"),
@@ -426,7 +433,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         (mishaps.triggers_refused, "calls of triggers were refused, for too many instances were in flight"),
         (mishaps.early_arrivals, EARLIER_THAN_DECLARED),
         (mishaps.overflows, TOO_MANY_IN_FLIGHT),
-        (mishaps.bound_overruns, LATER_THAN_BOUNDS),
+        (mishaps.bound_overruns, &later_than_bounds(worst)),
         (
             mishaps.slow_messages,
             &format!(

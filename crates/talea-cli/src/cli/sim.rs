@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, lanes_of, planned, positive, who_decides};
 use super::run::{
-    AFTER_THEIR_PERIOD, EARLIER_THAN_DECLARED, LATE_FOR_JOINS, LATER_THAN_BOUNDS, TOO_MANY_IN_FLIGHT,
+    AFTER_THEIR_PERIOD, EARLIER_THAN_DECLARED, LATE_FOR_JOINS, TOO_MANY_IN_FLIGHT, later_than_bounds,
     of_lost_values,
 };
 use super::{artefacts, progress};
@@ -12,7 +12,7 @@ use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_insight::accounting::HierarchyReport;
 use talea_insight::{Accounting, Report};
-use talea_model::{Node, Scheduler, System, Thread, ThreadWork};
+use talea_model::{Node, OperationId, Scheduler, System, Thread, ThreadWork};
 use talea_record::Sink;
 use talea_sim::{DispatchRecords, Mishaps, Simulation};
 use talea_time::{Duration, Instant};
@@ -67,16 +67,27 @@ pub fn main(options: &Options) -> super::Outcome {
         reached = simulation.now();
         hierarchies = promises(&mut simulation, &system);
         mishaps = simulation.mishaps();
-        warn_of(&mishaps);
+        warn_of(&mishaps, &system);
         simulation.finish(sink);
     }
     let stopped = if interrupted.load(Ordering::Relaxed) { "interrupted" } else { "completed" };
     let report = Report { hierarchies, ..accounting.finish(reached) };
-    let Mishaps { late_signals, overflows, bound_overruns, early_arrivals, late_values, lost_values } =
-        mishaps;
+    let Mishaps {
+        late_signals,
+        overflows,
+        bound_overruns,
+        worst_overrun,
+        early_arrivals,
+        late_values,
+        lost_values,
+    } = mishaps;
+    let worst_overrun = worst_overrun.map(|worst| {
+        let (operation, late_ns) = (name_of(&system, worst.operation), worst.by.as_nanos());
+        serde_json::json!({ "operation": operation, "instance": worst.instance, "late_ns": late_ns })
+    });
     let mishaps = serde_json::json!({
         "late_signals": late_signals, "overflows": overflows, "bound_overruns": bound_overruns,
-        "early_arrivals": early_arrivals, "late_values": late_values, "lost_values": lost_values,
+        "worst_overrun": worst_overrun, "early_arrivals": early_arrivals, "late_values": late_values, "lost_values": lost_values,
     });
     let run =
         serde_json::json!({ "mode": "sim", "seed": system.seed, "stopped": stopped, "mishaps": mishaps });
@@ -112,14 +123,16 @@ fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
 }
 
 /// Warns of what did not go as planned, in the words of a run.
-fn warn_of(mishaps: &Mishaps) {
+fn warn_of(mishaps: &Mishaps, system: &System) {
+    let worst = mishaps.worst_overrun;
+    let worst = worst.map(|worst| (name_of(system, worst.operation), worst.instance, worst.by));
     for remark in of_lost_values(&mishaps.lost_values) {
         tell!("{remark}");
     }
     for (count, what) in [
         (mishaps.late_values, AFTER_THEIR_PERIOD),
         (mishaps.overflows, TOO_MANY_IN_FLIGHT),
-        (mishaps.bound_overruns, LATER_THAN_BOUNDS),
+        (mishaps.bound_overruns, &later_than_bounds(worst)),
         (mishaps.early_arrivals, EARLIER_THAN_DECLARED),
     ] {
         if count > 0 {
@@ -129,6 +142,10 @@ fn warn_of(mishaps: &Mishaps) {
     if mishaps.late_signals > 0 {
         tell!("note: {} {LATE_FOR_JOINS}", mishaps.late_signals);
     }
+}
+
+fn name_of(system: &System, operation: OperationId) -> &str {
+    &system.operations()[operation.index()].name
 }
 
 /// Notes what is simulated in place of programs.
