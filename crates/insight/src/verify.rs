@@ -7,7 +7,7 @@
 //! |---|---|
 //! | plan | every operation is in the lane and level that the plan gives it |
 //! | life | a job is released, begins, completes, in this order and once |
-//! | release | not before arrival plus jitter, or before its guard lets it through, with the arrival and deadline that the description gives |
+//! | release | not before arrival plus jitter, or when its protocol says, with the arrival and deadline that the description gives |
 //! | precedence | a job is released after all its predecessors have completed, or as many as its join needs |
 //! | overrun | what happens to an instance that arrives while the one before is unfinished |
 //! | lanes | no job of a lower lane runs while a higher lane is ready |
@@ -101,7 +101,7 @@ pub struct Verifier<'a> {
 
 impl<'a> Verifier<'a> {
     /// For the trace with `metadata` of a run that should have followed `system`, whose nodes have `plans`. The trace is
-    /// taken to have everything.
+    /// taken to have everything. Releases by response bounds are judged if `system` has all that it needs, given or from the analysis.
     ///
     /// # Errors
     /// [`OtherSystem`] if the trace belongs to a system that differs in more than its strategy and lanes.

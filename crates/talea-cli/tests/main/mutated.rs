@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::Path;
 use talea_insight::decisions::Decisions;
 use talea_insight::verify::{Verifier, default_overhead, default_tolerance};
-use talea_model::System;
+use talea_model::{Synchronisation, System};
 use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Lost, VpGrant};
 use talea_record::{
@@ -84,6 +84,12 @@ impl Trace {
         Some(after.iter().any(|(rule, count)| *count > before[rule]))
     }
 
+    /// The protocol of the task that a record of a job is about.
+    fn sync_of(&self, record: &Record) -> Synchronisation {
+        let task = self.metadata.operations[record.job().operation.index()].task;
+        self.system.tasks.get(task).map_or(Synchronisation::Greedy, |task| task.sync)
+    }
+
     fn is_first(&self, record: &Record) -> bool {
         self.metadata.operations[record.job().operation.index()].predecessors.is_empty()
     }
@@ -134,6 +140,41 @@ fn whole_job(records: &[Record]) -> Option<(usize, usize)> {
 /// A release of a successor.
 fn successor(trace: &Trace, records: &[Record]) -> Option<usize> {
     middle(records, |record| record.event == Event::RELEASE && !trace.is_first(record))
+}
+
+/// A release of a job that a guard with this protocol held.
+fn held_by(trace: &Trace, records: &[Record], sync: Synchronisation) -> Option<usize> {
+    middle(records, |record| {
+        let is_held = |other: &Record| other.event == Event::GUARD && other.causal == record.causal;
+        record.event == Event::RELEASE && trace.sync_of(record) == sync && records.iter().any(is_held)
+    })
+}
+
+/// As if the guard of a job had opened earlier.
+fn held_for_less(trace: &Trace, records: &mut [Record], sync: Synchronisation, by: Duration) -> Option<()> {
+    let place = held_by(trace, records, sync)?;
+    records[place].time = records[place].time.saturating_add(-by);
+    date(records, place, records[place].time);
+    Some(())
+}
+
+/// As if a job had been released later, and had done later all that it did.
+fn held_for_longer(records: &mut [Record], place: usize, by: Duration) {
+    let (job, late) = (records[place].causal, records[place].time.saturating_add(by));
+    date(records, place, late);
+    for record in records.iter_mut().filter(|record| record.event.is_job() && record.causal == job) {
+        record.time = record.time.saturating_add(by);
+    }
+}
+
+/// The release at `place`, and all records that have its nominal instant, have this one instead.
+fn date(records: &mut [Record], place: usize, release: Instant) {
+    let (job, nominal) = (records[place].causal, records[place].words[0]);
+    let is_dated =
+        |record: &&mut Record| record.event.is_job() && record.causal == job && record.words[0] == nominal;
+    for record in records.iter_mut().filter(is_dated) {
+        record.words[0] = release.as_nanos() as u64;
+    }
 }
 
 const CHANGES: &[(&str, Change)] = &[
@@ -298,20 +339,46 @@ const CHANGES: &[(&str, Change)] = &[
     }),
     ("guard-violated", |trace, records| {
         // As if the guard had let it through when the one before had been, and not a period later.
-        let is_guarded = |record: &Record| {
-            let task = trace.metadata.operations[record.job().operation.index()].task;
-            trace
-                .system
-                .tasks
-                .get(task)
-                .is_some_and(|task| task.sync == talea_model::Synchronisation::ReleaseGuard)
-        };
+        let is_guarded = |record: &Record| trace.sync_of(record) == Synchronisation::ReleaseGuard;
         let place = middle(records, |record| {
             record.event == Event::RELEASE && !trace.is_first(record) && is_guarded(record)
         })?;
         let early = records[place].time.saturating_add(Duration::from_millis(-2));
         records[place].time = early;
         records[place].words[0] = early.as_nanos() as u64;
+        Some(())
+    }),
+    ("phase-violated", |trace, records| {
+        held_for_less(trace, records, Synchronisation::PhaseModification, Duration::from_millis(1))
+    }),
+    ("timer-violated", |trace, records| {
+        held_for_less(trace, records, Synchronisation::ModifiedPhaseModification, Duration::from_millis(1))
+    }),
+    ("idle-point-invented", |trace, records| {
+        held_for_less(trace, records, Synchronisation::ReleaseGuardIdle, Duration::from_micros(100))
+    }),
+    ("guard-held", |trace, records| {
+        // Idle points are a change of their own.
+        let place = middle(records, |record| {
+            let sync = trace.sync_of(record);
+            let is_guarded = sync != Synchronisation::Greedy && !trace.is_first(record);
+            record.event == Event::RELEASE && is_guarded && !sync.heeds_idle_points()
+        })?;
+        held_for_longer(records, place, Duration::from_millis(1));
+        Some(())
+    }),
+    ("idle-point-missed", |trace, records| {
+        let place = held_by(trace, records, Synchronisation::ReleaseGuardIdle)?;
+        held_for_longer(records, place, Duration::from_micros(100));
+        Some(())
+    }),
+    ("successor-late", |trace, records| {
+        let place = middle(records, |record| {
+            record.event == Event::RELEASE
+                && !trace.is_first(record)
+                && trace.sync_of(record) == Synchronisation::Greedy
+        })?;
+        held_for_longer(records, place, Duration::from_micros(5));
         Some(())
     }),
     ("depth-wrong", |_, records| {
@@ -432,6 +499,51 @@ wcet = "2ms"
 node = "two"
 "#;
 
+/// Guards that open by bounds and at idle points.
+const PROTOCOLS: &str = r#"
+[system]
+name = "protocols"
+strategy = "rms"
+[[node]]
+name = "one"
+cpus = [0]
+[[node]]
+name = "two"
+cpus = [1]
+[[node]]
+name = "three"
+cpus = [2]
+[[task]]
+name = "phased"
+period = "10ms"
+sync = "phase-modification"
+subtask = [{ name = "a", node = "one", wcet = "1ms", bound = "4ms" }, { name = "b", node = "one", wcet = "1ms" }]
+[[task]]
+name = "timed"
+period = "10ms"
+sync = "modified-phase-modification"
+subtask = [{ name = "a", node = "one", wcet = "1ms", bound = "4ms" }, { name = "b", node = "one", wcet = "1ms" }]
+[[task]]
+name = "rested"
+period = "10ms"
+sync = "release-guard-idle"
+  [[task.subtask]]
+  name = "a"
+  node = "two"
+  wcet = "3ms"
+  exec = { list = ["3ms", "1ms"] }
+  [[task.subtask]]
+  name = "b"
+  node = "three"
+  wcet = "1ms"
+[[task]]
+name = "busy"
+node = "three"
+period = "20ms"
+phase = "2ms"
+wcet = "9500us"
+"#;
+
 /// Lanes, with a chain, below a reservation that does not always let them run.
 const BELOW: &str = r#"
 [system]
@@ -487,11 +599,14 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
     // Long enough that the middle is not at the very end.
     let lanes = Trace::simulated(&write(&place, "lanes.toml", LANES), "300ms");
     let guarded = Trace::simulated(&write(&place, "guarded.toml", GUARDED), "300ms");
+    let protocols = Trace::simulated(&write(&place, "protocols.toml", PROTOCOLS), "300ms");
     let hierarchy = Trace::simulated(&example("figure-1.toml"), "400ms");
     let below = Trace::simulated(&write(&place, "below.toml", BELOW), "300ms");
-    let threads = [lanes.as_threads(), guarded.as_threads()];
+    let threads = [lanes.as_threads(), guarded.as_threads(), protocols.as_threads()];
     let scheduled = [hierarchy.as_threads(), below.as_threads()];
-    for trace in [&lanes, &guarded, &hierarchy, &below].into_iter().chain(&threads).chain(&scheduled) {
+    for trace in
+        [&lanes, &guarded, &protocols, &hierarchy, &below].into_iter().chain(&threads).chain(&scheduled)
+    {
         let verdict = trace.judged(&trace.records);
         assert!(verdict.values().all(|count| *count == 0), "{}: {verdict:?}", trace.metadata.system);
     }
@@ -500,8 +615,8 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
     );
     let mut found_somewhere = 0;
     for (name, change) in CHANGES {
-        let simulated = everywhere(&[&lanes, &guarded], *change);
-        let threads = everywhere(&[&threads[0], &threads[1]], *change);
+        let simulated = everywhere(&[&lanes, &guarded, &protocols], *change);
+        let threads = everywhere(&threads.each_ref(), *change);
         let hierarchies = everywhere(&[&hierarchy, &below], *change);
         let scheduled = everywhere(&[&scheduled[0], &scheduled[1]], *change);
         found_somewhere += usize::from([simulated, threads, hierarchies].contains(&Some(true)));

@@ -95,6 +95,68 @@ fn guards_keep_what_greedy_releases_miss_and_idle_points_bring_the_miss_back() {
     }
 }
 
+/// Each protocol's trace against each protocol, which have no bounds in the file: what is released at other instants is found, and nothing else.
+#[test]
+fn a_trace_under_another_protocol_is_no_obedience() {
+    let place = folder();
+    let protocols = [
+        "greedy",
+        "release-guard",
+        "release-guard-idle",
+        "release-guard-idle-one",
+        "phase-modification",
+        "modified-phase-modification",
+    ];
+    // In this example an idle point opens every guard at once, and every phase is a timer's.
+    let kind = |sync: &str| match sync {
+        "release-guard" => 1,
+        "phase-modification" | "modified-phase-modification" => 2,
+        _ => 0,
+    };
+    for ran in protocols {
+        let out = within(&place, &format!("out-{ran}"));
+        let of_it = ["--for", "240ms", "--fail-on", "never", "--out", &out];
+        run(&[&["sim", &synchronised(&place, ran)][..], &of_it].concat()).exits(0);
+        for asked in protocols {
+            let trace = format!("{out}/trace.talea");
+            let verified = run(&["trace", "verify", &synchronised(&place, asked), &trace, "--json"]);
+            let json = verified.exits(i32::from(kind(ran) != kind(asked))).json();
+            let wrong = json["rules"].as_array().expect("a list").iter();
+            let wrong: Vec<&serde_json::Value> =
+                wrong.filter(|rule| rule["violations"] != 0).map(|rule| &rule["rule"]).collect();
+            assert!(wrong.iter().all(|rule| *rule == "release"), "{ran} by {asked}: {wrong:?}");
+        }
+    }
+}
+
+#[test]
+fn the_worst_overrun_of_a_bound_is_named() {
+    let place = folder();
+    let system = r#"
+[system]
+name = "short"
+strategy = "rms"
+sync = "modified-phase-modification"
+[[node]]
+name = "one"
+cpus = [0]
+[[task]]
+name = "chain"
+period = "10ms"
+subtask = [{ name = "a", wcet = "2ms", exec = { list = ["1ms", "2ms", "1500us"] }, bound = "1ms" }, { name = "b", wcet = "1ms" }]
+"#;
+    let file = write(&place, "short.toml", system);
+    let done = run(&["sim", &file, "--for", "60ms", "--json"]).exits(0);
+    let text = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("4 signals came later than the response bounds had promised")
+            && text.contains("at worst that to chain.b #1, by 1.00ms"),
+        "{text}"
+    );
+    let worst = &done.json()["run"]["mishaps"]["worst_overrun"];
+    assert_eq!((&worst["operation"], &worst["instance"]), (&"chain.b".into(), &1.into()), "{worst}");
+}
+
 #[test]
 fn what_a_guard_kept_back_is_explained() {
     let (_place, trace) = traced(&["sim", &example("release-guards.toml"), "--for", "240ms"]);

@@ -29,8 +29,8 @@ use talea_time::Duration;
 #[command(after_help = "\
 Real threads take time to wake up. So in their traces the rules lanes, idle and order are violated only by a wrong state that \
 lasts longer than --tolerance, and the rule overrun by an instance that is ended or skipped that much late. Since every real \
-release is late, the rule release is violated by early ones only. The default of 200us is a rule of thumb: the table says how many \
-wrong states it let pass and how long the longest of them was. Simulated traces are judged to the nanosecond. A lane's thread that has a \
+release is late, the rule release is violated by early ones only, and by guards that opened late. The default of 200us is a rule of \
+thumb: the table says how many wrong states it let pass and how long the longest of them was. Simulated traces are judged to the nanosecond. A lane's thread that has a \
 processor without a job while one is ready dispatches; that is overhead up to --overhead, and beyond it violates the rule dispatching.
 
 Every instance that had to arrive must be released or skipped in the trace, and every successor released (the rule arrivals). Around \
@@ -290,11 +290,12 @@ fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec
     lines.extend(report.left_open().map(|rule| left_open(report, rule, tolerance)));
     let unknown = report.rules.iter().filter(|rule| rule.unknown > 0);
     lines.extend(unknown.map(|rule| {
-        format!(
-            "warning: of {} cases of the rule {} nothing is known, for they are where records were lost, or at the very end",
-            rule.unknown,
-            rule.rule.name()
-        )
+        let (count, name) = (rule.unknown, rule.rule.name());
+        let why = match rule.rule {
+            Rule::Release => "where records were lost, or need an idle point, which threads do not record",
+            _ => "where records were lost, or at the very end",
+        };
+        format!("warning: of {count} cases of the rule {name} nothing is known, for they are {why}")
     }));
     if !report.unheard_nodes.is_empty() {
         lines.push(format!(
