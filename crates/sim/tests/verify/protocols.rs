@@ -6,9 +6,10 @@ use crate::replay::{metadata, records_with};
 use crate::systems::{Scope, dispatch, systems};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use talea_insight::verify::VerifyReport;
+use talea_insight::verify::{Rule, VerifyReport};
 use talea_model::Synchronisation;
-use talea_record::{Event, Record};
+use talea_record::{Event, Metadata, Origin, Record};
+use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant};
 
 /// What became of jobs, in the order of time.
@@ -47,6 +48,20 @@ proptest! {
         let report = verify(&metadata(&system), &records, &system, Duration::ZERO);
         prop_assert_eq!((report.count(), report.unjudged), (0, 0), "{:#?}", report.violations);
         prop_assert_eq!(unknown(&report), 0);
+    }
+
+    /// As if threads had made it: then signals are what was recorded, and idle points are not known.
+    #[test]
+    fn guards_of_threads_are_clean_by_what_is_recorded(
+        system in systems(Scope::GUARDED), sync in prop::sample::select(Synchronisation::ALL),
+    ) {
+        let system = system.with_synchronisation(sync);
+        let records = records_with(&system, &[], UNTIL, DispatchRecords::Kept);
+        let metadata = Metadata { origin: Origin::Threads { realtime: true }, ..metadata(&system) };
+        let report = verify(&metadata, &records, &system, Duration::from_secs(60));
+        prop_assert_eq!((report.of(Rule::Release), report.of(Rule::Precedence)), (0, 0), "{:#?}", report.violations);
+        let release = report.rules.iter().find(|report| report.rule == Rule::Release).expect("each rule is there");
+        prop_assert!(release.unknown == 0 || sync.heeds_idle_points());
     }
 
     /// Jobs that take no time end in the instant in which they were released.
