@@ -12,7 +12,7 @@
 //!
 //! Its signal is when all that it needs was done and known on its node ([`joins`](super::joins)). Whatever the protocol, first come is first
 //! served, as far as signals are recorded. An idle point is known in virtual time only ([`idle_points`](super::idle_points)); on threads a release
-//! that needs one is unknown.
+//! that waited, or that needs one, is unknown.
 
 use super::joins::Join;
 use super::judge::Judge;
@@ -97,6 +97,13 @@ pub(super) struct OpenedGuard {
     pub nominal: Instant,
     /// The arrival of its instance.
     pub arrival: Instant,
+}
+
+/// Whether what is recorded tells when a guard may open at the earliest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Knowledge {
+    Complete,
+    Partial,
 }
 
 /// A job that waits at its guard.
@@ -219,20 +226,27 @@ impl Judge<'_> {
         if let Some(least) = self.guards.all[index].last.map(|last| last.saturating_add(AN_INSTANT)) {
             self.check_early(job, (nominal, least));
         }
-        match self.system.tasks[self.trace.operations[index].task].sync {
+        let earliest = match self.system.tasks[self.trace.operations[index].task].sync {
             Synchronisation::Greedy => unreachable!("nothing is held back"),
             Synchronisation::ReleaseGuard => {
                 if let Some(opens) = self.opens(index) {
                     self.check_early(job, (nominal, opens));
                 }
+                Knowledge::Complete
             }
             Synchronisation::ReleaseGuardIdle => self.check_idle(job, nominal),
             Synchronisation::ReleaseGuardIdleOne => self.check_idle_one(&wait, nominal),
             Synchronisation::PhaseModification => self.check_phase(&wait, nominal),
             Synchronisation::ModifiedPhaseModification => self.check_timer(&wait, nominal),
-        }
-        if let Some(latest) = self.due(&wait, nominal) {
+        };
+        let due = self.due(&wait, nominal);
+        if let Some(latest) = due {
             self.check_late(job, (nominal, latest), "its guard let it through");
+        }
+        // What did not wait was not held too long.
+        let is_complete = due.is_some() || wait.signalled == Some(nominal);
+        if earliest == Knowledge::Partial || !is_complete {
+            self.findings.leave_unknown(Rule::Release, 1);
         }
         self.guards.all[index] = Guard { last: Some(nominal), is_latest: true, idle: None };
     }
@@ -289,24 +303,27 @@ impl Judge<'_> {
     }
 
     /// Rules 1 and 2, and an idle point since the release before.
-    fn check_idle(&mut self, job: JobId, nominal: Instant) {
+    fn check_idle(&mut self, job: JobId, nominal: Instant) -> Knowledge {
         let index = job.operation.index();
-        let Some(opens) = self.opens(index).filter(|opens| nominal < *opens) else { return };
+        let is_early = |opens: &Instant| nominal < *opens;
+        let Some(opens) = self.opens(index).filter(is_early) else { return Knowledge::Complete };
         if !self.knows_idle_points() {
-            self.findings.leave_unknown(Rule::Release, 1);
-        } else if self.idle_points.latest(self.node_of(index)) <= self.guards.all[index].last {
+            return Knowledge::Partial;
+        }
+        if self.idle_points.latest(self.node_of(index)) <= self.guards.all[index].last {
             self.check_early(job, (nominal, opens));
         }
+        Knowledge::Complete
     }
 
     /// The same where each idle point is for one: that which was signalled first.
-    fn check_idle_one(&mut self, wait: &Wait, nominal: Instant) {
+    fn check_idle_one(&mut self, wait: &Wait, nominal: Instant) -> Knowledge {
         let (job, index) = (wait.job, wait.job.operation.index());
         let node = self.node_of(index);
         let Guard { last, is_latest, .. } = self.guards.all[index];
         let is_early = self.opens(index).filter(|opens| nominal < *opens);
         if !self.knows_idle_points() {
-            return self.findings.leave_unknown(Rule::Release, u64::from(is_early.is_some()));
+            return if is_early.is_some() { Knowledge::Partial } else { Knowledge::Complete };
         }
         let latest = self.idle_points.latest(node);
         let one = &mut self.guards.one_by_one[node];
@@ -320,21 +337,20 @@ impl Judge<'_> {
                 self.check_early(job, (nominal, opens));
             }
         }
-        let (Some(signalled), Some((at, other, its))) = (wait.signalled.filter(|_| is_latest), earlier)
-        else {
-            return;
+        let Some((at, other, its)) = earlier else { return Knowledge::Complete };
+        let waited = |signalled: Instant| {
+            signalled <= at && at < nominal && last.is_none_or(|last| last < at) && signalled < its
         };
-        if signalled <= at && at < nominal && last.is_none_or(|last| last < at) && signalled < its {
+        if is_latest && wait.signalled.is_some_and(waited) {
             self.find(Rule::Release, job, Some(other), || {
                 "an idle point let another one through, which was signalled later".into()
             });
         }
+        Knowledge::Complete
     }
 
-    fn check_phase(&mut self, wait: &Wait, nominal: Instant) {
-        let Some(bounds) = &self.guards.bounds else {
-            return self.findings.leave_unknown(Rule::Release, 1);
-        };
+    fn check_phase(&mut self, wait: &Wait, nominal: Instant) -> Knowledge {
+        let Some(bounds) = &self.guards.bounds else { return Knowledge::Partial };
         let planned = wait.arrival.saturating_add(bounds.offset(wait.job.operation));
         if nominal < planned {
             let early = length(nominal, planned);
@@ -342,11 +358,12 @@ impl Judge<'_> {
                 format!("it was released {} before its phase", early.rounded())
             });
         }
+        Knowledge::Complete
     }
 
-    fn check_timer(&mut self, wait: &Wait, nominal: Instant) {
+    fn check_timer(&mut self, wait: &Wait, nominal: Instant) -> Knowledge {
         let Some((expires, _)) = wait.join.as_ref().and_then(|join| self.timers(join)) else {
-            return self.findings.leave_unknown(Rule::Release, 1);
+            return Knowledge::Partial;
         };
         if nominal < expires {
             let early = length(nominal, expires);
@@ -354,6 +371,7 @@ impl Judge<'_> {
                 format!("it was released {} before its predecessor's timer", early.rounded())
             });
         }
+        Knowledge::Complete
     }
 
     /// When the timers of those predecessors have expired that the job waited for: at the earliest, and at the latest if that is known.

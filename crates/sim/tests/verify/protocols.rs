@@ -37,7 +37,7 @@ fn part_by_releases(one: &[Record], other: &[Record]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn every_protocol_is_clean_by_its_own_rules(
@@ -61,7 +61,8 @@ proptest! {
         let report = verify(&metadata, &records, &system, Duration::from_secs(60));
         prop_assert_eq!((report.of(Rule::Release), report.of(Rule::Precedence)), (0, 0), "{:#?}", report.violations);
         let release = report.rules.iter().find(|report| report.rule == Rule::Release).expect("each rule is there");
-        prop_assert!(release.unknown == 0 || sync.heeds_idle_points());
+        let knows_all = [Synchronisation::Greedy, Synchronisation::ReleaseGuard, Synchronisation::PhaseModification];
+        prop_assert!(release.unknown == 0 || !knows_all.contains(&sync));
     }
 
     /// Jobs that take no time end in the instant in which they were released.

@@ -292,7 +292,9 @@ fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec
     lines.extend(unknown.map(|rule| {
         let (count, name) = (rule.unknown, rule.rule.name());
         let why = match rule.rule {
-            Rule::Release => "where records were lost, or need an idle point, which threads do not record",
+            Rule::Release => {
+                "where records were lost, or rest on signals, idle points or timers that were not recorded"
+            }
             _ => "where records were lost, or at the very end",
         };
         format!("warning: of {count} cases of the rule {name} nothing is known, for they are {why}")
