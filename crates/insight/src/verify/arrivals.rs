@@ -12,7 +12,7 @@ use super::instances::Progress;
 use super::judge::{Judge, Known};
 use super::report::Rule;
 use super::{LISTED, length};
-use talea_model::OperationId;
+use talea_model::{OperationId, Synchronisation};
 use talea_policy::demand;
 use talea_record::{JobId, Metadata};
 use talea_time::{Duration, Instant};
@@ -241,10 +241,15 @@ impl Judge<'_> {
     /// Of those that wait at a guard in virtual time, the first was let through if the guard opened before the end. When it opens for the
     /// others depends on when that is.
     fn judge_first_waiting(&mut self, waiting: Vec<(Instant, JobId)>, end: Instant) {
-        let Some(first) = waiting.iter().map(|(signalled, _)| *signalled).min() else { return };
+        let Some((first, job)) = waiting.iter().copied().min() else { return };
+        // A phase counts from an arrival, and when triggers release an instance no description says.
+        let task = self.trace.operations[job.operation.index()].task;
+        if self.is_triggered(task) && self.system.tasks[task].sync == Synchronisation::PhaseModification {
+            return;
+        }
         let mut latest: Option<(Instant, JobId)> = None;
         for (_, job) in waiting.iter().filter(|(signalled, _)| *signalled == first) {
-            let arrival = self.arrival(self.trace.operations[job.operation.index()].task, job.instance);
+            let arrival = self.arrival(task, job.instance);
             // Which of several that were signalled at once comes first is not known.
             let Some(due) = self.due(&self.wait_of(*job, arrival, None), end) else { return };
             latest = latest.max(Some((due, *job)));

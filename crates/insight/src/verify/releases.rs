@@ -141,7 +141,7 @@ impl Judge<'_> {
     }
 
     /// Whether something else than its period releases the task.
-    fn is_triggered(&self, task: usize) -> bool {
+    pub(super) fn is_triggered(&self, task: usize) -> bool {
         !self.trace.tasks[task].released_by.is_period()
     }
 
