@@ -34,6 +34,7 @@ pub(super) fn later_than_bounds(worst: Option<(&str, u64, Duration)>) -> String 
     };
     what.to_owned() + &worst.map_or(String::new(), to)
 }
+
 /// Of arrivals of tasks without a period.
 pub(super) const EARLIER_THAN_DECLARED: &str =
     "arrivals came earlier than separation and burst declare of their tasks";
