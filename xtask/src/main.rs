@@ -124,7 +124,10 @@ fn installations() -> [Step; 5] {
             "python3-jsonschema",
             &["python3", "-c", "from jsonschema import Draft202012Validator"],
         ),
-        Step::install_python("perfetto", "from perfetto.protos.perfetto.trace import perfetto_trace_pb2"),
+        Step::install_python(
+            "perfetto==0.59.1",
+            "from perfetto.protos.perfetto.trace import perfetto_trace_pb2; from google.protobuf import unknown_fields",
+        ),
     ]
 }
 

@@ -92,7 +92,9 @@ impl Step {
     /// Installs a package of Python below `target/python`, unless the probe can be imported with it.
     pub fn install_python(package: &str, probe: &str) -> Self {
         const FOLDER: &str = "target/python";
-        let install = ["-m", "pip", "install", "--quiet", "--target", FOLDER, package];
+        let patience = ["--retries", "1", "--timeout", "10"];
+        let install =
+            [&["-m", "pip", "install", "--quiet", "--target", FOLDER, package][..], &patience].concat();
         let install = Step::new(&format!("package {package} for python3"), "python3", &install);
         let folder = root().join(FOLDER).display().to_string();
         let probe = ["env", &format!("PYTHONPATH={folder}"), "python3", "-c", probe].map(String::from);
@@ -133,12 +135,13 @@ impl Step {
         }
         println!("==> {}: {}", self.name, self.program.join(" "));
         let start = Instant::now();
-        let status = self.command().status().map_err(|error| self.unstarted(&error))?;
+        let status = self.command().status();
         println!("    {} took {:.1} s", self.name, start.elapsed().as_secs_f64());
-        match (status.success(), self.need) {
-            (true, _) => Ok(()),
-            (false, Need::Required) => Err(self.failed(status)),
-            (false, Need::Optional) => {
+        match (status, self.need) {
+            (Ok(status), _) if status.success() => Ok(()),
+            (Ok(status), Need::Required) => Err(self.failed(status)),
+            (Err(error), Need::Required) => Err(self.unstarted(&error)),
+            (_, Need::Optional) => {
                 println!("    skipped: {} is missing, and so are the tests that want it", self.name);
                 Ok(())
             }
@@ -236,6 +239,9 @@ mod tests {
         let failing = Step::new("test", "false", &[]);
         assert!(failing.run().is_err());
         assert!(Step { need: Need::Optional, ..failing }.run().is_ok());
+        let absent = Step::new("test", "/none/such", &[]);
+        assert!(absent.run().is_err());
+        assert!(Step { need: Need::Optional, ..absent }.run().is_ok());
     }
 
     #[test]

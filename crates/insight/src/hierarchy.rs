@@ -15,8 +15,8 @@ use talea_record::event::{ChangeKind, Flag, Trigger, Typed};
 use talea_record::{Event, Metadata, Record};
 
 /// What tells whose turn it was in a hierarchy.
-pub(crate) const DECISIONS: [Event; 5] =
-    [Event::VP_REQUEST, Event::VP_GRANT, Event::VP_REVOKE, Event::VP_RELEASE, Event::SUPPLY];
+pub(crate) const DECISIONS: [Event; 4] =
+    [Event::VP_REQUEST, Event::VP_GRANT, Event::VP_REVOKE, Event::VP_RELEASE];
 
 /// Where an edge stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub(crate) enum Turn {
 struct Edge {
     node: usize,
     state: EdgeState,
-    /// Who is below was revoked this processor to leave it to the kernel, and neither has been given one since nor has the root got it back.
+    /// Who is below was revoked a processor because this one is left to the kernel, and neither has been given one since nor has the root got it back.
     left: Option<u16>,
     /// The scheduler above, by number.
     group: usize,
@@ -174,7 +174,7 @@ impl Hierarchies {
         self.away[node].retain(|away| *away != cpu);
         match given {
             Flag(false) => self.away[node].push(cpu),
-            // From now on others are served, or nobody is.
+            // Who has none from now on waits for something else.
             Flag(true) => {
                 let of_node =
                     self.edges.iter_mut().filter(|edge| edge.node == node && edge.left == Some(cpu));
@@ -185,9 +185,12 @@ impl Hierarchies {
 
     /// Notes whether who is below the edge has lost its processor by this record because that is left to the kernel.
     fn note_left(&mut self, edge: usize, record: &Record) {
-        let left = &mut self.edges[edge].left;
+        let Edge { left, node, .. } = &mut self.edges[edge];
         match record.typed() {
-            Typed::VpRevoke(revoke) if revoke.trigger == Trigger::Supply => *left = Some(record.cpu),
+            // Somebody else may get the processor of who is below for the one that was taken.
+            Typed::VpRevoke(revoke) if revoke.trigger == Trigger::Supply => {
+                *left = self.away[*node].last().copied()
+            }
             Typed::VpRevoke(_) => {}
             _ => *left = None,
         }

@@ -430,7 +430,9 @@ impl Sink for Usage {
                     self.reach(node, record.time);
                 }
             }
-            Typed::Supply(supply) => self.reach(usize::from(supply.node), record.time),
+            Typed::Supply(supply) if usize::from(supply.node) < self.nodes.len() => {
+                self.reach(usize::from(supply.node), record.time);
+            }
             Typed::Cost(cost) => self.cost(&record, cost),
             Typed::Withheld(withheld) => self.withheld(&record, withheld),
             Typed::Lost(lost) => self.lost(&record, lost),

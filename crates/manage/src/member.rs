@@ -364,6 +364,11 @@ impl Member {
         }
     }
 
+    /// Threads that sleep, as far as anybody has told.
+    pub fn sleepers(&self) -> impl Iterator<Item = &Managed> {
+        self.sleepers.values()
+    }
+
     /// All of its threads, also those that sleep.
     pub fn all_threads(&self) -> impl Iterator<Item = &Managed> {
         self.threads.iter().chain(self.sleepers.values())

@@ -17,8 +17,9 @@ pub struct Priorities {
 enum ParkedAs {
     /// Real-time threads: they run before all ordinary ones.
     RealTime,
-    /// Ordinary threads: what they run is no real-time thread's.
-    Ordinary,
+    /// Ordinary threads: what they run is no real-time thread's. Programs have this nice value meanwhile, which is rare, so that the kernel can tell
+    /// their wake-ups from those of the rest of the machine.
+    Ordinary { nice: u8 },
 }
 
 impl Priorities {
@@ -35,8 +36,26 @@ impl Priorities {
     /// The same, but for those that are parked, which are ordinary threads: what is left to these goes to them, too, and what they run is
     /// not counted as what real-time threads do.
     #[must_use]
-    pub(crate) const fn with_ordinary_parking(self) -> Self {
-        Priorities { parked_as: ParkedAs::Ordinary, ..self }
+    pub(crate) fn with_ordinary_parking(self) -> Self {
+        // Nobody is made more urgent than this process is.
+        let own = rustix::process::getpriority_process(None).unwrap_or(0);
+        Priorities { parked_as: ParkedAs::Ordinary { nice: own.clamp(1, 19) as u8 }, ..self }
+    }
+
+    /// The nice value of programs, if it is theirs that counts while they are parked.
+    pub(crate) fn nice_of_programs(self) -> Option<i32> {
+        match self.parked_as {
+            ParkedAs::RealTime => None,
+            ParkedAs::Ordinary { nice } => Some(nice.into()),
+        }
+    }
+
+    /// The priority of programs at this level as the kernel's events have it: 99 less the real-time priority, or 120 and the nice value.
+    pub(crate) fn in_events(self, level: Level) -> u8 {
+        match self.parked_as {
+            ParkedAs::Ordinary { nice } if level == Level::Parked => 120 + nice,
+            _ => 99 - self.priority(level),
+        }
     }
 
     /// The highest of them.
@@ -46,7 +65,7 @@ impl Priorities {
 
     /// Whether threads of a level are ordinary ones.
     fn is_ordinary(self, level: Level) -> bool {
-        level == Level::Parked && self.parked_as == ParkedAs::Ordinary
+        level == Level::Parked && self.parked_as != ParkedAs::RealTime
     }
 
     /// The SCHED_FIFO priority of a level.

@@ -134,13 +134,12 @@ impl ManagedSet {
         set.start_warden()?;
         set.start_sentinels()?;
         set.start_controller(poll)?;
-        let holders = set.infrastructure.iter().map(|thread| thread.report());
-        let holders = holders
-            .filter(|report| report.name != WARDEN)
-            .map(|report| report.tid.as_raw_nonzero().get() as u32)
-            .collect();
+        // The warden lets nobody go.
+        let wakers = set.infrastructure.iter().map(|thread| thread.report());
+        let wakers = wakers.filter(|report| report.name != WARDEN);
+        let wakers = wakers.map(|report| report.tid.as_raw_nonzero().get() as u32).collect();
         if let Some(wakeups) = &set.wakeups {
-            wakeups.lock().unwrap_or_else(PoisonError::into_inner).leave_out(holders);
+            wakeups.lock().unwrap_or_else(PoisonError::into_inner).exclude_wakers(wakers);
         }
         Ok(set)
     }

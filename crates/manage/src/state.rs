@@ -286,11 +286,13 @@ impl State {
     /// Whose wake-ups are to be told.
     pub fn traced(&self) -> Traced {
         let members = || self.members.iter().flatten();
+        let others = members().filter(|member| member.heirs != Heirs::Alike && member.is_traced());
+        let others = others.flat_map(|member| &member.threads).map(Managed::number).collect();
         if members().any(|member| member.heirs == Heirs::Alike) {
-            return Traced::All;
+            Traced::All(others)
+        } else {
+            Traced::Threads(others)
         }
-        let traced = members().filter(|member| member.is_traced());
-        Traced::Threads(traced.flat_map(|member| &member.threads).map(Managed::number).collect())
     }
 
     /// Whether a thread is a member's.

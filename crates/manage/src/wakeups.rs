@@ -9,27 +9,28 @@ use talea_recording::kernel::{Chosen, WATCHED_MAX, WakeChoice};
 pub(crate) enum Traced {
     /// Those of these threads.
     Threads(Vec<u32>),
-    /// Those of all that are managed, for threads come and go.
-    All,
+    /// Those of all commands, whose threads come and go, by their priorities, and those of these threads.
+    All(Vec<u32>),
 }
 
 /// Has them told. Asking the kernel takes milliseconds, in which nobody else waits.
 pub(crate) struct Chooser {
     choice: WakeChoice,
     priorities: Priorities,
-    /// Threads of the set that hold programs and let them go, which wakes all of their threads, those that sleep too: of that the set knows.
-    holders: Vec<u32>,
+    /// Controller and sentinels: they hold programs and let them go, which wakes all threads of a program, also those that sleep. The set notes that
+    /// itself.
+    excluded_wakers: Vec<u32>,
     last: Option<Traced>,
 }
 
 impl Chooser {
     pub fn new(choice: WakeChoice, priorities: Priorities) -> Self {
-        Chooser { choice, priorities, holders: Vec::new(), last: None }
+        Chooser { choice, priorities, excluded_wakers: Vec::new(), last: None }
     }
 
-    /// What these wake is not told from the next choice on.
-    pub fn leave_out(&mut self, holders: Vec<u32>) {
-        self.holders = holders;
+    /// What these threads wake is not told from the next choice on, where all commands are chosen.
+    pub fn exclude_wakers(&mut self, wakers: Vec<u32>) {
+        self.excluded_wakers = wakers;
     }
 
     /// Chooses these instead of those before.
@@ -38,7 +39,7 @@ impl Chooser {
     /// The kernel has no room for it.
     pub fn choose(&mut self, traced: Traced) -> io::Result<()> {
         let traced = match traced {
-            Traced::Threads(threads) if threads.len() > WATCHED_MAX => Traced::All,
+            Traced::Threads(threads) if threads.len() > WATCHED_MAX => Traced::All(Vec::new()),
             other => other,
         };
         if self.last.as_ref() == Some(&traced) {
@@ -46,10 +47,15 @@ impl Chooser {
         }
         match &traced {
             Traced::Threads(threads) => self.choice.choose(Chosen::Threads(threads))?,
-            Traced::All => {
+            Traced::All(threads) => {
                 let levels = [Level::Parked, Level::Beside, Level::Granted];
-                let levels = levels.map(|level| self.priorities.priority(level));
-                self.choice.choose(Chosen::Priorities(&levels, &self.holders))?;
+                let priorities = levels.map(|level| self.priorities.in_events(level));
+                let excluded_wakers = &self.excluded_wakers;
+                self.choice.choose(Chosen::Priorities {
+                    priorities: &priorities,
+                    threads,
+                    excluded_wakers,
+                })?;
             }
         }
         self.last = Some(traced);

@@ -104,6 +104,9 @@ impl Warden<'_> {
             let is_due = at_all || self.chooser.is_none() || !member.is_traced();
             if is_waiting && is_due && member.off() == Off::Elsewhere {
                 self.looks.extend(member.all_threads().map(|thread| (slot as u32, thread.tid)));
+            } else if !is_waiting && at_all {
+                // A wake-up may have been lost.
+                self.looks.extend(member.sleepers().map(|thread| (slot as u32, thread.tid)));
             }
         }
         drop(state);

@@ -14,7 +14,7 @@ use crate::layout::{Layout, OperationSite, Origin};
 use crate::link::{Completion, Link, reason_of};
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
-use crate::outcome::{BoundOverrun, OperationPanic};
+use crate::outcome::OperationPanic;
 use crate::posting_table::PostingTable;
 use crate::recorder::{Recorder, Recording, Subject};
 use crate::trigger_table::Triggering;
@@ -28,7 +28,7 @@ use talea_model::OperationId;
 use talea_operation::{LostValues, NotPosted, Posted, PostedOperation, Published, call_on_this_thread};
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
-use talea_policy::release::guard::NO_TIMER;
+use talea_policy::release::guard::{self, NO_TIMER};
 use talea_policy::release::join::Heard;
 use talea_record::event;
 use talea_record::event::{Answer, Dates, Flag, MessageLost, Send};
@@ -153,7 +153,7 @@ pub(crate) struct Tally {
     /// Signals that came later than response bounds had promised.
     pub bound_overruns: AtomicU64,
     /// The worst of these. Only locked when a node ends, and after the run.
-    pub worst_overrun: Mutex<Option<BoundOverrun>>,
+    pub worst_overrun: Mutex<Option<guard::BoundOverrun>>,
     /// Messages to other processes that could not be sent.
     pub unsent: AtomicU64,
     /// Messages that were not sent because the process of their node had ended.

@@ -112,16 +112,6 @@ pub struct BoundOverrun {
     pub late_ns: i64,
 }
 
-impl BoundOverrun {
-    /// The worse of two; the first if both are as late.
-    pub(crate) fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
-        match (one, other) {
-            (Some(one), Some(other)) if other.late_ns > one.late_ns => Some(other),
-            (one, other) => one.or(other),
-        }
-    }
-}
-
 /// Events that are no part of the schedule and that a good run has none of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mishaps {

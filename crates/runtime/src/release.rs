@@ -8,7 +8,6 @@ use crate::flow::{JobFlow, JobFlowSetUp, Release, Shared};
 use crate::guarding::GuardKeeper;
 use crate::job_table::{Abort, InFlight};
 use crate::layout::Layout;
-use crate::outcome::BoundOverrun;
 use crate::recorder::Subject;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -18,7 +17,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::timer::{Sleeper, SpinCost, Woken};
 use talea_manage::Marks;
 use talea_model::{OperationId, Overrun, System};
-use talea_policy::release::guard::Counts;
+use talea_policy::release::guard::{BoundOverrun, Counts};
 use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_policy::release::{Arrival, Arrivals};
 use talea_record::event::{Dates, Flag};
@@ -160,13 +159,8 @@ impl ReleaseThread {
             let Counts { bound_overruns, worst_overrun, excess, .. } = keeper.guards.counts();
             shared.tally.bound_overruns.fetch_add(bound_overruns, atomic::Ordering::Relaxed);
             shared.tally.early_arrivals.fetch_add(excess, atomic::Ordering::Relaxed);
-            let named = worst_overrun.map(|worst| BoundOverrun {
-                operation: shared.layout.operation(worst.operation).name.to_string(),
-                instance: worst.instance,
-                late_ns: worst.by.as_nanos(),
-            });
             let mut worst = shared.tally.worst_overrun.lock().unwrap_or_else(PoisonError::into_inner);
-            *worst = BoundOverrun::worse(worst.take(), named);
+            *worst = BoundOverrun::worst([*worst, worst_overrun]);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::hierarchy_node::HierarchyNode;
 use crate::keeping::ValueWriting;
 use crate::lane::SteppedLanesSetUp;
 use crate::options::{RunOptions, Start, StopHandle};
-use crate::outcome::{HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
+use crate::outcome::{BoundOverrun, HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
 use crate::store::Store;
 use crate::threads::{EndedThreads, RunThreads};
 use crate::triggering::{ExternalTrigger, TriggerError, open_descriptor, open_trigger};
@@ -252,6 +252,12 @@ impl Prepared {
         }
         let (slow_messages, slowest) = link.map_or((0, Duration::ZERO), |link| link.promises.late());
         let counts = link.map(|link| link.transport.counts()).unwrap_or_default();
+        let worst_overrun = tally.worst_overrun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let worst_overrun = worst_overrun.map(|worst| BoundOverrun {
+            operation: self.participants.threads.shared.layout.operation(worst.operation).name.to_string(),
+            instance: worst.instance,
+            late_ns: worst.by.as_nanos(),
+        });
         let mishaps = Mishaps {
             values_unsent: tally.values_unsent.load(Ordering::Relaxed),
             values_unread: tally.values_unread.load(Ordering::Relaxed),
@@ -266,7 +272,7 @@ impl Prepared {
             overflows: tally.overflows.load(Ordering::Relaxed),
             late_signals: tally.late.load(Ordering::Relaxed),
             bound_overruns: tally.bound_overruns.load(Ordering::Relaxed),
-            worst_overrun: tally.worst_overrun.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            worst_overrun,
             slow_messages,
             slowest_excess_ns: slowest.as_nanos(),
             unsent: tally.unsent.load(Ordering::Relaxed),

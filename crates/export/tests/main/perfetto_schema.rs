@@ -16,7 +16,10 @@ const PACKAGES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python
 fn faults(trace: &Path) -> Option<Vec<String>> {
     let python =
         |arguments: &[&str]| Command::new("python3").args(arguments).env("PYTHONPATH", PACKAGES).output();
-    let probe = python(&["-c", "from perfetto.protos.perfetto.trace import perfetto_trace_pb2"]);
+    let probe = python(&[
+        "-c",
+        "import google.protobuf.unknown_fields, perfetto.protos.perfetto.trace.perfetto_trace_pb2",
+    ]);
     if !probe.is_ok_and(|output| output.status.success()) {
         skip("python3 has no package perfetto, which `cargo xtask test` installs below target where it can");
         return None;

@@ -213,7 +213,7 @@ impl Known {
             overhead: jobs && (costs || by_kernel || recorded.has_all(&[Event::WAKE, Event::SLEEP])),
             switches,
             withheld: switches || usage.contents.count(Event::WITHHELD) > 0,
-            slices: !is_decided || recorded.has_all(&DECISIONS),
+            slices: !is_decided || recorded.has_all(&DECISIONS) && recorded.has(Event::SUPPLY),
             interrupts: recorded.has(Event::IRQ_ENTER),
             dispatching: match usage.nodes[index].undispatched.is_too_long() {
                 _ if !by_lanes => Dispatching::NotRecorded,

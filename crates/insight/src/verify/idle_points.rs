@@ -31,8 +31,9 @@ pub(super) struct IdlePoints {
 }
 
 impl IdlePoints {
-    pub fn new(nodes: usize) -> Self {
-        IdlePoints { nodes: (0..nodes).map(|_| Node::default()).collect(), is_known: true }
+    /// Of so many nodes, if somebody asks for them.
+    pub fn new(nodes: usize, are_asked_for: bool) -> Self {
+        IdlePoints { nodes: (0..nodes).map(|_| Node::default()).collect(), is_known: are_asked_for }
     }
 
     /// What is unfinished is not known any more.

@@ -186,6 +186,9 @@ impl<'a> Judge<'a> {
             starved: None,
             misordered: None,
         };
+        let heeds_idle_points = |task: &talea_model::Task| task.sync.heeds_idle_points();
+        let has_idle_points =
+            matches!(trace.origin, Origin::Simulation { .. }) && system.tasks.iter().any(heeds_idle_points);
         let mut judge = Judge {
             trace,
             system,
@@ -200,7 +203,7 @@ impl<'a> Judge<'a> {
             now: trace.start,
             findings: Findings::new(),
             guards: Guards::new(system),
-            idle_points: IdlePoints::new(trace.nodes.len()),
+            idle_points: IdlePoints::new(trace.nodes.len(), has_idle_points),
             arrivals: Arrivals::new(trace),
             services: Services::new(system),
             values: Values::new(trace, system),

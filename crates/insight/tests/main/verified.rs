@@ -1,7 +1,7 @@
 //! Verification of posted work, against records written by hand.
 
 use std::path::Path;
-use talea_insight::verify::{Rule, Verifier, VerifyReport};
+use talea_insight::verify::{Certainty, Rule, Verifier, VerifyReport};
 use talea_model::{OperationId, System};
 use talea_policy::strategy::{Plan, plan_system};
 use talea_record::*;
@@ -243,7 +243,8 @@ fn who_is_preempted_by_a_higher_lane_keeps_nobody_of_its_own_from_the_processor(
     kept.complete(1_400, (LONG, 0), [0, 1_000_000]);
     kept.begin(1_401, (SHORT, 0));
     let report = kept.verified_within(tolerance, &metadata, &system);
-    assert_eq!(report.of(Rule::Order), 1, "{:?}", report.violations);
     let order = report.violations.iter().find(|violation| violation.rule == Rule::Order);
-    assert_eq!(order.map(|violation| violation.duration_ns), Some(10 + 289));
+    // The kernel was not recorded, and may have held off the thread that chooses.
+    let found = order.map(|violation| (violation.duration_ns, violation.certainty));
+    assert_eq!(found, Some((10 + 289, Certainty::Possible)), "{:?}", report.violations);
 }

@@ -14,6 +14,7 @@ use crate::set::ManagedSet;
 use crate::signal_target::SignalTarget;
 use crate::thread_jobs::ThreadJobs;
 use rustix::io::Errno;
+use rustix::process::setpriority_process;
 use std::process::Command;
 use std::sync::Arc;
 use talea_linux::Tid;
@@ -77,6 +78,10 @@ impl ManagedSet {
         })?;
         if !started.guard(&self.guardian) {
             return Err(too_many(&admission, "commands", guardian::PROGRAMS_MAX));
+        }
+        if let Some(nice) = self.options.priorities.nice_of_programs() {
+            // Should it be refused, wake-ups of parked threads are found by looking.
+            let _refused = setpriority_process(Some(started.process), nice);
         }
         let program = Program {
             process: started.process,

@@ -151,6 +151,22 @@ fn floods_of_threads_that_block_end_nothing() {
     endures(set);
 }
 
+/// Wake-ups of a command are told, and not found by looking, also where its parked threads are ordinary ones.
+#[test]
+fn wake_ups_of_commands_are_told_with_slices_and_without() {
+    let Some((_alone, options)) = stage(1) else { return };
+    for slices in [None, Options::on(&options.cpus).slices] {
+        let (mut set, root) = beside_a_hog(&quanta(), &Options { slices, ..options.clone() });
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "boosted::as_blocking_program", "--ignored"]).env(ARGUMENT, "1");
+        set.command(admission("command", root, quanta().1), &mut command).unwrap();
+        eventually("it blocks", || set.is_ended() || set.totals().blocks >= 100);
+        let totals = set.totals();
+        set.stop().unwrap();
+        assert!(totals.wakeups >= 50 && totals.wakeups > 4 * totals.found, "{slices:?}: {totals:?}");
+    }
+}
+
 /// A program with a lock that lends priority: a thread that holds it half of the time, and a deadline thread that wants it again and
 /// again, both for lengths of time that change, so that the ends of quanta fall on all phases.
 #[test]

@@ -289,12 +289,9 @@ pub struct BoundOverrun {
 }
 
 impl BoundOverrun {
-    /// The worse of two; the first if both are as late.
-    pub fn worse(one: Option<Self>, other: Option<Self>) -> Option<Self> {
-        match (one, other) {
-            (Some(one), Some(other)) if other.by > one.by => Some(other),
-            (one, other) => one.or(other),
-        }
+    /// The worse of two, if there are any; the first if both are as late.
+    pub fn worst(both: [Option<Self>; 2]) -> Option<Self> {
+        both.into_iter().flatten().rev().max_by_key(|overrun| overrun.by)
     }
 }
 
@@ -359,7 +356,7 @@ impl Guards {
         let add = |sum: Counts, guard: &Guard| Counts {
             refused: sum.refused + guard.refused,
             bound_overruns: sum.bound_overruns + guard.overruns,
-            worst_overrun: BoundOverrun::worse(sum.worst_overrun, guard.worst_overrun),
+            worst_overrun: BoundOverrun::worst([sum.worst_overrun, guard.worst_overrun]),
             excess: sum.excess + guard.excess,
         };
         self.guards.iter().fold(Counts::default(), add)
@@ -394,7 +391,7 @@ impl Guards {
             guard.overruns += 1;
             let by = Duration::from_nanos(signal.at.as_nanos().saturating_sub(planned.as_nanos()));
             let overrun = BoundOverrun { operation: guard.operation, instance: signal.instance, by };
-            guard.worst_overrun = BoundOverrun::worse(guard.worst_overrun, Some(overrun));
+            guard.worst_overrun = BoundOverrun::worst([guard.worst_overrun, Some(overrun)]);
         }
         guard.waiting.push_back(signal);
         self.next = self.next.min(guard.due());

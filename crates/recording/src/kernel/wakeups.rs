@@ -29,8 +29,11 @@ use thiserror::Error;
 
 /// The most threads that fit into the kernel's filter, which is a page of text.
 pub const WATCHED_MAX: usize = 256;
-/// So many that wake fit it beside priorities.
-const WAKERS_MAX: usize = 128;
+/// So many threads, and so many that wake, fit it beside priorities.
+const THREADS_MAX: usize = 128;
+const WAKERS_MAX: usize = 64;
+/// In `common_flags`: an interrupt or a soft interrupt has the processor of the thread that is current.
+const IN_INTERRUPT: u8 = 8 | 16;
 /// Holds some thousand wake-ups that nobody has taken.
 const BUFFER_BYTES: usize = 1 << 16;
 const PERF_RECORD_LOST: u32 = 2;
@@ -71,8 +74,15 @@ pub enum WakeUp {
 pub enum Chosen<'a> {
     /// Those of threads with these numbers, at most [`WATCHED_MAX`].
     Threads(&'a [u32]),
-    /// Those of all threads with these SCHED_FIFO or SCHED_RR priorities, but for what the threads of these numbers wake (the first 128).
-    Priorities(&'a [u8], &'a [u32]),
+    /// Those of all threads with some priorities, and of some others.
+    Priorities {
+        /// As the kernel's events have them: 99 less a real-time priority, 120 and the nice value of ordinary threads.
+        priorities: &'a [u8],
+        /// The numbers of the others, of which the first 128 fit the kernel's filter.
+        threads: &'a [u32],
+        /// What these threads wake is not told, but for what interrupts wake that come meanwhile (the first 64; of others it is told).
+        excluded_wakers: &'a [u32],
+    },
 }
 
 /// Why wake-ups cannot be watched, and the way around it.
@@ -173,7 +183,9 @@ impl WakeChoice {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
             }
             Chosen::Threads(tids) => of_threads(tids),
-            Chosen::Priorities(priorities, wakers) => of_priorities(priorities, wakers),
+            Chosen::Priorities { priorities, threads, excluded_wakers } => {
+                of_priorities(priorities, threads, excluded_wakers)
+            }
         };
         let mut new = Vec::with_capacity(self.buffers.len());
         if !expression.is_empty() {
@@ -249,14 +261,16 @@ fn of_threads(tids: &[u32]) -> String {
     tids.iter().map(|tid| format!("pid=={tid}")).collect::<Vec<_>>().join("||")
 }
 
-/// The kernel counts real-time priorities from 99 down. `common_pid` is who wakes.
-fn of_priorities(priorities: &[u8], except: &[u32]) -> String {
-    let woken = priorities.iter().map(|priority| format!("prio=={}", 99 - priority)).collect::<Vec<_>>();
-    // What the others wake is told like all else.
-    let wakers = except.iter().take(WAKERS_MAX).map(|waker| format!("&&common_pid!={waker}"));
-    match &woken[..] {
-        [] => String::new(),
-        woken => format!("({}){}", woken.join("||"), wakers.collect::<String>()),
+/// `common_pid` is the thread that is current, which need not be what wakes.
+fn of_priorities(priorities: &[u8], threads: &[u32], excluded_wakers: &[u32]) -> String {
+    let priorities = priorities.iter().map(|priority| format!("prio=={priority}"));
+    let threads = threads.iter().take(THREADS_MAX).map(|tid| format!("pid=={tid}"));
+    let woken = priorities.chain(threads).collect::<Vec<_>>().join("||");
+    let wakers = excluded_wakers.iter().take(WAKERS_MAX).map(|waker| format!("common_pid!={waker}"));
+    let wakers = wakers.collect::<Vec<_>>().join("&&");
+    match (woken.is_empty(), wakers.is_empty()) {
+        (true, _) | (_, true) => woken,
+        _ => format!("({woken})&&(common_flags&{IN_INTERRUPT}||({wakers}))"),
     }
 }
 
@@ -279,12 +293,12 @@ mod tests {
         // The largest thread id Linux can give is 4194303.
         assert!(of_threads(&[4_194_303; WATCHED_MAX]).len() < 4096);
         assert_eq!(of_threads(&[1, 23]), "pid==1||pid==23");
-        assert_eq!(
-            (of_threads(&[]), of_priorities(&[10, 12], &[])),
-            (String::new(), "(prio==89||prio==87)".into())
-        );
-        assert_eq!(of_priorities(&[10], &[7, 8]), "(prio==89)&&common_pid!=7&&common_pid!=8");
-        assert!(of_priorities(&[10, 11, 12], &[4_194_303; 2 * WAKERS_MAX]).len() < 4096);
+        assert_eq!((of_threads(&[]), of_priorities(&[], &[], &[7])), (String::new(), String::new()));
+        assert_eq!(of_priorities(&[89, 121], &[12], &[]), "prio==89||prio==121||pid==12");
+        let excluding = of_priorities(&[89], &[], &[7, 8]);
+        assert_eq!(excluding, "(prio==89)&&(common_flags&24||(common_pid!=7&&common_pid!=8))");
+        let many = [4_194_303; 500];
+        assert!(of_priorities(&[89, 88, 121], &many, &many).len() < 4096);
     }
 
     #[test]

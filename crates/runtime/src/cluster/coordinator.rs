@@ -8,7 +8,7 @@ use crate::error::PrepareError;
 use crate::hierarchy::leaving;
 use crate::hierarchy_node::plan_lowering;
 use crate::options::{LostNodes, RunOptions, Start, StopHandle};
-use crate::outcome::{BoundOverrun, LostNode, Outcome, Stopped};
+use crate::outcome::{LostNode, Outcome, Stopped};
 use crate::plans::{check_apart, metadata, plans};
 use crate::run::{Ended, outcome};
 use crate::store::{COLLECTOR, rings_of, temporary_directory};
@@ -419,8 +419,9 @@ impl Members {
                 ended.mishaps.overflows += mishaps.overflows;
                 ended.mishaps.late_signals += mishaps.late_signals;
                 ended.mishaps.bound_overruns += mishaps.bound_overruns;
+                let overruns = [ended.mishaps.worst_overrun.take(), mishaps.worst_overrun];
                 ended.mishaps.worst_overrun =
-                    BoundOverrun::worse(ended.mishaps.worst_overrun.take(), mishaps.worst_overrun);
+                    overruns.into_iter().flatten().rev().max_by_key(|overrun| overrun.late_ns);
                 ended.mishaps.unsent += mishaps.unsent;
                 ended.mishaps.to_left += mishaps.to_left;
                 ended.mishaps.lost_on_links += mishaps.lost_on_links;

@@ -8,7 +8,7 @@ use talea_insight::accounting::HierarchyReport;
 use talea_linux::burn::Burner;
 use talea_model::Criticality;
 use talea_policy::arrangement::Kept;
-use talea_record::event::Complete;
+use talea_record::event::{Complete, Trigger, Typed};
 use talea_runtime::lowering::Band;
 use talea_runtime::{Declaration, JobContext, PostingRoom, Slicing};
 
@@ -357,7 +357,28 @@ fn a_lane_that_waits_asks_for_its_most_urgent_job() {
         let ran = run_until(&system, Operations::synthetic(), options, completed(["short"], 30));
         one_at_a_time(&ran);
         mostly_in_time(&ran, "short");
+        let is_limited =
+            slicing == Slicing::WhereLimited && talea_manage::Options::on(&at.cpus).slices.is_some();
+        assert_eq!(slices_are_told(&ran) > 0, is_limited, "{slicing:?}");
     }
+}
+
+/// How many slices the records tell of. What is revoked for one is revoked in one, and each ends before the next begins.
+fn slices_are_told(ran: &Ran) -> usize {
+    let (mut slices, mut is_away) = (0, false);
+    for record in &ran.records {
+        match record.typed() {
+            Typed::Supply(supply) => {
+                assert_eq!(supply.given.0, is_away, "{record:?}");
+                is_away = !supply.given.0;
+                slices += usize::from(is_away);
+            }
+            Typed::VpRevoke(revoke) if revoke.trigger == Trigger::Supply => assert!(is_away, "{record:?}"),
+            Typed::VpGrant(grant) => assert!(!is_away, "{grant:?} in a slice, at {}", record.time),
+            _ => {}
+        }
+    }
+    slices
 }
 
 /// Two places for lanes, each with its reservation; the tasks of one want more than any processor has.

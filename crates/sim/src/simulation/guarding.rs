@@ -72,7 +72,7 @@ impl Simulation {
         self.guarding.guards.iter().map(Guards::counts).fold(mishaps, |sum, of_node| Mishaps {
             overflows: sum.overflows + of_node.refused,
             bound_overruns: sum.bound_overruns + of_node.bound_overruns,
-            worst_overrun: BoundOverrun::worse(sum.worst_overrun, of_node.worst_overrun),
+            worst_overrun: BoundOverrun::worst([sum.worst_overrun, of_node.worst_overrun]),
             early_arrivals: sum.early_arrivals + of_node.excess,
             ..sum
         })

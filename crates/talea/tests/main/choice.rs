@@ -85,7 +85,7 @@ fn operations(packed: &Packed) -> Operations {
 /// Each part was packed once, in their order, from the side to which it was sorted, and nobody was released for another one.
 fn judge(packed: &Packed, report: &Report) {
     let packed = packed.lock().expect("nobody panics");
-    assert!(packed.len() > 30, "{}", packed.len());
+    assert!(packed.len() >= 3, "{}", packed.len());
     for (at, (side, number)) in (0..).zip(&*packed) {
         let expected = if at % 3 == 2 { Side::Right } else { Side::Left };
         assert_eq!((*side, *number), (expected, at));

@@ -103,8 +103,8 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
         return promises::verify(&path, &trace, &system, (form, options.limit), (tolerance, overhead));
     }
     let plans = plans(&system)?;
-    // Planned releases are judged by the bounds that the run had.
-    let system = planned(&system, &plans)?;
+    // Where there are no bounds, releases that go by them are unknown.
+    let system = planned(&system, &plans).unwrap_or(system);
     let coverage = coverage(options, &trace)?;
     let other = |error: OtherSystem| {
         let (trace, system) = (path_shown(&path), path_shown(&options.system.system));
@@ -291,13 +291,15 @@ fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec
     let unknown = report.rules.iter().filter(|rule| rule.unknown > 0);
     lines.extend(unknown.map(|rule| {
         let (count, name) = (rule.unknown, rule.rule.name());
-        let why = match rule.rule {
-            Rule::Release => {
-                "where records were lost, or rest on signals, idle points or timers that were not recorded"
-            }
-            _ => "where records were lost, or at the very end",
-        };
-        format!("warning: of {count} cases of the rule {name} nothing is known, for they are {why}")
+        match rule.rule {
+            Rule::Release if report.lost_records == 0 => format!(
+                "note: of {count} cases of the rule {name} not everything is known, for they rest on signals, idle points or timers that were not \
+                 recorded"
+            ),
+            _ => format!(
+                "warning: of {count} cases of the rule {name} nothing is known, for they are where records were lost, or at the very end"
+            ),
+        }
     }));
     if !report.unheard_nodes.is_empty() {
         lines.push(format!(
