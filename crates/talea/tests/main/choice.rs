@@ -56,9 +56,11 @@ fn operations(packed: &Packed) -> Operations {
     let side = |operations: Operations, name: &'static str, event: &'static str| {
         operations.with_ports(name, move |ports| {
             let (part, publication) = (ports.input::<u64>("part"), ports.publication::<Part>(event));
+            // A job that begins late takes what later ones were released for as well.
             move |job| {
-                let number = *job.get(part).expect("it was released by one");
-                assert!(job.push(publication, |part, _| part.number = number));
+                for number in job.all(part) {
+                    assert!(job.push(publication, |part, _| part.number = *number));
+                }
             }
         })
     };
@@ -82,23 +84,20 @@ fn operations(packed: &Packed) -> Operations {
     })
 }
 
-/// Each part was packed once, in their order, from the side to which it was sorted, and nobody was released for another one.
+/// Each part was packed once, from the side to which it was sorted, and nobody was released for another one.
 fn judge(packed: &Packed, report: &Report) {
-    let packed = packed.lock().expect("nobody panics");
+    let mut packed = packed.lock().expect("nobody panics").clone();
     assert!(packed.len() >= 3, "{}", packed.len());
-    for (at, (side, number)) in (0..).zip(&*packed) {
-        let expected = if at % 3 == 2 { Side::Right } else { Side::Left };
-        assert_eq!((*side, *number), (expected, at));
-    }
+    packed.sort_by_key(|(_, number)| *number);
+    assert!(packed.windows(2).all(|pair| pair[0].1 < pair[1].1), "{packed:?}");
+    let side = |number: u64| if number % 3 == 2 { Side::Right } else { Side::Left };
+    assert!(packed.iter().all(|(from, number)| *from == side(*number)), "{packed:?}");
     let released = |name: &str| {
         let task = report.tasks.iter().find(|task| task.name == name);
         task.expect("a task").released
     };
-    // At the end some are on their way.
     let to_the_right = released("sort") / 3;
-    let of = |wanted: Side| packed.iter().filter(|(side, _)| *side == wanted).count() as u64;
-    assert!((of(Side::Right)..=to_the_right).contains(&released("right")));
-    assert!((of(Side::Left)..=released("sort") - to_the_right).contains(&released("left")));
+    assert!(released("right") <= to_the_right && released("left") <= released("sort") - to_the_right);
 }
 
 #[test]
