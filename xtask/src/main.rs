@@ -30,10 +30,10 @@ enum Command {
     /// Run everything that has to hold: format, lints, documentation, all tests, models, vectors.
     ///
     /// Installs the toolchain components it needs and, as root where there is apt-get, the packages babeltrace2, which
-    /// checks CTF exports, and python3-jsonschema, which checks the schema of system files; below target/python Perfetto's schema, which checks
-    /// exports for it. Needs neither network (once
-    /// dependencies are fetched), nor root, nor a quiet machine; what a missing privilege or program keeps from being
-    /// tested is listed at the end as skipped, with the reasons.
+    /// checks CTF exports, and python3-jsonschema, which checks the schema of system files; and, below target/python, the
+    /// package perfetto, whose schema checks Perfetto exports. Needs neither network (once dependencies are fetched), nor
+    /// root, nor a quiet machine; what a missing privilege or program keeps from being tested is listed at the end as
+    /// skipped, with the reasons.
     Test(TestOptions),
     /// Run the benchmarks and write docs/performance.md with machine, toolchain and commit.
     ///

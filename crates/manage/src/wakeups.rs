@@ -9,7 +9,8 @@ use talea_recording::kernel::{Chosen, WATCHED_MAX, WakeChoice};
 pub(crate) enum Traced {
     /// Those of these threads.
     Threads(Vec<u32>),
-    /// Those of all commands, whose threads come and go, by their priorities, and those of these threads.
+    /// Those of all commands, whose threads come and go, by their priorities, and those of these threads, by their numbers where parked threads have
+    /// the priority of most others.
     All(Vec<u32>),
 }
 
@@ -39,7 +40,8 @@ impl Chooser {
     /// The kernel has no room for it.
     pub fn choose(&mut self, traced: Traced) -> io::Result<()> {
         let traced = match traced {
-            Traced::Threads(threads) if threads.len() > WATCHED_MAX => Traced::All(Vec::new()),
+            // By their priorities, and the first of them by their numbers, too.
+            Traced::Threads(threads) if threads.len() > WATCHED_MAX => Traced::All(threads),
             other => other,
         };
         if self.last.as_ref() == Some(&traced) {
