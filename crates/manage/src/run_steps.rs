@@ -152,7 +152,7 @@ impl State {
         }
     }
 
-    fn note_decisions(&mut self, now: Instant) {
+    pub(crate) fn note_decisions(&mut self, now: Instant) {
         if self.run.as_mut().is_some_and(|run| run.note_changes()) {
             self.introduce_threads();
         }

@@ -309,14 +309,15 @@ fn mostly_in_time(ran: &Ran, name: &str) {
     assert!(2 * in_time > jobs.len(), "{in_time} of {} jobs of {name} in time", jobs.len());
 }
 
-/// The jobs of lanes that reserve nothing have time constraints below a scheduler that plans: a thread that takes turns of half a second
-/// delays them only where they are refused.
+/// The jobs of lanes that reserve nothing have time constraints below a scheduler that plans: a thread that takes turns of five periods
+/// delays them only where they are refused, as where the machine stood still until too little was left before the deadline. Without
+/// constraints at most the last of five would be in time.
 #[test]
 fn jobs_in_lanes_that_reserve_nothing_have_time_constraints() {
     let Some((_alone, at)) = stage(1) else { return };
     for kind in ["rialto", "spring"] {
         let tables = format!(
-            "[[scheduler]]\nname = \"S\"\nkind = \"{kind}\"\nquantum = \"500ms\"\n\
+            "[[scheduler]]\nname = \"S\"\nkind = \"{kind}\"\nquantum = \"100ms\"\n\
              [[scheduler]]\nname = \"jobs\"\nkind = \"lanes\"\nunder = [{{ scheduler = \"S\" }}]\n\
              [[thread]]\nname = \"hog\"\nwork = \"cpu-bound\"\nunder = [{{ scheduler = \"S\" }}]\n\
              [[task]]\nname = \"fast\"\nperiod = \"20ms\"\ncriticality = \"high\"\nwcet = \"6ms\"\nexec = \"1ms\"\n\
@@ -325,7 +326,7 @@ fn jobs_in_lanes_that_reserve_nothing_have_time_constraints() {
              [[task.subtask]]\nname = \"b\"\nwcet = \"6ms\"\nexec = \"2ms\"\n"
         );
         let system = described(at.cpus[0], &tables).with_threads_as_tasks();
-        let ran = synthetic(&system, completed(["fast", "slow.b"], 20));
+        let ran = synthetic(&system, completed(["fast", "slow.b"], 30));
         one_at_a_time(&ran);
         mostly_in_time(&ran, "fast");
         mostly_in_time(&ran, "slow.b");
@@ -339,7 +340,7 @@ fn jobs_in_lanes_that_reserve_nothing_have_time_constraints() {
 fn a_lane_that_waits_asks_for_its_most_urgent_job() {
     let Some((_alone, at)) = stage(1) else { return };
     // The long one is always refused.
-    let tables = "[[scheduler]]\nname = \"S\"\nkind = \"rialto\"\nquantum = \"500ms\"\n\
+    let tables = "[[scheduler]]\nname = \"S\"\nkind = \"rialto\"\nquantum = \"200ms\"\n\
          [[scheduler]]\nname = \"jobs\"\nkind = \"lanes\"\nunder = [{ scheduler = \"S\" }]\n\
          [[thread]]\nname = \"hog\"\nwork = \"cpu-bound\"\nunder = [{ scheduler = \"S\" }]\n\
          [[task]]\nname = \"long\"\nperiod = \"100ms\"\ndeadline = \"90ms\"\nwcet = \"91ms\"\nexec = \"1ms\"\n\
