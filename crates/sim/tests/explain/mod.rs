@@ -29,7 +29,7 @@ pub fn explained(metadata: &Metadata, records: &[Record], question: Question) ->
 
 pub const EVERYTHING: Question = Question { which: Which::Failed, task: None, limit: usize::MAX / 4 };
 
-/// When each job had a processor.
+/// When each job had a processor, in the order of time.
 struct Schedule(HashMap<JobId, Vec<Segment>>);
 
 impl Schedule {
@@ -43,16 +43,17 @@ impl Schedule {
         let mut segments = Segments::new(metadata);
         records.iter().for_each(|record| segments.feed(record, &mut add));
         segments.finish(until, &mut add);
+        let in_order = |own: &Vec<Segment>| own.is_sorted_by(|one, next| one.end <= next.start);
+        assert!(of_jobs.values().all(in_order), "a job has one processor at a time");
         Schedule(of_jobs)
     }
 
     /// How long the job had a processor between the instants.
     fn service(&self, job: JobId, from: Instant, to: Instant) -> Duration {
-        let own = self.0.get(&job).into_iter().flatten();
-        own.map(|segment| (segment.end.min(to), segment.start.max(from)))
-            .filter(|(end, start)| end > start)
-            .map(|(end, start)| end - start)
-            .sum()
+        let own = self.0.get(&job).map_or(&[][..], Vec::as_slice);
+        let first = own.partition_point(|segment| segment.end <= from);
+        let within = own[first..].iter().take_while(|segment| segment.start < to);
+        within.map(|segment| segment.end.min(to) - segment.start.max(from)).sum()
     }
 }
 
