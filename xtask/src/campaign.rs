@@ -18,6 +18,9 @@ pub struct Options {
     /// Write the counts here instead of docs/evidence.md
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Only trials of these kinds, as they are called in docs/evidence.md; written only where --out says
+    #[arg(long, value_name = "KIND", value_delimiter = ',')]
+    only: Vec<String>,
 }
 
 const INTRODUCTION: &str = "\
@@ -53,29 +56,42 @@ of each against what else is known of it:
 against something. A finding ends the campaign with an error, names its trial and keeps its input.
 ";
 
-/// Runs the campaign and writes the report; its path.
+/// Runs the campaign and writes the report; its path, if it was to be written.
 ///
 /// # Errors
 /// There are findings, or the campaign cannot be run.
-pub fn run(options: &Options) -> Result<PathBuf, String> {
+pub fn run(options: &Options) -> Result<Option<PathBuf>, String> {
     let build = ["build", "--release", "--quiet", "-p", "talea-cli", "-p", "talea-campaign"];
     run_all(&[Step::cargo("building the campaign", &build)])?;
     let first = match options.seed {
         Seed::Fixed(number) => number,
         Seed::Any => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs() << 20),
     };
-    let output = Command::new(root().join("target/release/talea-campaign"))
-        .args(["--minutes", &options.minutes.to_string(), "--seed", &first.to_string()])
-        .args(["--talea", "target/release/talea"])
+    let mut campaign = Command::new(root().join("target/release/talea-campaign"));
+    campaign.args(["--minutes", &options.minutes.to_string(), "--seed", &first.to_string()]);
+    campaign.args(["--talea", "target/release/talea"]);
+    if !options.only.is_empty() {
+        campaign.args(["--only", &options.only.join(",")]);
+    }
+    let output = campaign
         .current_dir(root())
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cannot run the campaign: {error}"))?;
     let table = String::from_utf8_lossy(&output.stdout);
+    // Without a table nothing was tried, and what is there stays.
+    if table.is_empty() {
+        return Err(format!("the campaign failed: {}", output.status));
+    }
     let run = format!("minutes: {}, first trial: {first}", options.minutes);
     let text = format!("{INTRODUCTION}\n{}\n\n{table}", machine::described(&run)?);
-    let path = options.out.clone().unwrap_or_else(|| root().join("docs/evidence.md"));
-    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    let path = match &options.out {
+        None if options.only.is_empty() => Some(root().join("docs/evidence.md")),
+        out => out.clone(),
+    };
+    if let Some(path) = &path {
+        std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
     print!("{table}");
     match output.status.success() {
         true => Ok(path),

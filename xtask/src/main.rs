@@ -71,9 +71,8 @@ fn main() -> ExitCode {
     let ended = match Arguments::parse().command {
         Command::Test(options) => test(&options),
         Command::Bench(options) => bench::run(&options).map(|path| println!("written: {}", path.display())),
-        Command::Campaign(options) => {
-            campaign::run(&options).map(|path| println!("written: {}", path.display()))
-        }
+        Command::Campaign(options) => campaign::run(&options)
+            .map(|path| path.into_iter().for_each(|path| println!("written: {}", path.display()))),
         Command::Reference => run_all(&[reference()]),
         Command::Deny => run_all(&[Step::cargo("deny", &["deny", "check", "licenses", "bans", "sources"])]),
     };
