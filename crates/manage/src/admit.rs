@@ -13,6 +13,7 @@ use crate::priorities::{Level, Ordinary};
 use crate::set::ManagedSet;
 use crate::shared::Shared;
 use crate::sleep_word::{SleepEnd, SleepWord};
+use crate::state::State;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_linux::Tid;
@@ -187,6 +188,13 @@ impl ManagedSet {
         let slot = state.free_slot();
         let (member, result) = make(slot, vp);
         let serial = state.add(slot, member);
+        let State { engine, run, .. } = &mut *state;
+        if let (Some(run), Some(edge)) = (run, admission.edge) {
+            let (names, promise) = ((edge.parent, admission.name), edge.promise.cloned());
+            run.watch.hold(names, promise, vp, &engine.context());
+            let now = engine.context().now();
+            state.note_decisions(now);
+        }
         Ok((MemberId { slot, vp, serial }, result))
     }
 

@@ -44,7 +44,7 @@ impl ManagedSet {
     }
 
     /// Tells whoever follows the run what has come to the hierarchy.
-    fn tell_definitions(&self) {
+    pub(crate) fn tell_definitions(&self) {
         let mut state = self.shared.state.lock_patiently();
         let Some((definer, definitions)) = state.run.as_mut().and_then(|run| run.definitions()) else {
             return;

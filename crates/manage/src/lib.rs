@@ -115,7 +115,7 @@ pub use member::{Blocks, ForeignChanges, MemberId, Received};
 pub use member_jobs::{LaneJobs, MemberJobs};
 pub use options::{
     Admission, AdmitError, CONTROLLER_BUDGET, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError,
-    Target,
+    Target, WatchedEdge,
 };
 pub use priorities::{Ordinary, Priorities};
 pub use quantum::ShortQuantum;

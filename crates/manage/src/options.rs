@@ -8,6 +8,7 @@ use std::io;
 use talea_linux::affinity::AffinityError;
 use talea_linux::thread::SpawnError;
 use talea_model::Slices;
+use talea_policy::arrangement::Promise;
 use talea_policy::hierarchy::{Parameters, Refusal, SchedulerId};
 use talea_time::{Duration, Work};
 use thiserror::Error;
@@ -79,6 +80,17 @@ pub struct Admission<'a> {
     pub parameters: Parameters,
     /// Whether it may use processors that nobody else wants.
     pub parking: Parking,
+    /// The edge above it, if the run judges and records what becomes of that, and is not told otherwise.
+    pub edge: Option<WatchedEdge<'a>>,
+}
+
+/// The edge above a member, as the run knows it from the first that is decided about the member.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchedEdge<'a> {
+    /// What the scheduler is called.
+    pub parent: &'a str,
+    /// What it promises.
+    pub promise: Option<&'a Promise>,
 }
 
 /// Threads that exist already.

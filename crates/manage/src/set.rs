@@ -32,7 +32,7 @@ use talea_linux::sched::Policy;
 use talea_linux::seccomp::SchedulingCall;
 use talea_linux::thread::{JoinHandle, ThreadReport, spawn};
 use talea_linux::{Tid, affinity, proc};
-use talea_policy::arrangement::{Promise, Receipts};
+use talea_policy::arrangement::Receipts;
 use talea_policy::hierarchy::{Engine, Message, Refusal, SchedulerId};
 use talea_record::{EdgeNumbers, MemberRole, RingWriter};
 use talea_recording::kernel::WakeWatch;
@@ -378,20 +378,6 @@ impl ManagedSet {
         match std::mem::replace(&mut self.auditor, Err(NO_RUN.into())) {
             Ok(auditor) => auditor.finish(ended_run),
             Err(reason) => Audit::of_grants(reason),
-        }
-    }
-
-    /// Holds the scheduler above a member to its promise to it.
-    pub fn watch_member(&self, names: (&str, &str), promise: Option<Promise>, member: MemberId) {
-        let mut state = self.shared.state.lock();
-        let is_there = state.holds(member);
-        let State { engine, run, .. } = &mut *state;
-        if let Some(run) = run {
-            run.watch.hold(names, promise, member.vp, &engine.context());
-            if !is_there {
-                // A program may have ended already; its edge keeps its number.
-                run.watch.let_go(member.vp, engine.context().now());
-            }
         }
     }
 

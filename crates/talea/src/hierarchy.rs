@@ -48,7 +48,7 @@
 pub use talea_manage::control::{self, Governor, OwnThread, Piece, Reason};
 pub use talea_manage::{
     Admission, AdmitError, Blocked, Blocks, Handle, ManagedSet, MemberId, Options, Parking, SetError,
-    Summary, Target, Waker,
+    Summary, Target, Waker, WatchedEdge,
 };
 pub use talea_policy::arrangement::live::{Change, Insistence, Live, Refused};
 pub use talea_policy::arrangement::{ArrangeError, Arrangement, arrange};

@@ -5,7 +5,9 @@ use super::pieces::Piece;
 use super::protocol::{Command, Done, Force, Listing, Outcome, ParentRequest, Program, Promised, Refusal};
 use super::server::CommandHandler;
 use crate::govern::{NotDismissed, PreparedHold};
-use crate::{Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker};
+use crate::{
+    Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker, WatchedEdge,
+};
 use crate::{ShortQuantum, command};
 use rustix::process::{getpid, getppid};
 use std::collections::BTreeMap;
@@ -425,25 +427,25 @@ impl Inner {
         take_in: impl FnOnce(&mut ManagedSet, Admission<'_>) -> Result<MemberId, AdmitError>,
     ) -> Result<Done, Reason> {
         let planned = self.plan(change, insistence)?;
-        let (done, promises) = (done(&planned), planned.promises.clone());
+        let done = done(&planned);
         let restraints = self.restraints(&planned)?;
         let set = self.set.as_mut().ok_or(Reason::Ended)?;
-        let renewed = set.govern(|engine, _, now| self.live.carry_out(&planned, engine, now));
-        let renewed = renewed.map_err(Refused::Step)?;
-        self.live.adopt(planned, renewed.clone());
+        let renewed = carry_out(set, &self.live, &planned)?;
+        self.live.adopt(planned, renewed);
         let place = self.live.place(name).expect("it is described");
         let parking = match self.live.blueprint().is_capped(name) {
             true => Parking::Held,
             false => Parking::WorkConserving,
         };
         let (parent, parameters) = (place.parent, place.parameters);
-        match take_in(set, Admission { name, parent, parameters, parking }) {
+        let edge = Some(WatchedEdge { parent: &place.parent_name, promise: place.promise.as_ref() });
+        match take_in(set, Admission { name, parent, parameters, parking, edge }) {
             Ok(member) => {
+                set.tell_definitions();
                 self.live.joined(name, member.vp());
                 self.members.insert(name.into(), member);
                 self.newcomers.push((name.into(), parking));
                 self.parked.remove(name);
-                self.hold(&promises, &renewed);
                 self.impose(restraints);
                 Ok(done)
             }
@@ -460,7 +462,7 @@ impl Inner {
         let (Some(set), Ok(planned)) = (&self.set, self.live.plan(&change, Insistence::Forced)) else {
             return self.live.left(name);
         };
-        match set.govern(|engine, _, now| self.live.carry_out(&planned, engine, now)) {
+        match carry_out(set, &self.live, &planned) {
             Ok(renewed) => self.live.adopt(planned, renewed),
             // Schedulers that are ready for one more stay so; nobody is missing but who did not come.
             Err(_) => self.live.left(name),

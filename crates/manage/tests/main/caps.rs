@@ -30,7 +30,7 @@ fn capped(take_in: impl Fn(&mut ManagedSet, Admission<'_>) -> MemberId) {
     let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let (name, parameters) = ("capped", reservation(5, 20));
-    let admission = Admission { name, parent: root, parameters, parking: Parking::Held };
+    let admission = Admission { name, parent: root, parameters, parking: Parking::Held, edge: None };
     let member = take_in(&mut set, admission);
     let (received, over) = measure(&set);
     let share = received.work.as_nanos() as f64 / over.as_nanos() as f64;
@@ -62,7 +62,8 @@ fn a_cap_that_comes_and_goes_holds_all_processes_of_a_command() {
     let mut command = Command::new(program);
     command.args(arguments);
     let (name, parameters) = ("capped", reservation(5, 20));
-    let admission = Admission { name, parent: root, parameters, parking: Parking::WorkConserving };
+    let admission =
+        Admission { name, parent: root, parameters, parking: Parking::WorkConserving, edge: None };
     let member = set.command(admission, &mut command).unwrap();
     eventually("the child is taken in", || set.threads_of(member).len() == 2);
     let (received, over) = measure(&set);
@@ -86,7 +87,8 @@ fn who_cannot_be_held_is_as_before() {
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let program = Program::start();
     let (name, parameters) = ("thread", reservation(5, 20));
-    let admission = Admission { name, parent: root, parameters, parking: Parking::WorkConserving };
+    let admission =
+        Admission { name, parent: root, parameters, parking: Parking::WorkConserving, edge: None };
     let member = set.attach(admission, Target::Thread(program.id())).unwrap();
     let refused = set.set_parking(member, Parking::Held);
     assert!(matches!(refused, Err(AdmitError::CannotHold { .. })), "{refused:?}");
@@ -138,7 +140,7 @@ fn threads_that_sleep_are_not_heard_of_each_time_that_their_program_is_held() {
     command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]).env(PROGRESS, &progress);
     command.stdout(std::process::Stdio::null());
     let (name, parameters) = ("many", reservation(5, 20));
-    let admission = Admission { name, parent: root, parameters, parking: Parking::Held };
+    let admission = Admission { name, parent: root, parameters, parking: Parking::Held, edge: None };
     let member = set.command(admission, &mut command).unwrap();
     eventually("all are taken in", || set.threads_of(member).len() > SLEEPERS + 1);
     let written = || std::fs::metadata(&progress).map_or(0, |file| file.len());

@@ -60,7 +60,7 @@ fn govern(system: &System, options: &Options) -> Arc<Governor> {
     for leaf in &arrangement.leaves {
         let name = &*system.threads[leaf.thread].name;
         let (parent, parameters) = (leaf.parent, leaf.parameters);
-        let admission = Admission { name, parent, parameters, parking: Parking::WorkConserving };
+        let admission = Admission { name, parent, parameters, parking: Parking::WorkConserving, edge: None };
         let (member, _) = set.spawn(admission, Blocks::ByHandle, hog).unwrap();
         members.push((name.to_owned(), member));
     }

@@ -46,7 +46,8 @@ fn watch<R>(
 ) -> Result<R, String> {
     let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
     let mut set = ManagedSet::prepare(engine, options).unwrap();
-    let held = |name, parameters| Admission { name, parent: root, parameters, parking: Parking::Held };
+    let held =
+        |name, parameters| Admission { name, parent: root, parameters, parking: Parking::Held, edge: None };
     let mut command = Command::new("sh");
     // Not longer than a test may take, should the test be killed.
     command.args(["-c", &format!("ulimit -t 30; {script}")]);

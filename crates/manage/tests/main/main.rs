@@ -35,7 +35,7 @@ fn reservation(budget_ms: i64, period_ms: i64) -> Parameters {
 }
 
 fn admission(name: &str, parent: SchedulerId, parameters: Parameters) -> Admission<'_> {
-    Admission { name, parent, parameters, parking: Parking::WorkConserving }
+    Admission { name, parent, parameters, parking: Parking::WorkConserving, edge: None }
 }
 
 /// Uses its processor until the set ends.

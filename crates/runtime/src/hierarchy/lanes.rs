@@ -96,7 +96,8 @@ pub(super) fn place(
     let blocks = if lane_member.runs_code() { Blocks::Anywhere } else { Blocks::ByHandle };
     let LaneMember { name, agent, flow_set_up, stack, .. } = lane_member;
     let (shared, lane) = (Arc::clone(&agent.shared), agent.lane);
-    let admission = Admission { name: &name, parent: leaf, parameters: Parameters::None, parking };
+    let admission =
+        Admission { name: &name, parent: leaf, parameters: Parameters::None, parking, edge: None };
     let jobs = Some(MemberJobs::Lane(LaneJobs::new(lane as u16)));
     let ready = move || {
         prefault_stack(stack / 4);

@@ -19,7 +19,7 @@ use talea_manage::control::{CommandHandler, Governor};
 use talea_manage::{
     Admission, AdmitError, Blocks, Handle, MORE_TO_HOLD, ManagedRun, ManagedSet, Marks, MemberId, MemberJobs,
     Options, Parking, RunRecorder, STACK, ShortQuantum, SwitchStream, Target, ThreadJobs, ThreadOptions,
-    command,
+    WatchedEdge, command,
 };
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
@@ -227,8 +227,14 @@ impl HierarchyParts<'_> {
     ) -> Result<(), HierarchyError> {
         let thread = &self.system.threads[leaf.thread];
         let operation = self.system.operation_of_thread(leaf.thread).expect("threads are tasks");
-        let admission =
-            Admission { name: &thread.name, parent: leaf.parent, parameters: leaf.parameters, parking };
+        let parent = &self.system.schedulers[leaf.scheduler].name;
+        let admission = Admission {
+            name: &thread.name,
+            parent: leaf.parent,
+            parameters: leaf.parameters,
+            parking,
+            edge: Some(WatchedEdge { parent, promise: leaf.promise.as_ref() }),
+        };
         let part = self.jobs_of(operation);
         let set = &mut admitting.set;
         let (member, parking) = match &thread.work {
@@ -264,8 +270,6 @@ impl HierarchyParts<'_> {
                 admitted
             }
         };
-        let parent = &self.system.schedulers[leaf.scheduler].name;
-        admitting.set.watch_member((parent, &thread.name), leaf.promise.clone(), member);
         admitting.members.push((thread.name.clone(), member));
         admitting.named.push(NamedMember { name: thread.name.clone(), parking, calls: Vec::new() });
         Ok(())

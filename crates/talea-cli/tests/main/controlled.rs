@@ -215,6 +215,12 @@ fn what_comes_to_a_running_hierarchy_is_in_its_trace() {
     for part in ["BG to build", "FP to BG", "removed", "added"] {
         assert!(shown.contains(part), "{part} is not in\n{shown}");
     }
+    // What is decided about a newcomer is told after that it has come.
+    let all = run(&["trace", "show", &trace]).exits(0).stdout;
+    let of_newcomer: Vec<&str> = all.lines().filter(|line| line.contains("BG to build")).collect();
+    assert!(of_newcomer[0].contains("what=added"), "{}", of_newcomer[0]);
+    let request = of_newcomer.iter().find(|line| line.contains(" request ")).expect("it wants to run");
+    assert!(request.contains("trigger=thread"), "{request}");
     assert!(run(&["trace", "explain", &trace, "--worst"]).exits(0).stdout.contains("BG below FP"));
     let verified = run(&["trace", "verify", &system, &trace, "--json"]).json();
     let rules = verified["decisions"]["rules"].as_array().expect("decisions are judged");

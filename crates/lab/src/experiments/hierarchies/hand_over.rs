@@ -206,6 +206,7 @@ fn managed(cpu: u16, levels: usize, times: u32) -> Result<Option<Vec<Duration>>,
         parent,
         parameters: Parameters::Priority(priority),
         parking: Parking::WorkConserving,
+        edge: None,
     };
     let (stamp, turns) = (Arc::new(Stamp::default()), Arc::new(AtomicU32::new(0)));
     let (own_stamp, own_turns) = (Arc::clone(&stamp), Arc::clone(&turns));

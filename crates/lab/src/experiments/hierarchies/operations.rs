@@ -240,7 +240,8 @@ fn govern(system: &System) -> Result<Governor, ExperimentError> {
             true => Parking::Held,
             false => Parking::WorkConserving,
         };
-        let admission = Admission { name, parent: leaf.parent, parameters: leaf.parameters, parking };
+        let admission =
+            Admission { name, parent: leaf.parent, parameters: leaf.parameters, parking, edge: None };
         let spawned = set.spawn(admission, Blocks::ByHandle, |handle| {
             while !handle.is_ended() {
                 std::hint::spin_loop();

@@ -130,6 +130,8 @@ fn errors(violations: &[Violation]) -> String {
 pub struct ThreadRegistration {
     /// The scheduler above.
     pub parent: SchedulerId,
+    /// What that is called.
+    pub parent_name: String,
     /// What it registers with.
     pub parameters: Parameters,
     /// What it is to receive.
@@ -323,7 +325,8 @@ impl Live {
     fn place_in(&self, blueprint: &Blueprint, thread: &str) -> Option<ThreadRegistration> {
         let tie = blueprint.threads.iter().find(|post| post.name == thread)?.under.first()?;
         let (parameters, promise) = (tie.parameters, tie.promise.clone());
-        Some(ThreadRegistration { parent: self.scheduler(&tie.parent)?, parameters, promise })
+        let (parent, parent_name) = (self.scheduler(&tie.parent)?, tie.parent.clone());
+        Some(ThreadRegistration { parent, parent_name, parameters, promise })
     }
 
     /// Holds the schedulers to what a change that has been carried out has made of their promises, from the instant of `engine`
