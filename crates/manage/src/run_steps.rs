@@ -70,16 +70,11 @@ impl State {
 
     /// Ends the run at `now`, or at its planned end if that has passed.
     pub(crate) fn close(&mut self, now: Instant) {
-        let broken = self.is_broken();
-        let Some(run) = &mut self.run else { return };
-        if run.is_over() {
+        if self.run.as_ref().is_none_or(|run| run.is_over()) {
             return;
         }
-        // What was decided when somebody panicked is judged by nobody.
-        if !broken {
-            self.engine.settle(now);
-            self.note_decisions(now);
-        }
+        // Who has a processor at the end, and whose job executes there. What was decided when somebody panicked is judged by nobody.
+        self.decide(now);
         let Some(run) = &mut self.run else { return };
         run.close(now);
         let context = self.engine.context();
