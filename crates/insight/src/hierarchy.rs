@@ -96,6 +96,8 @@ pub(crate) struct Hierarchies {
     of_lane: Vec<Vec<usize>>,
     /// By node.
     has_any: Vec<bool>,
+    /// By node: whether its decisions are recorded; not those of the kernel, to which a hierarchy was lowered.
+    are_told: Vec<bool>,
     /// By node: the processors that are left to the kernel now.
     away: Vec<Vec<u16>>,
 }
@@ -131,7 +133,8 @@ impl Hierarchies {
             name.and_then(|name| to.get(&(lane.node, name))).cloned().unwrap_or_default()
         });
         let away = vec![Vec::new(); metadata.nodes.len()];
-        Hierarchies { edges: edges.collect(), groups, of_lane: of_lane.collect(), has_any, away }
+        let are_told = metadata.nodes.iter().map(|node| node.decided_by.is_ours()).collect();
+        Hierarchies { edges: edges.collect(), groups, of_lane: of_lane.collect(), has_any, are_told, away }
     }
 
     /// Whether schedulers, not lanes alone, decide on the node.
@@ -150,7 +153,7 @@ impl Hierarchies {
         }
         match record.typed() {
             // Who has not asked for anything before the run waits.
-            Typed::RunStart(start) => {
+            Typed::RunStart(start) if self.are_told.get(usize::from(start.node)) == Some(&true) => {
                 let of_node = self.edges.iter_mut().filter(|edge| edge.node == usize::from(start.node));
                 of_node
                     .filter(|edge| edge.state == EdgeState::Unknown)
@@ -505,5 +508,23 @@ mod tests {
         let mut hierarchy = Hierarchies::new(&metadata);
         hierarchy.edges.iter_mut().for_each(|edge| edge.state = EdgeState::Ready);
         assert!(matches!(hierarchy.turn(0), Turn::NotAsked(_)));
+    }
+
+    /// A run of several nodes has records of decisions where some of them were lowered to the kernel.
+    #[test]
+    fn nothing_is_known_of_what_the_kernel_decides() {
+        for (decided_by, is_known) in [(DecidedBy::Ours, true), (DecidedBy::Kernel, false)] {
+            let mut metadata = Metadata::bare("x");
+            let (name, switches) = ("n".into(), Switches::Recorded);
+            metadata.nodes = vec![NodeEntry { name, cpus: vec![0], switches, decided_by }];
+            let (parent, child, guarantee) = ("FIFO".into(), "t".into(), "NULL".into());
+            metadata.edges = vec![EdgeEntry { node: 0, parent, child, guarantee }];
+            let (label, discipline) = ("t".into(), "thread".into());
+            metadata.lanes = vec![LaneEntry { node: 0, level: 0, label, discipline, under: None }];
+            let mut hierarchy = Hierarchies::new(&metadata);
+            let start = talea_record::event::RunStart { planned_end: None, node: 0 };
+            hierarchy.apply(&start.at(Instant::ZERO, Record::NO_CPU));
+            assert_eq!(hierarchy.knows(0), is_known, "{decided_by:?}");
+        }
     }
 }

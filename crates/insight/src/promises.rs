@@ -32,6 +32,8 @@ pub struct EdgeReport {
     pub child: String,
     /// What is promised.
     pub guarantee: String,
+    /// Whether it was watched; not where the kernel decides, to which the hierarchy was lowered.
+    pub watched: bool,
     /// How often it was found broken by what was granted.
     pub broken: u64,
     /// How often it was kept by what was granted, and broken by what the kernel withheld.
@@ -90,6 +92,7 @@ impl Promises {
             parent: edge.parent.clone(),
             child: edge.child.clone(),
             guarantee: edge.guarantee.clone(),
+            watched: metadata.nodes[edge.node].decided_by.is_ours(),
             broken: 0,
             withheld: 0,
             worst: None,
@@ -112,6 +115,11 @@ impl PromisesReport {
     /// How many of [`Self::broken`] were kept by what was granted, and broken by what the kernel withheld.
     pub fn withheld(&self) -> u64 {
         self.edges.iter().map(|edge| edge.withheld).sum()
+    }
+
+    /// How many edges were watched.
+    pub fn watched(&self) -> usize {
+        self.edges.iter().filter(|edge| edge.watched).count()
     }
 
     /// All breaches.

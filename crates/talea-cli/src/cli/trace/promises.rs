@@ -26,16 +26,18 @@ pub fn table(promises: &PromisesReport, told: &RecordedEvents) -> String {
     let is_told = told.has(Event::VIOLATION);
     let mut sheet = Sheet::new(4, &["node", "from", "to", "guarantee", "broken", "by the kernel", "worst"])
         .with_text_last();
-    let times = |count: &u64| match (is_told, count) {
+    let times = |watched: bool, count: u64| match (is_told, count) {
+        (_, 0) if !watched => "not judged".to_string(),
         (false, _) => "?".to_string(),
         (true, 0) => "-".to_string(),
         (true, count) => count.to_string(),
     };
     for edge in &promises.edges {
-        let EdgeReport { node, parent, child, guarantee, broken, withheld, worst } = edge;
+        let EdgeReport { node, parent, child, guarantee, watched, broken, withheld, worst } = edge;
         let names = [node, parent, child, guarantee].map(String::clone);
         let worst = worst.as_ref().map_or("-".into(), amount);
-        sheet.row(names.into_iter().chain([times(broken), times(withheld), worst]).collect());
+        let (broken, withheld) = (times(*watched, *broken), times(*watched, *withheld));
+        sheet.row(names.into_iter().chain([broken, withheld, worst]).collect());
     }
     let mut text = format!("guarantees\n{}", sheet.render());
     if !is_told {
@@ -257,8 +259,13 @@ fn print(
         0 => String::new(),
         count => format!(" ({count} by what the kernel withheld)"),
     };
-    let watched = promises.edges.len();
-    lines.prose(&format!("{}: {verdict}{by_kernel}, of {watched} that were watched", report.system))?;
+    let watched = promises.watched();
+    let others = match promises.edges.len() - watched {
+        0 => String::new(),
+        others => format!("; the kernel decides about {others} more, which nobody judged"),
+    };
+    let system = &report.system;
+    lines.prose(&format!("{system}: {verdict}{by_kernel}, of {watched} that were watched{others}"))?;
     match decisions {
         Some(decisions) => tell_decisions(lines, decisions, limit)?,
         None => lines.prose(
