@@ -79,11 +79,15 @@ pub fn run(options: &Options) -> Result<Option<PathBuf>, String> {
         .output()
         .map_err(|error| format!("cannot run the campaign: {error}"))?;
     let table = String::from_utf8_lossy(&output.stdout);
-    // Without a table nothing was tried, and what is there stays.
-    if table.is_empty() {
+    // The table has a head of two lines. If it failed before it was done with a kind, what is there stays.
+    if table.lines().count() <= 2 {
         return Err(format!("the campaign failed: {}", output.status));
     }
-    let run = format!("minutes: {}, first trial: {first}", options.minutes);
+    let kinds = match &options.only[..] {
+        [] => String::new(),
+        kinds => format!(", only {}", kinds.join(" and ")),
+    };
+    let run = format!("minutes: {}{kinds}, first trial: {first}", options.minutes);
     let text = format!("{INTRODUCTION}\n{}\n\n{table}", machine::described(&run)?);
     let path = match &options.out {
         None if options.only.is_empty() => Some(root().join("docs/evidence.md")),

@@ -96,8 +96,8 @@ pub(crate) struct Hierarchies {
     of_lane: Vec<Vec<usize>>,
     /// By node.
     has_any: Vec<bool>,
-    /// By node: whether its decisions are recorded; not those of the kernel, to which a hierarchy was lowered.
-    are_told: Vec<bool>,
+    /// By node: whether its schedulers' decisions are recorded; not where the kernel decides, to which the hierarchy was lowered.
+    has_decisions: Vec<bool>,
     /// By node: the processors that are left to the kernel now.
     away: Vec<Vec<u16>>,
 }
@@ -133,8 +133,15 @@ impl Hierarchies {
             name.and_then(|name| to.get(&(lane.node, name))).cloned().unwrap_or_default()
         });
         let away = vec![Vec::new(); metadata.nodes.len()];
-        let are_told = metadata.nodes.iter().map(|node| node.decided_by.is_ours()).collect();
-        Hierarchies { edges: edges.collect(), groups, of_lane: of_lane.collect(), has_any, are_told, away }
+        let has_decisions = metadata.nodes.iter().map(|node| node.decided_by.is_ours()).collect();
+        Hierarchies {
+            edges: edges.collect(),
+            groups,
+            of_lane: of_lane.collect(),
+            has_any,
+            has_decisions,
+            away,
+        }
     }
 
     /// Whether schedulers, not lanes alone, decide on the node.
@@ -153,7 +160,7 @@ impl Hierarchies {
         }
         match record.typed() {
             // Who has not asked for anything before the run waits.
-            Typed::RunStart(start) if self.are_told.get(usize::from(start.node)) == Some(&true) => {
+            Typed::RunStart(start) if self.has_decisions.get(usize::from(start.node)) == Some(&true) => {
                 let of_node = self.edges.iter_mut().filter(|edge| edge.node == usize::from(start.node));
                 of_node
                     .filter(|edge| edge.state == EdgeState::Unknown)

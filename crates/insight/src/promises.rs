@@ -1,6 +1,6 @@
 //! What a trace says of the promises in hierarchies of schedulers: which were broken, when, and by how much.
 //!
-//! Who ran the hierarchy judged every promise and wrote a [`Violation`] for each that it found broken. That a promise
+//! Who ran the hierarchy judged every promise, but where the kernel decides, to which the hierarchy was lowered, and wrote a [`Violation`] for each that it found broken. That a promise
 //! was kept, or how often it was judged, no record tells. Where the kernel's switches were known, there are also those of promises
 //! that the hierarchy kept and the kernel's withholding broke.
 
@@ -72,7 +72,7 @@ pub enum Side {
 /// What a trace says of all promises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PromisesReport {
-    /// Every edge that is watched.
+    /// Every edge, watched or not.
     pub edges: Vec<EdgeReport>,
     /// The first [`LISTED`] breaches, in the order of their records.
     pub breaches: Vec<Breach>,
@@ -162,7 +162,7 @@ impl Sink for Promises {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talea_record::EdgeEntry;
+    use talea_record::{DecidedBy, EdgeEntry, NodeEntry};
     use talea_time::Duration;
 
     #[test]
@@ -195,5 +195,19 @@ mod tests {
         assert_eq!((report.edges[1].worst, report.breaches.len()), (Some(worst), 4));
         let sides: Vec<Side> = report.breaches.iter().map(|breach| breach.side).collect();
         assert_eq!(sides, [Side::TooLittle, Side::TooMuch, Side::Withheld, Side::TooMuch]);
+    }
+
+    #[test]
+    fn what_the_kernel_decides_is_not_watched() {
+        let mut metadata = Metadata::bare("hierarchies");
+        for (node, decided_by) in [DecidedBy::Ours, DecidedBy::Kernel].into_iter().enumerate() {
+            let switches = talea_record::Switches::default();
+            metadata.nodes.push(NodeEntry { name: node.to_string(), cpus: vec![0], switches, decided_by });
+            let (parent, child, guarantee) = ("J".into(), "a".into(), "PS 0.5".into());
+            metadata.edges.push(EdgeEntry { node, parent, child, guarantee });
+        }
+        let report = Promises::new(&metadata).finish();
+        assert_eq!((report.watched(), report.edges.len()), (1, 2));
+        assert!(report.edges[0].watched && !report.edges[1].watched);
     }
 }

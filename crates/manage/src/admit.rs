@@ -179,23 +179,28 @@ impl ManagedSet {
             return Err(AdmitError::Ended { name: admission.name.into() });
         }
         let most = self.options.members_max;
-        let mut state = self.shared.state.lock();
-        if state.members.iter().flatten().count() >= most {
-            return Err(too_many(admission, "members", most));
+        let registered = self.shared.tell(|state, now| {
+            if state.members.iter().flatten().count() >= most {
+                return Err(too_many(admission, "members", most));
+            }
+            // A virtual processor may have been another's, to whom belongs what was decided until now.
+            state.decide(now);
+            let vp = state.engine.add_thread(admission.parent, admission.parameters);
+            let vp = vp.map_err(|source| AdmitError::Refused { name: admission.name.into(), source })?;
+            let slot = state.free_slot();
+            let (member, result) = make(slot, vp);
+            let serial = state.add(slot, member);
+            let State { engine, run, .. } = state;
+            if let (Some(run), Some(edge)) = (run, admission.edge) {
+                let (names, promise) = ((edge.parent, admission.name), edge.promise.cloned());
+                run.watch.hold(names, promise, vp, &engine.context());
+            }
+            Ok((MemberId { slot, vp, serial }, result))
+        })?;
+        if admission.edge.is_some() {
+            self.tell_definitions();
         }
-        let vp = state.engine.add_thread(admission.parent, admission.parameters);
-        let vp = vp.map_err(|source| AdmitError::Refused { name: admission.name.into(), source })?;
-        let slot = state.free_slot();
-        let (member, result) = make(slot, vp);
-        let serial = state.add(slot, member);
-        let State { engine, run, .. } = &mut *state;
-        if let (Some(run), Some(edge)) = (run, admission.edge) {
-            let (names, promise) = ((edge.parent, admission.name), edge.promise.cloned());
-            run.watch.hold(names, promise, vp, &engine.context());
-            let now = engine.context().now();
-            state.note_decisions(now);
-        }
-        Ok((MemberId { slot, vp, serial }, result))
+        Ok(registered)
     }
 
     fn choose_wakeups(&self, admission: &Admission<'_>) -> Result<(), AdmitError> {

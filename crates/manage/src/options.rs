@@ -80,11 +80,12 @@ pub struct Admission<'a> {
     pub parameters: Parameters,
     /// Whether it may use processors that nobody else wants.
     pub parking: Parking,
-    /// The edge above it, if the run judges and records what becomes of that, and is not told otherwise.
+    /// The edge above it, which a run of the set judges and records from the first decision about the member on; none in a set without
+    /// a run, or where the edge is watched otherwise.
     pub edge: Option<WatchedEdge<'a>>,
 }
 
-/// The edge above a member, as the run knows it from the first that is decided about the member.
+/// The edge above a member, for a run.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchedEdge<'a> {
     /// What the scheduler is called.

@@ -73,7 +73,7 @@ impl State {
         if self.run.as_ref().is_none_or(|run| run.is_over()) {
             return;
         }
-        // Who has a processor at the end, and whose job executes there. What was decided when somebody panicked is judged by nobody.
+        // The last decisions take processors from jobs, too, and give them some.
         self.decide(now);
         let Some(run) = &mut self.run else { return };
         run.close(now);

@@ -441,7 +441,6 @@ impl Inner {
         let edge = Some(WatchedEdge { parent: &place.parent_name, promise: place.promise.as_ref() });
         match take_in(set, Admission { name, parent, parameters, parking, edge }) {
             Ok(member) => {
-                set.tell_definitions();
                 self.live.joined(name, member.vp());
                 self.members.insert(name.into(), member);
                 self.newcomers.push((name.into(), parking));

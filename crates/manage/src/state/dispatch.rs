@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// After what was decided in this scheduling point while the place's processor was still what it was.
+    /// Records that a slice begins or ends, after what was decided before it in this scheduling point.
     fn tell_supply(&mut self, place: usize, given: Flag, now: Instant) {
         self.note_decisions(now);
         self.run.iter_mut().for_each(|run| run.supply(place, given, now));

@@ -1,6 +1,6 @@
 //! Hierarchies that `talea run` leaves to the kernel.
 
-use crate::support::{Running, eventually, example, folder, run, write};
+use crate::support::{Running, eventually, example, folder, run, within, write};
 use std::fs;
 use std::process::{Child, Command};
 use talea_linux::Tid;
@@ -151,4 +151,61 @@ fn a_killed_run_leaves_nobody_at_a_real_time_priority() {
     eventually("the program has its priority", || hog.policy() == Ok(Policy::Fifo(10)));
     running.kill();
     eventually("the program is an ordinary one again", || hog.policy() == Ok(Policy::Other));
+}
+
+/// Two nodes, one of which the kernel can schedule by itself.
+const ONE_OF_TWO: &str = r#"
+    [system]
+    name = "one-of-two"
+    [[node]]
+    name = "a"
+    cpus = [0]
+    [[node]]
+    name = "b"
+    cpus = [1]
+    [[scheduler]]
+    name = "F"
+    node = "a"
+    kind = "fifo"
+    [[thread]]
+    name = "first"
+    work = "cpu-bound"
+    under = [{ scheduler = "F" }]
+    [[scheduler]]
+    name = "S"
+    node = "b"
+    kind = "proportional-share"
+    quantum = "2ms"
+    [[thread]]
+    name = "often"
+    work = { burst = "1ms", period = "10ms" }
+    under = [{ scheduler = "S", share = 2 }]
+    [[thread]]
+    name = "always"
+    work = "cpu-bound"
+    under = [{ scheduler = "S", share = 1 }]
+"#;
+
+/// The trace has records of decisions of one node, and none of the other.
+#[test]
+fn what_was_lowered_is_not_judged_beside_what_was_not() {
+    if without_priorities() {
+        return;
+    }
+    let place = folder();
+    let (system, out) = (write(&place, "one-of-two.toml", ONE_OF_TWO), within(&place, "out"));
+    let ran = run(&["run", &system, "--for", "300ms", "--out", &out, "--fail-on", "never"]).exits(0);
+    assert!(ran.stdout.contains("lowered to the kernel"), "{}", ran.stdout);
+    let trace = within(&place, "out/trace.talea");
+    let verified = run(&["trace", "verify", &system, &trace]);
+    let told = "the kernel decides about 1 more, which nobody judged";
+    let words = verified.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(told), "{}", verified.stdout);
+    let json = run(&["trace", "verify", &system, &trace, "--json"]).json();
+    let rules = json["decisions"]["rules"].as_array().expect("decisions are judged");
+    let jobs = rules.iter().find(|rule| rule["rule"] == "jobs").expect("a rule");
+    assert!(jobs["cases"].as_u64() > Some(0) && jobs["violations"] == 0, "{jobs}");
+    for edge in json["promises"]["edges"].as_array().expect("edges") {
+        assert_eq!(edge["watched"], edge["node"] == "b", "{edge}");
+    }
 }

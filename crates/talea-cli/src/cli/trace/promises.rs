@@ -35,7 +35,8 @@ pub fn table(promises: &PromisesReport, told: &RecordedEvents) -> String {
     for edge in &promises.edges {
         let EdgeReport { node, parent, child, guarantee, watched, broken, withheld, worst } = edge;
         let names = [node, parent, child, guarantee].map(String::clone);
-        let worst = worst.as_ref().map_or("-".into(), amount);
+        let unknown = if *watched { "-" } else { "not judged" };
+        let worst = worst.as_ref().map_or(unknown.into(), amount);
         let (broken, withheld) = (times(*watched, *broken), times(*watched, *withheld));
         sheet.row(names.into_iter().chain([broken, withheld, worst]).collect());
     }
@@ -259,19 +260,23 @@ fn print(
         0 => String::new(),
         count => format!(" ({count} by what the kernel withheld)"),
     };
-    let watched = promises.watched();
-    let others = match promises.edges.len() - watched {
-        0 => String::new(),
-        others => format!("; the kernel decides about {others} more, which nobody judged"),
-    };
-    let system = &report.system;
-    lines.prose(&format!("{system}: {verdict}{by_kernel}, of {watched} that were watched{others}"))?;
+    let (watched, system) = (promises.watched(), &report.system);
+    if watched == 0 && promises.broken() == 0 {
+        lines
+            .prose(&format!("{system}: no guarantee was judged, for the kernel decides about all of them"))?;
+    } else {
+        let others = match promises.edges.len() - watched {
+            0 => String::new(),
+            others => format!("; the kernel decides about {others} more, which nobody judged"),
+        };
+        lines.prose(&format!("{system}: {verdict}{by_kernel}, of {watched} that were watched{others}"))?;
+    }
     match decisions {
         Some(decisions) => tell_decisions(lines, decisions, limit)?,
-        None => lines.prose(
-            "note: the trace has no decisions (hls), so the word of who ran the hierarchy is taken for its guarantees; of one that \
-             was lowered to settings of the kernel nobody judged them",
+        None if watched > 0 => lines.prose(
+            "note: the trace has no decisions (hls), so the word of who ran the hierarchy is taken for its guarantees",
         )?,
+        None => {}
     }
     Ok(())
 }
