@@ -19,13 +19,14 @@ pub struct Options {
 }
 
 /// Package and name of every benchmark.
-const BENCHMARKS: [(&str, &str); 9] = [
+const BENCHMARKS: [(&str, &str); 10] = [
     ("talea-sim", "jobs"),
     ("talea-analysis", "analysis"),
     ("talea-policy", "hierarchy"),
     ("talea-sim", "hierarchies"),
     ("talea-runtime", "mechanisms"),
     ("talea-lab", "hierarchies"),
+    ("talea-lab", "programs"),
     ("talea-record", "streams"),
     ("talea-notification", "events"),
     ("talea-etcl", "filters"),

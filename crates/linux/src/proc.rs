@@ -79,22 +79,35 @@ pub enum Activity {
 
 /// What a thread is doing, by the third field of its `stat`. Allocates nothing.
 pub fn activity(tid: Tid) -> Activity {
+    let mut buffer = [0_u8; 128];
+    match read_stat(tid, &mut buffer).and_then(|stat| stat.first()) {
+        Some(b'R') => Activity::Runnable,
+        Some(b'Z' | b'X') | None => Activity::Gone,
+        Some(_) => Activity::Blocked,
+    }
+}
+
+/// The processor on which a thread has run last, or `None` if it has gone. Allocates nothing.
+pub fn last_cpu(tid: Tid) -> Option<u16> {
+    let mut buffer = [0_u8; 1024];
+    let stat = read_stat(tid, &mut buffer)?;
+    // The 39th field; the state, with which this begins, is the third.
+    let field = stat.split(|byte| *byte == b' ').nth(39 - 3)?;
+    std::str::from_utf8(field).ok()?.parse().ok()
+}
+
+/// The `stat` of a thread from its state on, as far as it fits.
+fn read_stat(tid: Tid, buffer: &mut [u8]) -> Option<&[u8]> {
     let mut path = [0_u8; 32];
     let mut rest = &mut path[..];
     write!(rest, "/proc/{tid}/stat").expect("a thread's number has at most seven digits");
     let length = 32 - rest.len();
     let path = std::str::from_utf8(&path[..length]).expect("digits and letters");
-    let mut buffer = [0_u8; 128];
-    let read = fs::File::open(path).and_then(|mut file| file.read(&mut buffer));
-    let Ok(length) = read else { return Activity::Gone };
+    let length = fs::File::open(path).and_then(|mut file| file.read(buffer)).ok()?;
     // The name, in parentheses, may contain anything; it has at most 64 bytes.
     let text = &buffer[..length];
-    let state = text.iter().rposition(|byte| *byte == b')').and_then(|at| text.get(at + 2));
-    match state {
-        Some(b'R') => Activity::Runnable,
-        Some(b'Z' | b'X') | None => Activity::Gone,
-        Some(_) => Activity::Blocked,
-    }
+    let state = text.iter().rposition(|byte| *byte == b')')? + 2;
+    text.get(state..)
 }
 
 /// Whether nothing of a process, or of a thread, is left. A process may live on after its first thread.
@@ -134,6 +147,19 @@ mod tests {
         assert!(threads(process, 4_096).unwrap().contains(&gettid()));
         assert!(run_time_ns(gettid()).is_some());
         assert!(!is_kernel_thread(gettid()));
+    }
+
+    #[test]
+    fn a_thread_has_run_last_where_it_was_bound() {
+        let bound = std::thread::spawn(|| {
+            let processor = rustix::thread::sched_getcpu();
+            let mut set = rustix::thread::CpuSet::new();
+            set.set(processor);
+            rustix::thread::sched_setaffinity(None, &set).unwrap();
+            (last_cpu(gettid()), processor as u16)
+        });
+        let (last, processor) = bound.join().unwrap();
+        assert_eq!((last, last_cpu(Tid::from_raw(4_194_304).unwrap())), (Some(processor), None));
     }
 
     #[test]

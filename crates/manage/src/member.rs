@@ -99,6 +99,8 @@ pub(crate) struct Managed {
     owed: Option<Level>,
     /// The CPU to which it was last bound.
     bound: u16,
+    /// It was bound to that, and may not have run there yet.
+    may_be_elsewhere: bool,
     /// Nobody has set its level since it began: it has the one that its creator had then, or a moment before.
     is_newborn: bool,
     /// A wake-up was told since somebody began to look whether it sleeps.
@@ -110,7 +112,16 @@ const NOWHERE: u16 = u16::MAX;
 
 impl Managed {
     pub fn new(tid: Tid, level: Level) -> Self {
-        Managed { tid, level, turns: None, owed: None, bound: NOWHERE, is_newborn: false, is_rewoken: false }
+        Managed {
+            tid,
+            level,
+            turns: None,
+            owed: None,
+            bound: NOWHERE,
+            may_be_elsewhere: false,
+            is_newborn: false,
+            is_rewoken: false,
+        }
     }
 
     /// The kernel's number.
@@ -500,7 +511,7 @@ impl Member {
     pub fn bind(&mut self, place: usize, cpu: u16) {
         self.place = place;
         for thread in self.threads.iter_mut().filter(|thread| thread.bound != cpu) {
-            thread.bound = cpu;
+            (thread.bound, thread.may_be_elsewhere) = (cpu, true);
             // See `bind`: it is not where it was granted then.
             let _elsewhere = bind(thread.tid, cpu);
         }
@@ -509,7 +520,7 @@ impl Member {
     /// The threads have been bound to the place's CPU one by one.
     pub fn is_bound(&mut self, place: usize, cpu: u16) {
         self.place = place;
-        self.threads.iter_mut().for_each(|thread| thread.bound = cpu);
+        self.threads.iter_mut().for_each(|thread| (thread.bound, thread.may_be_elsewhere) = (cpu, true));
     }
 
     /// The lowest level of its threads, as they should be.
@@ -529,6 +540,18 @@ impl Member {
     /// Whether it is an own thread that waits for a lock of the set.
     pub fn is_in_line(&self) -> bool {
         self.sleep_word().is_some_and(|sleep_word| sleep_word.is_in_line())
+    }
+
+    /// Whether a thread of it may have run last on another CPU than the one to which it is bound. Reads a file for each that was bound to another
+    /// since this was asked.
+    pub fn may_be_elsewhere(&mut self) -> bool {
+        let mut any = false;
+        for thread in self.threads.iter_mut().filter(|thread| thread.may_be_elsewhere) {
+            // What is read now is so from now on; before, it may not have been.
+            any = true;
+            thread.may_be_elsewhere = proc::last_cpu(thread.tid).is_some_and(|cpu| cpu != thread.bound);
+        }
+        any
     }
 
     /// Whether a thread of it could run, by the kernel's word.

@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::Tid;
+use talea_linux::sched::own_switches;
 use talea_model::Slices;
 use talea_policy::hierarchy::{Above, Engine, VpId, VpState};
 use talea_policy::job::Job;
@@ -461,6 +462,10 @@ impl State {
     }
 
     /// The sentinel of `place` runs in its own place: the thread that was granted the processor is off it.
+    ///
+    /// Between that moment and the one in which its threads are lowered, one of them may be woken again. If that was told, it has been without
+    /// waking anybody, and is heard when the scheduling point is [settled](Self::settle). It was not told if somebody else did it who has had the
+    /// sentinel's processor meanwhile, or that of which the thread has come: then the kernel is asked.
     pub fn absent(&mut self, place: usize, evidence: Evidence, now: Instant) -> Absence {
         self.hear(now);
         let Some(slot) = self.places[place].raised.filter(|_| !self.ended) else { return Absence::Nobody };
@@ -479,11 +484,14 @@ impl State {
             Off::Elsewhere => {
                 // Nobody is told of the first time that a thread becomes able to run.
                 let may_run = std::mem::take(&mut member.rewoken) || member.has_runnable_newborn();
+                let switches = own_switches();
                 let moved = member.move_to(priorities, Level::Parked);
-                self.note_moved(moved);
+                let is_heard = own_switches() == switches && !member.may_be_elsewhere();
+                let may_run = may_run || (!is_heard && member.is_runnable());
                 if !may_run {
-                    self.member(slot).fall_asleep();
+                    member.fall_asleep();
                 }
+                self.note_moved(moved);
                 may_run
             }
         };

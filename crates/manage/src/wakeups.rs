@@ -2,7 +2,7 @@
 
 use crate::priorities::{Level, Priorities};
 use std::io;
-use talea_recording::kernel::{Chosen, WATCHED_MAX, WakeChoice};
+use talea_recording::kernel::{Chosen, WATCHED_MAX, WakeChoice, Woken};
 
 /// Whose wake-ups are to be told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,19 +47,17 @@ impl Chooser {
         if self.last.as_ref() == Some(&traced) {
             return Ok(());
         }
-        match &traced {
-            Traced::Threads(threads) => self.choice.choose(Chosen::Threads(threads))?,
+        let priorities = [self.priorities.in_events(Level::Parked)];
+        // Who is granted its processor goes on by itself when it is woken. It has to be heard of in the moment alone in which it is lowered for
+        // having blocked; see `State::absent`.
+        let quiet = [Level::Beside, Level::Granted].map(|level| self.priorities.in_events(level));
+        let woken = match &traced {
+            Traced::Threads(threads) => Woken::Threads(threads),
             Traced::All(threads) => {
-                let levels = [Level::Parked, Level::Beside, Level::Granted];
-                let priorities = levels.map(|level| self.priorities.in_events(level));
-                let excluded_wakers = &self.excluded_wakers;
-                self.choice.choose(Chosen::Priorities {
-                    priorities: &priorities,
-                    threads,
-                    excluded_wakers,
-                })?;
+                Woken::Priorities { priorities: &priorities, threads, excluded_wakers: &self.excluded_wakers }
             }
-        }
+        };
+        self.choice.choose(Chosen { woken, quiet: &quiet })?;
         self.last = Some(traced);
         Ok(())
     }

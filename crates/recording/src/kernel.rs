@@ -69,7 +69,7 @@ pub use drawn::{KernelDrawer, KernelFeed};
 pub use options::{KernelEvent, KernelOptions, KernelScope, Processors, Recorder, UnknownKernelEvent};
 pub use preflight::{Cause, KernelPart, Obstacle, Preflight, preflight};
 pub use source::{KernelSource, Rest};
-pub use wakeups::{Chosen, Unwatchable, WATCHED_MAX, WakeChoice, WakeUp, WakeWatch};
+pub use wakeups::{Chosen, Unwatchable, WATCHED_MAX, WakeChoice, WakeUp, WakeWatch, Woken};
 
 use assemble::{Assembled, Assembly};
 use decode::Decoder;

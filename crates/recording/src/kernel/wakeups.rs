@@ -12,6 +12,10 @@
 //! That same event tells every thread that begins or ends, in the order in which it did beside its wake-ups, and wakes nobody for it: whoever
 //! takes a wake-up has heard before of whose it is. Where threads come and go, those woken are chosen by the priority that they have, so that the
 //! choice is made once and has no limit.
+//!
+//! Threads that may have a processor as soon as they can run need nobody who acts on their wake-ups. Those of some priorities are therefore told
+//! without waking the reader, who hears of them when it looks for another reason; and where a thread wakes another that last ran on its own
+//! processor, they are not told. So a program whose threads wake each other goes on undisturbed.
 
 use super::assemble::online;
 use super::options::{KernelEvent, KernelOptions, KernelScope, Processors};
@@ -69,14 +73,25 @@ pub enum WakeUp {
     Lost,
 }
 
-/// Whose wake-ups are told.
+/// Whose wake-ups are told, and how. Priorities are as the kernel's events have them: 99 less a real-time priority, 120 and the nice value of
+/// ordinary threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chosen<'a> {
-    /// Those of threads with these numbers, at most [`WATCHED_MAX`].
+pub struct Chosen<'a> {
+    /// Those of these, at once.
+    pub woken: Woken<'a>,
+    /// Except while they have one of these priorities. Then they are told without waking the reader, and only where an interrupt wakes them or a
+    /// thread on another processor than their last one.
+    pub quiet: &'a [u8],
+}
+
+/// Threads whose wake-ups are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken<'a> {
+    /// Those with these numbers, at most [`WATCHED_MAX`].
     Threads(&'a [u32]),
-    /// Those of all threads with some priorities, and of some others.
+    /// Those with some priorities, and some others.
     Priorities {
-        /// As the kernel's events have them: 99 less a real-time priority, 120 and the nice value of ordinary threads.
+        /// Of one of these priorities, or a quiet one.
         priorities: &'a [u8],
         /// The numbers of the others, of which the first 128 fit the kernel's filter.
         threads: &'a [u32],
@@ -140,7 +155,7 @@ impl WakeWatch {
         // Whether the tracepoint is permitted is known now, not when the first thread is chosen.
         for (cpu, buffer) in &choice.buffers {
             let part = KernelPart::Events(KernelEvent::Wakeups);
-            let tried = choice.event(*cpu, buffer, "pid==0");
+            let tried = choice.event(*cpu, buffer, "pid==0", Telling::Waking);
             tried.map_err(|error| obstacle(part, Attempt::Tracepoint { cpu: *cpu }, &error))?;
         }
         Ok((WakeWatch { rings, tid_at }, choice))
@@ -176,37 +191,47 @@ impl WakeChoice {
     /// # Errors
     /// More threads than [`WATCHED_MAX`], or the kernel has no room for the events; those before are still watched then.
     pub fn choose(&mut self, chosen: Chosen<'_>) -> io::Result<()> {
-        let expression = match chosen {
-            Chosen::Threads(tids) if tids.len() > WATCHED_MAX => {
-                let message =
-                    format!("{} threads to watch, at most {WATCHED_MAX} fit the kernel's filter", tids.len());
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
-            }
-            Chosen::Threads(tids) => of_threads(tids),
-            Chosen::Priorities { priorities, threads, excluded_wakers } => {
-                of_priorities(priorities, threads, excluded_wakers)
-            }
-        };
-        let mut new = Vec::with_capacity(self.buffers.len());
-        if !expression.is_empty() {
-            for (cpu, buffer) in &self.buffers {
-                let mut event = self.event(*cpu, buffer, &expression)?;
-                event.enable()?;
-                new.push(event);
+        if let Woken::Threads(tids) = chosen.woken
+            && tids.len() > WATCHED_MAX
+        {
+            let message =
+                format!("{} threads to watch, at most {WATCHED_MAX} fit the kernel's filter", tids.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let mut new = Vec::with_capacity(2 * self.buffers.len());
+        for (cpu, buffer) in &self.buffers {
+            let events = [(at_once(chosen), Telling::Waking), (quietly(chosen, *cpu), Telling::Quiet)];
+            for (expression, telling) in events {
+                if !expression.is_empty() {
+                    let mut event = self.event(*cpu, buffer, &expression, telling)?;
+                    event.enable()?;
+                    new.push(event);
+                }
             }
         }
         self.events = new;
         Ok(())
     }
 
-    fn event(&self, cpu: u16, buffer: &OwnedFd, expression: &str) -> io::Result<Counter> {
+    fn event(&self, cpu: u16, buffer: &OwnedFd, expression: &str, telling: Telling) -> io::Result<Counter> {
         let mut builder = builder(Tracepoint::with_id(u64::from(self.tracepoint)), cpu);
-        builder.include_kernel().sample_period(1).sample(SampleFlag::RAW).wakeup_events(1);
+        builder.include_kernel().sample_period(1).sample(SampleFlag::RAW).wakeup_events(match telling {
+            Telling::Waking => 1,
+            // The kernel wakes the reader when half of the buffer is used.
+            Telling::Quiet => 0,
+        });
         let event = builder.build()?;
         filter(&event, expression)?;
         redirect(&event, buffer)?;
         Ok(event)
     }
+}
+
+/// Whether what is told wakes the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Telling {
+    Waking,
+    Quiet,
 }
 
 /// `struct { u32 pid, ppid, tid, ptid; u64 time; }`
@@ -256,22 +281,64 @@ fn builder(event: impl perf_event::events::Event, cpu: u16) -> Builder<'static> 
     builder
 }
 
-/// What the kernel's filters read: `pid==12||pid==34`.
-fn of_threads(tids: &[u32]) -> String {
-    tids.iter().map(|tid| format!("pid=={tid}")).collect::<Vec<_>>().join("||")
+/// What the kernel's filters read of those that are told at once: `(pid==12||pid==34)&&prio!=87`. Nothing if there are none.
+fn at_once(Chosen { woken, quiet }: Chosen<'_>) -> String {
+    let (chosen, wakers) = match woken {
+        Woken::Threads(threads) => (of_threads(threads), String::new()),
+        Woken::Priorities { priorities, threads, excluded_wakers } => {
+            let threads = of_threads(&threads[..threads.len().min(THREADS_MAX)]);
+            (any_of([of_priorities(priorities), threads]), but(excluded_wakers))
+        }
+    };
+    let others = quiet.iter().map(|priority| format!("prio!={priority}"));
+    all_of(chosen, others.chain(within_interrupts_or(wakers)))
+}
+
+/// The same of those that are not, on this processor.
+fn quietly(Chosen { woken, quiet }: Chosen<'_>, cpu: u16) -> String {
+    let elsewhere = format!("target_cpu!={cpu}");
+    let (chosen, waker) = match woken {
+        Woken::Threads([]) => return String::new(),
+        Woken::Threads(threads) => (of_threads(threads), elsewhere),
+        Woken::Priorities { excluded_wakers, .. } => {
+            (String::new(), all_of(elsewhere, [but(excluded_wakers)].into_iter()))
+        }
+    };
+    let of = of_priorities(quiet);
+    if of.is_empty() { of } else { all_of(of, [chosen].into_iter().chain(within_interrupts_or(waker))) }
+}
+
+fn of_threads(threads: &[u32]) -> String {
+    any_of(threads.iter().map(|thread| format!("pid=={thread}")))
+}
+
+fn of_priorities(priorities: &[u8]) -> String {
+    any_of(priorities.iter().map(|priority| format!("prio=={priority}")))
 }
 
 /// `common_pid` is the thread that is current, which need not be what wakes.
-fn of_priorities(priorities: &[u8], threads: &[u32], excluded_wakers: &[u32]) -> String {
-    let priorities = priorities.iter().map(|priority| format!("prio=={priority}"));
-    let threads = threads.iter().take(THREADS_MAX).map(|tid| format!("pid=={tid}"));
-    let woken = priorities.chain(threads).collect::<Vec<_>>().join("||");
-    let wakers = excluded_wakers.iter().take(WAKERS_MAX).map(|waker| format!("common_pid!={waker}"));
-    let wakers = wakers.collect::<Vec<_>>().join("&&");
-    match (woken.is_empty(), wakers.is_empty()) {
-        (true, _) | (_, true) => woken,
-        _ => format!("({woken})&&(common_flags&{IN_INTERRUPT}||({wakers}))"),
+fn but(wakers: &[u32]) -> String {
+    let wakers = wakers.iter().take(WAKERS_MAX).map(|waker| format!("common_pid!={waker}"));
+    wakers.collect::<Vec<_>>().join("&&")
+}
+
+/// What a thread does under this condition, and all that interrupts do; nothing if that is anything.
+fn within_interrupts_or(condition: String) -> Option<String> {
+    (!condition.is_empty()).then(|| format!("common_flags&{IN_INTERRUPT}||({condition})"))
+}
+
+fn any_of(conditions: impl IntoIterator<Item = String>) -> String {
+    let conditions = conditions.into_iter().filter(|condition| !condition.is_empty());
+    conditions.collect::<Vec<_>>().join("||")
+}
+
+/// Both what is chosen and further conditions; nothing if nothing is chosen.
+fn all_of(chosen: String, further: impl Iterator<Item = String>) -> String {
+    let mut further = further.filter(|condition| !condition.is_empty()).peekable();
+    if chosen.is_empty() || further.peek().is_none() {
+        return chosen;
     }
+    further.fold(format!("({chosen})"), |all, condition| format!("{all}&&({condition})"))
 }
 
 /// Four bytes at `at`, wherever the buffer's end cuts them.
@@ -291,14 +358,34 @@ mod tests {
     #[test]
     fn a_list_of_the_longest_numbers_fits_the_kernels_page() {
         // The largest thread id Linux can give is 4194303.
-        assert!(of_threads(&[4_194_303; WATCHED_MAX]).len() < 4096);
-        assert_eq!(of_threads(&[1, 23]), "pid==1||pid==23");
-        assert_eq!((of_threads(&[]), of_priorities(&[], &[], &[7])), (String::new(), String::new()));
-        assert_eq!(of_priorities(&[89, 121], &[12], &[]), "prio==89||prio==121||pid==12");
-        let excluding = of_priorities(&[89], &[], &[7, 8]);
-        assert_eq!(excluding, "(prio==89)&&(common_flags&24||(common_pid!=7&&common_pid!=8))");
+        let longest = Chosen { woken: Woken::Threads(&[4_194_303; WATCHED_MAX]), quiet: &[87, 88] };
+        assert!(at_once(longest).len() < 4096 && quietly(longest, 1023).len() < 4096);
         let many = [4_194_303; 500];
-        assert!(of_priorities(&[89, 88, 121], &many, &many).len() < 4096);
+        let woken = Woken::Priorities { priorities: &[121], threads: &many, excluded_wakers: &many };
+        let longest = Chosen { woken, quiet: &[87, 88] };
+        assert!(at_once(longest).len() < 4096 && quietly(longest, 1023).len() < 4096);
+    }
+
+    #[test]
+    fn filters_are_what_the_kernel_reads() {
+        let few = Chosen { woken: Woken::Threads(&[1, 23]), quiet: &[] };
+        assert_eq!((at_once(few), quietly(few, 3)), ("pid==1||pid==23".into(), String::new()));
+        let few = Chosen { quiet: &[87, 88], ..few };
+        assert_eq!(at_once(few), "(pid==1||pid==23)&&(prio!=87)&&(prio!=88)");
+        let quiet = "(prio==87||prio==88)&&(pid==1||pid==23)&&(common_flags&24||(target_cpu!=3))";
+        assert_eq!(quietly(few, 3), quiet);
+        let nobody = Chosen { woken: Woken::Threads(&[]), quiet: &[87] };
+        assert_eq!((at_once(nobody), quietly(nobody, 3)), (String::new(), String::new()));
+
+        let of = |threads, excluded_wakers| {
+            let woken = Woken::Priorities { priorities: &[89, 121], threads, excluded_wakers };
+            Chosen { woken, quiet: &[87] }
+        };
+        assert_eq!(at_once(of(&[12], &[])), "(prio==89||prio==121||pid==12)&&(prio!=87)");
+        let wakers = "(common_flags&24||(common_pid!=7&&common_pid!=8))";
+        assert_eq!(at_once(of(&[], &[7, 8])), format!("(prio==89||prio==121)&&(prio!=87)&&{wakers}"));
+        let wakers = "(common_flags&24||((target_cpu!=3)&&(common_pid!=7&&common_pid!=8)))";
+        assert_eq!(quietly(of(&[12], &[7, 8]), 3), format!("(prio==87)&&{wakers}"));
     }
 
     #[test]
