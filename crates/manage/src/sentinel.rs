@@ -15,8 +15,8 @@
 //! ```
 //!
 //! 3: somebody who may not bring a decision about raises the sentinel above everybody. Standing in, it says nothing about who
-//! blocked. 4: a thread that lowers itself goes to the head of the queue of its new level, in front of a thread that was granted
-//! [`Level::Beside`] it and was preempted. So it gives way once.
+//! blocked. 4: a thread that lowers itself goes to the head of the queue of its new level. If there is a thread that was granted
+//! [`Level::Beside`] it and was preempted, it gives way to that once.
 //!
 //! *When is it sure?* In its own place it runs only if nobody it granted can, with two exceptions. A thread granted by a
 //! controller elsewhere may still be on its way (see [`Absence::Arriving`]). And it may have inherited the priority of somebody
@@ -98,12 +98,13 @@ impl<'a> Sentinel<'a> {
         }
         shared.sentinels[self.place].answer(raises);
         self.call_others(&mut state, now);
+        let is_beside = state.is_beside(self.place);
         drop(state);
         match after {
             After::Nothing => {}
             After::GiveWay => sched_yield(),
             After::Wake(sleep_word) => sleep_word.wake_up(),
-            After::StepDown => self.step_down(raises),
+            After::StepDown => self.step_down(raises, is_beside),
             After::Idle => shared.sentinels[self.place].sleep(&shared.stop),
         }
     }
@@ -118,8 +119,9 @@ impl<'a> Sentinel<'a> {
         let _nothing = state.bring(self.place, Caller::Above, now);
         shared.sentinels[self.place].answer(raises);
         self.call_others(&mut state, now);
+        let is_beside = state.is_beside(self.place);
         drop(state);
-        self.step_down(raises);
+        self.step_down(raises, is_beside);
     }
 
     /// Has decisions for other places brought about, and those for its own that come of what was created while it was lowered.
@@ -134,13 +136,15 @@ impl<'a> Sentinel<'a> {
         self.shared.call_others(state, own);
     }
 
-    /// Back to its own place, if nobody has raised it since it knew of so many `raises`.
-    fn step_down(&mut self, raises: u64) {
+    /// Back to its own place, if nobody has raised it since it knew of so many `raises`, and out of the way of who is granted its processor if
+    /// that one is beside it.
+    fn step_down(&mut self, raises: u64, is_beside: bool) {
         let sentinel = &self.shared.sentinels[self.place];
         // A raise that is under way now may come after this; then the kernel is asked again.
         self.raises = sentinel.raises_over().filter(|over| *over == raises).unwrap_or(u64::MAX);
         match sentinel.step_down(self.shared.priorities, raises) {
-            Ok(true) => sched_yield(),
+            Ok(true) if is_beside => sched_yield(),
+            Ok(true) => {}
             // It still stands in.
             Ok(false) => {}
             Err(errno) => {

@@ -55,6 +55,8 @@ pub enum Turn {
 #[derive(Clone, Debug)]
 pub struct Account {
     slices: Slices,
+    /// In nanoseconds times [`rest`](Self::rest), so that it stays exact: rounded each time that it is counted, it would be gone earlier with every
+    /// decision, and the timer be set anew.
     credit: i64,
     at: Use,
     /// Up to when credit has been counted.
@@ -69,18 +71,18 @@ impl Account {
         Account { slices, credit: 0, at: Use::Unused, counted: now, until: now }
     }
 
-    /// How much credit so much use takes.
-    fn cost(&self, used: Duration) -> i64 {
-        let (left, rest) = self.slices.thousandths();
-        let product = i128::from(used.as_nanos()) * i128::from(left);
-        i64::try_from((product + i128::from(rest) - 1) / i128::from(rest)).unwrap_or(i64::MAX)
+    /// So many parts of use cost as much as [`left`](Self::left) parts bring that are left.
+    fn rest(&self) -> i64 {
+        self.slices.thousandths().1
     }
 
-    /// For how long so much credit lasts.
-    fn lasts(&self, credit: i64) -> Duration {
-        let (left, rest) = self.slices.thousandths();
-        let ns = i128::from(credit.max(0)) * i128::from(rest) / i128::from(left);
-        Duration::from_nanos(i64::try_from(ns).unwrap_or(i64::MAX))
+    fn left(&self) -> i64 {
+        self.slices.thousandths().0
+    }
+
+    /// The credit of so much time that is left.
+    fn credit_of(&self, left: Duration) -> i64 {
+        left.as_nanos().saturating_mul(self.rest())
     }
 
     fn count(&mut self, now: Instant) {
@@ -90,9 +92,11 @@ impl Account {
         }
         self.counted = now;
         self.credit = match self.at {
-            Use::Used | Use::Leaving => self.credit.saturating_sub(self.cost(past)),
+            Use::Used | Use::Leaving => {
+                self.credit.saturating_sub(past.as_nanos().saturating_mul(self.left()))
+            }
             Use::Unused | Use::Left => {
-                self.credit.saturating_add(past.as_nanos()).min(self.slices.most().as_nanos())
+                self.credit.saturating_add(self.credit_of(past)).min(self.credit_of(self.slices.most()))
             }
         };
     }
@@ -105,12 +109,12 @@ impl Account {
                 (self.at, self.until) = (Use::Leaving, now + SLICE + SLICE);
                 Some(Turn::Leave)
             }
-            Use::Left if self.credit >= SLICE.as_nanos() => {
+            Use::Left if self.credit >= self.credit_of(SLICE) => {
                 self.at = Use::Unused;
                 Some(Turn::Resume)
             }
             Use::Leaving if now >= self.until => {
-                (self.at, self.credit) = (Use::Unused, SLICE.as_nanos());
+                (self.at, self.credit) = (Use::Unused, self.credit_of(SLICE));
                 Some(Turn::Resume)
             }
             _ => None,
@@ -139,12 +143,20 @@ impl Account {
     pub fn next(&self) -> Option<Instant> {
         match self.at {
             Use::Unused => None,
-            // Not at the same instant over and over.
-            Use::Used => Some(self.counted + self.lasts(self.credit).max(Duration::from_nanos(1))),
+            // Not before it is gone, and not at the same instant over and over.
+            Use::Used => Some(self.counted + Duration::from_nanos(div_up(self.credit, self.left()).max(1))),
             Use::Leaving => Some(self.until),
-            Use::Left => Some(self.counted + Duration::from_nanos(SLICE.as_nanos() - self.credit)),
+            Use::Left => {
+                let missing = self.credit_of(SLICE) - self.credit;
+                Some(self.counted + Duration::from_nanos(div_up(missing, self.rest())))
+            }
         }
     }
+}
+
+/// For a positive divisor.
+fn div_up(credit: i64, by: i64) -> i64 {
+    -(-credit).div_euclid(by)
 }
 
 #[cfg(test)]
@@ -241,6 +253,18 @@ mod tests {
                 let left = unused_in(&unused, k * second, (k + 1) * second);
                 assert!((54_500_000..57_500_000).contains(&left), "{left}");
             }
+        }
+    }
+
+    /// The timer is set anew when it is due earlier than before.
+    #[test]
+    fn decisions_leave_the_end_of_the_credit_where_it_is() {
+        let mut account = Account::new(usual(), at(0));
+        account.note(at(5_000_000), true);
+        let end = account.next();
+        for step in 1..2_000 {
+            account.note(at(5_000_000 + 997 * step), true);
+            assert_eq!((account.turn(at(5_000_000 + 997 * step)), account.next()), (None, end));
         }
     }
 

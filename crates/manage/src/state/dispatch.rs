@@ -106,6 +106,12 @@ impl State {
             || self.wanted(place).is_some_and(|other| other != slot)
     }
 
+    /// Whether the member that is raised on `place` is in the sentinel's own queue.
+    pub fn is_beside(&self, place: usize) -> bool {
+        let raised = self.places[place].raised.and_then(|slot| self.members[slot as usize].as_ref());
+        raised.is_some_and(|member| member.level() == Level::Beside)
+    }
+
     /// Whether somebody has to bring a decision about on `place`.
     pub fn differs(&self, place: usize) -> bool {
         let wanted = self.wanted(place);
