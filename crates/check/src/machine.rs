@@ -50,6 +50,12 @@ pub struct CountedCosts {
     pub timer_ns: i64,
     /// A message.
     pub message_ns: i64,
+    /// Looking who has subscribed to an event.
+    pub push_ns: i64,
+    /// A subscription's filter.
+    pub filter_ns: i64,
+    /// A subscription's queue.
+    pub delivery_ns: i64,
 }
 
 impl MachineCheck {
@@ -85,7 +91,7 @@ pub fn check_on(system: &System, plans: &[Plan], machine: &Machine) -> Result<Ma
         .collect();
     let report = check_lanes_on(&costly, plans, &given)?;
     let findings = (0..system.nodes.len()).flat_map(|node| findings(system, node, &given[node])).collect();
-    let Overhead { switch, queue, timer, message } = costly.overhead;
+    let Overhead { switch, queue, timer, message, push, filter, delivery } = costly.overhead;
     let ns = |cost: Work| cost.as_nanos();
     Ok(MachineCheck {
         kernel: machine.kernel.clone(),
@@ -94,6 +100,9 @@ pub fn check_on(system: &System, plans: &[Plan], machine: &Machine) -> Result<Ma
             queue_ns: ns(queue),
             timer_ns: ns(timer),
             message_ns: ns(message),
+            push_ns: ns(push),
+            filter_ns: ns(filter),
+            delivery_ns: ns(delivery),
         },
         load,
         sliced: leaving.iter().map(|node| node.slices().map(|slices| slices.given())).collect(),

@@ -115,13 +115,8 @@ impl Losses {
             let value = format!("delay {delay}, jitter {jitter}, loss {loss}");
             self.unsayable(Place::Link(index, "link"), "a link between nodes", value);
         }
-        let costs = [
-            ("switch", system.overhead.switch, expected.overhead.switch),
-            ("queue", system.overhead.queue, expected.overhead.queue),
-            ("timer", system.overhead.timer, expected.overhead.timer),
-            ("message", system.overhead.message, expected.overhead.message),
-        ];
-        for (key, value, _) in costs.into_iter().filter(|(_, value, expected)| value != expected) {
+        let costs = system.overhead.costs().into_iter().zip(expected.overhead.costs());
+        for ((key, value), _) in costs.filter(|(value, expected)| value != expected) {
             self.unsayable(Place::Overhead(key), "the overhead", value);
         }
     }

@@ -202,6 +202,58 @@ pub struct Overhead {
     pub timer: Work,
     /// Receiving a message from another node.
     pub message: Work,
+    /// Finding out who has subscribed to an event that is pushed.
+    pub push: Work,
+    /// Evaluating a subscription's filter for one event.
+    pub filter: Work,
+    /// Having one subscription's queue take an event.
+    pub delivery: Work,
+}
+
+impl Overhead {
+    /// All costs, by their keys in `[overhead]`.
+    pub fn costs(&self) -> [(&'static str, Work); 7] {
+        let Overhead { switch, queue, timer, message, push, filter, delivery } = *self;
+        [
+            ("switch", switch),
+            ("queue", queue),
+            ("timer", timer),
+            ("message", message),
+            ("push", push),
+            ("filter", filter),
+            ("delivery", delivery),
+        ]
+    }
+
+    /// Asks for each cost by its key.
+    ///
+    /// # Errors
+    /// The first that there is.
+    pub fn read<E>(mut cost: impl FnMut(&'static str) -> Result<Work, E>) -> Result<Self, E> {
+        Ok(Overhead {
+            switch: cost("switch")?,
+            queue: cost("queue")?,
+            timer: cost("timer")?,
+            message: cost("message")?,
+            push: cost("push")?,
+            filter: cost("filter")?,
+            delivery: cost("delivery")?,
+        })
+    }
+
+    /// Of each cost the greater one.
+    #[must_use]
+    pub fn or_more(&self, other: &Overhead) -> Overhead {
+        Overhead {
+            switch: self.switch.max(other.switch),
+            queue: self.queue.max(other.queue),
+            timer: self.timer.max(other.timer),
+            message: self.message.max(other.message),
+            push: self.push.max(other.push),
+            filter: self.filter.max(other.filter),
+            delivery: self.delivery.max(other.delivery),
+        }
+    }
 }
 
 keywords! {

@@ -273,7 +273,7 @@ pub(crate) static SYSTEM: Table = Table {
 /// `[overhead]`.
 pub(crate) static OVERHEAD: Table = Table {
     header: "[overhead]",
-    doc: "What the mechanisms cost in the simulator.",
+    doc: "What the mechanisms cost, in the simulator and in the bounds.",
     keys: &[
         Key {
             name: "switch",
@@ -298,6 +298,24 @@ pub(crate) static OVERHEAD: Table = Table {
             kind: TIME,
             presence: Default(Text("0s")),
             doc: "Receiving a message from another node.",
+        },
+        Key {
+            name: "push",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "Finding out who has subscribed to an event, for each that an operation publishes in a channel.",
+        },
+        Key {
+            name: "filter",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "Evaluating the filter of a subscription, for each event of its types.",
+        },
+        Key {
+            name: "delivery",
+            kind: TIME,
+            presence: Default(Text("0s")),
+            doc: "Having the queue of a subscription take an event, for each of its types, whether or not its filter lets it through.",
         },
     ],
 };

@@ -81,7 +81,10 @@ pub enum MachineError {
     /// It is no TOML.
     #[error("{0}")]
     Syntax(String),
-    /// A key is missing or is not what it should be.
+    /// A key is missing.
+    #[error("\"{0}\" is missing; `talea doctor --measure --out FILE` writes a whole profile")]
+    Missing(String),
+    /// A key is not what it should be.
     #[error("{key}: {wanted}")]
     Key {
         /// Where.
@@ -100,9 +103,10 @@ impl Machine {
         self.costs.iter().fold(Overhead::default(), |highest, costs| highest.or_more(&costs.overhead))
     }
 
-    /// How long a thread may have a processor and be at no job though one is ready: what the mechanisms cost, each once, and the longest stall.
+    /// How long a thread may have a processor and be at no job though one is ready: what the mechanisms between jobs cost, each once, and the
+    /// longest stall.
     pub fn longest_dispatch(&self) -> Duration {
-        let Overhead { switch, queue, timer, message } = self.highest_costs();
+        let Overhead { switch, queue, timer, message, .. } = self.highest_costs();
         let costs = [switch, queue, timer, message].map(Work::as_nanos);
         let sum = |sum: i64, cost: i64| sum.saturating_add(cost);
         Duration::from_nanos(costs.into_iter().fold(self.longest_stall.as_nanos(), sum))
@@ -173,19 +177,6 @@ impl Machine {
     }
 }
 
-impl Overhead {
-    /// Of each cost the greater one.
-    #[must_use]
-    pub fn or_more(&self, other: &Overhead) -> Overhead {
-        Overhead {
-            switch: self.switch.max(other.switch),
-            queue: self.queue.max(other.queue),
-            timer: self.timer.max(other.timer),
-            message: self.message.max(other.message),
-        }
-    }
-}
-
 /// The text that [`Machine::parse`] reads.
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -197,10 +188,8 @@ impl fmt::Display for Machine {
         writeln!(f, "real_time = {}", self.real_time)?;
         writeln!(f, "longest_stall = \"{}\"      # taken away though no rule says so", self.longest_stall)?;
         for Costs { load, overhead } in &self.costs {
-            let Overhead { switch, queue, timer, message } = overhead;
             writeln!(f, "\n[[costs]]\nload = {}", toml_text(load))?;
-            for (name, cost) in [("switch", switch), ("queue", queue), ("timer", timer), ("message", message)]
-            {
+            for (name, cost) in overhead.costs() {
                 writeln!(f, "{name} = \"{cost}\"")?;
             }
         }
@@ -232,7 +221,11 @@ struct Section<'a> {
 
 impl<'a> Section<'a> {
     fn wrong(&self, key: &str, wanted: &'static str) -> MachineError {
-        MachineError::Key { key: format!("{}{key}", self.at), wanted }
+        let at = format!("{}{key}", self.at);
+        match self.value(key) {
+            Some(_) => MachineError::Key { key: at, wanted },
+            None => MachineError::Missing(at),
+        }
     }
 
     fn has_only(&self, keys: &[&str]) -> Result<(), MachineError> {
@@ -295,13 +288,9 @@ impl<'a> Section<'a> {
     }
 
     fn costs(&self) -> Result<Costs, MachineError> {
-        self.has_only(&["load", "switch", "queue", "timer", "message"])?;
-        let overhead = Overhead {
-            switch: self.work("switch")?,
-            queue: self.work("queue")?,
-            timer: self.work("timer")?,
-            message: self.work("message")?,
-        };
+        let keys = Overhead::default().costs().map(|(key, _)| key);
+        self.has_only(&[&["load"][..], &keys].concat())?;
+        let overhead = Overhead::read(|key| self.work(key))?;
         Ok(Costs { load: plain(self.text("load")?), overhead })
     }
 
@@ -323,7 +312,15 @@ mod tests {
 
     fn machine() -> Machine {
         let us = |us| Work::from_micros(us);
-        let overhead = Overhead { switch: us(3), queue: us(1), timer: us(9), message: us(20) };
+        let overhead = Overhead {
+            switch: us(3),
+            queue: us(1),
+            timer: us(9),
+            message: us(20),
+            push: us(4),
+            filter: us(2),
+            delivery: us(5),
+        };
         let busy = Overhead { switch: us(2), timer: us(30), ..overhead };
         let part = |by, ms| Withheld { by, amount: Work::from_millis(ms), period: Duration::from_secs(1) };
         Machine {
@@ -349,7 +346,7 @@ mod tests {
     fn of_each_cost_the_highest_counts_and_of_each_part_the_greatest() {
         let machine = machine();
         let us = |us| Work::from_micros(us);
-        let highest = Overhead { switch: us(3), queue: us(1), timer: us(30), message: us(20) };
+        let highest = Overhead { timer: us(30), ..machine.costs[0].overhead };
         assert_eq!(machine.highest_costs(), highest);
         assert_eq!(machine.gives().to_string(), "RESBS 950ms 1s");
         let throttled = Machine { withheld: machine.withheld[..1].to_vec(), ..machine.clone() };
@@ -366,6 +363,7 @@ mod tests {
             "{}",
             of("switch = \"3us\"", "switch = 3")
         );
+        assert!(of("push = \"4us\"\n", "").starts_with("\"costs.push\" is missing; `talea doctor --measure"));
         assert!(of("[[costs]]", "[[cost]]").starts_with("\"cost\" is no key"));
         assert!(of("amount = \"50ms\"", "amount = \"2s\"").contains("less than the period"));
         assert!(of("by = \"throttling\"", "by = \"magic\"").contains("fair-server"));

@@ -2,7 +2,9 @@
 
 use crate::channel::Publication;
 use crate::connection::{ChainSite, Connections, InputId, InputSite, OutputId, OutputSite, PublicationSite};
-use crate::description::{Criticality, Description, Join, Overrun, Strategy, Subtask, Synchronisation, Task};
+use crate::description::{
+    Criticality, Description, Join, Overhead, Overrun, Strategy, Subtask, Synchronisation, Task,
+};
 use crate::execution::Execution;
 use crate::hierarchy::{Thread, ThreadWork};
 use crate::link::LossRate;
@@ -240,6 +242,25 @@ impl System {
     /// The declaration of a publication.
     pub fn publication(&self, site: &PublicationSite) -> &Publication {
         &self.subtask(site.operation).events[site.index]
+    }
+
+    /// What pushing its events costs a job at most, by operation: for each event, looking who has subscribed, and of each subscription its filter
+    /// and its queue.
+    pub fn publishing_costs(&self) -> Vec<Work> {
+        let Overhead { push, filter, delivery, .. } = self.overhead;
+        let mut costs = vec![Work::ZERO; self.operations().len()];
+        for site in self.publications() {
+            let cost = &mut costs[site.operation.index()];
+            *cost += push;
+            for (task, _) in &site.subscribers {
+                let is_filtered = match &self.tasks[*task].trigger {
+                    Some(Trigger::Events(subscription)) => subscription.filter.is_some(),
+                    _ => false,
+                };
+                *cost += if is_filtered { filter + delivery } else { delivery };
+            }
+        }
+        costs
     }
 
     /// The publications to which the task at `index` has subscribed, each with the places of its types in the subscription.

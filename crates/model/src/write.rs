@@ -34,10 +34,9 @@ impl System {
         quoted(out, "late", self.late)?;
         writeln!(out, "seed = {}", self.seed)?;
         writeln!(out, "\n[overhead]")?;
-        quoted(out, "switch", self.overhead.switch)?;
-        quoted(out, "queue", self.overhead.queue)?;
-        quoted(out, "timer", self.overhead.timer)?;
-        quoted(out, "message", self.overhead.message)?;
+        for (key, cost) in self.overhead.costs() {
+            quoted(out, key, cost)?;
+        }
         for Node { name, cpus } in &self.nodes {
             writeln!(out, "\n[[node]]")?;
             quoted(out, "name", name)?;

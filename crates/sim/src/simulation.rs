@@ -80,6 +80,8 @@ struct OperationState {
     sync: Synchronisation,
     exec: Execution,
     stream: u64,
+    /// What pushing the events of a job costs.
+    publishing: Work,
     /// Released and unfinished jobs.
     outstanding: u32,
     /// The job released last and its slot, for aborting it.
@@ -557,6 +559,7 @@ impl Simulation {
         sink: &mut dyn Sink,
     ) {
         let state = &mut self.operations[id.operation.index()];
+        let delivery = delivery + state.publishing;
         let demand = demand::execution_from(&state.exec, state.stream, id.instance) + delivery;
         state.outstanding += 1;
         self.agenda.concern(state.node as usize, self.now);
@@ -629,6 +632,7 @@ fn ways_from(system: &System, operation: &Operation) -> Vec<Option<MessageWay>> 
 }
 
 fn operation_states(system: &System) -> Vec<OperationState> {
+    let publishing = system.publishing_costs();
     system
         .operations()
         .iter()
@@ -637,6 +641,7 @@ fn operation_states(system: &System) -> Vec<OperationState> {
             node: system.subtask(operation.id).node as u32,
             exec: system.subtask(operation.id).exec.clone(),
             stream: demand::stream(system.seed, Purpose::Execution, operation.id.index()),
+            publishing: publishing[operation.id.index()],
             outstanding: 0,
             latest: None,
             predecessors: operation.predecessors.len(),

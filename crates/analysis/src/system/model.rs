@@ -166,8 +166,9 @@ impl Model {
             members[*segment].push(operation);
         }
         let mut operations = Vec::with_capacity(segment_of.len());
-        for subtask in system.operations() {
-            operations.push(Operation::new(system, subtask, &segment_of)?);
+        let publishing = system.publishing_costs();
+        for (subtask, publishing) in system.operations().iter().zip(publishing) {
+            operations.push(Operation::new(system, subtask, &segment_of, nanos(publishing))?);
         }
         for own in &mut members {
             own.sort_by_key(|index| system.operations()[*index].topological_rank);
@@ -335,7 +336,13 @@ impl Operation {
         (self.node, self.lane) = (place, lane);
     }
 
-    fn new(system: &System, operation: &Subtask, segment_of: &[usize]) -> Result<Self, AnalysisError> {
+    /// `publishing` is what pushing its events costs.
+    fn new(
+        system: &System,
+        operation: &Subtask,
+        segment_of: &[usize],
+        publishing: u64,
+    ) -> Result<Self, AnalysisError> {
         let segment = segment_of[operation.id.index()];
         let subtask = system.subtask(operation.id);
         let overhead = &system.overhead;
@@ -348,6 +355,7 @@ impl Operation {
             nanos(overhead.queue),
             nanos(overhead.switch),
             if remote { nanos(overhead.message) } else { 0 },
+            publishing,
             longest_blocked(system, operation.id)?,
         ];
         Ok(Operation {

@@ -108,6 +108,23 @@ fn subscribe(tasks: &mut [Task], index: usize, producers: &[usize], drawn: Event
         Some(Trigger::Events(Subscription { channel: 0, types, filter, collect, within, qos }));
 }
 
+#[test]
+fn what_a_job_pushes_is_in_its_bound() {
+    let of_first = |overhead: Overhead, filtered: bool| {
+        let mut tasks = vec![task("push", 100, 10), task("follow", 100, 4), task("too", 100, 4)];
+        let all = |filtered| EventsDrawn { filtered, qos: QosSettings::new(), timeout: None };
+        subscribe(&mut tasks, 1, &[0], all(filtered));
+        subscribe(&mut tasks, 2, &[0], all(false));
+        let (system, bounds, _) = bounds_of(Description { overhead, ..described(tasks, &[0, 1]) });
+        bounds.from_release(system.operations()[0].id).expect("there is room").as_nanos()
+    };
+    let [push, filter, delivery] = [3, 2, 1].map(Work::from_nanos);
+    let costs = Overhead { push, filter, delivery, ..Overhead::default() };
+    // Two events with a subscription each.
+    let without = of_first(Overhead::default(), true);
+    assert_eq!([of_first(costs, true) - without, of_first(costs, false) - without], [10, 8]);
+}
+
 /// How a task has its events.
 struct EventsDrawn {
     filtered: bool,

@@ -256,6 +256,7 @@ fn draw(seed: u64) -> System {
         queue: Work::from_nanos(cost(&mut random, 1)),
         timer: Work::from_nanos(cost(&mut random, 1)),
         message: Work::from_nanos(cost(&mut random, 2)),
+        ..Overhead::default()
     };
     let processors: Vec<u16> = (0..nodes)
         .map(|_| if plain || random.random_range(0..4) > 0 { 1 } else { random.random_range(2..=3) })
@@ -384,6 +385,10 @@ fn draw_with_events(seed: u64) -> System {
     let base = if seed.is_multiple_of(3) { draw_with_triggers(seed) } else { draw(seed) };
     let mut description = Description::clone(&base);
     description.channels.push(Channel { name: "c".into(), qos: QosSettings::new() });
+    if !seed.is_multiple_of(2) {
+        let mut cost = || Work::from_nanos(random.random_range(0..=1));
+        (description.overhead.push, description.overhead.delivery) = (cost(), cost());
+    }
     for index in 1..description.tasks.len() {
         let task = &description.tasks[index];
         let firsts = task.subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();

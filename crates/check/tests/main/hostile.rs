@@ -28,7 +28,8 @@ const EXAMPLES: [&str; 9] = [
 ];
 
 const MACHINE: &str = "[machine]\nkernel = \"x\"\nreal_time = true\nlongest_stall = \"1ms\"\n[[costs]]\nload = \"idle\"\nswitch = \"2us\"\n\
-                       queue = \"1us\"\ntimer = \"9us\"\nmessage = \"1us\"\n[[withheld]]\nby = \"fair-server\"\namount = \"50ms\"\nperiod = \"1s\"\n";
+                       queue = \"1us\"\ntimer = \"9us\"\nmessage = \"1us\"\n\
+                       push = \"1us\"\nfilter = \"1us\"\ndelivery = \"1us\"\n[[withheld]]\nby = \"fair-server\"\namount = \"50ms\"\nperiod = \"1s\"\n";
 
 #[test]
 fn no_file_makes_the_check_panic() {

@@ -43,9 +43,7 @@ const LIMIT: usize = 1 << 16;
 
 impl Services {
     pub fn new(system: &System) -> Self {
-        let costs = &system.overhead;
-        let has_costs =
-            [costs.switch, costs.queue, costs.timer, costs.message].iter().any(|cost| *cost > Work::ZERO);
+        let has_costs = system.overhead.costs().iter().any(|(_, cost)| *cost > Work::ZERO);
         Services { jobs: BTreeMap::new(), has_costs, has_loss: false }
     }
 

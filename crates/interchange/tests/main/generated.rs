@@ -81,7 +81,15 @@ fn settings() -> impl Strategy<Value = SystemBuilder> {
             .laxity(laxity)
             .late(late)
             .seed(seed)
-            .overhead(Overhead { switch, queue, timer, message })
+            .overhead(Overhead {
+                switch,
+                queue,
+                timer,
+                message,
+                push: timer,
+                filter: switch,
+                delivery: queue,
+            })
             .link(LinkBuilder::others().delay(delay.at_full_speed()))
     })
 }

@@ -44,13 +44,7 @@ pub(super) fn violation_of(
 
 /// The times that concern the whole system.
 pub(super) fn check_system(description: &Description, found: &mut Vec<Violation>) {
-    let overhead = &description.overhead;
-    for (key, work) in [
-        ("switch", overhead.switch),
-        ("queue", overhead.queue),
-        ("timer", overhead.timer),
-        ("message", overhead.message),
-    ] {
+    for (key, work) in description.overhead.costs() {
         let owner = || "the overhead".into();
         found.extend(violation_of(work.at_full_speed(), Least::Zero, Place::Overhead(key), key, owner));
     }

@@ -21,6 +21,9 @@ fn keys_of_the_system() {
         queue: Work::from_nanos(3_000),
         timer: Work::from_nanos(2_000),
         message: Work::from_nanos(1_000),
+        push: Work::from_nanos(400),
+        filter: Work::from_nanos(300),
+        delivery: Work::from_nanos(200),
     };
     assert_eq!(system.overhead, overhead);
     assert_eq!(

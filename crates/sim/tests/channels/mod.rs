@@ -12,12 +12,12 @@ use talea_event::TypePattern;
 use talea_event::qos::QosSettings;
 use talea_insight::verify::{Rule, Verifier, VerifyReport};
 use talea_model::{
-    Channel, Description, EventTypeName, FieldValues, Overrun, Publication, PublicationBuilder,
+    Channel, Description, EventTypeName, FieldValues, Overhead, Overrun, Publication, PublicationBuilder,
     Strategy as StrategyKind, Subscription, SubscriptionBuilder, System, Task, TaskBuilder, Trigger,
 };
 use talea_policy::strategy::plan_system;
-use talea_record::event::{Deliver, EventsLost, Push};
-use talea_record::{Event, JobId, Record, Sink};
+use talea_record::event::{Cost, Deliver, EventsLost, Push};
+use talea_record::{CostKind, Event, JobId, Record, Sink};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant, Work};
 
@@ -170,6 +170,38 @@ fn a_job_takes_the_most_urgent_event() {
         .filter(|deliver| system.operations()[deliver.job.operation.index()].name == "both");
     let publications: Vec<u32> = of_both.filter_map(|deliver| deliver.publication).collect();
     assert_eq!(publications, [1, 0], "the urgent one that came later goes first");
+}
+
+/// Looking who has subscribed, filters and queues take the time of the job that pushes, by what its operation has declared.
+#[test]
+fn a_job_pays_for_what_it_pushes() {
+    let (us, work) = (Duration::from_micros, Work::from_micros);
+    let event =
+        |name: &str| PublicationBuilder::new("c", format!("T/{name}")).field("x", FieldValues::Constant(1));
+    let costs = Overhead { push: work(3), filter: work(2), delivery: work(1), ..Overhead::default() };
+    let follower = |name: &str, subscription| {
+        TaskBuilder::triggered_by(name, subscription).deadline(us(90)).wcet(Work::from_micros(4))
+    };
+    let system = System::builder("s")
+        .overhead(costs)
+        .channel("c", QosSettings::new())
+        .channel("other", QosSettings::new())
+        .task(TaskBuilder::new("push", us(100)).wcet(work(10)).event(event("One")).event(event("Two")))
+        .task(follower("filtering", SubscriptionBuilder::new("c").types(["T/One"]).filter("x > 1")))
+        .task(follower("all", SubscriptionBuilder::new("c")))
+        .build()
+        .expect("a system");
+    let records = records_with(&system, &[], 90_000, DispatchRecords::Kept);
+    let completed: Vec<(usize, i64)> = records
+        .iter()
+        .filter(|record| record.event == Event::COMPLETE)
+        .map(|record| (record.job().operation.index(), record.time.as_nanos()))
+        .collect();
+    // Of the first event 3 for the push, 3 for the subscription with a filter, 1 for the other; of the second one 3 and 1.
+    assert_eq!(completed, [(0, 21_000), (2, 25_000), (2, 29_000)], "which push nothing themselves");
+    let costs = records.iter().filter_map(Cost::read);
+    let of_delivery = costs.filter(|cost| cost.kind.known() == Some(CostKind::Delivery));
+    assert_eq!(of_delivery.map(|cost| cost.length_ns()).sum::<i64>(), 11_000);
 }
 
 /// The same system with each successor as a task of its own, which an event of its predecessor releases.

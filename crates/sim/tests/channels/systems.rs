@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
-    Collect, Criticality, FieldValues, LaneDispatch, PublicationBuilder, Strategy as StrategyKind,
+    Collect, Criticality, FieldValues, LaneDispatch, Overhead, PublicationBuilder, Strategy as StrategyKind,
     SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
 };
 use talea_time::{Duration, Work};
@@ -100,10 +100,15 @@ prop_compose! {
         pushers in prop::collection::vec(((6..40i64, 0..10i64, 0..5i64, 1..4i64), 0u8..=4, published()), 2..5),
         subscribers in prop::collection::vec(subscribed(), 1..5),
         cpus in 1u16..3,
+        costs in prop::option::of((0..3i64, 0..3i64, 0..3i64)),
     ) -> System {
         let level = |level| Criticality::from_level(level).expect("0 to 4");
         let mut system = System::builder("events").strategy(strategy).lane_dispatch(dispatch).seed(seed);
         system = system.node("n", 0..cpus).channel("c", channel);
+        if let Some((push, filter, delivery)) = costs {
+            let [push, filter, delivery] = [push, filter, delivery].map(Work::from_nanos);
+            system = system.overhead(Overhead { push, filter, delivery, ..Overhead::default() });
+        }
         for (number, ((period, phase, jitter, wcet), of, events)) in pushers.iter().cloned().enumerate() {
             let task = TaskBuilder::new(format!("push{number}"), ns(period)).criticality(level(of));
             let task = task.phase(ns(phase)).jitter(ns(jitter.min(period - 1)));

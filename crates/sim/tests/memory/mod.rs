@@ -71,7 +71,7 @@ fn system(strategy: Strategy, tasks: Vec<Task>) -> System {
         laxity: Laxity::Remaining,
         late: Late::Last,
         seed: 7,
-        overhead: Overhead { switch: cost, queue: cost, timer: cost, message: cost },
+        overhead: Overhead { switch: cost, queue: cost, timer: cost, message: cost, ..Overhead::default() },
         links: vec![Link { ends: LinkEnds::Others, route }],
         channels: Vec::new(),
         nodes: vec![Node { name: "a".into(), cpus: vec![0] }, Node { name: "b".into(), cpus: vec![1, 2] }],

@@ -181,6 +181,7 @@ pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
                 queue: work(queue),
                 timer: work(timer),
                 message: work(message),
+                ..Overhead::default()
             };
             System::new(Description {
                 channels: Vec::new(),

@@ -227,7 +227,7 @@ fn show(
         lines.line(&margins(&answer.check.report, sensitivity))?;
     }
     if let Some(machine) = &answer.machine {
-        lines.line(&machine::show(&answer.check, machine))?;
+        lines.line(&machine::show(&answer.check, machine, !system.channels.is_empty()))?;
     }
     lines.finish()
 }

@@ -188,6 +188,7 @@ fn numbers_without_measure_get_an_answer() {
 /// A profile of a machine with high costs, whose kernel withholds 50 ms of each second.
 const MACHINE: &str = "[machine]\nkernel = \"6.1\"\nreal_time = true\nlongest_stall = \"2ms\"\n\
     [[costs]]\nload = \"busy\"\nswitch = \"2us\"\nqueue = \"10us\"\ntimer = \"30us\"\nmessage = \"1us\"\n\
+    push = \"1us\"\nfilter = \"1us\"\ndelivery = \"1us\"\n\
     [[withheld]]\nby = \"throttling\"\namount = \"50ms\"\nperiod = \"1s\"\n";
 
 /// Though no task is critical, and so the exit status says nothing of them.

@@ -58,10 +58,13 @@ fn another_system_is_refused() {
 #[test]
 fn a_profile_says_how_long_dispatching_may_take() {
     let place = folder();
-    let profile = "[machine]\nkernel = \"k\"\nreal_time = true\nlongest_stall = \"2ms\"\n\n[[costs]]\nload = \"idle\"\nswitch = \"5us\"\n\
-                   queue = \"40us\"\ntimer = \"1us\"\nmessage = \"2us\"\n\n[[costs]]\nload = \"busy\"\nswitch = \"7us\"\nqueue = \"3us\"\n\
-                   timer = \"1us\"\nmessage = \"2us\"\n";
-    let (file, system) = (write(&place, "machine.toml", profile), example("hello.toml"));
+    let events = "push = \"1us\"\nfilter = \"1us\"\ndelivery = \"1us\"\n";
+    let profile = format!(
+        "[machine]\nkernel = \"k\"\nreal_time = true\nlongest_stall = \"2ms\"\n\n[[costs]]\nload = \"idle\"\nswitch = \"5us\"\n\
+                   queue = \"40us\"\ntimer = \"1us\"\nmessage = \"2us\"\n{events}\n[[costs]]\nload = \"busy\"\nswitch = \"7us\"\nqueue = \"3us\"\n\
+                   timer = \"1us\"\nmessage = \"2us\"\n{events}"
+    );
+    let (file, system) = (write(&place, "machine.toml", &profile), example("hello.toml"));
     let (_out, trace) = traced(&["run", &system, "--rt", "off", "--for", "200ms"]);
     let bound = |options: &[&str]| {
         let options = [&["trace", "verify", &system, &trace, "--json"], options].concat();

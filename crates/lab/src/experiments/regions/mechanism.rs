@@ -58,7 +58,7 @@ impl Mechanism {
             switch: Work::from_nanos(self.switch_ns),
             queue: Work::from_nanos(self.queue_ns),
             timer: Work::from_nanos(self.timer_ns),
-            message: Work::ZERO,
+            ..Overhead::default()
         };
         let plans = plan_system(&system).expect("every strategy can sort the regions, which a test checks");
         let ordered = plans

@@ -16,13 +16,21 @@ pub fn check(named: &Path, system: &System, plans: &[Plan]) -> Result<MachineChe
         .map_err(|error| Failure::new(error, "shorten the execution times or overheads of the longest task"))
 }
 
-/// The machine, and the two verdicts on every task and thread beside each other.
-pub fn show(ideal: &Check, machine: &MachineCheck) -> String {
+/// The machine, and the two verdicts on every task and thread beside each other. What events cost is said if the system has channels.
+pub fn show(ideal: &Check, machine: &MachineCheck, has_channels: bool) -> String {
     let time = |ns: i64| Duration::from_nanos(ns).to_string();
-    let CountedCosts { switch_ns, queue_ns, timer_ns, message_ns } = machine.costs;
+    let CountedCosts { switch_ns, queue_ns, timer_ns, message_ns, push_ns, filter_ns, delivery_ns } =
+        machine.costs;
+    let of_events = format!(
+        ", an event {} and for each subscription {}, with a filter {}",
+        time(push_ns),
+        time(delivery_ns),
+        time(delivery_ns.saturating_add(filter_ns))
+    );
+    let of_events = if has_channels { of_events } else { String::new() };
     let mut parts = vec![wrap(&format!(
-        "\non the machine (Linux {}): a switch costs {}, the queue {}, a timer {}, a message {}; the longest stall seen was {}, with \
-         which no bound counts",
+        "\non the machine (Linux {}): a switch costs {}, the queue {}, a timer {}, a message {}{of_events}; the longest stall seen was \
+         {}, with which no bound counts",
         machine.kernel,
         time(switch_ns),
         time(queue_ns),

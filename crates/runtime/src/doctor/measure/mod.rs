@@ -6,9 +6,12 @@
 //! | queue | an insertion into a lane's queue, or a removal, half of both; or half of what else a job takes beyond its own time, if that is more |
 //! | timer | what a thread that computes misses of the processor while another, of higher priority, wakes from a timer and sleeps again |
 //! | message | a message written to a pipe and read from it |
+//! | push, filter, delivery | what pushing an event takes if nobody has subscribed, and what one more of sixteen subscriptions adds, with a filter of three comparisons and without |
 //!
 //! Of each the value counts that all but the slowest hundredth stay below. What a computing thread misses beyond that, and what no timer
 //! of ours explains, is a stall; throttling cannot be in it, as the thread leaves half of each millisecond idle.
+
+mod pushing;
 
 use super::in_scratch_thread;
 use crate::limits::limits;
@@ -78,7 +81,8 @@ pub fn measure(thoroughness: Thoroughness, mut go_on: impl FnMut(usize, usize) -
         // What a whole job takes beyond its own time and what is counted of it already is its way into the queue and out of it.
         let rest = stage.job(thoroughness).map_or(Work::ZERO, |job| job - timer - switch);
         let queue = stage.queue(samples).max(half(rest.at_full_speed()));
-        let overhead = Overhead { switch, queue, timer, message };
+        let overhead = Overhead { switch, queue, timer, message, ..Overhead::default() };
+        let overhead = pushing::measure(stage, samples, overhead);
         costs.push(Costs { load: load.name().into(), overhead });
     }
     Some(Machine { costs, longest_stall, real_time, ..limits() })
@@ -344,9 +348,8 @@ mod tests {
         println!("{machine}");
         assert_eq!(machine.costs.len(), 2);
         for Costs { load, overhead } in &machine.costs {
-            let Overhead { switch, queue, timer: _, message } = overhead;
-            for cost in [switch, queue, message] {
-                assert!(*cost > Work::ZERO, "{load}: {overhead:?}");
+            for (name, cost) in overhead.costs() {
+                assert!(cost > Work::ZERO || name == "timer", "{name} {load}: {overhead:?}");
             }
         }
         assert_eq!(Machine::parse(&machine.to_string()), Ok(machine));
