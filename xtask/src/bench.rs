@@ -33,7 +33,7 @@ const BENCHMARKS: [(&str, &str); 10] = [
 ];
 
 /// Packages whose benchmarks need others' libraries, which nothing else does.
-const HAVE_PEERS: [&str; 2] = ["talea-notification", "talea-etcl"];
+const HAVE_PEERS: [&str; 3] = ["talea-runtime", "talea-notification", "talea-etcl"];
 
 /// Runs every benchmark and writes the report; its path.
 ///

@@ -128,7 +128,7 @@ pub(super) fn more_than_needed(system: &System) -> &'static str {
     if system.overhead == Overhead::default() {
         "; that is no more than is needed, and a bound takes a little more, since all times are whole nanoseconds"
     } else {
-        "; with the costs of switches, queues and timers more is needed than that"
+        "; with the costs in [overhead] more is needed than that"
     }
 }
 

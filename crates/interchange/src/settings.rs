@@ -115,7 +115,7 @@ impl Losses {
             let value = format!("delay {delay}, jitter {jitter}, loss {loss}");
             self.unsayable(Place::Link(index, "link"), "a link between nodes", value);
         }
-        let costs = system.overhead.costs().into_iter().zip(expected.overhead.costs());
+        let costs = system.overhead.costs().zip(expected.overhead.costs());
         for ((key, value), _) in costs.filter(|(value, expected)| value != expected) {
             self.unsayable(Place::Overhead(key), "the overhead", value);
         }

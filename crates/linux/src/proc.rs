@@ -79,21 +79,25 @@ pub enum Activity {
 
 /// What a thread is doing, by the third field of its `stat`. Allocates nothing.
 pub fn activity(tid: Tid) -> Activity {
-    let mut buffer = [0_u8; 128];
-    match read_stat(tid, &mut buffer).and_then(|stat| stat.first()) {
+    read_stat(tid, &mut [0; 128]).map_or(Activity::Gone, activity_in)
+}
+
+/// The same, and the processor on which it is or was last. Allocates nothing.
+pub fn activity_and_cpu(tid: Tid) -> (Activity, Option<u16>) {
+    let mut buffer = [0; 1024];
+    let Some(stat) = read_stat(tid, &mut buffer) else { return (Activity::Gone, None) };
+    // The 39th field; the state, with which this begins, is the third.
+    let field = stat.split(|byte| *byte == b' ').nth(39 - 3);
+    let cpu = field.and_then(|field| std::str::from_utf8(field).ok()?.parse().ok());
+    (activity_in(stat), cpu)
+}
+
+fn activity_in(stat: &[u8]) -> Activity {
+    match stat.first() {
         Some(b'R') => Activity::Runnable,
         Some(b'Z' | b'X') | None => Activity::Gone,
         Some(_) => Activity::Blocked,
     }
-}
-
-/// The processor on which a thread has run last, or `None` if it has gone. Allocates nothing.
-pub fn last_cpu(tid: Tid) -> Option<u16> {
-    let mut buffer = [0_u8; 1024];
-    let stat = read_stat(tid, &mut buffer)?;
-    // The 39th field; the state, with which this begins, is the third.
-    let field = stat.split(|byte| *byte == b' ').nth(39 - 3)?;
-    std::str::from_utf8(field).ok()?.parse().ok()
 }
 
 /// The `stat` of a thread from its state on, as far as it fits.
@@ -156,10 +160,11 @@ mod tests {
             let mut set = rustix::thread::CpuSet::new();
             set.set(processor);
             rustix::thread::sched_setaffinity(None, &set).unwrap();
-            (last_cpu(gettid()), processor as u16)
+            (activity_and_cpu(gettid()), processor as u16)
         });
         let (last, processor) = bound.join().unwrap();
-        assert_eq!((last, last_cpu(Tid::from_raw(4_194_304).unwrap())), (Some(processor), None));
+        assert_eq!(last, (Activity::Runnable, Some(processor)));
+        assert_eq!(activity_and_cpu(Tid::from_raw(4_194_304).unwrap()), (Activity::Gone, None));
     }
 
     #[test]

@@ -15,8 +15,8 @@
 //!
 //! *Blocking needs no tracing.* The sentinel of a CPU is always ready. When it runs, the granted thread has blocked: the sentinel
 //! parks it, so that its wake-up preempts nobody, tells the hierarchy, and grants the next thread. *Waking up does.* Threads of
-//! this process that block by their [`Handle`] are woken by a [`Waker`], in a call; of others, the kernel tells each
-//! wake-up through a filtered tracepoint, or they are looked at every [`LOOK_EVERY`].
+//! this process that block by their [`Handle`] are woken by a [`Waker`], in a call; of others, the kernel tells the
+//! wake-ups that matter through a filtered tracepoint, or they are looked at every [`LOOK_EVERY`].
 //!
 //! | File | What it does |
 //! |---|---|

@@ -99,13 +99,16 @@ pub(crate) struct Managed {
     owed: Option<Level>,
     /// The CPU to which it was last bound.
     bound: u16,
-    /// It was bound to that, and may not have run there yet.
+    /// It was bound to that CPU, and may not have run there yet.
     may_be_elsewhere: bool,
     /// Nobody has set its level since it began: it has the one that its creator had then, or a moment before.
     is_newborn: bool,
     /// A wake-up was told since somebody began to look whether it sleeps.
     is_rewoken: bool,
 }
+
+/// Threads whose files are read in a decision.
+const FEW: usize = 4;
 
 /// A CPU that there is not.
 const NOWHERE: u16 = u16::MAX;
@@ -160,6 +163,8 @@ impl Managed {
             Ok(()) => {
                 (self.level, self.turns) = (level, Some(how.0));
                 (self.owed, self.is_newborn) = (None, false);
+                // Not all of its wake-ups are told until it is parked again.
+                self.is_rewoken |= level != Level::Parked;
             }
             Err(priorities::LENT) => self.owed = Some(level),
             Err(_) => {}
@@ -289,7 +294,7 @@ impl Member {
     /// A thread of one of its processes is taken in, at `level` and bound to `cpu`.
     pub fn adopt(&mut self, process: Tid, tid: Tid, level: Level, cpu: u16) {
         self.account.enter_child(process);
-        self.threads.push(Managed { bound: cpu, ..Managed::new(tid, level) });
+        self.threads.push(Managed { bound: cpu, may_be_elsewhere: true, ..Managed::new(tid, level) });
         self.make_room();
         if let Some(hold) = &self.hold {
             hold.extend_to(process);
@@ -300,11 +305,12 @@ impl Member {
     pub fn born(&mut self, parent: u32, process: Tid, tid: Tid) {
         let creator = self.threads.iter().find(|thread| thread.number() == parent);
         let unknown = || Managed::new(tid, self.level());
-        let Managed { level, bound, turns, .. } = creator.copied().unwrap_or_else(unknown);
+        let Managed { level, bound, turns, may_be_elsewhere, .. } = creator.copied().unwrap_or_else(unknown);
         if self.cgroup.is_none() {
             self.account.enter_child(process);
         }
-        let newborn = Managed { bound, turns, is_newborn: true, ..Managed::new(tid, level) };
+        let newborn =
+            Managed { bound, turns, may_be_elsewhere, is_newborn: true, ..Managed::new(tid, level) };
         self.threads.push(newborn);
         self.make_room();
         // From the second on they take turns, which its creator may not have been told.
@@ -483,7 +489,10 @@ impl Member {
         }
         if !thread.is_where_bound() {
             match bind(tid, thread.bound) {
-                Ok(()) => self.changes.processors += 1,
+                Ok(()) => {
+                    thread.may_be_elsewhere = true;
+                    self.changes.processors += 1;
+                }
                 Err(Errno::INVAL) => thread.bound = NOWHERE,
                 // The next look finds it again.
                 Err(_) => {}
@@ -542,16 +551,22 @@ impl Member {
         self.sleep_word().is_some_and(|sleep_word| sleep_word.is_in_line())
     }
 
-    /// Whether a thread of it may have run last on another CPU than the one to which it is bound. Reads a file for each that was bound to another
-    /// since this was asked.
-    pub fn may_be_elsewhere(&mut self) -> bool {
+    /// Whether a thread of it can run that may have been on another CPU than the one to which it is bound, by the kernel's word. Reads a file for each
+    /// of a few that were bound since this was asked; the others are asked for later.
+    pub fn is_woken_elsewhere(&mut self) -> bool {
         let mut any = false;
-        for thread in self.threads.iter_mut().filter(|thread| thread.may_be_elsewhere) {
+        for thread in self.threads.iter_mut().filter(|thread| thread.may_be_elsewhere).take(FEW) {
             // What is read now is so from now on; before, it may not have been.
-            any = true;
-            thread.may_be_elsewhere = proc::last_cpu(thread.tid).is_some_and(|cpu| cpu != thread.bound);
+            let (activity, cpu) = proc::activity_and_cpu(thread.tid);
+            thread.may_be_elsewhere = cpu.is_some_and(|cpu| cpu != thread.bound);
+            any |= activity == Activity::Runnable;
         }
         any
+    }
+
+    /// Whether a thread of it is not where it should be.
+    pub fn owes(&self) -> bool {
+        self.threads.iter().any(|thread| thread.owed.is_some())
     }
 
     /// Whether a thread of it could run, by the kernel's word.

@@ -17,6 +17,11 @@ impl Progress {
         (turn % 2 == 1 && self.waiting.load(Ordering::Relaxed) > 0).then_some(turn)
     }
 
+    /// Whether somebody waits for the lock, who lends its priority to who has it.
+    pub fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
     /// The calling thread has the lock, until the turn is dropped.
     pub fn begin_turn(&self) -> Turn<'_> {
         self.step();

@@ -83,7 +83,7 @@ impl<'a> Sentinel<'a> {
             None => (shared.state.lock(), Evidence::None),
         };
         let now = shared.now();
-        if state.absent(self.place, evidence, now) == Absence::Arriving {
+        if state.absent(self.place, (evidence, shared.state.progress()), now) == Absence::Arriving {
             drop(state);
             sched_yield();
             return;
@@ -98,13 +98,13 @@ impl<'a> Sentinel<'a> {
         }
         shared.sentinels[self.place].answer(raises);
         self.call_others(&mut state, now);
-        let is_beside = state.is_beside(self.place);
+        let granted = state.granted_at(self.place);
         drop(state);
         match after {
             After::Nothing => {}
             After::GiveWay => sched_yield(),
             After::Wake(sleep_word) => sleep_word.wake_up(),
-            After::StepDown => self.step_down(raises, is_beside),
+            After::StepDown => self.step_down(raises, granted),
             After::Idle => shared.sentinels[self.place].sleep(&shared.stop),
         }
     }
@@ -119,9 +119,9 @@ impl<'a> Sentinel<'a> {
         let _nothing = state.bring(self.place, Caller::Above, now);
         shared.sentinels[self.place].answer(raises);
         self.call_others(&mut state, now);
-        let is_beside = state.is_beside(self.place);
+        let granted = state.granted_at(self.place);
         drop(state);
-        self.step_down(raises, is_beside);
+        self.step_down(raises, granted);
     }
 
     /// Has decisions for other places brought about, and those for its own that come of what was created while it was lowered.
@@ -136,14 +136,14 @@ impl<'a> Sentinel<'a> {
         self.shared.call_others(state, own);
     }
 
-    /// Back to its own place, if nobody has raised it since it knew of so many `raises`, and out of the way of who is granted its processor if
+    /// Back to its own place, if nobody has raised it since it knew of so many `raises`, and out of the way of who is `granted` its processor, if
     /// that one is beside it.
-    fn step_down(&mut self, raises: u64, is_beside: bool) {
+    fn step_down(&mut self, raises: u64, granted: Option<Level>) {
         let sentinel = &self.shared.sentinels[self.place];
         // A raise that is under way now may come after this; then the kernel is asked again.
         self.raises = sentinel.raises_over().filter(|over| *over == raises).unwrap_or(u64::MAX);
         match sentinel.step_down(self.shared.priorities, raises) {
-            Ok(true) if is_beside => sched_yield(),
+            Ok(true) if granted == Some(Level::Beside) => sched_yield(),
             Ok(true) => {}
             // It still stands in.
             Ok(false) => {}

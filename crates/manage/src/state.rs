@@ -13,6 +13,7 @@ use crate::managed_run::ManagedRun;
 use crate::member::{Managed, Member, MemberId, Off};
 use crate::member_jobs::MemberJobs;
 use crate::priorities::{Heirs, Level, Priorities};
+use crate::progress::Progress;
 use crate::sleep_word::SleepWord;
 use crate::slices::Account;
 use crate::wakeups::Traced;
@@ -87,7 +88,7 @@ pub struct Totals {
     pub blocks: u64,
     /// Of these, own threads that blocked otherwise than by their handle and were not traced.
     pub stalls: u64,
-    /// Traced wake-ups of members.
+    /// Wake-ups of members that the kernel told: those on which somebody may have to act.
     pub wakeups: u64,
     /// Times that the kernel dropped wake-ups, so that threads had to be looked at.
     pub lost: u64,
@@ -463,10 +464,16 @@ impl State {
 
     /// The sentinel of `place` runs in its own place: the thread that was granted the processor is off it.
     ///
-    /// Between that moment and the one in which its threads are lowered, one of them may be woken again. If that was told, it has been without
-    /// waking anybody, and is heard when the scheduling point is [settled](Self::settle). It was not told if somebody else did it who has had the
-    /// sentinel's processor meanwhile, or that of which the thread has come: then the kernel is asked.
-    pub fn absent(&mut self, place: usize, evidence: Evidence, now: Instant) -> Absence {
+    /// Until its threads are lowered, one of them may be woken again. Most of that is told, without waking anybody, and heard when the scheduling
+    /// point is [settled](Self::settle). Two things are not told, so the kernel is asked where they can have been: that somebody woke it who has
+    /// had the sentinel's processor meanwhile (it would go on before the sentinel does, unless who waits for the lock, whose `progress` this is, has
+    /// lent the sentinel its priority), and that somebody woke it on the processor on which it was before it was bound to this one.
+    pub fn absent(
+        &mut self,
+        place: usize,
+        (evidence, progress): (Evidence, &Progress),
+        now: Instant,
+    ) -> Absence {
         self.hear(now);
         let Some(slot) = self.places[place].raised.filter(|_| !self.ended) else { return Absence::Nobody };
         let arriving = self.places[place].raised_at.is_some_and(|at| now - at < ARRIVAL);
@@ -486,8 +493,8 @@ impl State {
                 let may_run = std::mem::take(&mut member.rewoken) || member.has_runnable_newborn();
                 let switches = own_switches();
                 let moved = member.move_to(priorities, Level::Parked);
-                let is_heard = own_switches() == switches && !member.may_be_elsewhere();
-                let may_run = may_run || (!is_heard && member.is_runnable());
+                let was_away = own_switches() != switches || progress.is_waited_for();
+                let may_run = may_run || (was_away && member.is_runnable()) || member.is_woken_elsewhere();
                 if !may_run {
                     member.fall_asleep();
                 }

@@ -49,15 +49,16 @@ impl Chooser {
         }
         let priorities = [self.priorities.in_events(Level::Parked)];
         // Who is granted its processor goes on by itself when it is woken. It has to be heard of in the moment alone in which it is lowered for
-        // having blocked; see `State::absent`.
-        let quiet = [Level::Beside, Level::Granted].map(|level| self.priorities.in_events(level));
+        // having blocked; see `State::absent`. Who is beside its sentinel goes on after it.
+        let quiet = [self.priorities.in_events(Level::Beside)];
+        let from_elsewhere = [self.priorities.in_events(Level::Granted)];
         let woken = match &traced {
             Traced::Threads(threads) => Woken::Threads(threads),
             Traced::All(threads) => {
                 Woken::Priorities { priorities: &priorities, threads, excluded_wakers: &self.excluded_wakers }
             }
         };
-        self.choice.choose(Chosen { woken, quiet: &quiet })?;
+        self.choice.choose(Chosen { woken, quiet: &quiet, from_elsewhere: &from_elsewhere })?;
         self.last = Some(traced);
         Ok(())
     }

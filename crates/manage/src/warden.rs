@@ -77,7 +77,7 @@ impl Warden<'_> {
             round = (round + 1) % ROUNDS;
             // Above everybody, so whom it raises does not preempt it.
             let mut state = self.shared.state.lock_patiently();
-            state.move_owed();
+            state.move_owed(self.shared.now());
             drop(state);
             // What the kernel has told meanwhile is heard.
             self.shared.tell(|_, _| ());

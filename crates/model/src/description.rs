@@ -191,69 +191,53 @@ pub struct Subtask {
     pub events: Vec<Publication>,
 }
 
-/// Costs of the mechanisms, charged by the simulator and later counted by the analysis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Overhead {
-    /// A processor is given to another job than the one it ran last.
-    pub switch: Work,
-    /// One insertion into or removal from a lane's queue.
-    pub queue: Work,
-    /// A timer expiry that releases a job.
-    pub timer: Work,
-    /// Receiving a message from another node.
-    pub message: Work,
-    /// Finding out who has subscribed to an event that is pushed.
-    pub push: Work,
-    /// Evaluating a subscription's filter for one event.
-    pub filter: Work,
-    /// Having one subscription's queue take an event.
-    pub delivery: Work,
+/// The struct of all costs, by their keys in `[overhead]`.
+macro_rules! overhead {
+    ($(#[doc = $doc:literal] $cost:ident,)*) => {
+        /// Costs of the mechanisms, charged by the simulator and later counted by the analysis.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Overhead {
+            $(#[doc = $doc] pub $cost: Work,)*
+        }
+
+        impl Overhead {
+            /// All keys in `[overhead]`.
+            pub const KEYS: [&'static str; [$($doc),*].len()] = [$(stringify!($cost)),*];
+
+            /// All costs, by their keys.
+            pub fn costs(&self) -> impl Iterator<Item = (&'static str, Work)> + use<> {
+                Self::KEYS.into_iter().zip([$(self.$cost),*])
+            }
+
+            /// Asks for each cost by its key.
+            pub fn of(mut cost: impl FnMut(&'static str) -> Work) -> Self {
+                Overhead { $($cost: cost(stringify!($cost)),)* }
+            }
+
+            /// Of each cost the greater one.
+            #[must_use]
+            pub fn or_more(&self, other: &Overhead) -> Overhead {
+                Overhead { $($cost: self.$cost.max(other.$cost),)* }
+            }
+        }
+    };
 }
 
-impl Overhead {
-    /// All costs, by their keys in `[overhead]`.
-    pub fn costs(&self) -> [(&'static str, Work); 7] {
-        let Overhead { switch, queue, timer, message, push, filter, delivery } = *self;
-        [
-            ("switch", switch),
-            ("queue", queue),
-            ("timer", timer),
-            ("message", message),
-            ("push", push),
-            ("filter", filter),
-            ("delivery", delivery),
-        ]
-    }
-
-    /// Asks for each cost by its key.
-    ///
-    /// # Errors
-    /// The first that there is.
-    pub fn read<E>(mut cost: impl FnMut(&'static str) -> Result<Work, E>) -> Result<Self, E> {
-        Ok(Overhead {
-            switch: cost("switch")?,
-            queue: cost("queue")?,
-            timer: cost("timer")?,
-            message: cost("message")?,
-            push: cost("push")?,
-            filter: cost("filter")?,
-            delivery: cost("delivery")?,
-        })
-    }
-
-    /// Of each cost the greater one.
-    #[must_use]
-    pub fn or_more(&self, other: &Overhead) -> Overhead {
-        Overhead {
-            switch: self.switch.max(other.switch),
-            queue: self.queue.max(other.queue),
-            timer: self.timer.max(other.timer),
-            message: self.message.max(other.message),
-            push: self.push.max(other.push),
-            filter: self.filter.max(other.filter),
-            delivery: self.delivery.max(other.delivery),
-        }
-    }
+overhead! {
+    /// A processor is given to another job than the one it ran last.
+    switch,
+    /// One insertion into or removal from a lane's queue.
+    queue,
+    /// A timer expiry that releases a job.
+    timer,
+    /// Receiving a message from another node.
+    message,
+    /// Finding out who has subscribed to an event that is pushed.
+    push,
+    /// Evaluating a subscription's filter for one event.
+    filter,
+    /// Having one subscription's queue take an event.
+    delivery,
 }
 
 keywords! {

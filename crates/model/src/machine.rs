@@ -4,6 +4,7 @@
 
 use crate::description::Overhead;
 use crate::slices::Slices;
+use crate::system::System;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -103,11 +104,13 @@ impl Machine {
         self.costs.iter().fold(Overhead::default(), |highest, costs| highest.or_more(&costs.overhead))
     }
 
-    /// How long a thread may have a processor and be at no job though one is ready: what the mechanisms between jobs cost, each once, and the
-    /// longest stall.
-    pub fn longest_dispatch(&self) -> Duration {
-        let Overhead { switch, queue, timer, message, .. } = self.highest_costs();
-        let costs = [switch, queue, timer, message].map(Work::as_nanos);
+    /// How long a thread may have a processor and be at no job of the system though one is ready: what the mechanisms between jobs cost, each
+    /// once, the most that one pushes (operations without code do so when they have completed), and the longest stall.
+    pub fn longest_dispatch(&self, system: &System) -> Duration {
+        let highest = self.highest_costs();
+        let Overhead { switch, queue, timer, message, .. } = highest;
+        let pushing = system.publishing_costs(&highest).into_iter().max().unwrap_or(Work::ZERO);
+        let costs = [switch, queue, timer, message, pushing].map(Work::as_nanos);
         let sum = |sum: i64, cost: i64| sum.saturating_add(cost);
         Duration::from_nanos(costs.into_iter().fold(self.longest_stall.as_nanos(), sum))
     }
@@ -288,9 +291,16 @@ impl<'a> Section<'a> {
     }
 
     fn costs(&self) -> Result<Costs, MachineError> {
-        let keys = Overhead::default().costs().map(|(key, _)| key);
-        self.has_only(&[&["load"][..], &keys].concat())?;
-        let overhead = Overhead::read(|key| self.work(key))?;
+        self.has_only(&[&["load"][..], &Overhead::KEYS].concat())?;
+        let mut wrong = Ok(());
+        let overhead = Overhead::of(|key| {
+            let cost = self.work(key);
+            cost.unwrap_or_else(|error| {
+                wrong = std::mem::replace(&mut wrong, Ok(())).and(Err(error));
+                Work::ZERO
+            })
+        });
+        wrong?;
         Ok(Costs { load: plain(self.text("load")?), overhead })
     }
 

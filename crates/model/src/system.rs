@@ -12,6 +12,7 @@ use crate::operation::{Operation, OperationAddress, OperationId};
 use crate::ports::{Input, Output};
 use crate::rate::derive_periods;
 use crate::trigger::{Communication, Trigger};
+use crate::validate::TIME_LIMIT;
 use std::ops::Deref;
 use talea_event::qos::{Level, Qos};
 use talea_time::{Duration, Work};
@@ -244,20 +245,22 @@ impl System {
         &self.subtask(site.operation).events[site.index]
     }
 
-    /// What pushing its events costs a job at most, by operation: for each event, looking who has subscribed, and of each subscription its filter
-    /// and its queue.
-    pub fn publishing_costs(&self) -> Vec<Work> {
-        let Overhead { push, filter, delivery, .. } = self.overhead;
+    /// What pushing its events costs a job at most, by operation, at these prices: for each event, looking who has subscribed, and of each
+    /// subscription its filter and its queue. No more than [`TIME_LIMIT`], as any time of a system.
+    pub fn publishing_costs(&self, prices: &Overhead) -> Vec<Work> {
+        let Overhead { push, filter, delivery, .. } = *prices;
+        let most = TIME_LIMIT.as_work();
         let mut costs = vec![Work::ZERO; self.operations().len()];
         for site in self.publications() {
             let cost = &mut costs[site.operation.index()];
-            *cost += push;
+            *cost = (*cost + push).min(most);
             for (task, _) in &site.subscribers {
                 let is_filtered = match &self.tasks[*task].trigger {
                     Some(Trigger::Events(subscription)) => subscription.filter.is_some(),
                     _ => false,
                 };
-                *cost += if is_filtered { filter + delivery } else { delivery };
+                let of_filter = if is_filtered { filter } else { Work::ZERO };
+                *cost = (*cost + of_filter + delivery).min(most);
             }
         }
         costs

@@ -4,6 +4,7 @@
 mod apart;
 mod chain;
 mod channel;
+mod criticality;
 mod graph;
 mod hierarchy;
 mod link;
@@ -194,7 +195,8 @@ fn check_contents(description: &Description, missing: Missing, found: &mut Vec<V
     }
     ports::check(description, &unresolved, found);
     trigger::check(description, &unresolved, found);
-    channel::check(description, &unresolved, found);
+    let releases = channel::check(description, &unresolved, found);
+    criticality::check(description, &unresolved, releases, found);
     chain::check(description, &unresolved, found);
     hierarchy::check(description, missing, found);
     if description.strategy != Strategy::DEFAULT {

@@ -2,7 +2,7 @@
 //!
 //! Costs are part of the processor time a job needs, so the outcome of a simulation does not depend on when within that
 //! time they are paid. The ledger says when: first, before the job gets further. An interrupt is paid at once,
-//! then the switch, the queue, the message. A payment that a preemption cuts off goes on later, so every payment is a
+//! then the switch, the queue, the message with what pushing events takes. A payment that a preemption cuts off goes on later, so every payment is a
 //! stretch, or several, of the job's time on its processor, and none is longer than it was on it.
 
 use talea_policy::hierarchy::VpId;

@@ -632,7 +632,7 @@ fn ways_from(system: &System, operation: &Operation) -> Vec<Option<MessageWay>> 
 }
 
 fn operation_states(system: &System) -> Vec<OperationState> {
-    let publishing = system.publishing_costs();
+    let publishing = system.publishing_costs(&system.overhead);
     system
         .operations()
         .iter()

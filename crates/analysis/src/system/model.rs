@@ -166,7 +166,7 @@ impl Model {
             members[*segment].push(operation);
         }
         let mut operations = Vec::with_capacity(segment_of.len());
-        let publishing = system.publishing_costs();
+        let publishing = system.publishing_costs(&system.overhead);
         for (subtask, publishing) in system.operations().iter().zip(publishing) {
             operations.push(Operation::new(system, subtask, &segment_of, nanos(publishing))?);
         }

@@ -8,7 +8,6 @@ mod tasks;
 pub use events::{constraint, event};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use std::convert::Infallible;
 use std::path::Path;
 use talea_model::{
     Description, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, Overhead, Route, Strategy,
@@ -110,8 +109,7 @@ fn overhead(rng: &mut impl Rng) -> Overhead {
         return Overhead::default();
     }
     let mut cost = || Work::from_micros(one_of(rng, &[0, 0, 3, 10, 40]));
-    let Ok(overhead) = Overhead::read(|_| Ok::<_, Infallible>(cost()));
-    overhead
+    Overhead::of(|_| cost())
 }
 
 fn links(rng: &mut impl Rng, nodes: usize) -> Vec<Link> {

@@ -165,8 +165,7 @@ fn costs_are_a_reason_only_where_there_are_any() {
     assert!(ideal.contains("10.0 % of a processor and receives 10.0 %; that is no more than"), "{ideal}");
     assert!(!ideal.contains("switches"), "{ideal}");
     assert!(
-        why("[overhead]\nswitch = \"10us\"\n")
-            .ends_with("the costs of switches, queues and timers more is needed than that")
+        why("[overhead]\nswitch = \"10us\"\n").ends_with("the costs in [overhead] more is needed than that")
     );
 }
 

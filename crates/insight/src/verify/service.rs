@@ -43,7 +43,7 @@ const LIMIT: usize = 1 << 16;
 
 impl Services {
     pub fn new(system: &System) -> Self {
-        let has_costs = system.overhead.costs().iter().any(|(_, cost)| *cost > Work::ZERO);
+        let has_costs = system.overhead.costs().any(|(_, cost)| cost > Work::ZERO);
         Services { jobs: BTreeMap::new(), has_costs, has_loss: false }
     }
 

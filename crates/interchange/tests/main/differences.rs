@@ -28,10 +28,9 @@ pub fn differences(original: &Description, returned: &Description) -> BTreeSet<S
     for (index, link) in original.links.iter().enumerate() {
         compare(returned.links.contains(link), Place::Link(index, "link"));
     }
-    compare(original.overhead.switch == returned.overhead.switch, Place::Overhead("switch"));
-    compare(original.overhead.queue == returned.overhead.queue, Place::Overhead("queue"));
-    compare(original.overhead.timer == returned.overhead.timer, Place::Overhead("timer"));
-    compare(original.overhead.message == returned.overhead.message, Place::Overhead("message"));
+    for (cost, other) in original.overhead.costs().zip(returned.overhead.costs()) {
+        compare(cost == other, Place::Overhead(cost.0));
+    }
     assert_eq!(original.tasks.len(), returned.tasks.len(), "the number of tasks");
     for (index, (one, other)) in original.tasks.iter().zip(&returned.tasks).enumerate() {
         compare_tasks(index, one, other, &mut compare);

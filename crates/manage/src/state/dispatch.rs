@@ -2,7 +2,7 @@
 
 use super::{After, Caller, State};
 use crate::hold::Hold;
-use crate::member::{Body, Member};
+use crate::member::{Body, Member, Off};
 use crate::priorities::{self, Heirs, Level, Priorities};
 use crate::slices::Turn;
 use rustix::io::Errno;
@@ -106,10 +106,10 @@ impl State {
             || self.wanted(place).is_some_and(|other| other != slot)
     }
 
-    /// Whether the member that is raised on `place` is in the sentinel's own queue.
-    pub fn is_beside(&self, place: usize) -> bool {
-        let raised = self.places[place].raised.and_then(|slot| self.members[slot as usize].as_ref());
-        raised.is_some_and(|member| member.level() == Level::Beside)
+    /// The level of who is raised on `place`.
+    pub fn granted_at(&self, place: usize) -> Option<Level> {
+        let raised = self.places[place].raised?;
+        self.members[raised as usize].as_ref().map(Member::level)
     }
 
     /// Whether somebody has to bring a decision about on `place`.
@@ -230,17 +230,22 @@ impl State {
     }
 
     /// Brings threads where the kernel did not let them be brought before. For the warden.
-    pub fn move_owed(&mut self) {
+    pub fn move_owed(&mut self, now: Instant) {
         if self.ended {
             return;
         }
         let priorities = self.priorities;
-        let mut moved = Ok(0);
-        for member in self.members.iter_mut().flatten() {
+        for slot in 0..self.members.len() {
+            let Some(member) = self.members[slot].as_mut().filter(|member| member.owes()) else { continue };
             // Those that still cannot be moved have been counted.
-            moved = moved.and(member.move_owed(priorities).map(|_| 0));
+            let moved = member.move_owed(priorities).map(|_| 0);
+            // Nobody is told at once of the wake-up of a thread that has more than it should.
+            let is_awake = member.off() == Off::Elsewhere && member.is_runnable();
+            self.note_moved(moved);
+            if is_awake && self.is_waiting(slot as u32) {
+                self.request(slot as u32, now);
+            }
         }
-        self.note_moved(moved);
     }
 
     /// Forgets threads of which their members have missed that they have gone, and hands each to `each`: their numbers may be others' now.

@@ -16,7 +16,6 @@ use crate::keys::{FILE, Kind};
 use crate::problem::Lines;
 use crate::validate::{TIME_LIMIT, misplaced_strategy};
 use crate::{Place, System, ThreadWork, Violation};
-use std::convert::Infallible;
 use std::ops::Range;
 use talea_time::{Duration, Work};
 use toml::de::{DeTable, DeValue};
@@ -292,9 +291,7 @@ fn read_link(section: &Section<'_>, findings: &mut Findings) -> Option<LinkBuild
 }
 
 fn read_overhead(section: &Section<'_>, findings: &mut Findings) -> Overhead {
-    let cost = |key| Ok::<_, Infallible>(section.time(key, findings).unwrap_or_default().as_work());
-    let Ok(overhead) = Overhead::read(cost);
-    overhead
+    Overhead::of(|key| section.time(key, findings).unwrap_or_default().as_work())
 }
 
 /// What releases the task, which may have a trigger, if it has a subscription.

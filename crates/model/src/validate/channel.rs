@@ -1,12 +1,13 @@
 //! Rules about channels, what is published into them and who subscribes.
 
+use super::criticality::Release;
 use super::ports::{check_bytes, check_fields};
 use super::times::{Least, violation_of};
 use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
 use crate::channel::{EventTypeName, Publication, PublicationAddress, Subscription};
-use crate::description::{Description, Overrun, Strategy, Task};
+use crate::description::{Description, Overrun, Task};
 use crate::ports::PORT_LIMIT;
 use crate::suggest::known_words;
 use crate::trigger::{Communication, Excess, Trigger};
@@ -33,8 +34,13 @@ const OF_CALL_BACKS: [PropertyName; 7] = [
     PropertyName::StopTimeSupported,
 ];
 
-/// Checks all channels, publications and subscriptions. What names a channel that was not found is left alone.
-pub(super) fn check(description: &Description, unresolved: &Unresolved, found: &mut Vec<Violation>) {
+/// Checks all channels, publications and subscriptions. What names a channel that was not found is left alone. Returns who releases whom by events.
+pub(super) fn check(
+    description: &Description,
+    unresolved: &Unresolved,
+    found: &mut Vec<Violation>,
+) -> Vec<Release> {
+    let mut releases = Vec::new();
     let names = description.channels.iter().map(|channel| channel.name.as_str());
     check_unique("channel", "channel", names, found, |channel| Place::Channel(channel, "name"));
     for (index, channel) in description.channels.iter().enumerate() {
@@ -51,7 +57,7 @@ pub(super) fn check(description: &Description, unresolved: &Unresolved, found: &
     if description.channels.len() > PORT_LIMIT || description.publications().count() > PORT_LIMIT {
         let message = format!("the system has more than {PORT_LIMIT} channels, or events that are published");
         found.push(Violation::error(Place::Whole, message, "describe it as several systems"));
-        return;
+        return releases;
     }
     let subscribed = description.tasks.iter().filter_map(|task| match &task.trigger {
         Some(Trigger::Events(subscription)) => Some(subscription.channel),
@@ -101,7 +107,7 @@ pub(super) fn check(description: &Description, unresolved: &Unresolved, found: &
                 task.name
             );
             found.push(Violation::error(place, message, "use several channels"));
-            return;
+            return releases;
         }
         let matching: Vec<_> = published.iter().filter(is_wanted).collect();
         wanted.extend(matching.iter().map(|(address, _)| *address));
@@ -111,6 +117,11 @@ pub(super) fn check(description: &Description, unresolved: &Unresolved, found: &
         check_qos(settings, &above, Place::Subscription(index, "qos"), subject, found);
         let is_resolved = is_known(place) && is_known(Place::Subscription(index, "types"));
         if is_resolved {
+            let suppliers: BTreeSet<usize> =
+                matching.iter().map(|(address, _)| address.operation.task).collect();
+            let place = Place::Subscription(index, "types");
+            let release = |supplier| Release { supplier, consumer: index, place, by: "events" };
+            releases.extend(suppliers.into_iter().map(release));
             Subscribed { description, index, task, subscription, matching }.check(found);
         }
     }
@@ -128,6 +139,7 @@ pub(super) fn check(description: &Description, unresolved: &Unresolved, found: &
         let remedy = "add a task with subscription = { channel = ..., types = [...] }; programs may connect consumers of their own";
         found.push(Violation::warning(place, message, remedy));
     }
+    releases
 }
 
 fn no_such_channel(description: &Description, place: Place, channel: usize) -> Violation {
@@ -248,38 +260,8 @@ impl Subscribed<'_> {
         self.check_conjunction(found);
         self.check_release(found);
         self.check_nodes(found);
-        self.check_criticality(found);
         if let Some(filter) = &self.subscription.filter {
             self.check_filter(filter, found);
-        }
-    }
-
-    /// Who is critical is released by nobody less critical: criticality flows from consumer to supplier (Kokyu's scheduling service), or the consumer
-    /// waits for what its supplier waits for. What is stated is not changed silently.
-    fn check_criticality(&self, found: &mut Vec<Violation>) {
-        let Subscribed { description, task, matching, .. } = self;
-        let by_criticality = match description.strategy {
-            Strategy::Muf | Strategy::RmsMlf | Strategy::Criticality => true,
-            Strategy::Rms | Strategy::Edf | Strategy::Mlf => false,
-        };
-        if !by_criticality || !task.criticality.is_critical() {
-            return;
-        }
-        let suppliers: BTreeSet<usize> = matching.iter().map(|(address, _)| address.operation.task).collect();
-        for supplier in suppliers {
-            let of = &description.tasks[supplier];
-            if of.criticality >= task.criticality {
-                continue;
-            }
-            let message = format!(
-                "task \"{}\" is {}, but the events that release task \"{}\", which is {}, wait until it has run",
-                of.name, of.criticality, task.name, task.criticality
-            );
-            let remedy = format!("write criticality = \"{}\" there, too", task.criticality);
-            found.push(Violation {
-                related: Some(self.place("types")),
-                ..Violation::warning(Place::Task(supplier, "criticality"), message, remedy)
-            });
         }
     }
 

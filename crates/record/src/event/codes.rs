@@ -96,7 +96,7 @@ codes! {
         Queue = 2 "queue",
         /// Waking up in time and releasing what is due.
         Release = 3 "release",
-        /// Handing a completion to another node, or taking it.
+        /// Handing a completion to another node, or taking it, and pushing events.
         Delivery = 4 "delivery",
     }
     /// What a thread of a run is for.

@@ -1,4 +1,4 @@
-//! Wake-ups of chosen threads, told one by one and at once: for whoever has to act on them.
+//! Wake-ups of chosen threads, told one by one: for whoever has to act on them.
 //!
 //! A [`crate::kernel::KernelStream`] is read in bulk, and waking its reader for each event would cost the programs under
 //! observation some 20 µs a switch. Here the kernel compares each wake-up with a list of threads and wakes the
@@ -79,9 +79,10 @@ pub enum WakeUp {
 pub struct Chosen<'a> {
     /// Those of these, at once.
     pub woken: Woken<'a>,
-    /// Except while they have one of these priorities. Then they are told without waking the reader, and only where an interrupt wakes them or a
-    /// thread on another processor than their last one.
+    /// Except while they have one of these priorities: then they are told without waking the reader.
     pub quiet: &'a [u8],
+    /// The same of these, and they are told only if an interrupt wakes them or a thread that is on another processor than they were last.
+    pub from_elsewhere: &'a [u8],
 }
 
 /// Threads whose wake-ups are told.
@@ -161,7 +162,7 @@ impl WakeWatch {
         Ok((WakeWatch { rings, tid_at }, choice))
     }
 
-    /// Descriptors that are readable once something was told, one for each processor.
+    /// Descriptors that are readable once something was told at once, or a buffer is half full; one for each processor.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.rings.iter().map(|ring| descriptor(ring.as_counter()))
     }
@@ -200,7 +201,7 @@ impl WakeChoice {
         }
         let mut new = Vec::with_capacity(2 * self.buffers.len());
         for (cpu, buffer) in &self.buffers {
-            let events = [(at_once(chosen), Telling::Waking), (quietly(chosen, *cpu), Telling::Quiet)];
+            let events = [(at_once(&chosen), Telling::Waking), (quietly(&chosen, *cpu), Telling::Quiet)];
             for (expression, telling) in events {
                 if !expression.is_empty() {
                     let mut event = self.event(*cpu, buffer, &expression, telling)?;
@@ -281,31 +282,31 @@ fn builder(event: impl perf_event::events::Event, cpu: u16) -> Builder<'static> 
     builder
 }
 
-/// What the kernel's filters read of those that are told at once: `(pid==12||pid==34)&&prio!=87`. Nothing if there are none.
-fn at_once(Chosen { woken, quiet }: Chosen<'_>) -> String {
-    let (chosen, wakers) = match woken {
+/// What the kernel's filter reads of wake-ups that are told at once: `(pid==12||pid==34)&&(prio!=87)`. Nothing if there are none.
+fn at_once(Chosen { woken, quiet, from_elsewhere }: &Chosen<'_>) -> String {
+    let (chosen, not_by_excluded) = match woken {
         Woken::Threads(threads) => (of_threads(threads), String::new()),
         Woken::Priorities { priorities, threads, excluded_wakers } => {
             let threads = of_threads(&threads[..threads.len().min(THREADS_MAX)]);
-            (any_of([of_priorities(priorities), threads]), but(excluded_wakers))
+            (any_of([of_priorities(priorities), threads]), not_by(excluded_wakers))
         }
     };
-    let others = quiet.iter().map(|priority| format!("prio!={priority}"));
-    all_of(chosen, others.chain(within_interrupts_or(wakers)))
+    let others = quiet.iter().chain(*from_elsewhere).map(|priority| format!("prio!={priority}"));
+    all_of(chosen, others.chain(in_interrupt_or(not_by_excluded)))
 }
 
-/// The same of those that are not, on this processor.
-fn quietly(Chosen { woken, quiet }: Chosen<'_>, cpu: u16) -> String {
-    let elsewhere = format!("target_cpu!={cpu}");
-    let (chosen, waker) = match woken {
+/// What it reads of wake-ups on this processor that are told without waking the reader.
+fn quietly(Chosen { woken, quiet, from_elsewhere }: &Chosen<'_>, cpu: u16) -> String {
+    let (chosen, not_by_excluded) = match woken {
         Woken::Threads([]) => return String::new(),
-        Woken::Threads(threads) => (of_threads(threads), elsewhere),
-        Woken::Priorities { excluded_wakers, .. } => {
-            (String::new(), all_of(elsewhere, [but(excluded_wakers)].into_iter()))
-        }
+        Woken::Threads(threads) => (of_threads(threads), String::new()),
+        Woken::Priorities { excluded_wakers, .. } => (String::new(), not_by(excluded_wakers)),
     };
-    let of = of_priorities(quiet);
-    if of.is_empty() { of } else { all_of(of, [chosen].into_iter().chain(within_interrupts_or(waker))) }
+    let elsewhere = all_of(format!("target_cpu!={cpu}"), [not_by_excluded.clone()].into_iter());
+    let quiet = all_of(of_priorities(quiet), in_interrupt_or(not_by_excluded).into_iter());
+    let from_elsewhere = all_of(of_priorities(from_elsewhere), in_interrupt_or(elsewhere).into_iter());
+    let parts = [quiet, from_elsewhere].into_iter().filter(|part| !part.is_empty());
+    all_of(any_of(parts.map(|part| format!("({part})"))), [chosen].into_iter())
 }
 
 fn of_threads(threads: &[u32]) -> String {
@@ -317,13 +318,13 @@ fn of_priorities(priorities: &[u8]) -> String {
 }
 
 /// `common_pid` is the thread that is current, which need not be what wakes.
-fn but(wakers: &[u32]) -> String {
+fn not_by(wakers: &[u32]) -> String {
     let wakers = wakers.iter().take(WAKERS_MAX).map(|waker| format!("common_pid!={waker}"));
     wakers.collect::<Vec<_>>().join("&&")
 }
 
 /// What a thread does under this condition, and all that interrupts do; nothing if that is anything.
-fn within_interrupts_or(condition: String) -> Option<String> {
+fn in_interrupt_or(condition: String) -> Option<String> {
     (!condition.is_empty()).then(|| format!("common_flags&{IN_INTERRUPT}||({condition})"))
 }
 
@@ -358,34 +359,36 @@ mod tests {
     #[test]
     fn a_list_of_the_longest_numbers_fits_the_kernels_page() {
         // The largest thread id Linux can give is 4194303.
-        let longest = Chosen { woken: Woken::Threads(&[4_194_303; WATCHED_MAX]), quiet: &[87, 88] };
-        assert!(at_once(longest).len() < 4096 && quietly(longest, 1023).len() < 4096);
+        let of = |woken| Chosen { woken, quiet: &[87], from_elsewhere: &[88] };
+        let longest = of(Woken::Threads(&[4_194_303; WATCHED_MAX]));
+        assert!(at_once(&longest).len() < 4096 && quietly(&longest, 1023).len() < 4096);
         let many = [4_194_303; 500];
-        let woken = Woken::Priorities { priorities: &[121], threads: &many, excluded_wakers: &many };
-        let longest = Chosen { woken, quiet: &[87, 88] };
-        assert!(at_once(longest).len() < 4096 && quietly(longest, 1023).len() < 4096);
+        let longest = of(Woken::Priorities { priorities: &[121], threads: &many, excluded_wakers: &many });
+        assert!(at_once(&longest).len() < 4096 && quietly(&longest, 1023).len() < 4096);
     }
 
     #[test]
     fn filters_are_what_the_kernel_reads() {
-        let few = Chosen { woken: Woken::Threads(&[1, 23]), quiet: &[] };
-        assert_eq!((at_once(few), quietly(few, 3)), ("pid==1||pid==23".into(), String::new()));
-        let few = Chosen { quiet: &[87, 88], ..few };
-        assert_eq!(at_once(few), "(pid==1||pid==23)&&(prio!=87)&&(prio!=88)");
-        let quiet = "(prio==87||prio==88)&&(pid==1||pid==23)&&(common_flags&24||(target_cpu!=3))";
-        assert_eq!(quietly(few, 3), quiet);
-        let nobody = Chosen { woken: Woken::Threads(&[]), quiet: &[87] };
-        assert_eq!((at_once(nobody), quietly(nobody, 3)), (String::new(), String::new()));
+        let few = Chosen { woken: Woken::Threads(&[1, 23]), quiet: &[], from_elsewhere: &[] };
+        assert_eq!((at_once(&few), quietly(&few, 3)), ("pid==1||pid==23".into(), String::new()));
+        let few = Chosen { quiet: &[87], from_elsewhere: &[88], ..few };
+        assert_eq!(at_once(&few), "(pid==1||pid==23)&&(prio!=87)&&(prio!=88)");
+        let quiet = "((prio==87)||((prio==88)&&(common_flags&24||(target_cpu!=3))))&&(pid==1||pid==23)";
+        assert_eq!(quietly(&few, 3), quiet);
+        let nobody = Chosen { woken: Woken::Threads(&[]), ..few };
+        assert_eq!((at_once(&nobody), quietly(&nobody, 3)), (String::new(), String::new()));
 
         let of = |threads, excluded_wakers| {
             let woken = Woken::Priorities { priorities: &[89, 121], threads, excluded_wakers };
-            Chosen { woken, quiet: &[87] }
+            Chosen { woken, quiet: &[87], from_elsewhere: &[86] }
         };
-        assert_eq!(at_once(of(&[12], &[])), "(prio==89||prio==121||pid==12)&&(prio!=87)");
+        assert_eq!(at_once(&of(&[12], &[])), "(prio==89||prio==121||pid==12)&&(prio!=87)&&(prio!=86)");
         let wakers = "(common_flags&24||(common_pid!=7&&common_pid!=8))";
-        assert_eq!(at_once(of(&[], &[7, 8])), format!("(prio==89||prio==121)&&(prio!=87)&&{wakers}"));
-        let wakers = "(common_flags&24||((target_cpu!=3)&&(common_pid!=7&&common_pid!=8)))";
-        assert_eq!(quietly(of(&[12], &[7, 8]), 3), format!("(prio==87)&&{wakers}"));
+        let others = "(prio!=87)&&(prio!=86)";
+        assert_eq!(at_once(&of(&[], &[7, 8])), format!("(prio==89||prio==121)&&{others}&&{wakers}"));
+        let elsewhere = "(common_flags&24||((target_cpu!=3)&&(common_pid!=7&&common_pid!=8)))";
+        let quiet = format!("((prio==87)&&{wakers})||((prio==86)&&{elsewhere})");
+        assert_eq!(quietly(&of(&[12], &[7, 8]), 3), quiet);
     }
 
     #[test]

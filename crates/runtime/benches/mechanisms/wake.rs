@@ -48,14 +48,17 @@ fn pause() {
     StopFlag::new().sleep_until(MonotonicClock.now() + PAUSE);
 }
 
-/// A sleeping thread and the function that wakes it with a value; it says whether it had to.
-struct Target<F> {
+/// A sleeping thread and the function that wakes it with a value; it says whether it had to, as far as it knows.
+struct Target {
     thread: JoinHandle<()>,
     arrivals: Arc<Arrivals>,
-    wake: F,
+    wake: Box<dyn Fn(u64) -> bool + Send>,
 }
 
-fn lane(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + use<>> {
+/// Starts a target on a processor at a priority.
+type Start = fn(&Stage, u16, u8) -> Target;
+
+fn lane(stage: &Stage, cpu: u16, priority: u8) -> Target {
     const JOB: u32 = 0;
     const LAST: u32 = 1;
     let (sender, mut receiver) = Links::new(2).inbox();
@@ -79,11 +82,11 @@ fn lane(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + 
         sender.push(tag).expect("the lane has taken the job before this one");
         bell.ring() == Ring::Woke
     };
-    Target { thread: thread.expect("the policy was tried before"), arrivals, wake }
+    Target { thread: thread.expect("the policy was tried before"), arrivals, wake: Box::new(wake) }
 }
 
 /// The same with a value of 64 bytes, which the lane has taken and looked at when it notes the time.
-fn lane_with_value(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + use<>> {
+fn lane_with_value(stage: &Stage, cpu: u16, priority: u8) -> Target {
     const JOB: u32 = 0;
     let reader = Reader { take: Take::Latest, capacity: 1, when_full: WhenFull::DropOldest };
     let (output, mut inputs) = OutputPort::new(&[reader], Handling::NONE, || [0u64; 8]);
@@ -115,10 +118,48 @@ fn lane_with_value(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64)
         sender.push(JOB).expect("the lane has taken the job before this one");
         bell.ring() == Ring::Woke
     };
-    Target { thread: thread.expect("the policy was tried before"), arrivals, wake }
+    Target { thread: thread.expect("the policy was tried before"), arrivals, wake: Box::new(wake) }
 }
 
-fn bare(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + use<>> {
+/// A thread that receives values of 64 bytes from a channel of the crate crossbeam.
+#[cfg(feature = "peers")]
+fn crossbeam(stage: &Stage, cpu: u16, priority: u8) -> Target {
+    let (sender, receiver) = crossbeam_channel::bounded::<[u64; 8]>(2);
+    receiving(stage, cpu, priority, move || receiver.recv().ok(), move |value| sender.send(value).is_ok())
+}
+
+/// The same from one of the crate tokio, without its executor.
+#[cfg(feature = "peers")]
+fn tokio(stage: &Stage, cpu: u16, priority: u8) -> Target {
+    let (sender, mut receiver) = tokio::sync::mpsc::channel::<[u64; 8]>(2);
+    let receive = move || receiver.blocking_recv();
+    receiving(stage, cpu, priority, receive, move |value| sender.try_send(value).is_ok())
+}
+
+/// Those of a channel do not say whether the receiver slept: it has had the time to fall asleep.
+#[cfg(feature = "peers")]
+fn receiving(
+    stage: &Stage,
+    cpu: u16,
+    priority: u8,
+    mut receive: impl FnMut() -> Option<[u64; 8]> + Send + 'static,
+    send: impl Fn([u64; 8]) -> bool + Send + 'static,
+) -> Target {
+    let arrivals = Arc::new(Arrivals::default());
+    let own_arrivals = Arc::clone(&arrivals);
+    let thread = spawn("receiver", stage.policy(priority), &[cpu], STACK, move || {
+        while let Some([value, ..]) = receive() {
+            own_arrivals.note(MonotonicClock.now());
+            if value == END {
+                return;
+            }
+        }
+    });
+    let wake = move |value| send([value; 8]);
+    Target { thread: thread.expect("the policy was tried before"), arrivals, wake: Box::new(wake) }
+}
+
+fn bare(stage: &Stage, cpu: u16, priority: u8) -> Target {
     let word = Arc::new(AtomicU32::new(0));
     let arrivals = Arc::new(Arrivals::default());
     let (own_word, own_arrivals) = (Arc::clone(&word), Arc::clone(&arrivals));
@@ -143,7 +184,7 @@ fn bare(stage: &Stage, cpu: u16, priority: u8) -> Target<impl Fn(u64) -> bool + 
         word.store(value as u32, Ordering::Relaxed);
         futex::wake(&word, Flags::PRIVATE, 1) == Ok(1)
     };
-    Target { thread: thread.expect("the policy was tried before"), arrivals, wake }
+    Target { thread: thread.expect("the policy was tried before"), arrivals, wake: Box::new(wake) }
 }
 
 /// Cost to the producer and latency to the first instruction.
@@ -158,7 +199,7 @@ impl Pair {
     }
 
     /// One wake-up; the sample counts only if the target really slept.
-    fn sample<F: Fn(u64) -> bool>(&mut self, target: &Target<F>, number: u64) {
+    fn sample(&mut self, target: &Target, number: u64) {
         let start = MonotonicClock.now();
         let woke = (target.wake)(number);
         let end = MonotonicClock.now();
@@ -172,62 +213,68 @@ impl Pair {
 
 const PRODUCER_PRIORITY: u8 = 50;
 
-/// Alternates between the bare target and the lane, so that both meet the same machine.
-fn alternate<F: Fn(u64) -> bool + Send + 'static>(
-    stage: &Stage,
-    cpu: u16,
-    priority: u8,
-    effort: Effort,
-    lane: impl FnOnce(&Stage, u16, u8) -> Target<F>,
-) -> [Pair; 2] {
-    let (bare, lane) = (bare(stage, cpu, priority), lane(stage, cpu, priority));
+/// Alternates between the targets, so that all meet the same machine.
+fn alternate(stage: &Stage, cpu: u16, priority: u8, effort: Effort, starts: &[Start]) -> Vec<Pair> {
+    let targets: Vec<Target> = starts.iter().map(|start| start(stage, cpu, priority)).collect();
     let wakes = u64::from(effort.wakes * effort.repetitions);
     let producer = spawn("producer", stage.policy(PRODUCER_PRIORITY), &[stage.here], STACK, move || {
-        let mut pairs = [Pair::new(), Pair::new()];
+        let mut pairs: Vec<Pair> = targets.iter().map(|_| Pair::new()).collect();
         pause();
         for number in 1..=wakes {
-            let [bare_pair, lane_pair] = &mut pairs;
-            if number % 2 == 0 {
-                bare_pair.sample(&bare, number);
-                lane_pair.sample(&lane, number);
-            } else {
-                lane_pair.sample(&lane, number);
-                bare_pair.sample(&bare, number);
+            for step in 0..targets.len() {
+                let index = (number as usize + step) % targets.len();
+                pairs[index].sample(&targets[index], number);
             }
         }
-        (bare.wake)(END);
-        (lane.wake)(END);
-        bare.thread.join().expect("the bare thread does not panic");
-        lane.thread.join().expect("the lane does not panic");
+        for Target { thread, wake, .. } in targets {
+            wake(END);
+            thread.join().expect("what is woken does not panic");
+        }
         pairs
     });
     let producer = producer.expect("the policy was tried before");
     producer.join().expect("measuring does not panic")
 }
 
+/// Between the bare target and the lane.
+fn both(stage: &Stage, cpu: u16, priority: u8, effort: Effort) -> [Pair; 2] {
+    let pairs = alternate(stage, cpu, priority, effort, &[bare, lane]);
+    pairs.try_into().unwrap_or_else(|_| panic!("one for each target"))
+}
+
 pub fn measure(stage: &Stage, effort: Effort, report: &mut Report) {
     const FLOOR: &str = "bare futex wake";
     const LANE: &str = "inbox push + bell ring";
     // A lane below the producer does not preempt it, so the cost is the producer's alone.
-    let [bare, lane] = alternate(stage, stage.here, PRODUCER_PRIORITY - 10, effort, self::lane);
+    let [bare, lane] = both(stage, stage.here, PRODUCER_PRIORITY - 10, effort);
     let group = "wake a sleeping lane, same CPU: cost to the producer";
     report.add(group, FLOOR, Role::Floor, bare.cost);
     report.add(group, LANE, Role::Subject, lane.cost);
     // A lane above it runs before the producer's call returns.
-    let [bare, lane] = alternate(stage, stage.here, PRODUCER_PRIORITY + 10, effort, self::lane);
+    let [bare, lane] = both(stage, stage.here, PRODUCER_PRIORITY + 10, effort);
     let group = "push to first instruction, same CPU";
     report.add(group, FLOOR, Role::Floor, bare.latency);
     report.add(group, LANE, Role::Subject, lane.latency);
     let Some(there) = stage.there else { return };
-    let [bare, lane] = alternate(stage, there, PRODUCER_PRIORITY + 10, effort, self::lane);
+    let [bare, lane] = both(stage, there, PRODUCER_PRIORITY + 10, effort);
     let group = "wake a sleeping lane, other CPU: cost to the producer";
     report.add(group, FLOOR, Role::Floor, bare.cost);
     report.add(group, LANE, Role::Subject, lane.cost);
     let group = "push to first instruction, other CPU";
     report.add(group, FLOOR, Role::Floor, bare.latency);
     report.add(group, LANE, Role::Subject, lane.latency);
-    let [bare, lane] = alternate(stage, there, PRODUCER_PRIORITY + 10, effort, lane_with_value);
+    let all: &[(&'static str, Role, Start)] = &[
+        (FLOOR, Role::Floor, self::bare),
+        ("publish + inbox push + bell ring", Role::Subject, lane_with_value),
+        #[cfg(feature = "peers")]
+        ("crossbeam-channel, bounded", Role::Peer, crossbeam),
+        #[cfg(feature = "peers")]
+        ("tokio mpsc, blocking_recv", Role::Peer, tokio),
+    ];
+    let starts: Vec<Start> = all.iter().map(|(_, _, start)| *start).collect();
+    let pairs = alternate(stage, there, PRODUCER_PRIORITY + 10, effort, &starts);
     let group = "handing on a value of 64 bytes to first instruction that has it, other CPU";
-    report.add(group, FLOOR, Role::Floor, bare.latency);
-    report.add(group, "publish + inbox push + bell ring", Role::Subject, lane.latency);
+    for ((name, role, _), pair) in all.iter().zip(pairs) {
+        report.add(group, name, *role, pair.latency);
+    }
 }

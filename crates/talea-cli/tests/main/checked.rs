@@ -208,7 +208,7 @@ fn what_misses_on_a_machine_is_not_said_to_hold_there() {
         words.contains("this machine: no task is critical, and not every task is sure to hold"),
         "{words}"
     );
-    assert!(words.contains("with the costs of switches, queues and timers more is needed"), "{words}");
+    assert!(words.contains("with the costs in [overhead] more is needed"), "{words}");
 
     // A hierarchy without bursts has no rows to be shown.
     let capped = within(&place, "capped.toml");

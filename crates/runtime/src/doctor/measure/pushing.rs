@@ -49,7 +49,8 @@ pub(super) fn measure(stage: Stage, samples: usize, costs: Overhead) -> Overhead
         [(0, false), (SUBSCRIPTIONS, false), (SUBSCRIPTIONS, true)]
             .map(|(subscriptions, is_filtered)| Pushed::new(subscriptions, is_filtered).measure(samples))
     });
-    let [nobody, queued, filtered] = taken.unwrap_or([Duration::ZERO; 3]);
+    // As of what cannot be measured elsewhere.
+    let Some([nobody, queued, filtered]) = taken else { return costs };
     // Less than what can be measured is something still.
     let of_one = |all: Duration, without: Duration| {
         Work::from_nanos(((all - without).as_nanos() / i64::from(SUBSCRIPTIONS)).max(1))

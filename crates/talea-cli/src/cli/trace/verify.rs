@@ -88,7 +88,9 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
                 "leave --machine out; what dispatching costs in a simulation its system file says",
             ));
         }
-        (Some(machine), Origin::Threads { .. }) => machine::named(machine)?.longest_dispatch().max(tolerance),
+        (Some(machine), Origin::Threads { .. }) => {
+            machine::named(machine)?.longest_dispatch(&system).max(tolerance)
+        }
         (None, origin) => options.overhead.unwrap_or_else(|| default_overhead(origin)),
     };
     for (name, time) in [("--tolerance", tolerance), ("--overhead", overhead)] {
