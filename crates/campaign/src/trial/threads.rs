@@ -98,8 +98,8 @@ pub(super) fn verify(talea: &Path, (file, trace): (&Path, &Path), counts: &mut C
     }
 }
 
-/// Whether all that was found are promises of hierarchies of which `talea check` says that not all are known to be kept, and such as were kept by
-/// what was granted, and broken by what the kernel withheld, as it says itself: the trace has each of these times. They are counted.
+/// Whether all that was found are promises of which `talea check` says that they are not known to be kept, and such as were kept by what was
+/// granted, and broken by what the kernel withheld, as it says itself: the trace has each of these times. They are counted.
 fn only_expected(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Counts) -> Result<bool, String> {
     let answer = |arguments: &[&str], files: &[&Path]| -> Result<Value, String> {
         let output = Command::new(talea).args(arguments).args(files).output();
@@ -108,14 +108,10 @@ fn only_expected(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Count
     };
     let mut report = answer(&["trace", "verify", "--json"], &[file, trace])?;
     let checked = answer(&["check", "--json"], &[file])?;
-    let is_on_paper = |node: &Value| {
-        let hierarchies = checked["hierarchies"].as_array();
-        hierarchies
-            .is_some_and(|all| all.iter().any(|one| one["node"] == *node && one["verdict"] == "on-paper"))
-    };
+    let doubted = doubted(&checked);
     let mut unknown = 0;
     let edges = report["promises"]["edges"].as_array_mut().into_iter().flatten();
-    for edge in edges.filter(|edge| is_on_paper(&edge["node"])) {
+    for edge in edges.filter(|edge| doubted.contains(&named(edge, &edge["node"]))) {
         unknown += edge["broken"].as_u64().unwrap_or(0);
         edge["broken"] = 0.into();
     }
@@ -132,6 +128,21 @@ fn only_expected(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Count
     counts.hold("promises broken by time withheld", withheld);
     counts.hold("what is not promised", unknown);
     Ok(true)
+}
+
+/// Which edge this is of.
+fn named(edge: &Value, node: &Value) -> [Value; 3] {
+    [node.clone(), edge["parent"].clone(), edge["child"].clone()]
+}
+
+/// The edges whose promises are not known to be kept.
+fn doubted(checked: &Value) -> Vec<[Value; 3]> {
+    let hierarchies = checked["hierarchies"].as_array().into_iter().flatten();
+    let edges = hierarchies.flat_map(|hierarchy| {
+        let provisos = hierarchy["provisos"].as_array().into_iter().flatten();
+        provisos.map(|proviso| named(proviso, &hierarchy["node"]))
+    });
+    edges.collect()
 }
 
 /// Nothing that has this mark is left, after a moment at most.

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 pub(crate) use table::HELD_MAX;
 pub use table::{PROGRAMS_MAX, THREADS_MAX};
-use table::{Table, clear, fill, fits, used};
+use table::{Table, fits};
 use talea_linux::Tid;
 use talea_linux::sched::last_errno;
 pub(crate) use watch::close_all_but;
@@ -108,24 +108,24 @@ impl Guardian {
 
     /// Notes what to give back to a thread; false if the table is full.
     pub fn note(&self, tid: Tid, before: Ordinary, mask: Mask) -> bool {
-        fill(&self.table().threads, raw(tid), |entry| entry.note(before, mask))
+        self.table().threads.fill(raw(tid), |entry| entry.note(before, mask))
     }
 
     /// Whether there is something to give back to a thread of this number.
     pub(crate) fn has_note(&self, tid: Tid) -> bool {
-        used(&self.table().threads).any(|(noted, _)| noted == raw(tid))
+        self.table().threads.used().any(|(noted, _)| noted == raw(tid))
     }
 
     /// Notes what the threads of a program had that it has and will have; false if the table is full.
     pub fn note_program(&self, process: Tid, origin: &Origin) -> bool {
-        fill(&self.table().programs, raw(process), |entry| entry.note(origin))
+        self.table().programs.fill(raw(process), |entry| entry.note(origin))
     }
 
     /// Notes a command, and its cgroup if it has one, that is to end with the run; none if the table is full.
     pub(crate) fn note_command(self: &Arc<Self>, leader: Tid, cgroup: Option<&Path>) -> Option<CommandNote> {
         let cgroup = cgroup.map(|folder| folder.as_os_str().as_bytes()).unwrap_or_default();
-        let is_noted = fits(cgroup)
-            && fill(&self.table().commands, raw(leader), |entry| entry.note(raw(leader), cgroup));
+        let is_noted =
+            fits(cgroup) && self.table().commands.fill(raw(leader), |entry| entry.note(raw(leader), cgroup));
         is_noted.then(|| CommandNote { guardian: Arc::clone(self), leader })
     }
 
@@ -141,7 +141,7 @@ impl Guardian {
         if paths.is_some_and(|(folder, home)| !fits(folder) || !fits(home)) {
             return None;
         }
-        let is_noted = fill(&self.table().held, whom.as_raw(), |entry| {
+        let is_noted = self.table().held.fill(whom.as_raw(), |entry| {
             assert!(entry.note(paths), "both paths fit");
         });
         is_noted.then(|| HeldNote { guardian: Arc::clone(self), whom })
@@ -150,19 +150,19 @@ impl Guardian {
     /// Gives back to a thread what was noted of it, and forgets it. One that runs with the priority of a deadline thread that waits
     /// for it cannot have it yet, and is left to a later attempt.
     pub fn restore(&self, tid: Tid) {
-        for (_, entry) in used(&self.table().threads).filter(|(noted, _)| *noted == raw(tid)) {
+        for (_, entry) in self.table().threads.used().filter(|(noted, _)| *noted == raw(tid)) {
             match entry.restore(raw(tid)) {
                 Ok(()) => {}
                 Err(LENT) => return entry.owe(),
                 Err(errno) => self.give_up(tid, errno),
             }
         }
-        clear(&self.table().threads, raw(tid));
+        self.table().threads.clear(raw(tid));
     }
 
     /// Gives back what should have been given back before. Returns who cannot have it yet.
     pub(crate) fn restore_owed(&self) -> impl Iterator<Item = Tid> + '_ {
-        let owed = || used(&self.table().threads).filter(|(_, entry)| entry.is_owed());
+        let owed = || self.table().threads.used().filter(|(_, entry)| entry.is_owed());
         owed().filter_map(|(tid, _)| Tid::from_raw(tid)).for_each(|tid| self.restore(tid));
         owed().filter_map(|(tid, _)| Tid::from_raw(tid))
     }
@@ -185,10 +185,10 @@ impl Guardian {
     /// Gives back where they could run to threads of a program that were created while it was bound and that nobody has taken
     /// in yet, and forgets it.
     pub fn release_program(&self, process: Tid) {
-        for (_, entry) in used(&self.table().programs).filter(|(noted, _)| *noted == raw(process)) {
+        for (_, entry) in self.table().programs.used().filter(|(noted, _)| *noted == raw(process)) {
             entry.origin().unbind_all(raw(process));
         }
-        clear(&self.table().programs, raw(process));
+        self.table().programs.clear(raw(process));
     }
 
     /// Who could not be given back what it had, in a sentence; nothing if all could.
@@ -204,16 +204,16 @@ impl Guardian {
 
     /// Forgets a thread that has gone.
     pub fn forget(&self, tid: Tid) {
-        clear(&self.table().threads, raw(tid));
+        self.table().threads.clear(raw(tid));
     }
 
     /// Forgets threads that have gone without anybody having noticed.
     pub fn sweep(&self) {
-        for (tid, _) in used(&self.table().threads) {
+        for (tid, _) in self.table().threads.used() {
             if let Some(thread) = Tid::from_raw(tid)
                 && Ordinary::of(thread) == Err(Errno::SRCH)
             {
-                clear(&self.table().threads, tid);
+                self.table().threads.clear(tid);
             }
         }
     }
@@ -251,7 +251,7 @@ pub(crate) struct HeldNote {
 
 impl Drop for HeldNote {
     fn drop(&mut self) {
-        clear(&self.guardian.table().held, self.whom.as_raw());
+        self.guardian.table().held.clear(self.whom.as_raw());
     }
 }
 
@@ -263,7 +263,7 @@ pub(crate) struct CommandNote {
 
 impl Drop for CommandNote {
     fn drop(&mut self) {
-        clear(&self.guardian.table().commands, raw(self.leader));
+        self.guardian.table().commands.clear(raw(self.leader));
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::origin::{Binding, MASK_WORDS, Mask, Origin};
 use crate::priorities::Ordinary;
 use rustix::io::Errno;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use talea_linux::cgroup::KILL;
 use talea_linux::signal_safe::{Text, numbers_of, remove_folder, stat_field, write_to};
 
@@ -30,29 +30,50 @@ pub(super) trait Entry {
     fn key(&self) -> &AtomicI32;
 }
 
-/// Fills the entry with this key, or one that is free. False if there is none.
-pub(super) fn fill<E: Entry>(entries: &[E], key: i32, fill: impl FnOnce(&E)) -> bool {
-    let known = entries.iter().find(|entry| entry.key().load(Ordering::Acquire) == key);
-    let claim =
-        |entry: &&E| entry.key().compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok();
-    let Some(entry) = known.or_else(|| entries.iter().find(claim)) else { return false };
-    fill(entry);
-    entry.key().store(key, Ordering::Release);
-    true
+/// Entries of a table, of which those in use are found without a look at all that there is room for: the warden looks for them every few
+/// milliseconds, and the room is larger than a processor's caches.
+pub(super) struct Entries<E, const ROOM: usize> {
+    /// Those from here on never were in use.
+    unused_from: AtomicUsize,
+    entries: [E; ROOM],
 }
 
-pub(super) fn clear<E: Entry>(entries: &[E], key: i32) {
-    for entry in entries {
-        let _another = entry.key().compare_exchange(key, 0, Ordering::AcqRel, Ordering::Relaxed);
+impl<E: Entry, const ROOM: usize> Entries<E, ROOM> {
+    /// All that were in use so far.
+    fn touched(&self) -> &[E] {
+        &self.entries[..self.unused_from.load(Ordering::Acquire)]
     }
-}
 
-/// All entries that are in use, with their keys.
-pub(super) fn used<E: Entry>(entries: &[E]) -> impl Iterator<Item = (i32, &E)> {
-    entries.iter().filter_map(|entry| match entry.key().load(Ordering::Acquire) {
-        0 | CLAIMED => None,
-        key => Some((key, entry)),
-    })
+    /// Fills the entry with this key, or one that is free. False if there is none.
+    pub fn fill(&self, key: i32, fill: impl FnOnce(&E)) -> bool {
+        let claim = |entry: &E| {
+            entry.key().compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        };
+        let known = self.touched().iter().find(|entry| entry.key().load(Ordering::Acquire) == key);
+        let entry = known.or_else(|| {
+            let position = self.entries.iter().position(claim)?;
+            self.unused_from.fetch_max(position + 1, Ordering::AcqRel);
+            Some(&self.entries[position])
+        });
+        let Some(entry) = entry else { return false };
+        fill(entry);
+        entry.key().store(key, Ordering::Release);
+        true
+    }
+
+    pub fn clear(&self, key: i32) {
+        for entry in self.touched() {
+            let _another = entry.key().compare_exchange(key, 0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+    }
+
+    /// All entries that are in use, with their keys.
+    pub fn used(&self) -> impl Iterator<Item = (i32, &E)> {
+        self.touched().iter().filter_map(|entry| match entry.key().load(Ordering::Acquire) {
+            0 | CLAIMED => None,
+            key => Some((key, entry)),
+        })
+    }
 }
 
 /// A thread, and what it had.
@@ -96,10 +117,10 @@ pub(super) struct HeldEntry {
 pub(super) struct Table {
     /// The warden's thread; 0 before there is one, and nothing to give back.
     pub warden: AtomicI32,
-    pub threads: [ThreadEntry; THREADS_MAX],
-    pub programs: [ProgramEntry; PROGRAMS_MAX],
-    pub commands: [CommandEntry; PROGRAMS_MAX],
-    pub held: [HeldEntry; HELD_MAX],
+    pub threads: Entries<ThreadEntry, THREADS_MAX>,
+    pub programs: Entries<ProgramEntry, PROGRAMS_MAX>,
+    pub commands: Entries<CommandEntry, PROGRAMS_MAX>,
+    pub held: Entries<HeldEntry, HELD_MAX>,
 }
 
 impl Entry for ThreadEntry {

@@ -1,7 +1,7 @@
 //! The guardian's life, in a process forked from one with several threads: async-signal-safe calls alone, no allocation, no
 //! lock, no panic. Standard error stays open, for what cannot be given back.
 
-use super::table::{Table, used};
+use super::table::Table;
 use crate::priorities::{LENT, Level, Priorities};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
@@ -79,13 +79,13 @@ pub(crate) fn close_all_but(mut kept: [i32; 3]) {
 
 /// The run's own commands end with it; everybody else goes on as before, and nothing of what was made for them is left.
 fn restore_all(table: &Table) {
-    used(&table.commands).for_each(|(leader, command)| command.kill(leader));
+    table.commands.used().for_each(|(leader, command)| command.kill(leader));
     for round in 1..=ROUNDS_MAX {
         let mut is_clear = true;
-        for (whom, held) in used(&table.held) {
+        for (whom, held) in table.held.used() {
             is_clear &= held.let_go(whom);
         }
-        for (tid, thread) in used(&table.threads) {
+        for (tid, thread) in table.threads.used() {
             match (thread.restore(tid), round) {
                 // Not yet.
                 (Err(LENT), 1..ROUNDS_MAX) => is_clear = false,
@@ -93,7 +93,7 @@ fn restore_all(table: &Table) {
                 _ => {}
             }
         }
-        used(&table.programs).for_each(|(process, program)| program.origin().unbind_all(process));
+        table.programs.used().for_each(|(process, program)| program.origin().unbind_all(process));
         if is_clear && round >= ROUNDS {
             return;
         }
