@@ -103,7 +103,7 @@ pub(crate) struct Managed {
     may_be_elsewhere: bool,
     /// Nobody has set its level since it began: it has the one that its creator had then, or a moment before.
     is_newborn: bool,
-    /// A wake-up was told since somebody began to look whether it sleeps.
+    /// A wake-up was told, or may not have been because it was raised, since somebody began to look whether it sleeps.
     is_rewoken: bool,
 }
 

@@ -64,7 +64,7 @@ pub struct Options {
     #[arg(long, value_name = "TIME")]
     overhead: Option<Duration>,
     /// The machine of a real run: its profile, as `talea doctor --measure` writes it, or "this" for the one that this runs on. Dispatching may
-    /// take there what a switch, the queue, a timer and a message cost, and the longest stall seen
+    /// take there what a switch, the queue, a timer, a message and the events of a job cost, and the longest stall seen
     #[arg(long, value_name = "PROFILE|this", conflicts_with = "overhead")]
     machine: Option<PathBuf>,
     /// List at most this many violations
