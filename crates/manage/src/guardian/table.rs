@@ -269,3 +269,39 @@ fn load(from: &[AtomicU64; MASK_WORDS]) -> Mask {
     mask.iter_mut().zip(from).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
     Mask(mask)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Row(AtomicI32);
+
+    impl Entry for Row {
+        fn key(&self) -> &AtomicI32 {
+            &self.0
+        }
+    }
+
+    #[test]
+    fn whatever_is_in_use_is_found_wherever_it_is() {
+        let table = Entries {
+            unused_from: AtomicUsize::new(0),
+            entries: std::array::from_fn::<Row, 4, _>(|_| Row(AtomicI32::new(0))),
+        };
+        let keys = || table.used().map(|(key, _)| key).collect::<Vec<i32>>();
+        let fill = |key| table.fill(key, |_| ());
+        assert!(keys().is_empty());
+        assert!([1, 2, 3].map(fill).iter().all(|is_filled| *is_filled));
+        table.clear(2);
+        table.clear(7);
+        assert_eq!(keys(), [1, 3]);
+        assert!(fill(3) && keys() == [1, 3], "one that is known is filled in its place");
+        assert!(fill(4) && keys() == [1, 4, 3], "one that was given up is filled again");
+        assert!(fill(5) && !fill(6), "there is no more room");
+        assert_eq!(keys(), [1, 4, 3, 5], "the last one, too");
+        // Somebody fills an entry: it is nobody's until its key is there.
+        table.clear(5);
+        table.fill(8, |_| assert_eq!(keys(), [1, 4, 3]));
+        assert_eq!(keys(), [1, 4, 3, 8]);
+    }
+}
