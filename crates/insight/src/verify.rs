@@ -47,6 +47,7 @@ mod coverage;
 mod events;
 mod guards;
 mod idle_points;
+mod inheritance;
 mod instances;
 mod joins;
 mod judge;

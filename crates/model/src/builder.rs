@@ -37,6 +37,7 @@ use crate::description::*;
 use crate::execution::Execution;
 use crate::operation::OperationAddress;
 use crate::ports::Input;
+use crate::inheritance::derive_deadlines;
 use crate::rate::derive_periods;
 use crate::suggest::known_words;
 use crate::trigger::{Communication, Excess, OutsideArrivals, Separation};
@@ -242,6 +243,7 @@ impl SystemBuilder {
             ports.connect(index, &mut tasks, (&names, &description.channels), &mut violations);
         }
         derive_periods(&mut tasks);
+        derive_deadlines(&mut tasks);
         let chains = self.chains.into_iter().enumerate();
         let chains = chains.map(|(index, chain)| chain.resolve(index, &names, &mut violations)).collect();
         let links = self.links.into_iter().enumerate();
@@ -403,6 +405,7 @@ impl TaskBuilder {
                 name: name.into(),
                 period: period.unwrap_or(TIME_LIMIT),
                 deadline: TIME_LIMIT,
+                inherits_deadline: false,
                 phase: Duration::ZERO,
                 jitter: Duration::ZERO,
                 trigger: None,
@@ -436,6 +439,15 @@ impl TaskBuilder {
     /// End-to-end deadline after the arrival.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = Some(deadline);
+        self.task.inherits_deadline = false;
+        self
+    }
+
+    /// Each instance has arrival and deadline of the job that releases it: one deadline from the first operation to the last, across triggers
+    /// and events. All that may release it have to have the same deadline after their arrivals.
+    pub fn inherit_deadline(mut self) -> Self {
+        self.deadline = None;
+        self.task.inherits_deadline = true;
         self
     }
 
@@ -625,10 +637,11 @@ impl TaskBuilder {
             refuse(what, "period", message, "remove one of them; a task is released by one or the other");
         }
         let least = self.separation.or(self.period);
-        if self.deadline.or(least).is_none() {
+        if self.deadline.or(least).is_none() && !self.task.inherits_deadline {
             let what = trigger.as_ref().map_or("trigger", TriggerBuilder::key);
             let message = format!("task \"{name}\" has a {what} and no deadline");
-            let remedy = "add deadline = \"50ms\", or a separation, which is then the deadline too";
+            let remedy = "add deadline = \"50ms\", or deadline = \"inherited\" for that of the job that releases it, or a separation, which is then \
+                          the deadline too";
             refuse(what, "deadline", message, remedy);
         }
         self.task.deadline = self.deadline.or(least).unwrap_or(TIME_LIMIT);

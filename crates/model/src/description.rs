@@ -100,7 +100,8 @@ pub struct Node {
 /// An end-to-end task: a chain or graph of subtasks, released together once per period or by a trigger.
 ///
 /// Without a trigger job `k` arrives at `phase + k * period`, is released up to `jitter` later, and is to complete
-/// by `deadline` after its *arrival*. With one, a job arrives whenever the trigger fires, and without phase or jitter.
+/// by `deadline` after its *arrival*. With one, a job arrives whenever the trigger fires, or with the job that makes it fire, and without
+/// phase or jitter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     /// Unique name.
@@ -111,6 +112,9 @@ pub struct Task {
     pub period: Duration,
     /// End-to-end relative deadline; shorter or longer than the period.
     pub deadline: Duration,
+    /// Whether its instances have arrival and deadline of the job that releases them. [`Self::deadline`] is derived then, as that of whatever
+    /// releases it; [`System::new`](crate::System::new) puts it in place.
+    pub inherits_deadline: bool,
     /// Arrival of the first job after the common start.
     pub phase: Duration,
     /// Greatest delay between arrival and release, drawn uniformly per job.

@@ -66,6 +66,8 @@ pub(crate) enum Kind {
     Arrivals,
     /// A word or a table.
     WordOr(&'static str, &'static Table),
+    /// A time, or that it is inherited.
+    Deadline,
     /// How many predecessors a subtask waits for: "all", "first" or a number.
     Join,
     /// The names of two nodes.
@@ -430,9 +432,10 @@ pub(crate) static TASK: Table = Table {
         },
         Key {
             name: "deadline",
-            kind: TIME,
+            kind: Kind::Deadline,
             presence: DefaultFrom("the period or the separation"),
-            doc: "From the arrival to the completion of the last subtask; shorter or longer than the period.",
+            doc: "From the arrival to the completion of the last subtask; shorter or longer than the period. \"inherited\", of a task that \
+                  values or events of others release: each instance has arrival and deadline of the job that releases it.",
         },
         Key {
             name: "phase",

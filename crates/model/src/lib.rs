@@ -15,6 +15,7 @@ mod connection;
 mod description;
 mod execution;
 mod hierarchy;
+mod inheritance;
 mod keys;
 mod keyword;
 mod link;

@@ -1,6 +1,7 @@
 //! The reference page of system files, generated from the declarations that the reader uses.
 
 use crate::hierarchy::SchedulerKind;
+use crate::inheritance::INHERITED;
 use crate::keys::{CPUS, FILE, Key, Kind, Literal, Presence, Table};
 use std::fmt::Write as _;
 use talea_guarantee::conversion::table::Conversion;
@@ -152,6 +153,7 @@ fn kind(key: &Key) -> String {
         Kind::SubtaskNames => "list of names of subtasks".into(),
         Kind::Time => "time".into(),
         Kind::Word(known) => words(&known()),
+        Kind::Deadline => format!("time, or `\"{INHERITED}\"`"),
         Kind::Join => "`\"all\"`, `\"first\"`, or a whole number".into(),
         Kind::OneOf(known) => words(known),
         Kind::Scheduler => "[kind of scheduler](#kinds-of-schedulers)".into(),
@@ -228,7 +230,7 @@ fn example(key: &Key) -> String {
         Kind::Share => "0.001".into(),
         Kind::SubtaskNames => "[\"left\", \"right\"]".into(),
         Kind::Time if matches!(key.presence, Presence::Default(_)) => "\"20us\"".into(),
-        Kind::Time => "\"50ms\"".into(),
+        Kind::Time | Kind::Deadline => "\"50ms\"".into(),
         Kind::Join => "\"first\"".into(),
         Kind::Word(known) => known().last().map(|word| format!("\"{word}\"")).unwrap_or_default(),
         Kind::OneOf(known) => known.last().map(|word| format!("\"{word}\"")).unwrap_or_default(),

@@ -2,6 +2,7 @@
 
 use crate::description::Criticality;
 use crate::hierarchy::SchedulerKind;
+use crate::inheritance::INHERITED;
 use crate::keys::{CPUS, FILE, INPUT, Key, Kind, Literal, Presence, TASK, THREAD, Table, UNDER, most_tables};
 use crate::reference::same_code;
 use crate::validate::NAME_BYTES_LIMIT;
@@ -120,6 +121,7 @@ fn property(key: &Key) -> Value {
         }
         Kind::Time => json!({ "$ref": "#/$defs/time" }),
         Kind::Word(known) => json!({ "enum": known() }),
+        Kind::Deadline => json!({ "oneOf": [{ "const": INHERITED }, { "$ref": "#/$defs/time" }] }),
         Kind::Join => json!({ "oneOf": [{ "enum": ["all", "first"] }, { "type": "integer", "minimum": 1 }] }),
         Kind::OneOf(words) => json!({ "enum": words }),
         Kind::Scheduler => json!({ "enum": scheduler_kinds() }),

@@ -10,6 +10,7 @@ use crate::hierarchy::{Thread, ThreadWork};
 use crate::link::LossRate;
 use crate::operation::{Operation, OperationAddress, OperationId};
 use crate::ports::{Input, Output};
+use crate::inheritance::derive_deadlines;
 use crate::rate::derive_periods;
 use crate::trigger::{Communication, Trigger};
 use crate::validate::TIME_LIMIT;
@@ -46,6 +47,7 @@ fn task_of_thread(thread: &Thread) -> Task {
         name: thread.name.clone(),
         period,
         deadline,
+        inherits_deadline: false,
         phase: Duration::ZERO,
         jitter: Duration::ZERO,
         trigger: None,
@@ -114,6 +116,7 @@ impl System {
     /// The system of a description that was found to break no rule.
     pub(crate) fn number(mut description: Description) -> Self {
         derive_periods(&mut description.tasks);
+        derive_deadlines(&mut description.tasks);
         let mut operations = Vec::new();
         let mut task_starts = vec![0];
         for (task_index, task) in description.tasks.iter().enumerate() {

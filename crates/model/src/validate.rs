@@ -7,6 +7,7 @@ mod channel;
 mod criticality;
 mod graph;
 mod hierarchy;
+mod inheritance;
 mod link;
 mod plan;
 mod ports;
@@ -195,6 +196,7 @@ fn check_contents(description: &Description, missing: Missing, found: &mut Vec<V
     }
     ports::check(description, &unresolved, found);
     trigger::check(description, &unresolved, found);
+    inheritance::check(&description.tasks, &unresolved, found);
     let releases = channel::check(description, &unresolved, found);
     criticality::check(description, &unresolved, releases, found);
     chain::check(description, &unresolved, found);

@@ -6,6 +6,7 @@ use crate::channel::{Channel, Publication, Subscription};
 use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
+use crate::inheritance::INHERITED;
 use crate::link::{Link, LinkEnds};
 use crate::plan::{Plan, PlanEntry};
 use crate::ports::{FieldValues, Full, Input, Output, OutputAddress, SyntheticField, Take};
@@ -153,7 +154,10 @@ impl System {
             Some(trigger) => self.write_trigger(trigger, task.separation, out)?,
             None => quoted(out, "period", task.period)?,
         }
-        quoted(out, "deadline", task.deadline)?;
+        match task.inherits_deadline {
+            true => quoted(out, "deadline", INHERITED)?,
+            false => quoted(out, "deadline", task.deadline)?,
+        }
         if task.trigger.is_none() {
             quoted(out, "phase", task.phase)?;
             quoted(out, "jitter", task.jitter)?;

@@ -434,13 +434,18 @@ impl JobFlow {
     /// Posts a job of a declared operation, which is released now, and rings. Its deadline is what the operation has, unless another one
     /// is given. Returns its number.
     pub fn post(&mut self, shared: &Shared, posted: Posted) -> Result<u64, NotPosted> {
-        let number = self.post_quietly(shared, posted)?;
+        let number = self.post_quietly(shared, posted, None)?;
         self.ring(shared);
         Ok(number)
     }
 
-    /// The same without ringing.
-    pub fn post_quietly(&mut self, shared: &Shared, posted: Posted) -> Result<u64, NotPosted> {
+    /// The same without ringing, by a job that is due at `due` if by a job.
+    pub fn post_quietly(
+        &mut self,
+        shared: &Shared,
+        posted: Posted,
+        due: Option<Instant>,
+    ) -> Result<u64, NotPosted> {
         let now = MonotonicClock.now();
         let site = shared.layout.operation(posted.operation.id);
         if let Origin::Posting { .. } = site.origin {
@@ -449,7 +454,7 @@ impl JobFlow {
             return Ok(instance);
         }
         may_post(shared, posted.operation.run, now)?;
-        self.post_task(shared, site.task, now)
+        self.post_task(shared, site.task, (now, due))
     }
 
     /// Posts a job of a declared operation, which whoever calls this executes or [hands over](Self::hand_over). Returns its number and tag.
@@ -486,8 +491,14 @@ impl JobFlow {
         Ok((instance, tag))
     }
 
-    /// Releases a task of the system whose jobs are posted, without ringing. Returns the number of the instance.
-    pub fn post_task(&mut self, shared: &Shared, task: usize, now: Instant) -> Result<u64, NotPosted> {
+    /// Releases a task of the system whose jobs are posted, by a job that is due at `due` if by a job, without ringing. Returns the number of
+    /// the instance.
+    fn post_task(
+        &mut self,
+        shared: &Shared,
+        task: usize,
+        (now, due): (Instant, Option<Instant>),
+    ) -> Result<u64, NotPosted> {
         let next = shared.triggering[task].next.load(Ordering::Relaxed);
         let local = |operation: &OperationId| shared.layout.operation(*operation).local;
         let has_room = |operation| local(operation).is_some_and(|local| shared.jobs.has_room(local, next));
@@ -495,7 +506,7 @@ impl JobFlow {
             shared.tally.triggers_refused.fetch_add(1, Ordering::Relaxed);
             return Err(NotPosted::Full);
         }
-        Ok(self.arrive_by_trigger(shared, task, now, now).instance)
+        Ok(self.arrive_by_trigger(shared, task, (now, due), now).instance)
     }
 
     /// Releases a job that was held by a guard, without ringing.
@@ -509,7 +520,7 @@ impl JobFlow {
             Origin::Arrival { deadline: relative } | Origin::Trigger { deadline: relative } => {
                 deadline.saturating_add(-relative)
             }
-            Origin::Predecessors | Origin::Posting { .. } => release,
+            Origin::Others | Origin::Posting { .. } => release,
         };
         let (dates, job) = (Dates { nominal, deadline }, JobId { operation, instance });
         if shared.keeps_answers {

@@ -74,7 +74,7 @@ impl GuardKeeper {
             let task = number as usize;
             shared.triggering[task].begin_ready(shared.layout.triggered(task).firsts.len(), is_hung_up);
             // Once more after the last has been read, so that the operation sees the end.
-            if flow.arrive_by_trigger(shared, task, now, now).is_left_out {
+            if flow.arrive_by_trigger(shared, task, (now, None), now).is_left_out {
                 // A lane has not let go yet of a job that has ended, and may need the processor for that.
                 shared.triggering[task].undo_ready();
                 self.again.push((now.saturating_add(LANES_LET_GO), task));

@@ -101,6 +101,8 @@ pub(crate) struct TriggeredTask {
     pub firsts: Box<[OperationId]>,
     /// From the arrival to the deadline.
     pub deadline: Duration,
+    /// Whether it has that of the job which releases it instead.
+    pub inherits: bool,
     pub overrun: Overrun,
     /// Whether something outside does it.
     pub is_external: bool,
@@ -113,8 +115,8 @@ pub(crate) enum Origin {
     Arrival { deadline: Duration },
     /// A trigger of its task, the deadline so much later, however long a guard holds the instance.
     Trigger { deadline: Duration },
-    /// Its predecessors; the deadline is theirs.
-    Predecessors,
+    /// Its predecessors, or a job of another task that releases it; the deadline is theirs.
+    Others,
     /// A program that posts them, each with a deadline of its own, or so long after it is posted.
     Posting { deadline: Duration },
 }
@@ -124,7 +126,7 @@ impl OperationSite {
     pub fn nominal_release(&self, job: &Job) -> Instant {
         match self.origin {
             Origin::Arrival { deadline } | Origin::Trigger { deadline } => job.deadline - deadline,
-            Origin::Predecessors | Origin::Posting { .. } => job.release,
+            Origin::Others | Origin::Posting { .. } => job.release,
         }
     }
 }
@@ -236,9 +238,10 @@ impl Layout {
                     local: position,
                     guard: None,
                     origin: match operation.predecessors.is_empty() {
+                        true if task.inherits_deadline => Origin::Others,
                         true if task.trigger.is_some() => Origin::Trigger { deadline: task.deadline },
                         true => Origin::Arrival { deadline: task.deadline },
-                        false => Origin::Predecessors,
+                        false => Origin::Others,
                     },
                     bound: (task.sync == Synchronisation::ModifiedPhaseModification)
                         .then(|| bounds.bound(operation.id)),
@@ -336,8 +339,8 @@ fn triggered(system: &System, task: usize, operations: &[OperationSite]) -> Opti
     let is_external = matches!(described.trigger.as_ref()?, Trigger::External { .. });
     let firsts = system.operations_of(task).iter().filter(|operation| operation.predecessors.is_empty());
     let firsts = firsts.map(|operation| operation.id).filter(|id| operations[id.index()].local.is_some());
-    let (deadline, overrun) = (described.deadline, described.overrun);
-    Some(TriggeredTask { firsts: firsts.collect(), deadline, overrun, is_external })
+    let (deadline, inherits, overrun) = (described.deadline, described.inherits_deadline, described.overrun);
+    Some(TriggeredTask { firsts: firsts.collect(), deadline, inherits, overrun, is_external })
 }
 
 /// The lane of a thread whose bursts are done one after the other.

@@ -201,7 +201,7 @@ impl ReleaseThread {
         let Arrival { instance, nominal, release } = due.arrival;
         if let Some(task) = source.external {
             if !shared.triggering[task].is_driven.load(atomic::Ordering::Relaxed) {
-                flow.arrive_by_trigger(shared, task, release, release);
+                flow.arrive_by_trigger(shared, task, (release, None), release);
             }
             return;
         }

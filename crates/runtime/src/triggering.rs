@@ -46,22 +46,35 @@ impl Shared {
 }
 
 impl JobFlow {
-    /// A value that counts has been published at `at`, and what it triggers is released at `now`. Does not ring.
-    pub fn count_value(&mut self, shared: &Shared, trigger: &ValueTrigger, at: Instant, now: Instant) {
+    /// A value that counts has been published at `at`, by a job that is due at `due`, and what it triggers is released at `now`. Does not ring.
+    pub fn count_value(
+        &mut self,
+        shared: &Shared,
+        trigger: &ValueTrigger,
+        (at, due): (Instant, Instant),
+        now: Instant,
+    ) {
         let triggering = &shared.triggering[trigger.task];
         let values = triggering.values.load(Ordering::Relaxed) + 1;
         triggering.values.store(values, Ordering::Relaxed);
         if values.is_multiple_of(trigger.every) {
-            self.arrive_by_trigger(shared, trigger.task, at, now);
+            self.arrive_by_trigger(shared, trigger.task, (at, Some(due)), now);
         }
     }
 
-    /// An instance of a task with a trigger has arrived at `at`: is released at `now`, or signalled to its guards. Does not ring. Returns
-    /// its number, and whether it is left out.
-    pub fn arrive_by_trigger(&mut self, shared: &Shared, task: usize, at: Instant, now: Instant) -> Arrived {
+    /// An instance of a task with a trigger has arrived at `at`, released by a job that is due at `due` if by a job: is released at `now`, or
+    /// signalled to its guards. Does not ring. Returns its number, and whether it is left out.
+    pub fn arrive_by_trigger(
+        &mut self,
+        shared: &Shared,
+        task: usize,
+        (at, due): (Instant, Option<Instant>),
+        now: Instant,
+    ) -> Arrived {
         let triggered = shared.layout.triggered(task);
         let instance = shared.triggering[task].take_number();
-        let deadline = at.saturating_add(triggered.deadline);
+        let inherited = due.filter(|_| triggered.inherits);
+        let deadline = inherited.unwrap_or(at.saturating_add(triggered.deadline));
         let site = |operation: &OperationId| shared.layout.operation(*operation);
         let local = |operation: &OperationId| site(operation).local.expect("an operation of this process");
         let Some(first) = triggered.firsts.first() else { return Arrived { instance, is_left_out: false } };
@@ -84,7 +97,8 @@ impl JobFlow {
                 self.hold(shared, site(operation), released(at), at)
             } else {
                 // Its lane orders it by when it is released.
-                let release = Release { operation: *operation, nominal: at, job: released(now) };
+                let nominal = if triggered.inherits { now } else { at };
+                let release = Release { operation: *operation, nominal, job: released(now) };
                 self.release(shared, release, now)
             };
             assert!(fits.is_ok(), "the window had room");

@@ -145,8 +145,14 @@ impl JobFlow {
         self.came_of = came_of;
     }
 
-    /// Releases at `now` what the values trigger that a job [published](Self::publish) last, at `end`. Does not ring.
-    pub fn release_by_values(&mut self, shared: &Shared, site: &OperationSite, end: Instant, now: Instant) {
+    /// Releases at `now` what the values trigger that a job, which is due at `due`, [published](Self::publish) last, at `end`. Does not ring.
+    pub fn release_by_values(
+        &mut self,
+        shared: &Shared,
+        site: &OperationSite,
+        (end, due): (Instant, Instant),
+        now: Instant,
+    ) {
         let came_of = std::mem::take(&mut self.came_of);
         for (output, came) in site.outputs.iter().zip(&came_of) {
             for trigger in &output.triggers {
@@ -155,7 +161,7 @@ impl JobFlow {
                     OnValue::Change => *came == Published::New,
                 };
                 if counts {
-                    self.count_value(shared, trigger, end, now);
+                    self.count_value(shared, trigger, (end, due), now);
                 }
             }
         }

@@ -335,9 +335,16 @@ impl View<'_> {
             stretch.forward = add(stretch.forward, more)?;
             stretch.gathering = add(stretch.gathering, more)?;
         }
+        self.go_on(stretch, from, to)
+    }
+
+    /// The stretch leads on to an operation that `from` has released.
+    fn go_on(&self, stretch: &mut Stretch, from: OperationId, to: OperationId) -> Found<()> {
         let response = self.response(to)?;
-        stretch.forward = add(stretch.forward, response)?;
-        stretch.backward = add(stretch.backward, response)?;
+        // What inherits its deadline counts from the arrival of what has released it.
+        let before = if self.system.task_of(to).inherits_deadline { self.response(from)? } else { 0 };
+        stretch.forward = add(stretch.forward - before, response)?;
+        stretch.backward = add(stretch.backward - before, response)?;
         stretch.last = to;
         stretch.is_one_instance = false;
         Ok(())
@@ -374,11 +381,7 @@ impl View<'_> {
         if subscription.filter.is_some() {
             stretch.filtered = Some(to);
         }
-        stretch.forward = add(stretch.forward, response)?;
-        stretch.backward = add(stretch.backward, response)?;
-        stretch.last = to;
-        stretch.is_one_instance = false;
-        Ok(())
+        self.go_on(stretch, from, to)
     }
 
     /// Whether a reader takes the value of its own instance.
@@ -573,7 +576,9 @@ impl View<'_> {
                 return Err(ChainObstacle::Irregular(operation));
             }
             self.must_run(producer)?;
-            lag = add(lag, self.response(producer)?)?;
+            if !task.inherits_deadline {
+                lag = add(lag, self.response(producer)?)?;
+            }
             every_all = every_all.checked_mul(every.into()).ok_or(ChainObstacle::Overflow)?;
             at = self.task(producer);
         }

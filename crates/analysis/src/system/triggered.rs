@@ -17,6 +17,9 @@
 //! * **By events** of several operations: what each pushes as above, and all of it together ([`Curve::merged`]); of a conjunction that of its
 //!   rarest part, and one more, for what it needs of that may have come before. Filters, discarding and expiring only make it fewer.
 //!
+//! * **With an inherited deadline** everything is seen from the arrival of the job that releases, which is the task's own arrival then: arrivals are
+//!   bunched as those of the producer are, and each release is up to R after its arrival. (Such a task has no guard.)
+//!
 //! A guard protects the others whatever happens before it. Where it may hold arrivals back without end, the task itself has no bound, and
 //! everything behind the guard counts from the release.
 
@@ -33,6 +36,8 @@ pub(super) struct Triggered {
     shortest: u64,
     longest: u64,
     guard: Option<Guard>,
+    /// Whether arrival and deadline are those of the job that releases it.
+    inherits: bool,
 }
 
 #[derive(Debug)]
@@ -147,7 +152,7 @@ impl Triggered {
     /// What releases the first subtask `first`.
     pub fn new(system: &System, task: usize, first: OperationId) -> Self {
         let described = &system.tasks[task];
-        let guard = described.separation.map(Guard::of);
+        let (guard, inherits) = (described.separation.map(Guard::of), described.inherits_deadline);
         if let Some(Trigger::Events(subscription)) = &described.trigger {
             let count = if subscription.collect.is_some() { subscription.types.len() } else { 1 };
             let mut parts = vec![Vec::new(); count];
@@ -159,11 +164,11 @@ impl Triggered {
                     None => parts[0].push(pushed),
                 }
             }
-            return Triggered { source: Source::Events(parts), shortest: 0, longest: 0, guard };
+            return Triggered { source: Source::Events(parts), shortest: 0, longest: 0, guard, inherits };
         }
         let Some(output) = system.trigger_output(task) else {
             let source = Source::Outside(outside(described));
-            return Triggered { source, shortest: 0, longest: 0, guard };
+            return Triggered { source, shortest: 0, longest: 0, guard, inherits };
         };
         let producer = system.outputs()[output.index()].operation;
         let node = |id| system.subtask(id).node;
@@ -178,6 +183,7 @@ impl Triggered {
             shortest: route.delay.as_nanos().unsigned_abs(),
             longest: route.longest().as_nanos().unsigned_abs(),
             guard,
+            inherits,
         }
     }
 
@@ -194,13 +200,21 @@ impl Triggered {
 
     /// What comes to the guard, or releases at once where there is none; `None` if nothing bounds how much.
     pub fn signals(&self, completion: impl Fn(usize) -> Option<Completion>) -> Option<Curve> {
+        let spread = self.longest - self.shortest;
+        let completed = |producer| {
+            let known = completion(producer)?;
+            known.released.bunched.checked_add(known.latest)?.checked_add(spread)
+        };
+        self.curve(completed)
+    }
+
+    /// What comes of producers of which each, by its operation, is bunched so; `None` if nothing bounds how much.
+    fn curve(&self, bunched: impl Fn(usize) -> Option<u64>) -> Option<Curve> {
         match &self.source {
             Source::Outside(curve) => *curve,
             Source::Events(parts) => {
                 let of = |(producer, period): &(usize, u64)| {
-                    let known = completion(*producer)?;
-                    let bunched = known.released.bunched.checked_add(known.latest)?;
-                    Some(Curve { period: *period, bunched })
+                    Some(Curve { period: *period, bunched: bunched(*producer)? })
                 };
                 let of_part = |part: &Vec<(usize, u64)>| {
                     let curves: Vec<Curve> = part.iter().map(of).collect::<Option<_>>()?;
@@ -212,12 +226,31 @@ impl Triggered {
                 let kept = if parts.len() > 1 { rarest.period } else { 0 };
                 Some(Curve { bunched: rarest.bunched.checked_add(kept)?, ..rarest })
             }
-            &Source::Values { producer, period } => {
-                let known = completion(producer)?;
-                let bunched = known.released.bunched.checked_add(known.latest)?;
-                Some(Curve { period, bunched: bunched.checked_add(self.longest - self.shortest)? })
-            }
+            &Source::Values { producer, period } => Some(Curve { period, bunched: bunched(producer)? }),
         }
+    }
+
+    /// The operations of which each may release it.
+    fn producers(&self) -> Vec<usize> {
+        match &self.source {
+            Source::Outside(_) => Vec::new(),
+            Source::Values { producer, .. } => vec![*producer],
+            Source::Events(parts) => parts.iter().flatten().map(|(producer, _)| *producer).collect(),
+        }
+    }
+
+    /// The releases of a task of which arrival and deadline are those of the job that releases it, given what is known of the producers.
+    fn inherited(&self, completion: impl Fn(usize) -> Option<Completion>) -> Option<Releases> {
+        let Curve { bunched, .. } = self.curve(|producer| Some(completion(producer)?.released.bunched))?;
+        let producers: Vec<Completion> = self.producers().into_iter().map(completion).collect::<Option<_>>()?;
+        let latest = producers.iter().map(|known| known.latest).max()?.checked_add(self.longest)?;
+        let held = producers.iter().map(|known| known.released.held).max()?;
+        let backlogged = producers.iter().any(|known| known.released.backlogged);
+        // Jobs of several complete in any order.
+        let in_order = matches!(producers.as_slice(), [alone] if alone.in_order) && self.longest == self.shortest;
+        let earliest = self.shortest;
+        let jitter = (latest - earliest).checked_add(bunched)?;
+        Some(Releases { earliest, latest, jitter, in_order, bunched, held, backlogged })
     }
 
     /// Before anything is known of others.
@@ -232,6 +265,9 @@ impl Triggered {
 
     /// The releases, given what is known of the producer; `None` if others have to reckon with any number of them.
     pub fn releases(&self, completion: impl Fn(usize) -> Option<Completion>) -> Option<Releases> {
+        if self.inherits {
+            return self.inherited(completion);
+        }
         let in_order = self.longest == self.shortest;
         let signals = self.signals(&completion);
         let Some(guard) = self.guard else {

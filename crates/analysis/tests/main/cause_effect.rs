@@ -36,6 +36,7 @@ fn task(name: &str, period: i64, wcet: i64) -> Task {
         criticality: Criticality::Medium,
         importance: 0,
         trigger: None,
+        inherits_deadline: false,
         separation: None,
         communication: Communication::Implicit,
         overrun: Overrun::Queue,

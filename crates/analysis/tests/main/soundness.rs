@@ -546,6 +546,7 @@ fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nod
         criticality: Criticality::from_level(random.random_range(0..5)).unwrap(),
         importance: random.random_range(-1..2),
         trigger: None,
+        inherits_deadline: false,
         separation: None,
         communication: Communication::Implicit,
         overrun: Overrun::ALL[random.random_range(0..6usize).saturating_sub(3)],

@@ -124,6 +124,7 @@ fn subscribe(
         criticality: one_of(rng, Criticality::ALL),
         importance: 0,
         trigger: Some(Trigger::Events(subscription)),
+        inherits_deadline: false,
         separation,
         communication: Communication::Implicit,
         overrun: Overrun::Queue,

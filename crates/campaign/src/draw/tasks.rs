@@ -29,6 +29,7 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, nodes: &[usize]) {
             criticality: one_of(rng, Criticality::ALL),
             importance: rng.random_range(-1..2),
             trigger: None,
+            inherits_deadline: false,
             separation: None,
             communication: Communication::Implicit,
             overrun: one_of(rng, Overrun::ALL),

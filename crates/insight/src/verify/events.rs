@@ -61,6 +61,11 @@ impl Events {
         }
     }
 
+    /// Whether all is known that was pushed.
+    pub fn is_known(&self) -> bool {
+        self.is_known
+    }
+
     /// Records are missing.
     pub fn forget(&mut self) {
         self.is_known = false;
@@ -75,6 +80,7 @@ impl Judge<'_> {
             return self
                 .find(Rule::Events, job, None, || "it pushed what another operation publishes".into());
         }
+        self.inheritance.pushed(job, publication as usize);
         let (now, pushed) = (self.now, &mut self.events.pushed[publication as usize]);
         if pushed.len() == REMEMBERED {
             pushed.pop_front();

@@ -9,6 +9,7 @@ use super::arrivals::Arrivals;
 use super::events::Events;
 use super::guards::Guards;
 use super::idle_points::IdlePoints;
+use super::inheritance::Inheritance;
 use super::instances::Instances;
 use super::order::{LaneOrder, Ready};
 use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
@@ -104,6 +105,7 @@ pub(super) struct Judge<'a> {
     pub services: Services,
     pub values: Values,
     pub events: Events,
+    pub inheritance: Inheritance,
     /// How long a lane's thread may dispatch while a job is ready.
     pub overhead: Duration,
     pub unjudged: u64,
@@ -208,6 +210,7 @@ impl<'a> Judge<'a> {
             services: Services::new(system),
             values: Values::new(trace, system),
             events: Events::new(trace, system),
+            inheritance: Inheritance::new(system),
             overhead: super::default_overhead(trace.origin).max(tolerance),
             unjudged: 0,
             lost: 0,
@@ -383,6 +386,9 @@ impl<'a> Judge<'a> {
             return;
         }
         self.idle_points.take(self.lanes[lane].node, record);
+        if let Typed::Release(release) = record.typed() {
+            self.inheritance.see(&release);
+        }
         // A thread below schedulers is no lane: of its jobs is known only how far they are.
         let has_order = !self.expected.lanes[lane].is_thread();
         self.hear_arrival(record);

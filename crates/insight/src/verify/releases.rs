@@ -152,6 +152,10 @@ impl Judge<'_> {
         let output =
             self.system.trigger_output(task).map(|output| self.system.outputs()[output.index()].operation);
         let is_local = output.is_none_or(|from| node(from) == node(told.job.operation));
+        if self.system.tasks[task].inherits_deadline {
+            self.check_inherited(told);
+            return self.check_trigger(told);
+        }
         let latest = saturating(told.nominal, self.trace.tasks[task].deadline);
         if told.deadline > latest || is_local && told.deadline != latest {
             self.find(Rule::Release, told.job, None, || "its deadline is not that of the description".into());

@@ -91,6 +91,11 @@ impl Values {
         }
     }
 
+    /// Whether some of what was published is not known.
+    pub fn is_in_part(&self) -> bool {
+        self.known == Known::InPart
+    }
+
     /// Records are missing.
     pub fn forget(&mut self) {
         self.known = Known::InPart;
@@ -118,6 +123,7 @@ impl Judge<'_> {
             }
             reader.values.push_back(Value { instance: job.instance, published, visible });
         }
+        self.inheritance.published(job, output as usize);
         for task in &site.triggers {
             let Some(Trigger::Output { every, on: OnValue::Value, .. }) = self.system.tasks[*task].trigger
             else {
@@ -260,8 +266,13 @@ impl Judge<'_> {
         }
         let Some(place) = job.instance.checked_sub(released.first) else { return };
         let published = released.times.get(place as usize).copied();
+        // On threads it is dated by its release, like a successor.
+        let dated_by_release = self.system.tasks[task].inherits_deadline && !self.is_simulated();
         let is_right = match published {
             None => false,
+            Some(published) if is_local && dated_by_release => {
+                (published..=published.saturating_add(self.tolerance)).contains(&nominal)
+            }
             Some(published) if is_local => nominal == published,
             Some(published) => nominal >= published,
         };

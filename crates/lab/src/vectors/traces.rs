@@ -172,6 +172,7 @@ fn system(case: &Case) -> Result<System, Reason> {
                 phase: Duration::from_nanos(row.phase_ns),
                 jitter: Duration::ZERO,
                 trigger: None,
+                inherits_deadline: false,
                 separation: None,
                 communication: Communication::Implicit,
                 criticality,

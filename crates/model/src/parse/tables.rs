@@ -12,6 +12,7 @@ use super::{Finding, MemberLines};
 use crate::builder::{LinkBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder};
 use crate::description::{Description, Overhead, Strategy};
 use crate::execution::Execution;
+use crate::inheritance::Deadline;
 use crate::keys::{FILE, Kind};
 use crate::problem::Lines;
 use crate::validate::{TIME_LIMIT, misplaced_strategy};
@@ -320,7 +321,7 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
         None if own.has(key) => Some(TIME_LIMIT),
         time => time,
     };
-    let (period, separation, deadline) = (time("period"), time("separation"), time("deadline"));
+    let (period, separation) = (time("period"), time("separation"));
     let (period, trigger) = match trigger {
         ReadTrigger::Absent if period.is_none() => {
             let remedy = "add period = \"50ms\", or a trigger such as trigger = { output = \"task.output\" }, or a subscription";
@@ -334,8 +335,11 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
     let mut task = TaskBuilder::released(name, period, trigger)
         .phase(own.time("phase", findings).unwrap_or_default())
         .jitter(own.time("jitter", findings).unwrap_or_default());
-    if let Some(deadline) = deadline {
-        task = task.deadline(deadline);
+    match own.deadline("deadline", findings) {
+        Some(Deadline::After(deadline)) => task = task.deadline(deadline),
+        Some(Deadline::Inherited) => task = task.inherit_deadline(),
+        None if own.has("deadline") => task = task.deadline(TIME_LIMIT),
+        None => {}
     }
     if let Some(separation) = separation {
         task = task.separation(separation);

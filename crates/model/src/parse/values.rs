@@ -4,6 +4,7 @@ use super::section::{Findings, Given, Section};
 use crate::OperationId;
 use crate::description::{Criticality, Join};
 use crate::hierarchy::SchedulerKind;
+use crate::inheritance::{Deadline, INHERITED};
 use crate::keys::{CPUS, Key, Kind, Literal};
 use crate::keyword::UnknownKeyword;
 use crate::link::LossRate;
@@ -48,7 +49,8 @@ pub(super) fn sample(key: &Key) -> &'static str {
         Kind::TwoNodes => "[\"one-node\", \"another-node\"]",
         Kind::Share => "0.01",
         Kind::SubtaskNames => "[\"the-subtask-before\"]",
-        Kind::Time if key.name == "period" || key.name == "deadline" => "\"50ms\"",
+        Kind::Time if key.name == "period" => "\"50ms\"",
+        Kind::Deadline => "\"50ms\"",
         Kind::Time => "\"1ms\"",
         Kind::Scheduler => "\"fixed-priority\"",
         Kind::Join => "\"first\"",
@@ -86,6 +88,7 @@ fn called(kind: &Kind) -> &'static str {
         Kind::Share => "a number from 0 to 1",
         Kind::SubtaskNames => "a list of names of subtasks",
         Kind::Time => "a time with a unit",
+        Kind::Deadline => "a time with a unit, or \"inherited\"",
         Kind::Join => "\"all\", \"first\" or a whole number",
         Kind::Word(_) | Kind::OneOf(_) | Kind::Scheduler => "a text",
         Kind::Criticality => "a number from 0 to 4 or a name from \"very-low\" to \"very-high\"",
@@ -271,6 +274,23 @@ impl<'t> Section<'t> {
                     Ok(Join::Count(count as u32))
                 }
                 _ => Err(wrong_type(key, value)),
+            },
+        )
+    }
+
+    /// A deadline: a time, or that it is inherited.
+    pub(super) fn deadline(&self, name: &'static str, findings: &mut Findings) -> Option<Deadline> {
+        self.value(
+            name,
+            findings,
+            |_| no_default(name),
+            |key, value| match value.get_ref() {
+                DeValue::String(written) if written == INHERITED => Ok(Deadline::Inherited),
+                // A word rather than a time that went wrong.
+                DeValue::String(written) if written.starts_with(char::is_alphabetic) => {
+                    Err(no_such_word(key, value, written, &[INHERITED]))
+                }
+                _ => time(key, value).map(Deadline::After),
             },
         )
     }

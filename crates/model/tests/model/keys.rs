@@ -150,6 +150,7 @@ fn defaults() {
             phase: Duration::ZERO,
             jitter: Duration::ZERO,
             trigger: None,
+            inherits_deadline: false,
             separation: None,
             communication: Communication::Implicit,
             criticality: Criticality::Medium,

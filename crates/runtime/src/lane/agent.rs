@@ -163,7 +163,7 @@ mod tests {
             record: impl FnOnce(&mut JobFlow, Instant),
         ) -> Begin {
             if let Some(posted) = self.comes.take() {
-                flow.post_quietly(self.shared, posted).expect("there is room");
+                flow.post_quietly(self.shared, posted, None).expect("there is room");
             }
             let begun = candidate.begin();
             match begun {
@@ -216,7 +216,7 @@ mod tests {
             let shared = Arc::clone(&agent.shared);
             let [late, urgent] =
                 [late, urgent].map(|operation| Posted { operation, deadline: None, handle: 0 });
-            while flow.post_quietly(&shared, late) == Err(NotPosted::NotRunning) {
+            while flow.post_quietly(&shared, late, None) == Err(NotPosted::NotRunning) {
                 thread::yield_now();
             }
             let mut host = Waiting { shared: &shared, comes: Some(urgent), not_yet: 0 };

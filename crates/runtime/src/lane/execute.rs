@@ -167,7 +167,7 @@ pub(crate) fn execute<H: JobHost>(
         flow.publish(shared, site, operation, (subject, job), end);
         if site.outputs.iter().any(|output| !output.triggers.is_empty()) {
             now = host.in_turn(flow, end, |flow, now| {
-                flow.release_by_values(shared, site, end, now);
+                flow.release_by_values(shared, site, (end, job.deadline), now);
                 now
             });
         }
@@ -259,7 +259,7 @@ impl<H: JobHost> JobServices for Services<'_, H> {
 
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
         let mut flow = self.flow.borrow_mut();
-        let release = |flow: &mut JobFlow, _| flow.post_quietly(self.shared, posted);
+        let release = |flow: &mut JobFlow, _| flow.post_quietly(self.shared, posted, Some(self.job.deadline));
         let number = self.host.borrow_mut().in_turn(&mut flow, Instant::ZERO, release)?;
         if self.rings {
             flow.ring(self.shared);

@@ -18,6 +18,8 @@ pub(super) struct Triggered {
     /// The ways to them from who publishes the values, where that is on another node.
     ways: Vec<Option<MessageWay>>,
     deadline: Duration,
+    /// Whether it has that of the job which releases it instead.
+    inherits: bool,
     overrun: Overrun,
     /// The number of the next instance.
     next: u64,
@@ -40,8 +42,9 @@ pub(super) fn triggered(system: &System) -> Vec<Option<Triggered>> {
             Some(MessageWay::of(system, from, *first))
         };
         let ways = firsts.iter().map(way).collect();
-        let (deadline, overrun) = (described.deadline, described.overrun);
-        Some(Triggered { firsts, ways, deadline, overrun, next: 0 })
+        let (deadline, inherits, overrun) =
+            (described.deadline, described.inherits_deadline, described.overrun);
+        Some(Triggered { firsts, ways, deadline, inherits, overrun, next: 0 })
     };
     (0..system.tasks.len()).map(of_task).collect()
 }
@@ -74,7 +77,11 @@ impl Simulation {
         let triggered = self.triggered[task].as_mut().expect("a task with a trigger");
         let instance = triggered.next;
         triggered.next += 1;
-        let (deadline, overrun) = (self.now.saturating_add(triggered.deadline), triggered.overrun);
+        let overrun = triggered.overrun;
+        let deadline = match by.filter(|_| triggered.inherits) {
+            Some(releasing) => releasing.deadline,
+            None => self.now.saturating_add(triggered.deadline),
+        };
         let first = triggered.firsts[0];
         let is_guarded = self.guarding.places[first.index()].is_some();
         if !is_guarded && self.overruns(task, overrun) {

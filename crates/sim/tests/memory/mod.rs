@@ -48,6 +48,7 @@ fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) ->
         criticality: Criticality::from_level((period_us % 5) as u8).expect("0 to 4"),
         importance: 0,
         trigger: None,
+        inherits_deadline: false,
         separation: None,
         communication: Communication::Implicit,
         overrun,

@@ -144,6 +144,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
             phase: Duration::from_nanos(phase),
             jitter: Duration::ZERO,
             trigger: None,
+            inherits_deadline: false,
             separation: None,
             communication: Communication::Implicit,
             criticality: Criticality::from_level(level).expect("0 to 4"),

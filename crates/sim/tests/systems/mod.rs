@@ -113,6 +113,7 @@ fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
             criticality: Criticality::from_level(level).expect("0 to 4"),
             importance,
             trigger: None,
+            inherits_deadline: false,
             separation: None,
             communication: Communication::Implicit,
             overrun,

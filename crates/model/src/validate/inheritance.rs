@@ -1,0 +1,67 @@
+//! Rules about deadlines that tasks have from what releases them.
+
+use super::{Place, Unresolved, Violation};
+use crate::description::Task;
+use crate::inheritance::releasers;
+use crate::rate::Published;
+use crate::trigger::Trigger;
+
+/// Checks the tasks that inherit their deadlines. Those whose trigger names an output that was not found are left alone.
+pub(super) fn check(tasks: &[Task], unresolved: &Unresolved, found: &mut Vec<Violation>) {
+    if tasks.iter().all(|task| !task.inherits_deadline) {
+        return;
+    }
+    let published = Published::of(tasks);
+    for (index, task) in tasks.iter().enumerate().filter(|(_, task)| task.inherits_deadline) {
+        if unresolved.contains(&Place::Trigger(index, "output")) {
+            continue;
+        }
+        if let Some((key, message, remedy)) = problem(tasks, &published, index) {
+            let place = Place::Task(index, "deadline");
+            let message = format!("task \"{}\" inherits its deadline and {message}", task.name);
+            let related = key.map(|key| Place::Task(index, key));
+            found.push(Violation { related, ..Violation::error(place, message, remedy) });
+        }
+    }
+}
+
+/// The key that the deadline does not go with, the rest of the message, and the remedy.
+fn problem(
+    tasks: &[Task],
+    published: &Published<'_>,
+    index: usize,
+) -> Option<(Option<&'static str>, String, &'static str)> {
+    let task = &tasks[index];
+    let own = "write a time, such as deadline = \"50ms\"";
+    let (key, message, remedy) = match &task.trigger {
+        None => (Some("period"), "is released by its period, which has none".into(), own),
+        Some(Trigger::External { .. }) => {
+            (Some("trigger"), "is released from outside, where nobody has one".into(), own)
+        }
+        Some(_) if task.separation.is_some() => (
+            Some("separation"),
+            "has a separation, for which its releases may have to wait".into(),
+            "remove the separation, or write a time, such as deadline = \"50ms\"",
+        ),
+        Some(Trigger::Events(subscription)) if subscription.collect.is_some() => (
+            Some("subscription"),
+            "awaits several events, each of which has another one".into(),
+            "remove collect from the subscription, or write a time, such as deadline = \"50ms\"",
+        ),
+        Some(Trigger::Output { .. } | Trigger::Events(_)) => {
+            let releasers = releasers(tasks, published, index);
+            let Some(first) = releasers.first().map(|first| &tasks[*first]) else {
+                let message = "no task publishes what releases it".into();
+                return Some((None, message, own));
+            };
+            let other = releasers.iter().map(|other| &tasks[*other]);
+            let other = other.into_iter().find(|other| other.deadline != first.deadline)?;
+            let message = format!(
+                "may be released by \"{}\", which is due after {}, and by \"{}\", which is after {}",
+                first.name, first.deadline, other.name, other.deadline
+            );
+            (None, message, "give them the same deadline, or write a time here, such as deadline = \"50ms\"")
+        }
+    };
+    Some((key, message, remedy))
+}
