@@ -224,7 +224,9 @@ impl Solution {
         if !is_unbounded(self.releases_of(operation)) {
             return None;
         }
-        let firsts = model.segments.iter().filter(|segment| segment.task == task);
+        // It may go on with a segment that another task begins.
+        let begins = model.segments[self.segment_of[operation]].task;
+        let firsts = model.segments.iter().filter(|segment| segment.task == task || segment.task == begins);
         let of_entry = |segment: &Segment| match &segment.entry {
             Entry::Triggered(triggered) if is_unbounded(self.releases_of(segment.operations[0])) => {
                 Some(triggered.obstacle())

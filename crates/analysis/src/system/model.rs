@@ -6,7 +6,8 @@
 //! of a task on one node into one lane. So for everybody else a segment is one job with the work of all its subtasks,
 //! and no window of a lane begins in the middle of one. Only where a task comes from another node does jitter grow.
 //! Under other protocols than greedy release, and where a subtask waits for some of its predecessors only, every subtask
-//! with predecessors is a segment of its own.
+//! with predecessors is a segment of its own. A task of the same lane that each job of another one's operation releases, and that inherits its
+//! deadline, goes on with the segment.
 //!
 //! **Costs** (after Katcher, Arakawa and Strosnider 1993, and Burns, Tindell and Wellings 1995): every job pays for its
 //! way into and out of the queue and for being switched to; to others it also costs the switch back to the one it
@@ -18,7 +19,7 @@ use super::interruption::Interruption;
 use super::lane::Interest;
 use super::place::LanePlacement;
 use super::release::{After, Entry, Pacing, Predecessor};
-use super::segments::segments;
+use super::segments::{Order, segments};
 use super::supply::Supply;
 use super::triggered::{Triggered, released_every};
 use crate::effort::{AnalysisError, Effort};
@@ -26,7 +27,7 @@ use crate::recurrence::TIME_MAX;
 use std::collections::{HashMap, HashSet};
 use talea_model::{
     Execution, Full, InputId, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId,
-    Overrun, Route, Synchronisation, System, Take,
+    Overrun, Route, Synchronisation, System, Take, Trigger,
 };
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules};
@@ -159,7 +160,8 @@ impl Model {
         places: &[LanePlacement],
         effort: &mut Effort,
     ) -> Result<Self, AnalysisError> {
-        let segment_of = segments(system);
+        let order = Order::of(system, places);
+        let segment_of = segments(system, &order);
         let count = segment_of.iter().copied().max().map_or(0, |last| last + 1);
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); count];
         for (operation, segment) in segment_of.iter().enumerate() {
@@ -171,14 +173,14 @@ impl Model {
             operations.push(Operation::new(system, subtask, &segment_of, nanos(publishing))?);
         }
         for own in &mut members {
-            own.sort_by_key(|index| system.operations()[*index].topological_rank);
+            own.sort_by_key(|index| (order.depth[*index], system.operations()[*index].topological_rank));
         }
         let mut segments: Vec<Segment> = members
             .iter()
             .map(|own| Segment::new(system, own, &operations))
             .collect::<Result<_, AnalysisError>>()?;
-        set_after(system, &segments, &mut operations);
-        set_beside(system, &segments, &mut operations, effort)?;
+        set_after(&order, &segments, &mut operations);
+        set_beside(system, &order, (&segments, &mut operations), effort)?;
         for (index, place) in places.iter().enumerate() {
             for (level, lane) in place.lanes.iter().enumerate() {
                 lane.members.iter().for_each(|member| operations[member.index()].stands(index, level));
@@ -256,8 +258,8 @@ impl Model {
 /// costly nothing is taken to follow, which is a bound.
 fn set_beside(
     system: &System,
-    segments: &[Segment],
-    operations: &mut [Operation],
+    order: &Order,
+    (segments, operations): (&[Segment], &mut [Operation]),
     effort: &mut Effort,
 ) -> Result<(), AnalysisError> {
     let switch = nanos(system.overhead.switch);
@@ -272,7 +274,7 @@ fn set_beside(
         // What follows an operation with itself, successors before predecessors.
         let mut following: HashMap<usize, u64> = HashMap::new();
         for &operation in segment.operations.iter().rev() {
-            let next: Vec<usize> = inside(system, operations, number, operation).collect();
+            let next: Vec<usize> = inside(order, operations, number, operation).collect();
             let own = cost(operations, operation)?;
             let after = match next[..] {
                 [] => own,
@@ -289,7 +291,7 @@ fn set_beside(
                             break;
                         }
                         sum = checked(sum, cost(operations, later)?)?;
-                        waiting.extend(inside(system, operations, number, later));
+                        waiting.extend(inside(order, operations, number, later));
                     }
                     sum
                 }
@@ -302,7 +304,7 @@ fn set_beside(
 }
 
 /// Which operations of its segment an operation waits for.
-fn set_after(system: &System, segments: &[Segment], operations: &mut [Operation]) {
+fn set_after(order: &Order, segments: &[Segment], operations: &mut [Operation]) {
     let mut place_of = vec![0; operations.len()];
     for segment in segments.iter().filter(|segment| segment.operations.len() > 1) {
         for (place, &operation) in segment.operations.iter().enumerate() {
@@ -310,8 +312,9 @@ fn set_after(system: &System, segments: &[Segment], operations: &mut [Operation]
         }
         for &operation in &segment.operations {
             let number = operations[operation].segment;
-            let before = system.operations()[operation].predecessors.iter().map(|before| before.index());
-            let inside: Vec<usize> = before
+            let inside: Vec<usize> = order.before[operation]
+                .iter()
+                .copied()
                 .filter(|before| operations[*before].segment == number)
                 .map(|before| place_of[before])
                 .collect();
@@ -322,13 +325,12 @@ fn set_after(system: &System, segments: &[Segment], operations: &mut [Operation]
 
 /// The successors of an operation in its segment.
 fn inside<'a>(
-    system: &'a System,
+    order: &'a Order,
     operations: &'a [Operation],
     segment: usize,
     operation: usize,
 ) -> impl Iterator<Item = usize> + 'a {
-    let successors = system.operations()[operation].successors.iter().map(|successor| successor.index());
-    successors.filter(move |successor| operations[*successor].segment == segment)
+    order.after[operation].iter().copied().filter(move |successor| operations[*successor].segment == segment)
 }
 
 impl Operation {
@@ -457,10 +459,25 @@ fn after(system: &System, operation: &Subtask) -> After {
     }
 }
 
+/// Whether jobs of others release the task at once, when they complete.
+fn is_released_by_jobs(system: &System, task: usize) -> bool {
+    let task = &system.tasks[task];
+    let by_jobs = match &task.trigger {
+        Some(Trigger::Output { .. }) => true,
+        // A conjunction that is to come true within a time has a timer.
+        Some(Trigger::Events(subscription)) => subscription.within.is_none(),
+        Some(Trigger::External { .. }) | None => false,
+    };
+    by_jobs && task.separation.is_none()
+}
+
 /// How many releases of one instance a timer may make: those of first subtasks, and of whatever a protocol holds back.
 fn timed_releases(system: &System, segment: &Segment) -> u64 {
     let held = system.tasks[segment.task].sync != Synchronisation::Greedy;
-    let is_timed = |id: &&usize| held || system.operations()[**id].predecessors.is_empty();
+    let is_timed = |id: &&usize| {
+        let operation = &system.operations()[**id];
+        held || operation.predecessors.is_empty() && !is_released_by_jobs(system, operation.task)
+    };
     segment.operations.iter().filter(is_timed).count() as u64
 }
 
