@@ -36,7 +36,7 @@ fn group(kind: Kind) -> usize {
         | Kind::Peer => 2,
         Kind::Lower => 3,
         Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => 4,
-        Kind::Jitter | Kind::Timer | Kind::Releasing | Kind::Handover | Kind::Guard => 5,
+        Kind::Jitter | Kind::Releaser | Kind::Timer | Kind::Releasing | Kind::Handover | Kind::Guard => 5,
         Kind::NextSample | Kind::PeriodEnd | Kind::UntilRead => 6,
         Kind::Message | Kind::Lost | Kind::Left => 5,
         Kind::WakeUp | Kind::Idle | Kind::Blocked => 6,

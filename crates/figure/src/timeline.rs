@@ -118,6 +118,7 @@ mod tests {
             criticality: Criticality::High,
             activity: Activity::Task,
             released_by: ReleasedBy::Period,
+            inherits_deadline: false,
         };
         let lane = |level, name: &str| LaneEntry {
             node: 0,

@@ -104,7 +104,8 @@ impl Accounting {
             tasks[operation.task].lasts += u32::from(operation.is_last);
             operation_counts[operation.task] += 1;
         }
-        for (task, _) in tasks.iter_mut().zip(&operation_counts).filter(|(_, count)| **count > 1) {
+        let counts = tasks.iter_mut().zip(&operation_counts);
+        for (task, _) in counts.filter(|(task, count)| **count > 1 || task.inherits) {
             task.response = Some(Recorder::new(precision));
         }
         let mut operations: Vec<OperationState> = metadata

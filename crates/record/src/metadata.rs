@@ -258,6 +258,9 @@ pub struct TaskEntry {
     /// What releases it; but for its period, nobody knows beforehand when an instance arrives.
     #[serde(default, skip_serializing_if = "ReleasedBy::is_period")]
     pub released_by: ReleasedBy,
+    /// Whether its instances have arrival and deadline of the jobs that release them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub inherits_deadline: bool,
 }
 
 /// An operation.
@@ -298,6 +301,7 @@ impl TaskEntry {
                 Some(Trigger::External { .. }) => ReleasedBy::Outside,
                 Some(Trigger::Events(_)) => ReleasedBy::Events,
             },
+            inherits_deadline: task.inherits_deadline,
         }
     }
 }
@@ -429,6 +433,7 @@ impl Metadata {
                 jitter_stream: 0,
                 criticality: Criticality::DEFAULT,
                 activity: Activity::Posted,
+                inherits_deadline: false,
                 released_by: ReleasedBy::Outside,
             };
             let (task_index, lane, wcet) = (self.tasks.len(), 0, Work::ZERO);

@@ -243,6 +243,7 @@ impl Dispatcher {
             criticality,
             activity: Activity::Posted,
             released_by: ReleasedBy::Outside,
+            inherits_deadline: false,
         };
         definer
             .define(&Definition::Operation { number, entry, task: described })

@@ -20,6 +20,7 @@ pub fn metadata() -> Metadata {
         criticality,
         activity: Activity::Task,
         released_by: ReleasedBy::Period,
+        inherits_deadline: false,
     };
     let operation = |name: &str, task, lane, predecessors: &[usize], is_last| OperationEntry {
         name: name.into(),

@@ -17,6 +17,8 @@ pub(super) struct TaskState {
     pub period_ns: i64,
     pub deadline: Duration,
     pub released_by: ReleasedBy,
+    /// Whether its instances arrive with the jobs that release them.
+    pub inherits: bool,
     pub jitter: Duration,
     pub jitter_stream: u64,
     /// Number of last operations.
@@ -32,7 +34,7 @@ pub(super) struct TaskState {
     /// Aborted, and without a deadline to miss.
     pub given_up: u64,
     pub worst_lateness_ns: i64,
-    /// `None` for a task of one operation, which has the same response times as the operation.
+    /// `None` for a task of one operation that has the same response times as the operation.
     pub response: Option<Recorder>,
 }
 
@@ -45,6 +47,7 @@ impl TaskState {
             period_ns: entry.period.as_nanos(),
             deadline: entry.deadline,
             released_by: entry.released_by,
+            inherits: entry.inherits_deadline,
             jitter: entry.jitter,
             jitter_stream: entry.jitter_stream,
             lasts: 0,
@@ -74,7 +77,7 @@ impl TaskState {
         if !self.window.is_new(number) {
             return false;
         }
-        let release_ns = if is_first {
+        let release_ns = if is_first && !self.inherits {
             dates.nominal.as_nanos()
         } else if !self.released_by.is_period() {
             // Nothing but its deadline says when it arrived.

@@ -10,6 +10,8 @@ use talea_time::{Duration, Instant};
 pub enum Cause {
     /// The description asks for this delay between arrival and release.
     Jitter,
+    /// The job that releases it, which it has its arrival from, had not done so.
+    Releaser,
     /// The release thread was not yet awake although the release was due; without TIMER records, everything up to the
     /// release.
     Timer,
@@ -145,6 +147,7 @@ pub enum Order {
 #[expect(missing_docs, reason = "they are those of Cause and Order")]
 pub enum Kind {
     Jitter,
+    Releaser,
     Timer,
     Releasing,
     Message,
@@ -222,6 +225,7 @@ impl Cause {
     pub fn kind(self) -> Kind {
         match self {
             Cause::Jitter => Kind::Jitter,
+            Cause::Releaser => Kind::Releaser,
             Cause::Timer => Kind::Timer,
             Cause::Releasing => Kind::Releasing,
             Cause::Message { .. } => Kind::Message,
@@ -299,6 +303,7 @@ impl Kind {
     pub fn words(self) -> &'static str {
         match self {
             Kind::Jitter => "release jitter",
+            Kind::Releaser => "until the job ahead had released it",
             Kind::Timer => "late wake-up of the release thread",
             Kind::Releasing => "release thread spinning or busy",
             Kind::Message => "message from",

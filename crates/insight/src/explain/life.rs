@@ -29,7 +29,7 @@ pub(super) struct JobLife {
 #[derive(Clone, Debug)]
 pub(super) struct Life {
     pub arrival: Instant,
-    /// When its release was meant to be: arrival plus jitter.
+    /// When its release was meant to be: arrival plus jitter, or when the job that releases it did so.
     pub due: Instant,
     /// Up to when a guard was to hold what releases it, if one did.
     pub opened: Option<Instant>,
@@ -197,11 +197,14 @@ impl Lives {
         // Of what its period does not release only the deadline says when it arrived.
         let by_deadline = told.filter(|_| !entry.released_by.is_period());
         let by_deadline = by_deadline.map(|dates| dates.deadline.saturating_add(-entry.deadline));
-        let arrival = nominal.or(by_deadline).unwrap_or_else(|| arrivals.nominal(metadata.start, instance));
+        let inherited = by_deadline.filter(|_| entry.inherits_deadline);
+        let arrival = inherited.or(nominal).or(by_deadline);
+        let arrival = arrival.unwrap_or_else(|| arrivals.nominal(metadata.start, instance));
+        let released = nominal.filter(|_| entry.inherits_deadline).unwrap_or(arrival);
         let jitter = demand::release_jitter_from(entry.jitter, entry.jitter_stream, instance);
         let life = Life {
             arrival,
-            due: arrival.saturating_add(jitter),
+            due: released.saturating_add(jitter),
             opened: self.guarded.remove(&instance),
             woken: None,
             deadline: told.map_or_else(|| arrivals.deadline(arrival), |dates| dates.deadline),

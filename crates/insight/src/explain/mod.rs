@@ -200,7 +200,9 @@ fn build(
         match position.checked_sub(1) {
             _ if !recorded.has(Event::RELEASE) => builder.put(hop.released, position, Cause::Unrecorded),
             None if is_first(metadata, hop) => {
-                before_first(&mut builder, target, hop, seen.releases.get(&index), recorded);
+                let task = &metadata.tasks[metadata.operations[hop.job.operation.index()].task];
+                let until_due = if task.inherits_deadline { Cause::Releaser } else { Cause::Jitter };
+                before_first(&mut builder, target, (hop, until_due), seen.releases.get(&index), recorded);
             }
             None => builder.put(hop.released, 0, doubt),
             Some(before) => between(metadata, &mut builder, &target.path[before], hop, position, recorded),
@@ -250,16 +252,16 @@ fn taken(target: &Target, index: usize, seen: &mut Observations) -> Vec<TakenEve
     places.filter_map(|place| seen.events.remove(&place)).flatten().collect()
 }
 
-/// From the arrival to the release of the first job.
+/// From the arrival to the release of the first job; up to when that is due `until_due` counts.
 fn before_first(
     builder: &mut Builder,
     target: &Target,
-    hop: &Hop,
+    (hop, until_due): (&Hop, Cause),
     release: Option<&Release>,
     recorded: &RecordedEvents,
 ) {
     let timer = if recorded.has(Event::TIMER) { Cause::Timer } else { Cause::Unrecorded };
-    builder.put(target.due.min(hop.released), 0, Cause::Jitter);
+    builder.put(target.due.min(hop.released), 0, until_due);
     let meant = target.due.max(target.opened.unwrap_or(target.due)).min(hop.released);
     builder.put(meant, 0, Cause::Guard);
     let woken = target.woken.unwrap_or(hop.released).clamp(meant, hop.released);

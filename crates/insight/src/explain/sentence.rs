@@ -296,6 +296,9 @@ impl Explanations {
                 "the task's synchronisation protocol asks for it: choose another sync, or allow for it in the deadline".into()
             }
             Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
+            Kind::Releaser => {
+                "the jobs ahead of it on the way took that: explain theirs with --task, or the whole way as a [[chain]] with --chain".into()
+            }
             Kind::Turn => self.turn_remedy(dominant.blamed, explanation),
             Kind::UsedUp => self.used_up_remedy(dominant.blamed),
             Kind::LeftInSlices => {
@@ -485,6 +488,7 @@ impl Class {
             Kind::Interrupt => Class::Interrupts,
             Kind::Turn => Class::Turns,
             Kind::Jitter
+            | Kind::Releaser
             | Kind::NextSample
             | Kind::PeriodEnd
             | Kind::UntilRead

@@ -236,7 +236,10 @@ fn build(
         let kind = position.checked_sub(1).map(|before| (before, &metadata.chains[*chain].hops[before]));
         match kind {
             _ if !recorded.has(Event::RELEASE) => builder.put(hop.released, position, Cause::Unrecorded),
-            None => before_first(&mut builder, target, hop, seen.releases.get(&index), recorded),
+            None => {
+                let first = (hop, Cause::Jitter);
+                before_first(&mut builder, target, first, seen.releases.get(&index), recorded);
+            }
             Some((before, HopEntry::Successor | HopEntry::Triggers { .. } | HopEntry::Events)) => {
                 between(metadata, &mut builder, &target.path[before], hop, position, recorded);
             }

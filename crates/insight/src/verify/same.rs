@@ -1,6 +1,6 @@
 //! Whether a trace is one of the system it is to be compared with.
 
-use talea_record::{Metadata, OperationEntry};
+use talea_record::{Metadata, OperationEntry, TaskEntry};
 use thiserror::Error;
 
 /// The trace belongs to another system.
@@ -36,6 +36,8 @@ pub(super) fn check(trace: &Metadata, expected: &Metadata) -> Result<(), OtherSy
         let what = |what: &str| format!("the {what} of task \"{}\"", task.name);
         same(&what("period"), &task.period, &other.period)?;
         same(&what("deadline"), &task.deadline, &other.deadline)?;
+        let inherits = |entry: &TaskEntry| if entry.inherits_deadline { "yes" } else { "no" };
+        same(&what("inheritance of the deadline"), &inherits(task), &inherits(other))?;
         same(&what("phase"), &task.phase, &other.phase)?;
         same(&what("jitter"), &task.jitter, &other.jitter)?;
     }
