@@ -35,9 +35,9 @@ mod trigger;
 use crate::channel::{Channel, Publication};
 use crate::description::*;
 use crate::execution::Execution;
+use crate::inheritance::derive_deadlines;
 use crate::operation::OperationAddress;
 use crate::ports::Input;
-use crate::inheritance::derive_deadlines;
 use crate::rate::derive_periods;
 use crate::suggest::known_words;
 use crate::trigger::{Communication, Excess, OutsideArrivals, Separation};
@@ -640,8 +640,13 @@ impl TaskBuilder {
         if self.deadline.or(least).is_none() && !self.task.inherits_deadline {
             let what = trigger.as_ref().map_or("trigger", TriggerBuilder::key);
             let message = format!("task \"{name}\" has a {what} and no deadline");
-            let remedy = "add deadline = \"50ms\", or deadline = \"inherited\" for that of the job that releases it, or a separation, which is then \
-                          the deadline too";
+            let remedy = match trigger.as_ref().is_some_and(TriggerBuilder::is_external) {
+                true => "add deadline = \"50ms\", or a separation, which is then the deadline too",
+                false => {
+                    "add deadline = \"50ms\", or deadline = \"inherited\" for that of the job that releases it, or a separation, which is then \
+                     the deadline too"
+                }
+            };
             refuse(what, "deadline", message, remedy);
         }
         self.task.deadline = self.deadline.or(least).unwrap_or(TIME_LIMIT);

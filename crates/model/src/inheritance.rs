@@ -22,35 +22,35 @@ pub(crate) fn releasers(tasks: &[Task], published: &Published<'_>, task: usize) 
     all.filter(|producer| *producer < tasks.len()).collect()
 }
 
-/// Puts in place what deadlines are inherited: those of the first that may release each task, since the rules demand that all have the same.
-/// Tasks that nothing releases, or that lead to themselves, which the rules refuse, keep what they have.
-pub(crate) fn derive_deadlines(tasks: &mut [Task]) {
+/// The deadline of each task after its arrival: its own, or what it inherits, that of the first that may release it, since the rules demand
+/// that all have the same. Tasks that nothing releases, or that lead to themselves, which the rules refuse, keep what they have.
+pub(crate) fn deadlines(tasks: &[Task]) -> Vec<Duration> {
     if tasks.iter().all(|task| !task.inherits_deadline) {
-        return;
+        return tasks.iter().map(|task| task.deadline).collect();
     }
-    let sources: Vec<Option<usize>> = {
-        let published = Published::of(tasks);
-        let of = |task: usize| match tasks[task].inherits_deadline {
-            true => releasers(tasks, &published, task).first().copied(),
-            false => None,
-        };
-        (0..tasks.len()).map(of).collect()
+    let published = Published::of(tasks);
+    let source = |task: usize| match tasks[task].inherits_deadline {
+        true => releasers(tasks, &published, task).first().copied(),
+        false => None,
     };
+    let sources: Vec<Option<usize>> = (0..tasks.len()).map(source).collect();
     let origin = |start: usize| {
         let mut at = start;
         // No way is longer than that unless it leads to itself.
         for _ in 0..sources.len() {
             match sources[at] {
                 Some(before) => at = before,
-                None => return Some(at),
+                None => return at,
             }
         }
-        None
+        start
     };
-    let origins: Vec<Option<usize>> = (0..sources.len()).map(origin).collect();
-    for (task, origin) in origins.into_iter().enumerate() {
-        if let Some(origin) = origin.filter(|origin| !tasks[*origin].inherits_deadline) {
-            tasks[task].deadline = tasks[origin].deadline;
-        }
+    (0..tasks.len()).map(|task| tasks[origin(task)].deadline).collect()
+}
+
+/// Puts in place what deadlines are inherited.
+pub(crate) fn derive_deadlines(tasks: &mut [Task]) {
+    for (task, deadline) in deadlines(tasks).into_iter().enumerate() {
+        tasks[task].deadline = deadline;
     }
 }

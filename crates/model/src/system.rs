@@ -7,10 +7,10 @@ use crate::description::{
 };
 use crate::execution::Execution;
 use crate::hierarchy::{Thread, ThreadWork};
+use crate::inheritance::derive_deadlines;
 use crate::link::LossRate;
 use crate::operation::{Operation, OperationAddress, OperationId};
 use crate::ports::{Input, Output};
-use crate::inheritance::derive_deadlines;
 use crate::rate::derive_periods;
 use crate::trigger::{Communication, Trigger};
 use crate::validate::TIME_LIMIT;

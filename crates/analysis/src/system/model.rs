@@ -116,6 +116,8 @@ pub(super) struct Segment {
     pub instantaneous: bool,
     /// Whether an instance may be skipped or aborted.
     pub sheds: bool,
+    /// Whether other tasks go on with it, which what is pushed and published may leave out.
+    pub has_followers: bool,
     /// By how much one of its operations can exceed the worst case it declares, its costs included.
     pub excess: u64,
 }
@@ -247,7 +249,9 @@ impl Model {
             system.subtask(*successor).join.waits_for_all(predecessors)
         };
         let deadline = (!described.successors.iter().any(waits)).then_some(segment.deadline);
-        let period = (described.predecessors.is_empty() && segment.sheds).then_some(segment.period);
+        // What goes on with the segment of another task sheds nothing itself.
+        let begins = described.predecessors.is_empty() && segment.task == described.task;
+        let period = (begins && segment.sheds).then_some(segment.period);
         deadline.into_iter().chain(period).min()
     }
 }
@@ -402,6 +406,7 @@ impl Segment {
                 least(&system.subtask(system.operations()[*operation].id).exec) == Work::ZERO
             }),
             sheds: task.overrun != Overrun::Queue,
+            has_followers: own.iter().any(|operation| system.operations()[*operation].task != first.task),
             excess: excess.max().unwrap_or(0),
         })
     }

@@ -127,7 +127,7 @@ fn exactness(model: &Model, operation: OperationId, worst: &Worst) -> Exactness 
     let node = &model.nodes[numbers.node];
     let independent = |segment: &usize| {
         let segment = &model.segments[*segment];
-        matches!(segment.entry, Entry::Release(_)) && !segment.sheds
+        matches!(segment.entry, Entry::Release(_)) && !segment.sheds && !segment.has_followers
     };
     let exact = worst.method == Method::ResponseTime
         && node.processors == 1

@@ -242,12 +242,14 @@ impl Triggered {
     /// The releases of a task of which arrival and deadline are those of the job that releases it, given what is known of the producers.
     fn inherited(&self, completion: impl Fn(usize) -> Option<Completion>) -> Option<Releases> {
         let Curve { bunched, .. } = self.curve(|producer| Some(completion(producer)?.released.bunched))?;
-        let producers: Vec<Completion> = self.producers().into_iter().map(completion).collect::<Option<_>>()?;
+        let producers: Vec<Completion> =
+            self.producers().into_iter().map(completion).collect::<Option<_>>()?;
         let latest = producers.iter().map(|known| known.latest).max()?.checked_add(self.longest)?;
         let held = producers.iter().map(|known| known.released.held).max()?;
         let backlogged = producers.iter().any(|known| known.released.backlogged);
         // Jobs of several complete in any order.
-        let in_order = matches!(producers.as_slice(), [alone] if alone.in_order) && self.longest == self.shortest;
+        let in_order =
+            matches!(producers.as_slice(), [alone] if alone.in_order) && self.longest == self.shortest;
         let earliest = self.shortest;
         let jitter = (latest - earliest).checked_add(bunched)?;
         Some(Releases { earliest, latest, jitter, in_order, bunched, held, backlogged })

@@ -297,7 +297,8 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
                 let distance = task.separation.map_or(0, |separation| separation.separation.as_nanos());
                 let release = recent[index].last().map_or(end, |last| end.max(last + distance));
                 recent[index].push(release);
-                late.push(Job { task: index, arrival: end, release, left: 0, taken: None });
+                let arrival = if task.inherits_deadline { done.arrival } else { end };
+                late.push(Job { task: index, arrival, release, left: 0, taken: None });
             }
         }
         for (index, task) in tasks.iter().enumerate() {
@@ -308,7 +309,8 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
                 let distance = task.separation.map_or(0, |separation| separation.separation.as_nanos());
                 let release = recent[index].last().map_or(end, |last| end.max(last + distance));
                 recent[index].push(release);
-                late.push(Job { task: index, arrival: end, release, left: 0, taken: None });
+                let arrival = if task.inherits_deadline { done.arrival } else { end };
+                late.push(Job { task: index, arrival, release, left: 0, taken: None });
             }
         }
     }
@@ -379,6 +381,10 @@ fn draw(seed: u64) -> (Description, Vec<usize>) {
             drawn.phase = NS(random.random_range(0..60));
         }
         drawn.deadline = NS(400);
+        drawn.inherits_deadline = (drawn.trigger.is_some() || subscribed.is_some())
+            && !matches!(drawn.trigger, Some(Trigger::External { .. }))
+            && drawn.separation.is_none()
+            && random.random_range(0..2) == 0;
         tasks.push(drawn);
         if let Some((producers, drawn)) = subscribed {
             subscribe(&mut tasks, index, &producers, drawn);

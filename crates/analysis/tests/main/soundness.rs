@@ -14,7 +14,7 @@ use talea_event::qos::QosSettings;
 use talea_model::{
     Channel, Collect, Communication, Criticality, Description, EventTypeName, Excess, Execution, Join,
     LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress, Output,
-    OutputAddress, OutsideArrivals, Overhead, Overrun, Publication, Route, Separation, Strategy,
+    OutputAddress, OutsideArrivals, Overhead, Overrun, Place, Publication, Route, Separation, Strategy,
     Subscription, Subtask, Synchronisation, System, Task, Trigger,
 };
 use talea_policy::strategy::{Plan, plan_system};
@@ -150,6 +150,8 @@ struct Seen {
     triggered: [(u64, u64, u64); 2],
     /// The same of tasks that are released by events: each alone, and by conjunctions.
     by_events: [(u64, u64, u64); 2],
+    /// The same of tasks that inherit their deadlines.
+    inherited: (u64, u64, u64),
     /// Whether too few systems were looked at to expect all of it.
     is_partial: bool,
 }
@@ -174,9 +176,16 @@ impl Seen {
                     Trigger::Output { .. } => &mut self.triggered[1],
                     Trigger::Events(of) => &mut self.by_events[usize::from(of.collect.is_some())],
                 };
-                *all += 1;
-                *reached += u64::from(*worst == response.bound);
-                *hold += u64::from(bounds.holds(system, task));
+                let count = |(all, reached, hold): (&mut u64, &mut u64, &mut u64)| {
+                    *all += 1;
+                    *reached += u64::from(*worst == response.bound);
+                    *hold += u64::from(bounds.holds(system, task));
+                };
+                count((all, reached, hold));
+                let (all, reached, hold) = &mut self.inherited;
+                if system.tasks[task].inherits_deadline {
+                    count((all, reached, hold));
+                }
             }
             let method = match response.method {
                 Method::ResponseTime => "response time",
@@ -221,6 +230,13 @@ impl Seen {
             && joint > 500
             && joint_hold > joint / 10;
         assert!(self.is_partial || suffices, "{:?}", self.by_events);
+        println!("of inherited deadlines: {:?}", self.inherited);
+        let (all, reached, hold) = self.inherited;
+        assert!(
+            self.is_partial || all > 300 && hold > all / 10 && reached > all / 50,
+            "{:?}",
+            self.inherited
+        );
     }
 
     fn suffices(&self) {
@@ -364,6 +380,8 @@ fn draw_with_triggers(seed: u64) -> System {
         let task = &mut description.tasks[index];
         (task.phase, task.jitter) = (Duration::ZERO, Duration::ZERO);
         (task.trigger, task.separation) = (Some(trigger), separation);
+        inherit(&mut description, index, &mut random);
+        let task = &mut description.tasks[index];
         if task.sync.needs_periodic_arrivals() {
             task.sync = Synchronisation::ReleaseGuard;
         }
@@ -377,6 +395,17 @@ fn draw_with_triggers(seed: u64) -> System {
         task.sync = Synchronisation::ReleaseGuard;
     }
     System::new(description).expect("it is as valid as before")
+}
+
+/// Half of the tasks inherit their deadlines whose triggers permit it.
+fn inherit(description: &mut Description, index: usize, random: &mut Pcg64Mcg) {
+    if random.random_range(0..2) == 0 {
+        return;
+    }
+    description.tasks[index].inherits_deadline = true;
+    let Err(violations) = System::new(description.clone()) else { return };
+    let is_refused = violations.iter().any(|violation| violation.place == Place::Task(index, "deadline"));
+    description.tasks[index].inherits_deadline = !is_refused;
 }
 
 /// A random system, with triggers or without, some of whose tasks are released by events of those before them.
@@ -433,8 +462,11 @@ fn draw_with_events(seed: u64) -> System {
             excess,
         });
         (task.phase, task.jitter, task.overrun) = (Duration::ZERO, Duration::ZERO, Overrun::Queue);
+        task.inherits_deadline = false;
         task.trigger =
             Some(Trigger::Events(Subscription { channel: 0, types, filter: None, collect, within, qos }));
+        inherit(&mut description, index, &mut random);
+        let task = &mut description.tasks[index];
         if task.sync.needs_periodic_arrivals() {
             task.sync = Synchronisation::ReleaseGuard;
         }

@@ -113,7 +113,12 @@ fn subscribe(
         excess: one_of(rng, &[Excess::Defer, Excess::Count]),
     });
     let subtasks = one_of(rng, &[1, 1, 2]);
-    let deadline = micros(one_of(rng, &[2_000, 10_000, 60_000]));
+    let own = micros(one_of(rng, &[2_000, 10_000, 60_000]));
+    let mut handed_on = wanted.iter().map(|one| description.tasks[one.operation.task].deadline);
+    let handed_on = handed_on.next().filter(|first| handed_on.all(|other| other == *first));
+    let may_inherit = separation.is_none() && subscription.collect.is_none();
+    let inherited = handed_on.filter(|_| may_inherit && rng.random_ratio(1, 2));
+    let (deadline, inherits) = (inherited.unwrap_or(own), inherited.is_some());
     description.tasks.push(Task {
         name: format!("e{number}"),
         // What follows from what releases it.
@@ -124,7 +129,7 @@ fn subscribe(
         criticality: one_of(rng, Criticality::ALL),
         importance: 0,
         trigger: Some(Trigger::Events(subscription)),
-        inherits_deadline: false,
+        inherits_deadline: inherits,
         separation,
         communication: Communication::Implicit,
         overrun: Overrun::Queue,

@@ -85,7 +85,6 @@ fn hand_on(
 impl Judge<'_> {
     /// An instance of a task was released that inherits its deadline.
     pub(super) fn check_inherited(&mut self, told: Release) {
-        self.findings.count_case(Rule::Release);
         let task = self.trace.operations[told.job.operation.index()].task;
         if self.values.is_in_part() || !self.events.is_known() {
             return self.findings.leave_unknown(Rule::Release, 1);

@@ -2,21 +2,22 @@
 
 use super::{Place, Unresolved, Violation};
 use crate::description::Task;
-use crate::inheritance::releasers;
+use crate::inheritance::{deadlines, releasers};
 use crate::rate::Published;
 use crate::trigger::Trigger;
+use talea_time::Duration;
 
 /// Checks the tasks that inherit their deadlines. Those whose trigger names an output that was not found are left alone.
 pub(super) fn check(tasks: &[Task], unresolved: &Unresolved, found: &mut Vec<Violation>) {
     if tasks.iter().all(|task| !task.inherits_deadline) {
         return;
     }
-    let published = Published::of(tasks);
+    let (published, deadlines) = (Published::of(tasks), deadlines(tasks));
     for (index, task) in tasks.iter().enumerate().filter(|(_, task)| task.inherits_deadline) {
         if unresolved.contains(&Place::Trigger(index, "output")) {
             continue;
         }
-        if let Some((key, message, remedy)) = problem(tasks, &published, index) {
+        if let Some((key, message, remedy)) = problem(tasks, &deadlines, &published, index) {
             let place = Place::Task(index, "deadline");
             let message = format!("task \"{}\" inherits its deadline and {message}", task.name);
             let related = key.map(|key| Place::Task(index, key));
@@ -28,6 +29,7 @@ pub(super) fn check(tasks: &[Task], unresolved: &Unresolved, found: &mut Vec<Vio
 /// The key that the deadline does not go with, the rest of the message, and the remedy.
 fn problem(
     tasks: &[Task],
+    deadlines: &[Duration],
     published: &Published<'_>,
     index: usize,
 ) -> Option<(Option<&'static str>, String, &'static str)> {
@@ -50,15 +52,12 @@ fn problem(
         ),
         Some(Trigger::Output { .. } | Trigger::Events(_)) => {
             let releasers = releasers(tasks, published, index);
-            let Some(first) = releasers.first().map(|first| &tasks[*first]) else {
-                let message = "no task publishes what releases it".into();
-                return Some((None, message, own));
-            };
-            let other = releasers.iter().map(|other| &tasks[*other]);
-            let other = other.into_iter().find(|other| other.deadline != first.deadline)?;
+            // That nobody publishes it is said of the subscription.
+            let first = releasers.first().copied()?;
+            let other = releasers.into_iter().find(|other| deadlines[*other] != deadlines[first])?;
             let message = format!(
-                "may be released by \"{}\", which is due after {}, and by \"{}\", which is after {}",
-                first.name, first.deadline, other.name, other.deadline
+                "may be released by \"{}\", which is due after {}, and by \"{}\", which is due after {}",
+                tasks[first].name, deadlines[first], tasks[other].name, deadlines[other]
             );
             (None, message, "give them the same deadline, or write a time here, such as deadline = \"50ms\"")
         }

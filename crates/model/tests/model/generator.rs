@@ -514,8 +514,11 @@ impl Drawn {
             Synchronisation::PhaseModification if !is_periodic => Synchronisation::ModifiedPhaseModification,
             sync => sync,
         };
+        task = match self.tasks[number].release {
+            DrawnRelease::Values { separation: None, .. } if drawn.level == 0 => task.inherit_deadline(),
+            _ => task.deadline(drawn.deadline),
+        };
         task = task
-            .deadline(drawn.deadline)
             .criticality(Criticality::from_level(drawn.level).expect("0 to 4"))
             .importance(drawn.importance)
             .overrun(match self.tasks[number].release {

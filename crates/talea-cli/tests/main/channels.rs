@@ -1,6 +1,6 @@
 //! Channels in system files: checked, simulated, run and traced by the command.
 
-use crate::support::{Running, TRACE, eventually, example, folder, listed, run, within, write};
+use crate::support::{Running, TRACE, eventually, example, folder, listed, run, talea, within, write};
 use serde_json::Value;
 
 /// What came of the events of each task, without how long they were on the way.
@@ -54,6 +54,50 @@ fn the_example_is_checked_simulated_and_run_alike() {
     // What was not recorded is not said to be nothing.
     let table = run(&["sim", &file, "--for", "1s"]).exits(0).stdout;
     assert!(table.contains("events\n") && table.contains("delivered"), "{table}");
+}
+
+/// The flight program whose route are consumers of events is scheduled as the one whose route are successors: each leg has the deadline of the
+/// route that it belongs to.
+#[test]
+fn legs_of_a_route_are_scheduled_alike_as_successors_and_as_consumers() {
+    let place = folder();
+    let names = ["ofp", "ofp-events"];
+    let schedules = names.map(|name| {
+        let schedule = within(&place, &format!("{name}.csv"));
+        let arguments = ["--for", "10s", "--schedule", &schedule, "--fail-on", "never"];
+        run(&[&["sim", &example(&format!("{name}.toml"))], &arguments[..]].concat()).exits(0);
+        // Who ran where and when; tasks and instances are counted otherwise.
+        let text = std::fs::read_to_string(&schedule).expect("it was written");
+        let column = |line: &str, index: usize| line.split(',').nth(index).expect("seven").to_owned();
+        let of_line = |line: &str| [0, 1, 2, 3, 5].map(|index| column(line, index));
+        text.lines().map(of_line).collect::<Vec<_>>()
+    });
+    assert!(schedules[0].len() > 1_000);
+    assert_eq!(schedules[0], schedules[1]);
+
+    let bounds =
+        names.map(|name| run(&["check", &example(&format!("{name}.toml")), "--json"]).exits(0).json());
+    let bound = |report: &Value, task: &str| {
+        let tasks = report["tasks"].as_array().expect("a list");
+        tasks.iter().find(|one| one["name"] == task).expect("it is there")["bound_ns"].clone()
+    };
+    for (successor, consumer) in [("route", "leg-6"), ("sensors", "sensors"), ("display", "display")] {
+        let (one, other) = (bound(&bounds[0], successor), bound(&bounds[1], consumer));
+        assert!(one.is_u64() && one == other, "{successor} {one}, {consumer} {other}");
+    }
+
+    // On threads, too, each has the deadline of who released it, by the judge's reckoning.
+    let (file, out) = (example("ofp-events.toml"), within(&place, "run"));
+    run(&["run", &file, "--for", "1s", "--out", &out, "--fail-on", "never"]).exits(0);
+    // Whatever else a busy machine does to the run, the deadlines are right.
+    let output =
+        talea(&["trace", "verify", &file, &format!("{out}/{TRACE}"), "--json"]).output().expect("it starts");
+    let verified: Value = serde_json::from_slice(&output.stdout).expect("a verdict");
+    let rules = verified["rules"].as_array().expect("a list");
+    for name in ["release", "triggers", "events"] {
+        let rule = rules.iter().find(|rule| rule["rule"] == name).expect("it is judged");
+        assert!(rule["cases"].as_u64() > Some(0) && rule["violations"] == 0, "{rule}");
+    }
 }
 
 /// Who looks at a run that nobody records finds what its channels count.

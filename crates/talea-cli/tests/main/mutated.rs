@@ -262,6 +262,19 @@ const CHANGES: &[(&str, Change)] = &[
         records[place].words[1] = records[place].words[1].wrapping_add(1_000_000);
         Some(())
     }),
+    ("inherited-deadline-wrong", |trace, records| {
+        let inherits = |record: &Record| {
+            let operation = trace.metadata.operations.get(record.job().operation.index());
+            operation.is_some_and(|operation| trace.metadata.tasks[operation.task].inherits_deadline)
+        };
+        let place = middle(records, |record| record.event == Event::RELEASE && inherits(record))?;
+        let job = records[place].causal;
+        let dated = records.iter_mut().filter(|record| record.event.is_job() && record.causal == job);
+        for record in dated.filter(|record| [Event::RELEASE, Event::COMPLETE].contains(&record.event)) {
+            record.words[1] = record.words[1].wrapping_add(1_000_000);
+        }
+        Some(())
+    }),
     ("lane-wrong", |trace, records| {
         let lanes = trace.metadata.lanes.len();
         let place = middle(records, |record| record.event == Event::START).filter(|_| lanes > 1)?;
@@ -435,7 +448,7 @@ const CHANGES: &[(&str, Change)] = &[
     }),
 ];
 
-/// A lane of several tasks, one above it that preempts it, a chain, and equal keys.
+/// A lane of several tasks, one above it that preempts it, a chain, equal keys, and a task that inherits its deadline.
 const LANES: &str = r#"
 [system]
 name = "lanes"
@@ -459,6 +472,12 @@ exec = { uniform = ["500us", "1ms"] }
 name = "alike"
 period = "9ms"
 wcet = "1ms"
+outputs = [{ name = "value" }]
+[[task]]
+name = "heir"
+trigger = { output = "alike.value" }
+deadline = "inherited"
+wcet = "200us"
 [[task]]
 name = "chain"
 period = "9ms"
