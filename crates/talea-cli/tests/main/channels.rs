@@ -86,18 +86,24 @@ fn legs_of_a_route_are_scheduled_alike_as_successors_and_as_consumers() {
         assert!(one.is_u64() && one == other, "{successor} {one}, {consumer} {other}");
     }
 
-    // On threads, too, each has the deadline of who released it, by the judge's reckoning.
+    // On threads, too, each has the deadline of who released it, by the judge's reckoning. Where other runs leave the soft lane no time, there is
+    // no event, and another run is asked.
     let (file, out) = (example("ofp-events.toml"), within(&place, "run"));
-    run(&["run", &file, "--for", "1s", "--out", &out, "--fail-on", "never"]).exits(0);
-    // Whatever else a busy machine does to the run, the deadlines are right.
-    let output =
-        talea(&["trace", "verify", &file, &format!("{out}/{TRACE}"), "--json"]).output().expect("it starts");
-    let verified: Value = serde_json::from_slice(&output.stdout).expect("a verdict");
-    let rules = verified["rules"].as_array().expect("a list");
-    for name in ["release", "triggers", "events"] {
-        let rule = rules.iter().find(|rule| rule["rule"] == name).expect("it is judged");
-        assert!(rule["cases"].as_u64() > Some(0) && rule["violations"] == 0, "{rule}");
-    }
+    let has_cases = |attempt: usize| {
+        let out = format!("{out}-{attempt}");
+        run(&["run", &file, "--for", "1s", "--out", &out, "--fail-on", "never"]).exits(0);
+        let verify = ["trace", "verify", &file, &format!("{out}/{TRACE}"), "--json"];
+        // Whatever else a busy machine does to the run, the deadlines are right.
+        let output = talea(&verify).output().expect("it starts");
+        let verified: Value = serde_json::from_slice(&output.stdout).expect("a verdict");
+        let rules = verified["rules"].as_array().expect("a list");
+        ["release", "triggers", "events"].into_iter().all(|name| {
+            let rule = rules.iter().find(|rule| rule["rule"] == name).expect("it is judged");
+            assert_eq!(rule["violations"], 0, "{rule}");
+            rule["cases"].as_u64() > Some(0)
+        })
+    };
+    assert!((0..10).any(has_cases), "no leg of a route was released in ten runs");
 }
 
 /// Who looks at a run that nobody records finds what its channels count.
