@@ -13,7 +13,7 @@
 //! What rests on anything else is marked here, after the derivation and without changing it.
 
 use crate::conversion::Grounds;
-use crate::derivation::{Derivation, DerivedEdge, DerivedScheduler};
+use crate::derivation::{Derivation, DerivedEdge, DerivedScheduler, NotDerived, derive};
 use crate::guarantee::{Continuity, Guarantee, Hardness};
 use crate::hierarchy::Hierarchy;
 use crate::label::Label;
@@ -121,6 +121,18 @@ pub fn provisos(hierarchy: &Hierarchy, derivation: &Derivation) -> Vec<Proviso> 
         }
     }
     found
+}
+
+/// The same of what can be derived of `hierarchy`, whether or not everybody receives what it needs.
+///
+/// # Panics
+/// If the hierarchy makes no sense, which validated systems do.
+pub fn provisos_of(hierarchy: &Hierarchy) -> Vec<Proviso> {
+    match derive(hierarchy) {
+        Ok(derivation) => provisos(hierarchy, &derivation),
+        Err(NotDerived::Failed(failure)) => provisos(hierarchy, &failure.derived),
+        Err(NotDerived::Malformed(faults)) => panic!("a validated system has sound hierarchies: {faults:?}"),
+    }
 }
 
 fn doubt(

@@ -2,7 +2,7 @@
 
 mod hierarchy;
 
-pub use hierarchy::threads;
+pub use hierarchy::{not_known_to_be_kept, threads};
 
 use super::output::{Sheet, exact, wrap};
 use talea_insight::accounting::{

@@ -352,6 +352,7 @@ fn show(
     let shown = reserved.show(&options.results, &heading, &run, &outcome.report, &accounts);
     failures.iter().for_each(|failure| tell!("error: {failure}"));
     remarks(outcome).iter().for_each(|remark| tell!("{remark}"));
+    super::report::not_known_to_be_kept(system, &outcome.report).iter().for_each(|note| tell!("{note}"));
     shown
 }
 

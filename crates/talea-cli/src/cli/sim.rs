@@ -6,7 +6,7 @@ use super::run::{
     AFTER_THEIR_PERIOD, EARLIER_THAN_DECLARED, LATE_FOR_JOINS, TOO_MANY_IN_FLIGHT, later_than_bounds,
     of_lost_values,
 };
-use super::{artefacts, progress};
+use super::{artefacts, progress, report};
 use crate::cli::output::tell;
 use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -100,6 +100,7 @@ pub fn main(options: &Options) -> super::Outcome {
         if stopped == "interrupted" { " (interrupted)" } else { "" },
     );
     files.finish(&options.results, &heading, &run, &report)?;
+    report::not_known_to_be_kept(&system, &report).iter().for_each(|note| tell!("{note}"));
     Ok(super::verdict(&report, options.results.fail_on))
 }
 

@@ -145,6 +145,56 @@ fn a_scheduler_without_enough_fails_all_below_it() {
     assert!(done.stdout.contains("let J ask RES for RESBH"), "{}", done.stdout);
 }
 
+/// What is broken and was promised by the published table alone says so where it is broken, not only where it is derived.
+#[test]
+fn a_broken_promise_says_that_it_was_not_known_to_be_kept() {
+    let place = folder();
+    let file = write(&place, "on-paper.toml", ON_PAPER);
+    let done = run(&["sim", &file, "--for", "2s", "--fail-on", "never"]).exits(0);
+    assert!(done.stdout.contains("worst of RI to a") && done.stdout.contains("BROKEN"), "{}", done.stdout);
+    let said = done.stderr.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(said.contains("note: node n: a from RI: derived by the published table"), "{said}");
+    assert!(!said.contains("b from RI"), "it was kept: {said}");
+}
+
+/// A slower processor, and below it a scheduler that tells it no deadlines of its own.
+const ON_PAPER: &str = r#"
+[system]
+name = "on-paper"
+[[node]]
+name = "n"
+cpus = [0]
+[[scheduler]]
+name = "ROOT"
+kind = "pshed"
+node = "n"
+[[scheduler]]
+name = "RI"
+kind = "rialto"
+quantum = "5ms"
+under = [{ scheduler = "ROOT", guarantee = "RESU 0.5" }]
+[[scheduler]]
+name = "RES"
+kind = "reservation"
+under = [{ scheduler = "ROOT", guarantee = "RESU 0.5" }]
+[[thread]]
+name = "a"
+work = "cpu-bound"
+under = [{ scheduler = "RI", guarantee = "RESCS 800us 8ms" }]
+[[thread]]
+name = "b"
+work = "cpu-bound"
+under = [{ scheduler = "RI", guarantee = "RESCS 1000us 20ms" }]
+[[thread]]
+name = "c"
+work = "cpu-bound"
+under = [{ scheduler = "RES", guarantee = "RESBH 12000us 40ms" }]
+[[thread]]
+name = "d"
+work = { burst = "500us", period = "25000us" }
+under = [{ scheduler = "RES", guarantee = "RESBH 1000us 5ms" }]
+"#;
+
 #[test]
 fn service_classes_share_an_overrun_partition() {
     let json = run(&["check", &example("service-classes.toml"), "--json"]).exits(0).json();

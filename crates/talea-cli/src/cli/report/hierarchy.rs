@@ -3,7 +3,9 @@
 use super::{cell, cells, count, is_thread, middle, preemptions, used};
 use crate::cli::output::{Sheet, length, wrap};
 use talea_guarantee::due::Sums;
+use talea_guarantee::proviso::{Proviso, provisos_of};
 use talea_insight::accounting::{EndedEarly, Figure, HierarchyReport, Report};
+use talea_model::System;
 use talea_policy::arrangement::{Basis, Breach, Kept, Side, Verdict};
 use talea_record::RecordedEvents;
 use talea_time::Duration;
@@ -99,6 +101,24 @@ pub fn closing(report: &Report) -> Option<String> {
         closing += &format!(", {count} could not be judged: {}", unjudged.join(", "));
     }
     Some(if broken > 0 { closing + "  <-- BROKEN" } else { closing })
+}
+
+/// Notes of broken guarantees that were derived, and of which nobody knows that the schedulers can keep them.
+pub fn not_known_to_be_kept(system: &System, report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    for of_node in &report.hierarchies {
+        let node = system.nodes.iter().position(|node| node.name == of_node.node);
+        let Some(hierarchy) = node.and_then(|node| system.hierarchy(node)) else { continue };
+        let is_broken = |proviso: &Proviso| {
+            let is_it = |edge: &&Kept| edge.parent == proviso.parent && edge.child == proviso.child;
+            of_node.edges.iter().find(is_it).is_some_and(Kept::is_broken)
+        };
+        let doubts = provisos_of(&hierarchy).into_iter().filter(is_broken);
+        notes.extend(
+            doubts.map(|doubt| format!("note: node {}: {doubt}; `talea check` says more", of_node.node)),
+        );
+    }
+    notes
 }
 
 fn time(ns: i64) -> String {
