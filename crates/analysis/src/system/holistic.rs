@@ -241,6 +241,10 @@ impl Solution {
     pub fn loses(&self, model: &Model, operation: usize) -> bool {
         let segment = &model.segments[self.segment_of[operation]];
         let Entry::Triggered(triggered) = &segment.entry else { return false };
+        if model.operations[operation].task != segment.task {
+            // What is left out at the beginning of the segment never arrives at the tasks that go on with it.
+            return false;
+        }
         let completion = |operation: usize| self.completion(model, operation);
         let within_period = |response: i128| {
             let bunched = self.releases_of(operation).map_or(u64::MAX, |releases| releases.bunched);

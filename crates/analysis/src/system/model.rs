@@ -128,6 +128,8 @@ pub(super) struct Operation {
     pub node: usize,
     pub lane: usize,
     pub segment: usize,
+    /// Its own task, which may go on with a segment that another one begins.
+    pub task: usize,
     /// Processor time of one job, its costs included.
     pub cost: u64,
     /// What others of the same segment may do before it in the same instance: everything but its successors.
@@ -368,6 +370,7 @@ impl Operation {
             node: usize::MAX,
             lane: 0,
             segment,
+            task: operation.task,
             cost: sum(costs)?,
             beside: 0,
             after: Vec::new(),
@@ -406,7 +409,7 @@ impl Segment {
                 least(&system.subtask(system.operations()[*operation].id).exec) == Work::ZERO
             }),
             sheds: task.overrun != Overrun::Queue,
-            has_followers: own.iter().any(|operation| system.operations()[*operation].task != first.task),
+            has_followers: own.iter().any(|operation| operations[*operation].task != first.task),
             excess: excess.max().unwrap_or(0),
         })
     }

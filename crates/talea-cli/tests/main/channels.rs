@@ -106,6 +106,38 @@ fn legs_of_a_route_are_scheduled_alike_as_successors_and_as_consumers() {
     assert!((0..10).any(has_cases), "no leg of a route was released in ten runs");
 }
 
+/// What a task leaves out never arrives at those that it releases: they lose nothing.
+#[test]
+fn what_is_left_out_ahead_is_no_loss_of_who_inherits() {
+    let place = folder();
+    let file = write(
+        &place,
+        "ahead.toml",
+        r#"
+[system]
+name = "ahead"
+strategy = "edf"
+[[task]]
+name = "ahead"
+trigger = "external"
+separation = "10ms"
+burst = 2
+deadline = "30ms"
+overrun = "skip-next"
+wcet = "3ms"
+outputs = [{ name = "value" }]
+[[task]]
+name = "heir"
+trigger = { output = "ahead.value" }
+deadline = "inherited"
+wcet = "1ms"
+"#,
+    );
+    let report = run(&["check", &file, "--json", "--fail-on", "never"]).exits(0).json();
+    let verdict = |index: usize| report["tasks"][index]["verdict"].as_str().expect("a word").to_owned();
+    assert_eq!((verdict(0), verdict(1)), ("open".into(), "holds".into()), "{report}");
+}
+
 /// Who looks at a run that nobody records finds what its channels count.
 #[test]
 fn what_channels_count_is_read_while_they_run() {
