@@ -30,7 +30,7 @@
 
 use super::model::Node;
 use super::release::Entry;
-use super::triggered;
+use super::triggered::{self, Triggered};
 use super::{Obstacle, SystemBounds};
 use crate::effort::Effort;
 use talea_event::qos::OrderPolicy;
@@ -366,7 +366,9 @@ impl View<'_> {
         if !matches!(qos.order, OrderPolicy::Any | OrderPolicy::Fifo) {
             return Err(ChainObstacle::Reordered(to));
         }
-        let signals = self.bounds.solution.signals_of(&self.bounds.model, to.index());
+        // Of a task that goes on with another one's segment the segment does not say it.
+        let triggered = Triggered::new(self.system, task, to);
+        let signals = self.bounds.solution.signals_of(&self.bounds.model, &triggered);
         let waiting = signals.and_then(|signals| signals.most_in(response));
         if waiting.is_none_or(|waiting| waiting > u64::from(qos.max_events)) {
             return Err(ChainObstacle::Discarded(to));

@@ -10,7 +10,7 @@ use super::parts;
 use super::release::{Completion, Entry, Pacing, Releases};
 use super::stream::{Outside, Stream};
 use super::supply::Supply;
-use super::triggered::Curve;
+use super::triggered::{Curve, Triggered};
 use super::{Obstacle, OperationBound, TaskBound};
 use crate::effort::Effort;
 use std::collections::HashSet;
@@ -254,10 +254,8 @@ impl Solution {
             || segment.sheds && !self.response(operation).is_some_and(within_period)
     }
 
-    /// What comes to the task of an operation that is triggered, before its guard if it has one; none if nothing bounds it.
-    pub fn signals_of(&self, model: &Model, operation: usize) -> Option<Curve> {
-        let segment = &model.segments[self.segment_of[operation]];
-        let Entry::Triggered(triggered) = &segment.entry else { return None };
+    /// What comes to a task that is triggered, before its guard if it has one; none if nothing bounds it.
+    pub fn signals_of(&self, model: &Model, triggered: &Triggered) -> Option<Curve> {
         triggered.signals(|operation| self.completion(model, operation))
     }
 

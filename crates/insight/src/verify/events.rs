@@ -80,7 +80,7 @@ impl Judge<'_> {
             return self
                 .find(Rule::Events, job, None, || "it pushed what another operation publishes".into());
         }
-        self.inheritance.pushed(job, publication as usize);
+        self.inheritance.pushed(job, publication as usize, self.now);
         let (now, pushed) = (self.now, &mut self.events.pushed[publication as usize]);
         if pushed.len() == REMEMBERED {
             pushed.pop_front();
@@ -92,7 +92,9 @@ impl Judge<'_> {
         let Deliver { job, from, publication, .. } = told;
         let task = self.trace.operations[job.operation.index()].task;
         // What programs push otherwise is not described.
-        let (Some(from), Some(publication)) = (from, publication) else { return };
+        let (Some(from), Some(publication)) = (from, publication) else {
+            return self.inheritance.heard_program(task);
+        };
         let Some(site) = self.system.publications().get(publication as usize) else { return };
         if !self.events.is_known {
             return self.findings.leave_unknown(Rule::Events, 1);

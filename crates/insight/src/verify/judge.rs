@@ -189,8 +189,8 @@ impl<'a> Judge<'a> {
             misordered: None,
         };
         let heeds_idle_points = |task: &talea_model::Task| task.sync.heeds_idle_points();
-        let has_idle_points =
-            matches!(trace.origin, Origin::Simulation { .. }) && system.tasks.iter().any(heeds_idle_points);
+        let is_simulated = matches!(trace.origin, Origin::Simulation { .. });
+        let has_idle_points = is_simulated && system.tasks.iter().any(heeds_idle_points);
         let mut judge = Judge {
             trace,
             system,
@@ -210,7 +210,7 @@ impl<'a> Judge<'a> {
             services: Services::new(system),
             values: Values::new(trace, system),
             events: Events::new(trace, system),
-            inheritance: Inheritance::new(system),
+            inheritance: Inheritance::new(system, is_simulated, tolerance),
             overhead: super::default_overhead(trace.origin).max(tolerance),
             unjudged: 0,
             lost: 0,
@@ -317,6 +317,7 @@ impl<'a> Judge<'a> {
         self.end_instant();
         (0..self.ends.len()).for_each(|node| self.end_node(node));
         self.judge_given_up();
+        self.judge_unexplained();
         let unheard_nodes = self.coverage.unheard(self.trace);
         let below_schedulers = self.below_schedulers();
         let (rules, violations) = self.findings.finish();
@@ -536,6 +537,7 @@ impl<'a> Judge<'a> {
         self.arrivals.forget();
         self.values.forget();
         self.events.forget();
+        self.inheritance.forget(lost.since);
         self.services.forget();
     }
 }

@@ -123,15 +123,17 @@ impl Judge<'_> {
             }
             reader.values.push_back(Value { instance: job.instance, published, visible });
         }
-        self.inheritance.published(job, output as usize);
         for task in &site.triggers {
             let Some(Trigger::Output { every, on: OnValue::Value, .. }) = self.system.tasks[*task].trigger
             else {
+                // Which values are other ones than before is not known.
+                self.inheritance.published(self.system, job, *task, published);
                 continue;
             };
             let released = &mut values.released[*task];
             released.values += 1;
             if released.values % u64::from(every.max(1)) == 0 {
+                self.inheritance.published(self.system, job, *task, published);
                 released.times.push_back(published);
                 if released.times.len() > REMEMBERED {
                     released.times.pop_front();

@@ -138,6 +138,50 @@ wcet = "1ms"
     assert_eq!((verdict(0), verdict(1)), ("open".into(), "holds".into()), "{report}");
 }
 
+/// Of a task with first subtasks on two nodes the one may be released long after the other, and later instances of this.
+#[test]
+fn who_inherits_on_two_nodes_has_its_deadline_on_both() {
+    let place = folder();
+    let file = write(
+        &place,
+        "firsts.toml",
+        r#"
+[system]
+name = "firsts"
+strategy = "edf"
+[[node]]
+name = "near"
+cpus = [0]
+[[node]]
+name = "far"
+cpus = [1]
+[[link]]
+between = ["near", "far"]
+delay = "25ms"
+jitter = "15ms"
+[[task]]
+name = "ahead"
+period = "10ms"
+deadline = "60ms"
+wcet = "2ms"
+node = "near"
+outputs = [{ name = "value" }]
+[[task]]
+name = "heir"
+trigger = { output = "ahead.value" }
+deadline = "inherited"
+subtask = [{ name = "far", node = "far", after = [], wcet = "1ms" }, { name = "near", node = "near", after = [], wcet = "1ms" }]
+"#,
+    );
+    let out = within(&place, "out");
+    run(&["sim", &file, "--for", "2s", "--out", &out]).exits(0);
+    let report = run(&["trace", "verify", &file, &within(&place, "out/trace.talea"), "--json"]).json();
+    let rules = report["rules"].as_array().expect("rules");
+    let release = rules.iter().find(|rule| rule["rule"] == "release").expect("it is judged");
+    assert_eq!(release["violations"], 0, "{release}");
+    assert!(release["cases"].as_u64() > Some(500), "{release}");
+}
+
 /// Who looks at a run that nobody records finds what its channels count.
 #[test]
 fn what_channels_count_is_read_while_they_run() {

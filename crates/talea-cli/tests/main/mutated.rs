@@ -275,6 +275,21 @@ const CHANGES: &[(&str, Change)] = &[
         }
         Some(())
     }),
+    ("inherited-deadline-stale", |trace, records| {
+        let heir = trace.system.tasks.iter().position(|task| task.inherits_deadline)?;
+        let operation = trace.system.operations_of(heir)[0].id;
+        let is_release =
+            |record: &Record| record.event == Event::RELEASE && record.job().operation == operation;
+        let place = middle(records, is_release)?;
+        // That of the value before, which released nothing.
+        let period = trace.system.tasks[heir].deadline.as_nanos() as u64;
+        let job = records[place].causal;
+        let dated = records.iter_mut().filter(|record| record.event.is_job() && record.causal == job);
+        for record in dated.filter(|record| [Event::RELEASE, Event::COMPLETE].contains(&record.event)) {
+            record.words[1] = record.words[1].wrapping_sub(period);
+        }
+        Some(())
+    }),
     ("lane-wrong", |trace, records| {
         let lanes = trace.metadata.lanes.len();
         let place = middle(records, |record| record.event == Event::START).filter(|_| lanes > 1)?;
@@ -475,7 +490,7 @@ wcet = "1ms"
 outputs = [{ name = "value" }]
 [[task]]
 name = "heir"
-trigger = { output = "alike.value" }
+trigger = { output = "alike.value", every = 2 }
 deadline = "inherited"
 wcet = "200us"
 [[task]]
