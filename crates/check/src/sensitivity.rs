@@ -9,11 +9,12 @@
 
 use super::tasks_that_hold;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::convert::Infallible;
 use talea_analysis::Effort;
 use talea_analysis::sensitivity::{Factor, largest_factor, shortest_period};
 use talea_analysis::system::{analyse, hold};
-use talea_model::{Description, Execution, System, ThreadWork};
+use talea_model::{Description, Execution, OperationId, System, Task, ThreadWork};
 use talea_policy::strategy::plan_lanes_of;
 use talea_time::{Duration, Work};
 
@@ -55,9 +56,11 @@ pub struct Margin {
     pub name: String,
     /// Largest factor for its own execution times with which the protected tasks and it hold.
     pub wcet_ppm: Option<u64>,
-    /// Its shortest period with which they do, to a thousandth of the present one. A deadline equal to the period
-    /// goes with it.
+    /// Its shortest period with which they do, to a thousandth of the present one; of a task with a trigger its shortest separation. A deadline
+    /// equal to the period goes with it, unless a task inherits it that others release as well.
     pub shortest_period_ns: Option<i64>,
+    /// Whether it has a period or a separation that could be another. Others come as often as what triggers them.
+    pub has_period: bool,
 }
 
 /// What a margin may be of, by number among the tasks and the threads behind them.
@@ -121,7 +124,12 @@ pub fn sensitivity(system: &System, mut progress: impl FnMut(usize, usize)) -> S
         if left == 0 {
             break;
         }
-        tasks.push(Margin { name: subjects.name(subject).into(), wcet_ppm, shortest_period_ns });
+        tasks.push(Margin {
+            name: subjects.name(subject).into(),
+            wcet_ppm,
+            shortest_period_ns,
+            has_period: system.tasks.get(subject).is_none_or(has_period),
+        });
     }
     let left_out = subjects.of_interest.len() - tasks.len();
     let names = (0..subjects.all()).filter(|subject| protected[*subject]);
@@ -220,24 +228,58 @@ fn scaled_all(exec: &Execution, factor: Factor) -> Option<Execution> {
     })
 }
 
-/// The shortest period of one task or thread.
+/// Whether a task has a period or a separation of its own.
+fn has_period(task: &Task) -> bool {
+    task.trigger.is_none() || task.separation.is_some()
+}
+
+/// Whether a task inherits the deadline of this one, and may have that of others, which have to have the same.
+fn shares_deadline(system: &System, task: usize) -> bool {
+    let of = |operation: OperationId| system.operations()[operation.index()].task;
+    let releasers = |heir: usize| -> Vec<usize> {
+        let output = system.trigger_output(heir).map(|output| system.outputs()[output.index()].operation);
+        output.into_iter().chain(system.subscribed_by(heir).map(|(site, _)| site.operation)).map(of).collect()
+    };
+    let heirs = system.tasks.iter().enumerate().filter(|(_, task)| task.inherits_deadline);
+    let heirs: Vec<(usize, Vec<usize>)> = heirs.map(|(heir, _)| (heir, releasers(heir))).collect();
+    let mut having = HashSet::from([task]);
+    loop {
+        let has_it =
+            |(_, releasers): &&(usize, Vec<usize>)| releasers.iter().any(|from| having.contains(from));
+        let more: Vec<usize> = heirs.iter().filter(has_it).map(|(heir, _)| *heir).collect();
+        let known = having.len();
+        having.extend(more);
+        if having.len() == known {
+            break;
+        }
+    }
+    let has_another = |releasers: &Vec<usize>| releasers.iter().any(|from| !having.contains(from));
+    heirs.iter().any(|(heir, releasers)| having.contains(heir) && has_another(releasers))
+}
+
+/// The shortest period of one task or thread, or separation of a task with a trigger.
 fn period(system: &System, subject: usize, targets: &[bool], left: &mut u64) -> Option<Duration> {
     let tasks = system.tasks.len();
     let now = match system.tasks.get(subject) {
+        Some(task) if !has_period(task) => return None,
         Some(task) => task.period,
         None => match system.threads[subject - tasks].work {
             ThreadWork::Bursts { period, .. } => period,
             _ => return None,
         },
     };
+    let keeps_deadline = subject < tasks && shares_deadline(system, subject);
     let grain = (now.as_nanos() / 1_000).max(1);
     let with = |grains: Duration| {
         let mut description = Description::clone(system);
         if let Some(changed) = description.tasks.get_mut(subject) {
-            if changed.deadline == changed.period {
+            if changed.deadline == changed.period && !keeps_deadline {
                 changed.deadline = grains * grain;
             }
             changed.period = grains * grain;
+            if let Some(separation) = &mut changed.separation {
+                separation.separation = grains * grain;
+            }
         } else if let ThreadWork::Bursts { period, .. } = &mut description.threads[subject - tasks].work {
             *period = grains * grain;
         }

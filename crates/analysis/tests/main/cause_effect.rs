@@ -636,3 +636,21 @@ fn events_that_may_not_come_are_named() {
     let (take, latency, reaction, age) = of(drawn(true, 5, None), None);
     assert_eq!((latency, reaction, age), (None, Some(ChainObstacle::Filtered(take)), None));
 }
+
+/// Whoever inherits the deadline goes on with the segment of the task that pushes, and a chain across it takes no longer than without.
+#[test]
+fn a_chain_goes_through_events_of_heirs() {
+    let latency = |inherits_deadline| {
+        let mut tasks =
+            vec![task("push", 20, 2), task("other", 20, 2), task("take", 20, 3), task("end", 20, 1)];
+        for (index, producer) in [(2, 0), (3, 2)] {
+            let drawn = EventsDrawn { filtered: false, qos: QosSettings::new().max_events(2), timeout: None };
+            subscribe(&mut tasks, index, &[producer], drawn);
+            tasks[index].inherits_deadline = inherits_deadline;
+        }
+        bounds_of(described(tasks, &[0, 2, 3])).2.latency.expect("a bound").as_nanos()
+    };
+    // A job of `other`, and one of each on the way.
+    assert_eq!(latency(true), 8);
+    assert!(latency(false) >= 8, "{}", latency(false));
+}

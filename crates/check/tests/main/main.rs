@@ -4,3 +4,4 @@
 
 mod hostile;
 mod machine;
+mod sensitivity;

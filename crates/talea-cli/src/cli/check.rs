@@ -534,12 +534,12 @@ fn margins(report: &CheckReport, sensitivity: &Sensitivity) -> String {
     }
     let mut sheet = Sheet::new(1, &["changing only", "execution times", "shortest period"]);
     for margin in &sensitivity.tasks {
-        let period = margin.shortest_period_ns;
-        sheet.row(vec![
-            margin.name.clone(),
-            factor(margin.wcet_ppm),
-            period.map_or("none holds".into(), |period| Duration::from_nanos(period).to_string()),
-        ]);
+        let period = match margin.shortest_period_ns {
+            Some(period) => Duration::from_nanos(period).to_string(),
+            None if margin.has_period => "none holds".into(),
+            None => "has none".into(),
+        };
+        sheet.row(vec![margin.name.clone(), factor(margin.wcet_ppm), period]);
     }
     lines.push(sheet.render());
     if !sensitivity.protected.is_empty() {
