@@ -9,7 +9,7 @@ use talea_model::System;
 const HANDED_ON: &str = r#"
 [system]
 name = "handed-on"
-strategy = "edf"
+strategy = "rms"
 [[node]]
 name = "n"
 cpus = [0]
