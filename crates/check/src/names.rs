@@ -11,6 +11,8 @@ use talea_time::Duration;
 pub(super) struct Names<'a> {
     pub system: &'a System,
     pub plans: &'a [Plan],
+    /// By task, see [`SystemBounds::with_heirs`].
+    pub with_heirs: Vec<bool>,
 }
 
 impl Names<'_> {
@@ -25,6 +27,12 @@ impl Names<'_> {
 
     pub fn task(&self, task: usize) -> &str {
         &self.system.tasks[task].name
+    }
+
+    /// A task, with those that count as one job with it.
+    fn with_heirs(&self, task: usize) -> String {
+        let name = self.task(task);
+        if self.with_heirs[task] { format!("{name} and what inherits from it") } else { name.into() }
     }
 
     pub fn lane(&self, node: usize, level: usize) -> &str {
@@ -65,12 +73,14 @@ impl Names<'_> {
         match cause {
             Cause::Peer(task) | Cause::Blocking(task) if task == own => "its other subtasks here".into(),
             Cause::Own => "itself".into(),
+            Cause::Instance if self.with_heirs[own] => "others that go back to the same arrival".into(),
             Cause::Instance => "the rest of its instance".into(),
+            Cause::Earlier if self.with_heirs[own] => "earlier arrivals".into(),
             Cause::Earlier => "its earlier instances".into(),
             Cause::Blocking(task) => format!("{}, already started", self.task(task)),
-            Cause::Peer(task) => format!("{} in the same lane", self.task(task)),
+            Cause::Peer(task) => format!("{} in the same lane", self.with_heirs(task)),
             Cause::Higher { level, task } => {
-                format!("{} in lane {}", self.task(task), self.lane(bound.node, level))
+                format!("{} in lane {}", self.with_heirs(task), self.lane(bound.node, level))
             }
             Cause::HigherLanes => "the lanes above".into(),
             Cause::Interrupts => "timers".into(),

@@ -159,7 +159,7 @@ pub(super) fn report(
     bounds: &SystemBounds,
     (misses, chains): (HashMap<usize, Miss>, &[ChainBounds]),
 ) -> CheckReport {
-    let names = Names { system, plans };
+    let names = Names { system, plans, with_heirs: bounds.with_heirs() };
     let tasks: Vec<TaskCheck> = (0..system.tasks.len())
         .map(|task| task_check(&names, bounds, task, misses.get(&task).copied()))
         .collect();

@@ -243,6 +243,17 @@ impl SystemBounds {
         }
     }
 
+    /// By task, whether others that inherit its deadline count as one job with it: a part of a window that names the task is of these, too.
+    pub fn with_heirs(&self) -> Vec<bool> {
+        let tasks = self.model.operations.iter().map(|operation| operation.task + 1).max().unwrap_or(0);
+        let mut with_heirs = vec![false; tasks];
+        let merged = self.model.segments.iter().filter(|segment| segment.has_followers);
+        for operation in merged.flat_map(|segment| &segment.operations) {
+            with_heirs[self.model.operations[*operation].task] = true;
+        }
+        with_heirs
+    }
+
     /// What the lanes or the thread that an operation belongs to receive at least, or why that cannot be said.
     ///
     /// # Errors

@@ -116,7 +116,7 @@ pub(super) struct Segment {
     pub instantaneous: bool,
     /// Whether an instance may be skipped or aborted.
     pub sheds: bool,
-    /// Whether other tasks go on with it, which what is pushed and published may leave out.
+    /// Whether tasks that inherit its deadline go on with it. Where a job publishes or pushes nothing, theirs do not come: `cost` is the most.
     pub has_followers: bool,
     /// By how much one of its operations can exceed the worst case it declares, its costs included.
     pub excess: u64,

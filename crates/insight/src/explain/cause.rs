@@ -303,7 +303,7 @@ impl Kind {
     pub fn words(self) -> &'static str {
         match self {
             Kind::Jitter => "release jitter",
-            Kind::Releaser => "until the job ahead had released it",
+            Kind::Releaser => "until the jobs ahead had released it",
             Kind::Timer => "late wake-up of the release thread",
             Kind::Releasing => "release thread spinning or busy",
             Kind::Message => "message from",

@@ -297,7 +297,7 @@ impl Explanations {
             }
             Kind::Jitter => "the description asks for it: reduce the task's jitter, or allow for it in the deadline".into(),
             Kind::Releaser => {
-                "the jobs ahead of it on the way took that: explain theirs with --task, or the whole way as a [[chain]] with --chain".into()
+                "the jobs ahead of it on the way took that, and messages between them: explain theirs with --task, or the whole way as a [[chain]] with --chain".into()
             }
             Kind::Turn => self.turn_remedy(dominant.blamed, explanation),
             Kind::UsedUp => self.used_up_remedy(dominant.blamed),
