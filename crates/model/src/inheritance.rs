@@ -23,10 +23,10 @@ pub(crate) fn releasers(tasks: &[Task], published: &Published<'_>, task: usize) 
 }
 
 /// The deadline of each task after its arrival: its own, or what it inherits, that of the first that may release it, since the rules demand
-/// that all have the same. Tasks that nothing releases, or that lead to themselves, which the rules refuse, keep what they have.
-pub(crate) fn deadlines(tasks: &[Task]) -> Vec<Duration> {
+/// that all have the same. None for tasks that nothing releases, or that lead to themselves, which the rules refuse.
+pub(crate) fn deadlines(tasks: &[Task]) -> Vec<Option<Duration>> {
     if tasks.iter().all(|task| !task.inherits_deadline) {
-        return tasks.iter().map(|task| task.deadline).collect();
+        return tasks.iter().map(|task| Some(task.deadline)).collect();
     }
     let published = Published::of(tasks);
     let source = |task: usize| match tasks[task].inherits_deadline {
@@ -34,23 +34,23 @@ pub(crate) fn deadlines(tasks: &[Task]) -> Vec<Duration> {
         false => None,
     };
     let sources: Vec<Option<usize>> = (0..tasks.len()).map(source).collect();
-    let origin = |start: usize| {
+    let deadline = |start: usize| {
         let mut at = start;
         // No way is longer than that unless it leads to itself.
         for _ in 0..sources.len() {
             match sources[at] {
                 Some(before) => at = before,
-                None => return at,
+                None => return (!tasks[at].inherits_deadline).then_some(tasks[at].deadline),
             }
         }
-        start
+        None
     };
-    (0..tasks.len()).map(|task| tasks[origin(task)].deadline).collect()
+    (0..tasks.len()).map(deadline).collect()
 }
 
 /// Puts in place what deadlines are inherited.
 pub(crate) fn derive_deadlines(tasks: &mut [Task]) {
     for (task, deadline) in deadlines(tasks).into_iter().enumerate() {
-        tasks[task].deadline = deadline;
+        tasks[task].deadline = deadline.unwrap_or(tasks[task].deadline);
     }
 }

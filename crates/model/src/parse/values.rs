@@ -8,7 +8,7 @@ use crate::inheritance::{Deadline, INHERITED};
 use crate::keys::{CPUS, Key, Kind, Literal};
 use crate::keyword::UnknownKeyword;
 use crate::link::LossRate;
-use crate::suggest::{known_words, time_fault};
+use crate::suggest::{known_words, nearest, time_fault};
 use std::ops::Range;
 use std::str::FromStr;
 use talea_guarantee::scheduler::UnknownKind;
@@ -287,8 +287,11 @@ impl<'t> Section<'t> {
             |key, value| match value.get_ref() {
                 DeValue::String(written) if written == INHERITED => Ok(Deadline::Inherited),
                 // A word rather than a time that went wrong.
-                DeValue::String(written) if written.starts_with(char::is_alphabetic) => {
-                    Err(no_such_word(key, value, written, &[INHERITED]))
+                DeValue::String(written) if written.trim_start().starts_with(char::is_alphabetic) => {
+                    let misfit = no_such_word(key, value, written, &[INHERITED]);
+                    let is_meant = nearest(written.trim(), [INHERITED]).is_some();
+                    let either = || format!("write a time, such as {}, or \"{INHERITED}\"", sample(key));
+                    Err(Misfit { remedy: if is_meant { misfit.remedy } else { either() }, ..misfit })
                 }
                 _ => time(key, value).map(Deadline::After),
             },

@@ -29,7 +29,7 @@ pub(super) fn check(tasks: &[Task], unresolved: &Unresolved, found: &mut Vec<Vio
 /// The key that the deadline does not go with, the rest of the message, and the remedy.
 fn problem(
     tasks: &[Task],
-    deadlines: &[Duration],
+    deadlines: &[Option<Duration>],
     published: &Published<'_>,
     index: usize,
 ) -> Option<(Option<&'static str>, String, &'static str)> {
@@ -51,13 +51,13 @@ fn problem(
             "remove collect from the subscription, or write a time, such as deadline = \"50ms\"",
         ),
         Some(Trigger::Output { .. } | Trigger::Events(_)) => {
-            let releasers = releasers(tasks, published, index);
-            // That nobody publishes it is said of the subscription.
-            let first = releasers.first().copied()?;
-            let other = releasers.into_iter().find(|other| deadlines[*other] != deadlines[first])?;
+            // That nobody publishes it is said of the subscription, and why one of those has no deadline is said of that.
+            let due = |releaser: usize| Some((tasks[releaser].name.as_str(), deadlines[releaser]?));
+            let mut releasers = releasers(tasks, published, index).into_iter().filter_map(due);
+            let (first, after) = releasers.next()?;
+            let (other, other_after) = releasers.find(|(_, other)| *other != after)?;
             let message = format!(
-                "may be released by \"{}\", which is due after {}, and by \"{}\", which is due after {}",
-                tasks[first].name, deadlines[first], tasks[other].name, deadlines[other]
+                "may be released by \"{first}\", which is due after {after}, and by \"{other}\", which is due after {other_after}",
             );
             (None, message, "give them the same deadline, or write a time here, such as deadline = \"50ms\"")
         }

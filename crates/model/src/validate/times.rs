@@ -131,7 +131,10 @@ pub(super) fn check_subtask(index: usize, position: usize, task: &Task, found: &
                     subtask.wcet,
                     task.deadline
                 ),
-                "lower the wcet or lengthen the deadline; a job that takes this long always misses",
+                match task.inherits_deadline {
+                    true => "lower the wcet or lengthen the deadline of what releases it, which it inherits; a job that takes this long always misses",
+                    false => "lower the wcet or lengthen the deadline; a job that takes this long always misses",
+                },
             )
         });
     }

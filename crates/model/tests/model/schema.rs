@@ -65,6 +65,7 @@ const INVISIBLE: &[&str] = &[
     "after-",
     "blank",
     "cpus-duplicate",
+    "deadline-of-cycle",
     "deadline-zero",
     "exec-trace",
     "exec-uniform-reversed",
