@@ -439,7 +439,7 @@ impl JobFlow {
         Ok(number)
     }
 
-    /// The same without ringing, by a job that is due at `due` if by a job.
+    /// The same without ringing. `due` is when the job is due that pushes, if a job does.
     pub fn post_quietly(
         &mut self,
         shared: &Shared,
@@ -491,7 +491,7 @@ impl JobFlow {
         Ok((instance, tag))
     }
 
-    /// Releases a task of the system whose jobs are posted, by a job that is due at `due` if by a job, without ringing. Returns the number of
+    /// Releases a task of the system whose jobs are posted, without ringing; `due` is when the job is due that releases it, if a job does. Returns the number of
     /// the instance.
     fn post_task(
         &mut self,

@@ -62,7 +62,7 @@ impl JobFlow {
         }
     }
 
-    /// An instance of a task with a trigger has arrived at `at`, released by a job that is due at `due` if by a job: is released at `now`, or
+    /// An instance of a task with a trigger has arrived at `at`; `due` is when the job is due that releases it, if a job does. It is released at `now`, or
     /// signalled to its guards. Does not ring. Returns its number, and whether it is left out.
     pub fn arrive_by_trigger(
         &mut self,

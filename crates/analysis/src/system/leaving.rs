@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use talea_guarantee::derivation::{Finding, NotDerived, derive};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::hierarchy::Hierarchy;
-use talea_guarantee::proviso::provisos;
+use talea_guarantee::proviso::provisos_of;
 use talea_model::{Slices, System};
 
 /// Whether a node leaves its processors unused for moments.
@@ -81,10 +81,6 @@ fn findings(hierarchy: &Hierarchy) -> Vec<Finding> {
 
 /// A promise that would not be known to be kept any more.
 fn doubted(hierarchy: &Hierarchy, of_slices: &Hierarchy) -> Option<String> {
-    let provisos = |hierarchy| match derive(hierarchy) {
-        Ok(derivation) => provisos(hierarchy, &derivation),
-        Err(_) => Vec::new(),
-    };
-    let before: BTreeSet<usize> = provisos(hierarchy).iter().map(|proviso| proviso.edge).collect();
-    provisos(of_slices).iter().find(|proviso| !before.contains(&proviso.edge)).map(ToString::to_string)
+    let before: BTreeSet<usize> = provisos_of(hierarchy).iter().map(|proviso| proviso.edge).collect();
+    provisos_of(of_slices).iter().find(|proviso| !before.contains(&proviso.edge)).map(ToString::to_string)
 }
