@@ -4,6 +4,7 @@ mod channels;
 mod events;
 mod hierarchy;
 mod tasks;
+mod values;
 
 pub use events::{constraint, event};
 use rand::{Rng, RngExt, SeedableRng};
@@ -27,10 +28,10 @@ pub enum Size {
 /// The system of this seed; none if what was drawn is refused.
 pub fn system(seed: u64, size: Size) -> Option<System> {
     let system = System::new(description(seed, size)).ok()?;
-    if system.channels.is_empty() {
+    if system.tasks.iter().all(|task| task.trigger.is_none()) {
         return Some(system);
     }
-    // With the periods of tasks that events release, which follow from what is pushed when a file is read.
+    // With the periods of tasks that others release, which follow from these when a file is read.
     parse("drawn.toml", &system.to_toml(), Path::new(".")).ok().map(|read| read.system)
 }
 
@@ -85,6 +86,9 @@ fn description(seed: u64, size: Size) -> Description {
         tasks::add(&mut description, rng, &lanes);
         if rng.random_ratio(1, 3) {
             channels::add(&mut description, rng);
+        }
+        if rng.random_ratio(1, 3) {
+            values::add(&mut description, rng, size);
         }
         place(&mut description, rng);
     }

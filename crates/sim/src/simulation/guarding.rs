@@ -103,7 +103,12 @@ impl Simulation {
         sink: &mut dyn Sink,
     ) {
         let Some(place) = self.guarding.places[job.operation.index()] else {
-            return self.release(job, self.now, deadline, self.cost_of(way), sink);
+            let (now, cost) = (self.now, self.cost_of(way));
+            // What has no predecessors has a trigger, or nobody would signal it.
+            return match self.operations[job.operation.index()].predecessors {
+                0 => self.release_triggered(job, (now, deadline), cost, sink),
+                _ => self.release(job, now, deadline, cost, sink),
+            };
         };
         let node = self.operations[job.operation.index()].node as usize;
         let signal = Signal { instance: job.instance, deadline, at: self.now, not_before, way };

@@ -77,16 +77,10 @@ impl Simulation {
         let triggered = self.triggered[task].as_mut().expect("a task with a trigger");
         let instance = triggered.next;
         triggered.next += 1;
-        let overrun = triggered.overrun;
         let deadline = match by.filter(|_| triggered.inherits) {
             Some(releasing) => releasing.deadline,
             None => self.now.saturating_add(triggered.deadline),
         };
-        let first = triggered.firsts[0];
-        let is_guarded = self.guarding.places[first.index()].is_some();
-        if !is_guarded && self.overruns(task, overrun) {
-            return self.skip_triggered(first, (instance, self.now, deadline), SkipReason::Overrun, sink);
-        }
         for place in 0..self.triggered[task].as_ref().map_or(0, |triggered| triggered.firsts.len()) {
             let triggered = self.triggered[task].as_ref().expect("a task with a trigger");
             let (operation, way) = (triggered.firsts[place], &triggered.ways[place]);
@@ -111,17 +105,6 @@ impl Simulation {
         }
     }
 
-    /// Whether a task leaves an instance out, as one before is unfinished.
-    pub(super) fn overruns(&self, task: usize, overrun: Overrun) -> bool {
-        let Some(triggered) = &self.triggered[task] else { return false };
-        let is_unfinished = |first: &OperationId| self.operations[first.index()].outstanding > 0;
-        let previous = match triggered.firsts.iter().any(is_unfinished) {
-            true => Previous::Unfinished,
-            false => Previous::Done,
-        };
-        overrun::decide(overrun, previous) == OnArrival::Skip
-    }
-
     /// An instance that arrived at `at` is not released.
     pub(super) fn skip_triggered(
         &mut self,
@@ -135,7 +118,7 @@ impl Simulation {
         self.concern(first).skip(id, at, deadline, reason, now, sink);
     }
 
-    /// A guard lets a first subtask of a task with a trigger through, which was signalled at `at`.
+    /// A first subtask of a task with a trigger is to be released, which was signalled at `at`: its node decides what becomes of it.
     pub(super) fn release_triggered(
         &mut self,
         job: JobId,
@@ -145,21 +128,50 @@ impl Simulation {
     ) {
         let task = self.operations[job.operation.index()].task as usize;
         let triggered = self.triggered[task].as_ref().expect("a task with a trigger");
-        let (first, overrun) = (triggered.firsts[0], triggered.overrun);
-        // Each node decides for itself, and those of the same instance that it has let through already are not before it.
-        let node = |operation: OperationId| self.operations[operation.index()].node;
-        let is_unfinished = |first: &OperationId| {
-            let state = &self.operations[first.index()];
-            let own = state.latest.is_some_and(|(_, latest)| latest.instance == job.instance);
-            state.outstanding > u32::from(own)
-        };
-        let mut here = triggered.firsts.iter().filter(|first| node(**first) == node(job.operation));
-        let previous = if here.any(is_unfinished) { Previous::Unfinished } else { Previous::Done };
-        if overrun::decide(overrun, previous) != OnArrival::Skip {
+        if triggered.overrun == Overrun::Queue {
             return self.release(job, at, deadline, cost, sink);
         }
-        if first == job.operation {
-            self.skip_triggered(first, (job.instance, at, deadline), SkipReason::Overrun, sink);
+        let node = |operation: OperationId| self.operations[operation.index()].node;
+        let here = || triggered.firsts.iter().copied().filter(|first| node(*first) == node(job.operation));
+        let is_lead = here().next() == Some(job.operation);
+        let before: Vec<JobId> =
+            here().filter_map(|first| self.unfinished_before(first, job.instance)).collect();
+        let previous = if before.is_empty() { Previous::Done } else { Previous::Unfinished };
+        match overrun::decide(triggered.overrun, previous) {
+            OnArrival::Release => {}
+            OnArrival::AbortPrevious => {
+                before.into_iter().for_each(|before| self.abort_triggered(before, sink))
+            }
+            OnArrival::Skip => {
+                // One record stands for all of the instance on the node.
+                if is_lead {
+                    self.skip_triggered(
+                        job.operation,
+                        (job.instance, at, deadline),
+                        SkipReason::Overrun,
+                        sink,
+                    );
+                }
+                self.operations[job.operation.index()].is_lost = true;
+                return self.lose(task, job.instance);
+            }
         }
+        self.release(job, at, deadline, cost, sink);
+    }
+
+    /// The unfinished job of the operation that is of an earlier instance than this one: there is one at most, since no two instances of tasks
+    /// that leave some out are unfinished at once.
+    fn unfinished_before(&self, first: OperationId, instance: u64) -> Option<JobId> {
+        let state = &self.operations[first.index()];
+        let (_, latest) =
+            state.latest.filter(|(_, latest)| latest.instance < instance && state.outstanding > 0)?;
+        Some(latest)
+    }
+
+    /// The job is aborted, and what would follow it never comes.
+    fn abort_triggered(&mut self, job: JobId, sink: &mut dyn Sink) {
+        let task = self.operations[job.operation.index()].task as usize;
+        self.operations[job.operation.index()].is_lost = self.abort_job(job.operation, job.instance, sink);
+        self.lose(task, job.instance);
     }
 }
