@@ -134,6 +134,10 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
             "{} has only the events that its filter lets through, and nothing says how often that is",
             name(operation)
         ),
+        ChainObstacle::Unchanged(operation) => format!(
+            "{} is released by values that differ from the one before, and nothing says how often that is; on = \"value\" counts all",
+            name(operation)
+        ),
         ChainObstacle::Together(operation) => {
             format!("{} awaits events of other types as well", name(operation))
         }

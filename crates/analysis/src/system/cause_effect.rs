@@ -23,8 +23,9 @@
 //!
 //! A task that is released by *events* goes on with the stretch like one that values trigger, if the k-th job to begin takes the k-th event: those
 //! of its subscription are delivered in the order in which they come, none is discarded, since no more come in a response time than may wait, and
-//! none expires. Where a filter leaves some out, those that come through still take no longer; but how long it is until the next one nobody
-//! knows, so there is no reaction time, no age of what is read behind it, and no latency of a sample that several jobs may have before it.
+//! none expires. Where a filter leaves some out, or only values that differ from the one before trigger, those that come through still take no
+//! longer; but how long it is until the next one nobody knows, so there is no reaction time, no age of what is read behind it, and no latency of a
+//! sample that several jobs may have before it.
 //!
 //! All of that needs that no job is left out, that values are taken in the order of the instances, and that no queue drops any.
 
@@ -106,6 +107,9 @@ pub enum ChainObstacle {
     /// A filter may leave out events that release this operation.
     #[error("a filter may leave events out")]
     Filtered(OperationId),
+    /// Only values that differ from the one before release this operation.
+    #[error("values that are the same as before release nothing")]
+    Unchanged(OperationId),
     /// This operation awaits events of other types as well.
     #[error("an operation awaits events of other types as well")]
     Together(OperationId),
@@ -163,8 +167,8 @@ struct Stretch {
     gathering: u64,
     /// Of how many jobs of the first one in a row one leads to a job of the last.
     every: u64,
-    /// An operation on the way that has only those events which a filter lets through.
-    filtered: Option<OperationId>,
+    /// Why jobs of the first one may lead to none of the last, with the operation that is not released then.
+    choosy: Option<ChainObstacle>,
 }
 
 /// How long it takes from one stretch to the next.
@@ -225,8 +229,7 @@ impl View<'_> {
         let sampling = self.sampling(stretches[0].first, effort);
         let reaction = latency.as_ref().map_err(|obstacle| *obstacle).and_then(|(latency, steps)| {
             let sampling = sampling?;
-            let filtered = stretches.iter().find_map(|stretch| stretch.filtered);
-            filtered.map_or(Ok(()), |operation| Err(ChainObstacle::Filtered(operation)))?;
+            stretches.iter().find_map(|stretch| stretch.choosy).map_or(Ok(()), Err)?;
             let first = step(ChainStepKind::Sampling, stretches[0].first, sampling)?;
             let steps = first.into_iter().chain(steps.iter().copied()).collect::<Vec<ChainStep>>();
             Ok((duration(add(*latency, sampling)?)?, steps))
@@ -281,7 +284,7 @@ impl View<'_> {
             is_one_instance: true,
             gathering: 0,
             every: 1,
-            filtered: None,
+            choosy: None,
         })
     }
 
@@ -321,9 +324,13 @@ impl View<'_> {
         self.must_keep_order(from)?;
         self.must_run(to)?;
         let task = self.task(to);
-        if let Some(Trigger::Output { every, on, .. }) = self.system.tasks[task].trigger
-            && every > 1
-        {
+        let Some(Trigger::Output { every, on, .. }) = self.system.tasks[task].trigger else {
+            unreachable!("such a hop leads to a task that values trigger")
+        };
+        if on == OnValue::Change {
+            stretch.choosy = Some(ChainObstacle::Unchanged(to));
+        }
+        if every > 1 {
             if on == OnValue::Change {
                 return Err(ChainObstacle::Irregular(to));
             }
@@ -381,7 +388,7 @@ impl View<'_> {
             return Err(ChainObstacle::Expired(to));
         }
         if subscription.filter.is_some() {
-            stretch.filtered = Some(to);
+            stretch.choosy = Some(ChainObstacle::Filtered(to));
         }
         self.go_on(stretch, from, to)
     }
@@ -481,9 +488,9 @@ impl View<'_> {
     ) -> Found<(u64, Vec<ChainStep>)> {
         let mut steps = Vec::new();
         let mut sum: u64 = 0;
-        // Behind a reader several jobs may have the sample, and the first of which the event comes through may be a late one.
-        if let Some(operation) = stretches[1..].iter().find_map(|stretch| stretch.filtered) {
-            return Err(ChainObstacle::Filtered(operation));
+        // Behind a reader several jobs may have the sample, and the first that leads on may be a late one.
+        if let Some(obstacle) = stretches[1..].iter().find_map(|stretch| stretch.choosy) {
+            return Err(obstacle);
         }
         let mut take = |kind, operation, time: u64| {
             sum = add(sum, time)?;
@@ -525,8 +532,8 @@ impl View<'_> {
         let (last, writers) = stretches.split_last().expect("a chain has operations");
         let mut sum = last.backward;
         for (writer, passing) in writers.iter().zip(passings) {
-            if let Some(operation) = writer.filtered {
-                return Err(ChainObstacle::Filtered(operation));
+            if let Some(obstacle) = writer.choosy {
+                return Err(obstacle);
             }
             let before = match *passing {
                 Passing::Visible { published, message } => add(writer.backward.max(published), message)?,

@@ -597,6 +597,27 @@ fn a_message_that_may_be_lost_before_a_chain_leaves_it_without_bounds() {
     assert_eq!(chain.reaction, Err(ChainObstacle::Lost(first, second)));
 }
 
+/// As long as the value stays the same nothing is released, however often it is published.
+#[test]
+fn a_trigger_by_changes_says_nothing_of_how_long_a_change_takes() {
+    let chain = |on| {
+        let read = reads(task("read", 20, 1), 1, Take::Latest);
+        let mut tasks = vec![task("write", 20, 2), task("react", 20, 3), read];
+        tasks[1].trigger = Some(Trigger::Output { output: output_of(0), every: 1, on });
+        let (system, bounds, through) = bounds_of(described(tasks.clone(), &[0, 1]));
+        let (_, _, behind) = bounds_of(described(tasks, &[0, 1, 2]));
+        let response = [0, 1].map(|task: usize| bounds.tasks[task].response.expect("a bound"));
+        (system.operations()[1].id, response[0] + response[1], through, behind)
+    };
+    let (_, sum, through, behind) = chain(OnValue::Value);
+    assert_eq!((through.latency, through.reaction), (Ok(sum), Ok(sum + NS(20))));
+    assert!(behind.age.is_ok() && behind.reaction.is_ok(), "{behind:?}");
+    let (react, _, through, behind) = chain(OnValue::Change);
+    let unchanged = Err(ChainObstacle::Unchanged(react));
+    assert_eq!((through.latency, through.reaction), (Ok(sum), unchanged));
+    assert_eq!((behind.age, behind.reaction), (unchanged, unchanged));
+}
+
 /// What keeps a chain through a channel from having bounds, each named.
 #[test]
 fn events_that_may_not_come_are_named() {
