@@ -8,7 +8,7 @@
 
 use crate::alarms::Alarms;
 use crate::guard_post::{GuardPost, Timers};
-use crate::job_table::{InFlight, JobTable, Tag, WindowFull};
+use crate::job_table::{Abort, InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
 use crate::layout::{Layout, OperationSite, Origin};
 use crate::link::{Completion, Link, reason_of};
@@ -515,13 +515,7 @@ impl JobFlow {
         let site = shared.layout.operation(operation);
         let tag = shared.jobs.tag(site.local.expect("an operation of this process"), instance);
         shared.jobs.set_release(tag, release);
-        // What a trigger released arrived when that happened, however long a guard held it.
-        let nominal = match site.origin {
-            Origin::Arrival { deadline: relative } | Origin::Trigger { deadline: relative } => {
-                deadline.saturating_add(-relative)
-            }
-            Origin::Others | Origin::Posting { .. } => release,
-        };
+        let nominal = site.nominal_release(release, deadline);
         let (dates, job) = (Dates { nominal, deadline }, JobId { operation, instance });
         if shared.keeps_answers {
             self.recorder.put_if_wanted(now, Answer::release(job, release, site.lane as u16));
@@ -621,6 +615,23 @@ impl JobFlow {
         {
             self.signal(node);
         }
+    }
+
+    /// Aborts the job of `instance` if it is unfinished: one that runs is told to stop.
+    pub fn abort(&mut self, shared: &Shared, operation: OperationId, instance: u64, dates: Dates) {
+        let site = shared.layout.operation(operation);
+        let local = site.local.expect("an operation of this process");
+        let port = shared.port(site.lane);
+        // Counted before the job can be seen dead, so that the lane never counts down first.
+        port.dead.fetch_add(1, Ordering::Relaxed);
+        if shared.jobs.abort(local, instance) != Abort::Waiting {
+            port.dead.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let now = MonotonicClock.now();
+        self.count_end(shared, site.node, now);
+        let subject = Subject { job: JobId { operation, instance }, lane: site.lane };
+        self.recorder.put(now, subject.abort(dates, Flag(false)));
     }
 
     /// There is no room for a job, which never comes.

@@ -103,8 +103,7 @@ impl GuardKeeper {
     ) {
         let Signal { instance, deadline, at, .. } = *signal;
         withdraw(shared, site, instance);
-        // One record, of the first of them, stands for the whole instance.
-        if shared.layout.triggered(site.task).firsts[0] != site.id {
+        if !shared.layout.stands_for_node(site.id) {
             return;
         }
         flow.skip_instance(shared, site.id, (instance, deadline), at, why);
@@ -159,7 +158,8 @@ impl GuardKeeper {
             let Signal { instance, deadline, .. } = release.signal;
             let job = InFlight { instance, release: release.at, deadline };
             let site = shared.layout.operation(release.operation);
-            if site.predecessors == 0 && flow.overruns(shared, site.task, instance) {
+            // What has no predecessors has a trigger, or nobody would hold it.
+            if site.predecessors == 0 && flow.overruns(shared, release.operation, instance) {
                 let place = site.guard.expect("it was held");
                 self.skip((flow, shared), (place, site), &release.signal, SkipReason::Overrun);
                 continue;

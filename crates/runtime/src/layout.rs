@@ -8,8 +8,6 @@ use talea_model::{
 };
 use talea_policy::demand::{self, Purpose};
 use talea_policy::discipline::Discipline;
-use talea_policy::job::Job;
-use talea_policy::release::Arrivals;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
 use talea_policy::strategy::{Lane, LaneRules, Plan};
@@ -122,11 +120,11 @@ pub(crate) enum Origin {
 }
 
 impl OperationSite {
-    /// When `job` was due to be released: at the arrival, or when it was.
-    pub fn nominal_release(&self, job: &Job) -> Instant {
+    /// When a job with these times was due to be released: at the arrival, however long a guard held it, or when it was.
+    pub fn nominal_release(&self, release: Instant, deadline: Instant) -> Instant {
         match self.origin {
-            Origin::Arrival { deadline } | Origin::Trigger { deadline } => job.deadline - deadline,
-            Origin::Others | Origin::Posting { .. } => job.release,
+            Origin::Arrival { deadline: after } | Origin::Trigger { deadline: after } => deadline - after,
+            Origin::Others | Origin::Posting { .. } => release,
         }
     }
 }
@@ -163,8 +161,6 @@ impl Hosted {
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub operations: Vec<OperationSite>,
-    /// By task.
-    pub arrivals: Vec<Arrivals>,
     pub lanes: Vec<LaneSite>,
     /// Operations of this process; the position is [`OperationSite::local`]. Those that can be declared follow.
     pub local: Vec<OperationId>,
@@ -263,9 +259,8 @@ impl Layout {
         for (place, operation) in guards.iter().flat_map(|guards| guards.operations().enumerate()) {
             operations[operation.index()].guard = Some(place);
         }
-        let arrivals = (0..system.tasks.len()).map(|task| Arrivals::of_task(system, task)).collect();
         let triggered = (0..system.tasks.len()).map(|task| triggered(system, task, &operations)).collect();
-        Layout { operations, arrivals, lanes, local, posted: Box::default(), triggered }
+        Layout { operations, lanes, local, posted: Box::default(), triggered }
     }
 
     /// The same with room for so many operations that are declared while the run lasts.
@@ -300,6 +295,18 @@ impl Layout {
     /// If nothing does.
     pub fn triggered(&self, task: usize) -> &TriggeredTask {
         self.triggered[task].as_ref().expect("a task with a trigger")
+    }
+
+    /// The first subtasks of the operation's task on its node, of which it is one itself, with their places among those of this process.
+    pub fn firsts_beside(&self, operation: OperationId) -> impl Iterator<Item = (usize, OperationId)> {
+        let OperationSite { task, node, .. } = *self.operation(operation);
+        let firsts = self.triggered(task).firsts.iter().copied().enumerate();
+        firsts.filter(move |(_, first)| self.operation(*first).node == node)
+    }
+
+    /// Whether a record about the operation stands for all first subtasks of its task on its node.
+    pub fn stands_for_node(&self, operation: OperationId) -> bool {
+        self.firsts_beside(operation).next().is_some_and(|(_, lead)| lead == operation)
     }
 
     /// The described operations of this process, in the order of [`OperationSite::local`].

@@ -130,6 +130,9 @@ pub(crate) fn prepare(
     let stepper = options.stepped.then(|| Arc::new(Bell::new()));
     let (ports, inboxes) = open_ports(system, &layout, (&links, stepper.as_ref()), (&hosted, is_lowered));
     let (guard_posts, keepers) = open_guards(system, guards, &links, &hosted)?;
+    let firsts =
+        |task: usize| system.tasks[task].trigger.as_ref().map_or(0, |_| layout.triggered(task).firsts.len());
+    let triggering = (0..system.tasks.len()).map(|task| Triggering::new(firsts(task))).collect();
     let has_timers = layout.local_operations().any(|site| site.bound.is_some());
     let timers = Timers::new(if has_timers { jobs.capacity() } else { 0 });
     let link = open_link(system, &hosted, &options)?;
@@ -147,7 +150,7 @@ pub(crate) fn prepare(
                 .map(|(window, site)| Joining { window: *window, predecessors: site.predecessors }),
         ),
         timers,
-        triggering: system.tasks.iter().map(|_| Triggering::default()).collect(),
+        triggering,
         guard_posts,
         ports,
         link,

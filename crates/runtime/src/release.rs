@@ -6,7 +6,7 @@
 
 use crate::flow::{JobFlow, JobFlowSetUp, Release, Shared};
 use crate::guarding::GuardKeeper;
-use crate::job_table::{Abort, InFlight};
+use crate::job_table::InFlight;
 use crate::layout::Layout;
 use crate::recorder::Subject;
 use std::cmp::{Ordering, Reverse};
@@ -20,7 +20,7 @@ use talea_model::{OperationId, Overrun, System};
 use talea_policy::release::guard::{BoundOverrun, Counts};
 use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_policy::release::{Arrival, Arrivals};
-use talea_record::event::{Dates, Flag};
+use talea_record::event::Dates;
 use talea_record::{CostKind, Event, JobId, SkipReason, ThreadRole};
 use talea_time::{Clock, Duration, Instant};
 
@@ -215,7 +215,9 @@ impl ReleaseThread {
         let last = source.last.filter(|last| unfinished(*last));
         let decision = overrun::decide(source.overrun, last.map_or(Previous::Done, |_| Previous::Unfinished));
         if let (OnArrival::AbortPrevious, Some(last)) = (decision, last) {
-            operations.iter().for_each(|operation| abort(shared, flow, *operation, last, start));
+            let nominal = source.arrivals.nominal(start, last);
+            let dates = Dates { nominal, deadline: source.arrivals.deadline(nominal) };
+            operations.iter().for_each(|operation| flow.abort(shared, *operation, last, dates));
         }
         // Words of first subtasks are claimed by this thread alone: room that is seen stays.
         let room = operations.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
@@ -242,24 +244,4 @@ impl ReleaseThread {
 
 fn subject(shared: &Shared, operation: OperationId, instance: u64) -> Subject {
     Subject { job: JobId { operation, instance }, lane: shared.layout.operation(operation).lane }
-}
-
-/// Aborts the job of `instance` if it is unfinished.
-fn abort(shared: &Shared, flow: &mut JobFlow, operation: OperationId, instance: u64, start: Instant) {
-    let site = shared.layout.operation(operation);
-    let local = site.local.expect("an operation of this process");
-    let port = shared.port(site.lane);
-    // Counted before the job can be seen dead, so that the lane never counts down first.
-    port.dead.fetch_add(1, atomic::Ordering::Relaxed);
-    if shared.jobs.abort(local, instance) != Abort::Waiting {
-        port.dead.fetch_sub(1, atomic::Ordering::Relaxed);
-        return;
-    }
-    let now = MonotonicClock.now();
-    flow.count_end(shared, site.node, now);
-    let arrivals = &shared.layout.arrivals[site.task];
-    let nominal = arrivals.nominal(start, instance);
-    let dates = Dates { nominal, deadline: arrivals.deadline(nominal) };
-    let abort = subject(shared, operation, instance).abort(dates, Flag(false));
-    flow.recorder.put(now, abort);
 }

@@ -14,6 +14,8 @@ pub(crate) struct Triggering {
     pub values: AtomicU64,
     /// The number of the next instance.
     pub next: AtomicU64,
+    /// One more than the instance that was released last, by the first subtasks of this process; 0 before the first.
+    released: Box<[AtomicU64]>,
     /// Whether something outside was given: nothing is drawn then.
     pub is_driven: AtomicBool,
     /// That, if it is a descriptor.
@@ -25,6 +27,22 @@ pub(crate) struct Triggering {
 }
 
 impl Triggering {
+    /// Of a task with so many first subtasks in this process.
+    pub fn new(firsts: usize) -> Self {
+        Triggering { released: (0..firsts).map(|_| AtomicU64::new(0)).collect(), ..Triggering::default() }
+    }
+
+    /// The instance of the first subtask at this place is released.
+    pub fn set_released(&self, place: usize, instance: u64) {
+        self.released[place].store(instance + 1, Ordering::Relaxed);
+    }
+
+    /// The instance of the first subtask at this place that was released last before this one.
+    pub fn released_before(&self, place: usize, instance: u64) -> Option<u64> {
+        let last = self.released[place].load(Ordering::Relaxed).checked_sub(1)?;
+        (last < instance).then_some(last)
+    }
+
     /// Something outside is given, which nothing was before. Returns whether that is so.
     pub fn drive(&self) -> bool {
         !self.is_driven.swap(true, Ordering::Relaxed)

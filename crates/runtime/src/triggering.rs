@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
-use talea_model::{OperationId, System};
+use talea_model::{OperationId, Overrun, System};
 use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_record::event::Dates;
 use talea_record::{JobId, SkipReason};
@@ -81,20 +81,21 @@ impl JobFlow {
         // Nobody else claims the words of this instance, so room that is seen stays.
         let has_room =
             triggered.firsts.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
-        let is_guarded = site(first).guard.is_some();
-        let skip = match () {
-            () if !has_room => Some(SkipReason::Full),
-            () if !is_guarded && self.overruns(shared, task, instance) => Some(SkipReason::Overrun),
-            () => None,
-        };
-        if let Some(reason) = skip {
-            self.skip_instance(shared, *first, (instance, deadline), at, reason);
+        if !has_room {
+            self.skip_instance(shared, *first, (instance, deadline), at, SkipReason::Full);
             return Arrived { instance, is_left_out: true };
         }
+        let is_guarded = site(first).guard.is_some();
+        let mut is_left_out = true;
         for operation in &triggered.firsts {
             let released = |release| InFlight { instance, release, deadline };
             let fits = if is_guarded {
                 self.hold(shared, site(operation), released(at), at)
+            } else if self.overruns(shared, *operation, instance) {
+                if shared.layout.stands_for_node(*operation) {
+                    self.skip_instance(shared, *operation, (instance, deadline), at, SkipReason::Overrun);
+                }
+                continue;
             } else {
                 // Its lane orders it by when it is released.
                 let nominal = if triggered.inherits { now } else { at };
@@ -102,22 +103,44 @@ impl JobFlow {
                 self.release(shared, release, now)
             };
             assert!(fits.is_ok(), "the window had room");
+            is_left_out = false;
         }
-        Arrived { instance, is_left_out: false }
+        Arrived { instance, is_left_out }
     }
 
-    /// Whether the task leaves an instance out because the one before is unfinished.
-    pub fn overruns(&self, shared: &Shared, task: usize, instance: u64) -> bool {
-        let triggered = shared.layout.triggered(task);
-        let is_unfinished = |operation: &OperationId| {
-            let local = shared.layout.operation(*operation).local.expect("an operation of this process");
-            instance.checked_sub(1).is_some_and(|before| shared.jobs.is_unfinished(local, before))
+    /// A first subtask of a task with a trigger is to be released: its node decides what becomes of it if jobs of an instance before are
+    /// unfinished there. Aborts these, or returns whether it is left out.
+    pub fn overruns(&mut self, shared: &Shared, operation: OperationId, instance: u64) -> bool {
+        let task = shared.layout.operation(operation).task;
+        let overrun = shared.layout.triggered(task).overrun;
+        if overrun == Overrun::Queue {
+            return false;
+        }
+        let triggering = &shared.triggering[task];
+        // Only the last one need be looked at: no two are unfinished at once.
+        let before = |(place, first): (usize, OperationId)| {
+            let local = shared.layout.operation(first).local.expect("an operation of this process");
+            let last = triggering.released_before(place, instance)?;
+            shared.jobs.is_unfinished(local, last).then_some((first, local, last))
         };
-        let previous = match triggered.firsts.iter().any(is_unfinished) {
-            true => Previous::Unfinished,
-            false => Previous::Done,
-        };
-        overrun::decide(triggered.overrun, previous) == OnArrival::Skip
+        let mut unfinished = shared.layout.firsts_beside(operation).filter_map(before).peekable();
+        let previous = if unfinished.peek().is_some() { Previous::Unfinished } else { Previous::Done };
+        match overrun::decide(overrun, previous) {
+            OnArrival::Skip => return true,
+            OnArrival::Release => {}
+            OnArrival::AbortPrevious => {
+                for (first, local, last) in unfinished {
+                    // It has its entry until its lane has dropped it, which no other instance takes before.
+                    let InFlight { release, deadline, .. } =
+                        shared.jobs.in_flight(shared.jobs.tag(local, last));
+                    let nominal = shared.layout.operation(first).nominal_release(release, deadline);
+                    self.abort(shared, first, last, Dates { nominal, deadline });
+                }
+            }
+        }
+        let place = shared.layout.triggered(task).firsts.iter().position(|first| *first == operation);
+        triggering.set_released(place.expect("one of them"), instance);
+        false
     }
 
     /// An instance that arrived at `at` is not released.

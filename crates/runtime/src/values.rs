@@ -14,16 +14,17 @@ use talea_record::{Event, EventLossReason, JobId, ValueLoss};
 use talea_time::{Clock, Instant};
 
 impl JobFlow {
-    /// A job begins and takes what there is for it.
+    /// A job begins at `now` and takes what there is for it.
     pub fn take_values(
         &mut self,
         site: &OperationSite,
         operation: &mut Operation,
-        (subject, job): (Subject, &Job),
+        (subject, job, now): (Subject, &Job, Instant),
         keeps_answers: bool,
     ) {
         let as_of = match site.visibility {
-            Visibility::AtOnce => Instant::MAX,
+            // What tasks with logical execution time have published may be there already and not be visible.
+            Visibility::AtOnce => now,
             Visibility::AtPeriodEnds { deadline, .. } => job.deadline.saturating_add(-deadline),
         };
         let recorder = &mut self.recorder;

@@ -20,12 +20,17 @@ use talea_time::{Duration, Instant};
 /// More values than any input has room for.
 const REMEMBERED: usize = 1 << 17;
 
+/// Values of their own instances that jobs have taken and may take again: more than there are jobs of an operation that have begun.
+const TAKEN: usize = 1 << 8;
+
 /// A value that a reader has not passed.
 #[derive(Clone, Copy, Debug)]
 struct Value {
     instance: u64,
     published: Instant,
     visible: Instant,
+    /// Whether the job of its instance has it.
+    is_taken: bool,
 }
 
 /// Whether the value of an input goes over a link.
@@ -121,7 +126,7 @@ impl Judge<'_> {
             if reader.values.len() == REMEMBERED {
                 reader.values.pop_front();
             }
-            reader.values.push_back(Value { instance: job.instance, published, visible });
+            reader.values.push_back(Value { instance: job.instance, published, visible, is_taken: false });
         }
         for task in &site.triggers {
             let Some(Trigger::Output { every, on: OnValue::Value, .. }) = self.system.tasks[*task].trigger
@@ -178,10 +183,14 @@ impl Judge<'_> {
         let is_there = |value: &&Value| {
             value.visible <= as_of && (tolerance == Duration::ZERO || value.published <= sure)
         };
-        let newest = reader.values.iter().take_while(is_there).count().checked_sub(1);
+        let newest = match is_instance {
+            true => None,
+            false => reader.values.iter().take_while(is_there).count().checked_sub(1),
+        };
         // What a later job of the operation had that went before stays the latest, also for one that arrived before it was visible.
         let is_kept = site.take == Taking::Latest && from.map(|from| from.instance) == reader.last;
         let problem = match place {
+            Some(None) if is_instance => Some("nobody has published what it took, or it was dropped"),
             Some(None) => Some("nobody has published what it took, or it was taken or dropped before"),
             Some(Some(place)) if !is_instance && !is_kept && reader.values[place].visible > as_of => {
                 Some("it took a value that was not visible yet")
@@ -202,8 +211,15 @@ impl Judge<'_> {
         reader.last = from.map(|from| from.instance).or(reader.last);
         if let Some(place) = place.flatten() {
             match site.take {
-                // Jobs of earlier instances may begin later.
-                Taking::Instance => _ = reader.values.remove(place),
+                // Jobs of earlier instances may begin later, and the job itself takes it again if another one has gone before it.
+                Taking::Instance => {
+                    reader.values[place].is_taken = true;
+                    while reader.values.len() > TAKEN
+                        && reader.values.front().is_some_and(|front| front.is_taken)
+                    {
+                        reader.values.pop_front();
+                    }
+                }
                 Taking::Latest => _ = reader.values.drain(..place),
                 Taking::Each { .. } => _ = reader.values.drain(..=place),
             }

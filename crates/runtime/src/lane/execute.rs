@@ -110,7 +110,7 @@ pub(crate) fn execute<H: JobHost>(
         Behaviour::Operation { operation, .. } => Some(operation.take()),
     };
     if let Some(operation) = &mut operation {
-        flow.take_values(site, operation, (subject, job), shared.keeps_answers);
+        flow.take_values(site, operation, (subject, job, started), shared.keeps_answers);
         if operation.has_events() {
             flow.take_events(site, operation, subject, started);
         }
@@ -126,7 +126,8 @@ pub(crate) fn execute<H: JobHost>(
     let finish = || shared.jobs.finish(job.tag, job.number);
     let record = |flow: &mut JobFlow, end: Instant, finish: Finish| {
         flow.count_end(shared, site.node, end);
-        let dates = Dates { nominal: site.nominal_release(job), deadline: job.deadline };
+        let dates =
+            Dates { nominal: site.nominal_release(job.release, job.deadline), deadline: job.deadline };
         match (returned, finish) {
             (Return::Panicked, _) | (_, Finish::Aborted) => {
                 flow.recorder.put(end, subject.abort(dates, Flag(true)));

@@ -1,10 +1,11 @@
 //! What happens at a release while the job before is unfinished.
 
 use super::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_linux::burn::Burner;
-use talea_model::Overrun;
+use talea_model::{Criticality, OutputBuilder, OutsideArrivals, Overrun, TriggerBuilder};
 use talea_record::SkipReason;
 use talea_runtime::JobContext;
 
@@ -58,6 +59,68 @@ fn skip_next_never_has_two_jobs_unfinished() {
         numbers.iter().copied().eq(0..numbers.len() as u64),
         "skipped instances are counted: {numbers:?}"
     );
+}
+
+/// The overloaded task again, released by values of another task, and from outside behind a guard.
+fn overloaded_otherwise(overrun: Overrun) -> [System; 2] {
+    let busy = |task: TaskBuilder| {
+        task.deadline(Duration::from_millis(60)).wcet(Work::from_millis(25)).overrun(overrun)
+    };
+    let source = task("source", 10, 1).criticality(Criticality::High).output(OutputBuilder::new("value"));
+    let by_values = TaskBuilder::triggered_by("busy", TriggerBuilder::output("source.value"));
+    let period = Duration::from_millis(10);
+    let outside = TaskBuilder::external("busy", period)
+        .arrivals(OutsideArrivals::Periodic { period, jitter: Duration::ZERO });
+    let system = |tasks: [TaskBuilder; 2]| {
+        let [one, other] = tasks;
+        system(Strategy::Criticality).task(one).task(other).build().expect("a system")
+    };
+    [system([source.clone(), busy(by_values)]), system([source, busy(outside)])]
+}
+
+/// How many instances of `busy` are unfinished after each record at most.
+fn most_unfinished(ran: &Ran) -> usize {
+    let of_busy = |record: &&Record| {
+        let ends = [Event::RELEASE, Event::COMPLETE, Event::ABORT];
+        ends.contains(&record.event) && ran.name(record.job()) == "busy"
+    };
+    let mut unfinished = BTreeSet::new();
+    let after = |record: &Record| {
+        let instance = record.job().instance;
+        let changed = match record.event {
+            Event::RELEASE => unfinished.insert(instance),
+            _ => unfinished.remove(&instance),
+        };
+        assert!(changed, "it is released once and ends once: {record:?}");
+        unfinished.len()
+    };
+    ran.records.iter().filter(of_busy).map(after).max().unwrap_or(0)
+}
+
+/// Two and a half instances come while one runs: also the second of those that are left out finds it unfinished.
+#[test]
+fn skip_next_never_has_two_jobs_unfinished_that_others_release() {
+    for system in overloaded_otherwise(Overrun::SkipNext) {
+        let over = ended("busy", 20);
+        let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), over);
+        assert!(ran.of(Event::SKIP, "busy").all(|record| record.arg == SkipReason::Overrun as u16));
+        assert!(ran.count(Event::SKIP, "busy") >= 8);
+        assert_eq!(most_unfinished(&ran), 1);
+    }
+}
+
+#[test]
+fn abort_stops_jobs_that_others_release() {
+    for system in overloaded_otherwise(Overrun::Abort) {
+        let told = Arc::new(AtomicU64::new(0));
+        let operations = Operations::synthetic().with("busy", endless(&told));
+        let over = move |_: &FinishedJob<'_>| told.load(Ordering::Relaxed) >= 4;
+        let ran = run_until(&system, operations, options(RtMode::Warn, 0), over);
+        assert!(ran.of(Event::ABORT, "busy").filter(|record| record.arg == 1).count() >= 4);
+        assert_eq!(ran.count(Event::COMPLETE, "busy"), 0);
+        // The one that has been told to stop is there until it has.
+        assert!(most_unfinished(&ran) <= 2);
+    }
 }
 
 /// Work without end that notes how often it was told to stop.

@@ -2,7 +2,7 @@
 
 use super::*;
 use rustix::pipe::pipe;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -172,6 +172,31 @@ fn under_logical_execution_time_values_change_at_the_ends_of_periods() {
             assert!(value <= expected, "values may only be later");
         }
     }
+}
+
+/// A reader without logical execution time begins in the midst of the writer's period, when its value is there and not yet visible.
+#[test]
+fn nobody_takes_before_its_time_what_was_published_under_logical_execution_time() {
+    let input = || input("count", "writer.count");
+    let reader = |name| task(name, 20, 1).wcet(Work::from_nanos(20_000)).phase(ms(10));
+    let system = system(Strategy::Rms)
+        .task(task("writer", 20, 1).communication(Communication::Let).output(OutputBuilder::new("count")))
+        .task(reader("latest").input(input()))
+        .task(reader("each").input(input().each()))
+        .build()
+        .expect("a system");
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended("each", 12));
+    let published = ran.records.iter().filter_map(Publish::read);
+    let published: BTreeMap<u64, talea_time::Instant> =
+        published.map(|publish| (publish.job.instance, publish.visible)).collect();
+    let mut takes = 0;
+    for record in &ran.records {
+        if let Some(Taken { from: Some(from), .. }) = Taken::read(record) {
+            assert!(published[&from.instance] <= record.time, "{from:?} is taken before it is there");
+            takes += 1;
+        }
+    }
+    assert!(takes > 10, "{takes}");
 }
 
 /// However many outputs an operation has, each releases what it triggers and nothing else.
