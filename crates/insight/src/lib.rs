@@ -5,6 +5,7 @@
 //! | [`accounting`] | what the run achieved |
 //! | [`schedule`] | who ran where and when |
 //! | [`explain`] | why a job took as long as it did |
+//! | [`flow`] | which jobs led to a job, and what came of it |
 //! | [`machine`] | who used the processors, where there is no system |
 //! | [`usage`] | what the processors' time went into |
 //! | [`promises`] | which guarantees of hierarchies were broken |
@@ -18,11 +19,13 @@
 pub mod accounting;
 pub mod decisions;
 pub mod explain;
+pub mod flow;
 mod hierarchy;
 pub mod machine;
 mod occupancy;
 pub mod promises;
 pub mod receipts;
+mod releasing;
 pub mod schedule;
 mod seen_numbers;
 pub mod usage;

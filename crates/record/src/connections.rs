@@ -14,6 +14,21 @@ pub struct OutputEntry {
     /// Whether its values are kept: [`crate::event::Value`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_kept: bool,
+    /// The tasks that its values release.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub releases: Vec<ReleasesEntry>,
+}
+
+/// A task that values of an output release.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleasesEntry {
+    /// Index of the task.
+    pub task: usize,
+    /// Which values release an instance.
+    pub every: u32,
+    /// Which values count.
+    #[serde(default, skip_serializing_if = "CountedValues::are_all")]
+    pub on: CountedValues,
 }
 
 /// What an operation pushes into a channel.
@@ -136,8 +151,26 @@ pub(crate) fn outputs_of(system: &System) -> Vec<OutputEntry> {
         name: site.name.clone(),
         operation: site.operation.index(),
         is_kept: false,
+        releases: site
+            .triggers
+            .iter()
+            .filter_map(|task| releases(system, *task))
+            .map(|(_, entry)| entry)
+            .collect(),
     };
     system.outputs().iter().map(entry).collect()
+}
+
+/// What values release the task, if values do: the index of their output, and how.
+fn releases(system: &System, task: usize) -> Option<(usize, ReleasesEntry)> {
+    let Some(talea_model::Trigger::Output { every, on, .. }) = system.tasks[task].trigger else {
+        return None;
+    };
+    let on = match on {
+        OnValue::Value => CountedValues::All,
+        OnValue::Change => CountedValues::Changes,
+    };
+    Some((system.trigger_output(task)?.index(), ReleasesEntry { task, every, on }))
 }
 
 pub(crate) fn publications_of(system: &System) -> Vec<PublicationEntry> {
@@ -174,16 +207,9 @@ pub(crate) fn chains_of(system: &System) -> Vec<ChainEntry> {
             (None, HopKind::Trigger(_) | HopKind::Data) => {
                 let task = site.operations[step + 1].index();
                 let task = system.operations()[task].task;
-                match (&system.tasks[task].trigger, system.trigger_output(task)) {
-                    (Some(talea_model::Trigger::Output { every, on, .. }), Some(output)) => {
-                        let on = match on {
-                            OnValue::Value => CountedValues::All,
-                            OnValue::Change => CountedValues::Changes,
-                        };
-                        HopEntry::Triggers { output: output.index(), every: *every, on }
-                    }
-                    _ => unreachable!("nothing else connects the two"),
-                }
+                let (output, entry) = releases(system, task).expect("nothing else connects the two");
+                let ReleasesEntry { every, on, .. } = entry;
+                HopEntry::Triggers { output, every, on }
             }
         };
         ChainEntry {

@@ -48,7 +48,7 @@ pub mod values;
 mod written;
 
 pub use connections::{
-    ChainEntry, CountedValues, HopEntry, InputEntry, OutputEntry, PublicationEntry, ReleasedBy,
+    ChainEntry, CountedValues, HopEntry, InputEntry, OutputEntry, PublicationEntry, ReleasedBy, ReleasesEntry,
 };
 pub use contents::Contents;
 pub use damage::Damage;

@@ -606,6 +606,9 @@ impl Metadata {
     ) -> Result<(), MetadataError> {
         for (entry, output) in self.outputs.iter().enumerate() {
             within("outputs", entry, output.operation, self.operations.len())?;
+            for releases in &output.releases {
+                within("outputs", entry, releases.task, self.tasks.len())?;
+            }
         }
         for (entry, input) in self.inputs.iter().enumerate() {
             within("inputs", entry, input.operation, self.operations.len())?;

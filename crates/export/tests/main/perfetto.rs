@@ -337,7 +337,8 @@ fn arrows_lead_from_release_to_start_and_from_job_to_successor() {
 fn arrows_lead_from_a_value_to_who_takes_it() {
     use talea_record::event::{Publish, Take};
     let mut metadata = metadata();
-    metadata.outputs = vec![OutputEntry { name: "nav.position".into(), operation: 0, is_kept: false }];
+    metadata.outputs =
+        vec![OutputEntry { name: "nav.position".into(), operation: 0, is_kept: false, releases: Vec::new() }];
     metadata.inputs = vec![InputEntry {
         name: "route.plan.position".into(),
         operation: 1,

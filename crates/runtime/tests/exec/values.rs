@@ -3,17 +3,20 @@
 use super::*;
 use rustix::pipe::pipe;
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
+use talea_insight::flow::{Direction, Limits, flow};
 use talea_model::{
     Communication, Excess, Full, InputBuilder, OnValue, OutputBuilder, OutsideArrivals, Overrun,
     SubtaskBuilder, Take, TriggerBuilder,
 };
-use talea_record::SkipReason;
+use talea_policy::strategy::plan_system;
 use talea_record::event::{Complete, Publish, Release, RunStart, Skip, Take as Taken, Typed};
+use talea_record::{Metadata, Origin, Sink, SkipReason};
 use talea_runtime::{
     JobContext, NotTriggered, OperationError, OutputKind, Ports, PrepareError, SyntheticValue, TriggerError,
 };
@@ -197,6 +200,77 @@ fn nobody_takes_before_its_time_what_was_published_under_logical_execution_time(
         }
     }
     assert!(takes > 10, "{takes}");
+}
+
+/// Each value carries whom it comes from, so what the records say of that can be held against what the operations saw.
+#[test]
+fn what_led_to_a_job_is_what_its_values_say() {
+    let by = |output| TaskBuilder::triggered_by("act", TriggerBuilder::output(output).every(2));
+    let system = system(Strategy::Rms)
+        .task(task("sense", 3, 1).wcet(Work::from_nanos(50_000)).output(OutputBuilder::new("number")))
+        .task(
+            task("plan", 7, 1)
+                .wcet(Work::from_nanos(50_000))
+                .input(input("number", "sense.number"))
+                .output(OutputBuilder::new("both")),
+        )
+        .task(
+            by("plan.both").deadline(ms(20)).wcet(Work::from_nanos(20_000)).input(input("both", "plan.both")),
+        )
+        .build()
+        .expect("a system");
+    let (tell, told) = mpsc::channel();
+    let operations = Operations::synthetic()
+        .with_ports("sense", |ports| {
+            let number = ports.output::<u64>("number");
+            move |job: &JobContext<'_>| job.set(number, job.instance())
+        })
+        .with_ports("plan", |ports| {
+            let (number, both) = (ports.input::<u64>("number"), ports.output::<(u64, Option<u64>)>("both"));
+            move |job: &JobContext<'_>| job.set(both, (job.instance(), job.get(number).copied()))
+        })
+        .with_ports("act", move |ports| {
+            let both = ports.input::<(u64, Option<u64>)>("both");
+            move |job: &JobContext<'_>| {
+                let (plan, sense) = *job.get(both).expect("it was released by one");
+                let _ = tell.send((job.instance(), plan, sense));
+            }
+        });
+    let ran = run_until(&system, operations, options(RtMode::Warn, 0), ended("act", 8));
+    let plans = plan_system(&system).expect("it can be planned");
+    let origin = Origin::Threads { realtime: false };
+    let metadata = Metadata::new(&system, &plans, origin, ran.records[0].time);
+    let id = |name: &str, instance| {
+        let operation =
+            system.operations().iter().find(|operation| operation.name == name).expect("there").id;
+        JobId { operation, instance }
+    };
+    let replay = |sink: &mut dyn Sink| {
+        ran.records.iter().for_each(|record| sink.record(*record));
+        Ok::<(), Infallible>(())
+    };
+    let limits = Limits { depth: 9, jobs: 1_000 };
+    let jobs = |job: JobId, direction: Direction| {
+        let Ok(flow) = flow(&metadata, (job, direction), limits, replay);
+        assert!(!flow.is_cut);
+        flow.steps.iter().map(|step| step.job).collect::<BTreeSet<JobId>>()
+    };
+    let mut acts = 0;
+    for (act, plan, sense) in told.iter() {
+        let saw = [Some(id("act", act)), Some(id("plan", plan)), sense.map(|sense| id("sense", sense))];
+        // A newer plan may have been there when the second of two released it.
+        let released_by = id("plan", 2 * act + 1);
+        let expected: BTreeSet<JobId> = saw.into_iter().flatten().collect();
+        let back = jobs(id("act", act), Direction::Back);
+        assert!(back.is_superset(&expected) && back.contains(&released_by), "{back:?} {expected:?}");
+        assert!(plan != released_by.instance || back == expected, "{back:?} {expected:?}");
+        if let Some(sense) = sense {
+            let forward = jobs(id("sense", sense), Direction::Forward);
+            assert!(forward.contains(&id("plan", plan)) && forward.contains(&id("act", act)), "{forward:?}");
+        }
+        acts += 1;
+    }
+    assert!(acts >= 8, "{acts}");
 }
 
 /// However many outputs an operation has, each releases what it triggers and nothing else.

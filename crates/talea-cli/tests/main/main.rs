@@ -14,6 +14,7 @@ mod examples;
 mod explained;
 mod exported;
 mod filtered;
+mod flow;
 mod hierarchies;
 mod hostile;
 mod interchange;

@@ -125,7 +125,7 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
 }
 
 /// Programs by themselves have no jobs.
-fn refuse_what_has_no_system(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
+pub(super) fn refuse_what_has_no_system(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
     if !metadata.has_system() {
         return Err(Failure::new(
             format!("{} holds no system, only records of programs or of the kernel", path_shown(path)),
@@ -247,7 +247,7 @@ fn question(options: &Options, metadata: &Metadata) -> Result<Question, Failure>
     Ok(Question { which, task: Some(task), limit })
 }
 
-fn unknown_task(name: &str, metadata: &Metadata) -> Failure {
+pub(super) fn unknown_task(name: &str, metadata: &Metadata) -> Failure {
     let names: Vec<&str> = metadata.task_names().collect();
     let choices = format!("choose one of: {}; with --job also task.subtask", names.join(", "));
     Failure::new(format!("the trace has no task \"{name}\""), choices)

@@ -3,6 +3,7 @@
 mod events;
 mod explain;
 mod export;
+mod flow;
 mod follow;
 mod list;
 mod named;
@@ -78,6 +79,7 @@ Examples:
     Show(show::Options),
     Stats(stats::Options),
     Explain(explain::Options),
+    Flow(flow::Options),
     Verify(verify::Options),
     Export(export::Options),
 }
@@ -91,6 +93,7 @@ pub fn main(options: &Options) -> super::Outcome {
         Command::Read(options) => read::main(options),
         Command::Show(options) => show::main(options),
         Command::Stats(options) => stats::main(options),
+        Command::Flow(options) => flow::main(options),
         Command::Verify(options) => verify::main(options),
         Command::Explain(options) => explain::main(options),
         Command::Export(options) => export::main(options),

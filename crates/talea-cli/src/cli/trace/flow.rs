@@ -1,0 +1,360 @@
+//! `talea trace flow`.
+
+use super::{named, open, unreadable, warn_of_damage};
+use crate::cli::failure::{Failure, Verdict};
+use crate::cli::output::{self, Sheet, tell, wrap};
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use talea_insight::flow::{Direction, Ending, Flow, Limits, Link, NEEDED, Step, flow};
+use talea_model::OperationId;
+use talea_record::{Damage, JobId, Metadata, RecordedEvents, ReleasedBy, Sink, TraceFile};
+use talea_time::{Duration, Instant};
+
+/// Say which jobs led to a job, and what came of it
+///
+/// Goes from job to job, by successors, by values that one published and another took or was released by, and by events: back to the sensors
+/// and the events outside that a job acted on, and forward to whatever acted on it. No [[chain]] has to be described for that. The age of what
+/// led to the job counts from the arrival of each to the completion of the job, and what came of it counts from the job's arrival.
+///
+/// A value that stays the latest is taken by many jobs; of those that took it alike the first two are shown.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  talea trace flow out/trace.talea --task drive --job 57  # what did the drive act on?
+  talea trace flow out/trace.talea --task stop --job 0 --forward  # what did the operator's stop set off?
+  talea trace flow robot --task drive --job 57 --back --json | jq '.led_to_it[] | .job'  # of a run that goes on")]
+pub struct Options {
+    /// The trace: a file, or a program that runs, by process number or name
+    #[arg(value_name = "PID|NAME|FILE")]
+    trace: PathBuf,
+    /// The task, or one of its subtasks, as task.subtask. Of a task of several the last one is what others led to, and of the first one
+    /// others came
+    #[arg(long, value_name = "TASK")]
+    task: String,
+    /// The number of its job; the first is 0
+    #[arg(long, value_name = "NUMBER")]
+    job: u64,
+    /// Only what led to it
+    #[arg(long, conflicts_with = "forward")]
+    back: bool,
+    /// Only what came of it
+    #[arg(long)]
+    forward: bool,
+    /// Go this many jobs far
+    #[arg(long, value_name = "NUMBER", default_value_t = 16)]
+    depth: usize,
+    /// Find at most this many jobs each way
+    #[arg(long, value_name = "NUMBER", default_value_t = 500)]
+    limit: usize,
+    /// Print all of them as JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// Jobs alike of which more are only counted.
+const ALIKE: usize = 2;
+
+pub fn main(options: &Options) -> crate::cli::Outcome {
+    let path = named::file(&options.trace)?;
+    let trace = open(&path)?;
+    let metadata = trace.metadata();
+    super::explain::refuse_what_has_no_system(&path, metadata)?;
+    let ends = ends(options, metadata)?;
+    let limits = Limits { depth: options.depth, jobs: options.limit };
+    let mut damage = Damage::default();
+    let mut found = |job: JobId, direction: Direction| {
+        let replay = |mut sink: &mut dyn Sink| {
+            damage = trace.replay(&mut sink)?.damage;
+            Ok(())
+        };
+        let flow =
+            flow(metadata, (job, direction), limits, replay).map_err(|error| unreadable(&path, &error))?;
+        if flow.steps.is_empty() {
+            return Err(Failure::new(
+                format!("the trace does not tell of {}", metadata.job_name(job)),
+                "`talea trace show` lists the jobs it tells of",
+            ));
+        }
+        Ok(flow)
+    };
+    let back = if options.forward { None } else { Some(found(ends.last, Direction::Back)?) };
+    let forward = if options.back { None } else { Some(found(ends.first, Direction::Forward)?) };
+    warn_of_damage(&path, &damage);
+    warn_of_missing(&trace);
+    if options.json {
+        output::json(&report(metadata, back.as_ref(), forward.as_ref()))?;
+    } else {
+        print(metadata, back.as_ref(), forward.as_ref())?;
+    }
+    Ok(Verdict::Fine)
+}
+
+/// The jobs that are asked about.
+struct Ends {
+    /// Of which others came.
+    first: JobId,
+    /// To which others led.
+    last: JobId,
+}
+
+fn ends(options: &Options, metadata: &Metadata) -> Result<Ends, Failure> {
+    let name = &options.task;
+    let job = |index: usize| JobId { operation: OperationId::from_index(index), instance: options.job };
+    if let Some(task) = metadata.tasks.iter().position(|task| task.name == *name) {
+        let of_task = || metadata.operations.iter().enumerate().filter(|(_, entry)| entry.task == task);
+        let first = of_task().find(|(_, entry)| entry.predecessors.is_empty());
+        let last = of_task().filter(|(_, entry)| entry.is_last).next_back();
+        if let (Some((first, _)), Some((last, _))) = (first, last) {
+            return Ok(Ends { first: job(first), last: job(last) });
+        }
+    }
+    match metadata.operations.iter().position(|operation| operation.name == *name) {
+        Some(index) => Ok(Ends { first: job(index), last: job(index) }),
+        None => Err(super::explain::unknown_task(name, metadata)),
+    }
+}
+
+/// Links are missing of which nothing was recorded.
+fn warn_of_missing(trace: &TraceFile) {
+    let Some(recorded) = &trace.metadata().recorded else { return };
+    let names = NEEDED.into_iter().filter_map(|event| event.name());
+    let missing: Vec<String> = names.filter(|name| !recorded.contains(*name)).map(String::from).collect();
+    if !missing.is_empty() {
+        tell!(
+            "note: not all ways are known, as these events were not recorded: {}; record with {}",
+            missing.join(", "),
+            RecordedEvents::options_for(&missing)
+        );
+    }
+}
+
+fn print(metadata: &Metadata, back: Option<&Flow>, forward: Option<&Flow>) -> Result<(), Failure> {
+    let mut lines = output::Lines::new();
+    for (flow, direction) in [(back, Direction::Back), (forward, Direction::Forward)] {
+        let Some(flow) = flow else { continue };
+        lines.line(&section(metadata, flow, direction))?;
+    }
+    lines.finish()
+}
+
+/// A job with what led to it, or what came of it.
+fn section(metadata: &Metadata, flow: &Flow, direction: Direction) -> String {
+    let job = &flow.steps[0];
+    let (what, time) = match direction {
+        Direction::Back => ("what led to", "age"),
+        Direction::Forward => ("what came of", "after"),
+    };
+    let mut text = wrap(&format!("{what} {}, which {}", metadata.job_name(job.job), life(metadata, job)));
+    if flow.steps.len() == 1 {
+        return text + "\n  nothing that the trace tells of\n";
+    }
+    let mut sheet = Sheet::new(2, &["job", "link", "arrived", "ended", time]);
+    let mut rows = Rows { metadata, flow, direction, children: children(flow) };
+    rows.below(0, 0, &mut sheet);
+    text += "\n";
+    text += &sheet.render();
+    if flow.is_cut {
+        text += "\nthere is more: --depth and --limit say how much is looked for";
+    }
+    text + "\n"
+}
+
+/// The steps that are next to each, in their order.
+fn children(flow: &Flow) -> Vec<Vec<usize>> {
+    let mut children = vec![Vec::new(); flow.steps.len()];
+    for (index, step) in flow.steps.iter().enumerate() {
+        if let Some((next_to, _)) = step.next_to {
+            children[next_to].push(index);
+        }
+    }
+    children
+}
+
+/// Writes steps into a table, each indented below what it is next to.
+struct Rows<'a> {
+    metadata: &'a Metadata,
+    flow: &'a Flow,
+    direction: Direction,
+    children: Vec<Vec<usize>>,
+}
+
+impl Rows<'_> {
+    fn below(&mut self, index: usize, indent: usize, sheet: &mut Sheet) {
+        let children = std::mem::take(&mut self.children[index]);
+        // A job may lead to another in several ways. Forward, one that several led to stands below the first of them.
+        let mut ways: Vec<Vec<usize>> = Vec::new();
+        for child in children {
+            let Step { job, is_again, .. } = self.flow.steps[child];
+            match ways.iter_mut().find(|way| self.flow.steps[way[0]].job == job) {
+                Some(way) => way.push(child),
+                None if is_again && self.direction == Direction::Forward => {}
+                None => ways.push(vec![child]),
+            }
+        }
+        let kind = |way: &[usize]| {
+            let step = &self.flow.steps[way[0]];
+            (step.job.operation, step.next_to.map(|(_, link)| link))
+        };
+        for (place, way) in ways.iter().enumerate() {
+            let alike = ways[..place].iter().filter(|before| kind(before) == kind(way)).count();
+            let rest = ways[place..].iter().filter(|behind| kind(behind) == kind(way)).count();
+            match alike {
+                ALIKE if rest > 1 => self.more(way[0], (rest, indent), sheet),
+                // The last one is shown where it is the only one behind the first ones.
+                _ if alike < ALIKE || alike == ALIKE && rest == 1 => self.row(way, indent, sheet),
+                _ => {}
+            }
+        }
+    }
+
+    /// The steps are of one job, by different links.
+    fn row(&mut self, way: &[usize], indent: usize, sheet: &mut Sheet) {
+        let step = &self.flow.steps[way[0]];
+        let at = |at: Option<Instant>| at.map_or("-".into(), |at| since_start(self.metadata, at));
+        let task = &self.metadata.tasks[self.metadata.operations[step.job.operation.index()].task];
+        let what = match step.is_again {
+            true => ", above",
+            false if task.released_by == ReleasedBy::Outside => ", from outside",
+            false => "",
+        };
+        let ended = match step.ended {
+            Some((ended, Ending::Completed)) => at(Some(ended)),
+            Some((ended, Ending::Aborted)) => format!("{} aborted", at(Some(ended))),
+            None => "-".into(),
+        };
+        sheet.row(vec![
+            format!("{}{}{what}", "  ".repeat(indent), self.metadata.job_name(step.job)),
+            self.words(way),
+            at(step.arrived),
+            ended,
+            distance(&self.flow.steps[0], step, self.direction)
+                .map_or("-".into(), |time| time.rounded().to_string()),
+        ]);
+        self.below(way[0], indent + 1, sheet);
+    }
+
+    /// The links of the steps. That of a successor says nothing that its value does not say.
+    fn words(&self, way: &[usize]) -> String {
+        let links: Vec<Link> =
+            way.iter().filter_map(|step| self.flow.steps[*step].next_to).map(|(_, link)| link).collect();
+        let says = |link: &&Link| **link != Link::Successor || links.len() == 1;
+        let words: Vec<String> = links.iter().filter(says).map(|link| words(self.metadata, *link)).collect();
+        words.join(", ")
+    }
+
+    /// So many more like the step at `index`.
+    fn more(&self, index: usize, (count, indent): (usize, usize), sheet: &mut Sheet) {
+        let name = &self.metadata.operations[self.flow.steps[index].job.operation.index()].name;
+        let mut row = vec![format!("{}and {count} more of {name}", "  ".repeat(indent))];
+        row.resize(5, String::new());
+        sheet.row(row);
+    }
+}
+
+/// What became of a job, as a clause.
+fn life(metadata: &Metadata, step: &Step) -> String {
+    let at = |at| since_start(metadata, at);
+    let arrived = step.arrived.map(|arrived| format!("arrived at {}", at(arrived)));
+    let ended = match step.ended {
+        Some((ended, Ending::Completed)) => format!("completed at {}", at(ended)),
+        Some((ended, Ending::Aborted)) => format!("was aborted at {}", at(ended)),
+        None => "did not end in the trace".into(),
+    };
+    arrived.map_or(ended.clone(), |arrived| format!("{arrived} and {ended}"))
+}
+
+fn since_start(metadata: &Metadata, at: Instant) -> String {
+    format!("{:.6}s", (at - metadata.start).as_nanos() as f64 / 1e9)
+}
+
+/// How old the job's arrival was when the one that is asked about ended, or how long after the arrival of that it ended.
+fn distance(asked: &Step, step: &Step, direction: Direction) -> Option<Duration> {
+    match direction {
+        Direction::Back => Some(asked.ended?.0 - step.arrived?),
+        Direction::Forward => Some(step.ended?.0 - asked.arrived?),
+    }
+}
+
+fn words(metadata: &Metadata, link: Link) -> String {
+    match link {
+        Link::Successor => "successor".into(),
+        Link::Value(input) => {
+            let input = &metadata.inputs[input];
+            format!("{} by {}", metadata.outputs[input.output].name, input.name)
+        }
+        Link::Trigger(output) => format!("released by {}", metadata.outputs[output].name),
+        Link::Event(publication) => {
+            let publication = &metadata.publications[publication];
+            format!("event {} in {}", publication.event_type, publication.channel)
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    led_to_it: Option<Vec<StepReport>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    came_of_it: Option<Vec<StepReport>>,
+    /// Whether there is more than was looked for.
+    is_cut: bool,
+    lost_records: u64,
+}
+
+#[derive(Serialize)]
+struct StepReport {
+    job: String,
+    node: String,
+    /// The index of the step that it is next to; none for the job that was asked about.
+    next_to: Option<usize>,
+    link: Option<&'static str>,
+    /// The input, the output or the publication of the link.
+    by: Option<String>,
+    depth: usize,
+    /// Whether an earlier step is of the same job, behind which the way goes on.
+    is_again: bool,
+    /// Since the start.
+    arrived_ns: Option<i64>,
+    started_ns: Option<i64>,
+    ended_ns: Option<i64>,
+    ending: Option<Ending>,
+}
+
+fn report(metadata: &Metadata, back: Option<&Flow>, forward: Option<&Flow>) -> Report {
+    let steps = |flow: &Flow| flow.steps.iter().map(|step| step_report(metadata, step)).collect();
+    let both = || back.into_iter().chain(forward);
+    Report {
+        led_to_it: back.map(steps),
+        came_of_it: forward.map(steps),
+        is_cut: both().any(|flow| flow.is_cut),
+        lost_records: both().map(|flow| flow.lost.sum()).max().unwrap_or(0),
+    }
+}
+
+fn step_report(metadata: &Metadata, step: &Step) -> StepReport {
+    let since = |at: Instant| (at - metadata.start).as_nanos();
+    let lane = metadata.operations[step.job.operation.index()].lane;
+    let (link, by) = match step.next_to.map(|(_, link)| link) {
+        None => (None, None),
+        Some(Link::Successor) => (Some("successor"), None),
+        Some(Link::Value(input)) => (Some("value"), Some(metadata.inputs[input].name.clone())),
+        Some(Link::Trigger(output)) => (Some("trigger"), Some(metadata.outputs[output].name.clone())),
+        Some(Link::Event(publication)) => {
+            (Some("event"), Some(metadata.publications[publication].name.clone()))
+        }
+    };
+    StepReport {
+        job: metadata.job_name(step.job),
+        node: metadata.nodes[metadata.lanes[lane].node].name.clone(),
+        next_to: step.next_to.map(|(next_to, _)| next_to),
+        link,
+        by,
+        depth: step.depth,
+        is_again: step.is_again,
+        arrived_ns: step.arrived.map(since),
+        started_ns: step.started.map(since),
+        ended_ns: step.ended.map(|(at, _)| since(at)),
+        ending: step.ended.map(|(_, ending)| ending),
+    }
+}
