@@ -170,7 +170,8 @@ fn read(description: &mut Description, rng: &mut impl Rng, size: Size) {
             }
             let (from, node) = one_of(rng, &all);
             let own = &mut description.tasks[task].subtasks[subtask];
-            if size == Size::Small && node != own.node {
+            // From one process to another only successors have values.
+            if size == Size::Small && node != own.node && from.task != task {
                 continue;
             }
             let is_before = from.task == task && own.after.contains(&from.subtask);

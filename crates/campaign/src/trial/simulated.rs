@@ -4,18 +4,20 @@ use super::Fault;
 use crate::Counts;
 use crate::draw::{self, Size};
 use rand::RngExt;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::Path;
 use talea_check::hierarchy::Composition;
 use talea_check::{Check, CheckReport, Verdict};
 use talea_conformance::promises::doubted;
 use talea_insight::accounting::{Accounting, Report};
-use talea_insight::explain::{Question, Which, explain};
+use talea_insight::explain::{Measure, Question, Which, explain, explain_chains};
+use talea_insight::flow::{Direction, Limits, flow};
 use talea_insight::verify::Verifier;
 use talea_model::{System, Task, Trigger, parse};
 use talea_policy::arrangement::{Basis, Kept};
 use talea_policy::strategy::{Plan, plan_lanes_of};
-use talea_record::{Event, Metadata, Record, Sink};
+use talea_record::{Event, JobId, Metadata, Record, Sink};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
 
@@ -66,7 +68,8 @@ fn judge(seed: u64, system: &System, text: &str, counts: &mut Counts) -> Result<
     obeys_the_rules(system, &plans, &run)?;
     bounds_hold(system, &check.report, &run, counts)?;
     promises_are_kept(system, &check, &run, counts)?;
-    explanations_add_up(&run, counts)
+    explanations_add_up(&run, counts)?;
+    ways_agree(&run, counts)
 }
 
 fn reads_the_same(system: &System, text: &str) -> Result<(), String> {
@@ -285,7 +288,7 @@ fn explanations_add_up(run: &Run, counts: &mut Counts) -> Result<(), String> {
         let question = Question { which, task: None, limit: 50 };
         let explanations = explain(&run.metadata, question, |sink| {
             run.records.iter().for_each(|record| sink.record(*record));
-            Ok::<_, std::convert::Infallible>(())
+            Ok::<_, Infallible>(())
         });
         let explanations = explanations.map_err(|error| format!("explain: {error:?}"))?;
         for one in explanations.list.iter().filter(|one| !one.intervals.is_empty()) {
@@ -301,6 +304,38 @@ fn explanations_add_up(run: &Run, counts: &mut Counts) -> Result<(), String> {
                     one.uncertain()
                 ));
             }
+        }
+    }
+    Ok(())
+}
+
+/// The longest ways along chains are explained without gaps, and each of their jobs led to the last one.
+fn ways_agree(run: &Run, counts: &mut Counts) -> Result<(), String> {
+    let replay = |sink: &mut dyn Sink| {
+        run.records.iter().for_each(|record| sink.record(*record));
+        Ok::<_, Infallible>(())
+    };
+    let chains = 0..run.metadata.chains.len();
+    let wanted: Vec<(usize, Measure)> =
+        chains.flat_map(|chain| Measure::ALL.map(|measure| (chain, measure))).collect();
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let explanations = explain_chains(&run.metadata, &wanted, replay);
+    let explanations = explanations.map_err(|error| format!("explain a chain: {error:?}"))?;
+    for one in &explanations.list {
+        counts.hold("ways", 1);
+        let sum: Duration = one.totals.iter().map(|total| total.sum()).sum();
+        if sum != one.response() {
+            return Err(format!("{:?} took {}, and its parts {sum}", one.subject, one.response()));
+        }
+        let Some(last) = one.hops.last() else { continue };
+        let limits = Limits { depth: one.hops.len() + 8, jobs: 5_000 };
+        let Ok(flow) = flow(&run.metadata, (last.job, Direction::Back), limits, replay);
+        let led: HashSet<JobId> = flow.steps.iter().map(|step| step.job).collect();
+        if let Some(hop) = one.hops.iter().find(|hop| !led.contains(&hop.job) && !flow.is_cut) {
+            let [hop, last] = [hop.job, last.job].map(|job| run.metadata.job_name(job));
+            return Err(format!("{hop} stands on {:?} and did not lead to {last}", one.subject));
         }
     }
     Ok(())
