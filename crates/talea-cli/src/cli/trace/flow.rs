@@ -104,7 +104,7 @@ fn ends(options: &Options, metadata: &Metadata) -> Result<Ends, Failure> {
     if let Some(task) = metadata.tasks.iter().position(|task| task.name == *name) {
         let of_task = || metadata.operations.iter().enumerate().filter(|(_, entry)| entry.task == task);
         let first = of_task().find(|(_, entry)| entry.predecessors.is_empty());
-        let last = of_task().filter(|(_, entry)| entry.is_last).next_back();
+        let last = of_task().rfind(|(_, entry)| entry.is_last);
         if let (Some((first, _)), Some((last, _))) = (first, last) {
             return Ok(Ends { first: job(first), last: job(last) });
         }
