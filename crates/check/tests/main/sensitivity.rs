@@ -61,16 +61,15 @@ fn a_shortest_period_is_that_of_the_file_with_it() {
         assert_eq!(margin.has_period, margin.shortest_period_ns.is_some(), "{margin:?}");
         margin.shortest_period_ns.map(|period| period / 1_000)
     };
-    // The deadline stays that of the other one, and for what comes from outside it is that of its separation.
-    let of_a = |us: i64| {
-        HANDED_ON.replacen("period = \"20ms\"", &format!("period = \"{us}us\"\ndeadline = \"20ms\""), 1)
-    };
-    let of_outside = |us: i64| HANDED_ON.replace("25ms", &format!("{us}us"));
-    let changed: [(&str, i64, &dyn Fn(i64) -> String); 2] = [("a", 20, &of_a), ("outside", 25, &of_outside)];
-    for (task, grain, with) in changed {
+    let is_shortest = |task: &str, grain: i64, with: &dyn Fn(i64) -> String| {
         let shortest = shortest(task).expect("it has a period");
         assert!(all_hold(&system(&with(shortest))), "{task} with {shortest}us");
         assert!(!all_hold(&system(&with(shortest - grain))), "{task} with less than {shortest}us");
-    }
-    assert_eq!(["heir", "triggered"].map(|task| shortest(task)), [None, None]);
+    };
+    // The deadline stays that of the other one, and for what comes from outside it is that of its separation.
+    is_shortest("a", 20, &|us| {
+        HANDED_ON.replacen("period = \"20ms\"", &format!("period = \"{us}us\"\ndeadline = \"20ms\""), 1)
+    });
+    is_shortest("outside", 25, &|us| HANDED_ON.replace("25ms", &format!("{us}us")));
+    assert_eq!(["heir", "triggered"].map(shortest), [None, None]);
 }
