@@ -5,8 +5,7 @@ use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::{Lost, Take};
 use talea_record::{
-    EventLossReason, LossCause, Metadata, NameSpace, Question, Record, RunOutcome, SkipReason, Typed,
-    ValueLoss,
+    EventLossReason, LossCause, Metadata, NameSpace, Question, Record, RunOutcome, Typed, ValueLoss,
 };
 use talea_time::{Duration, Instant};
 
@@ -200,9 +199,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             format!("after {}{verdict}", length(after(complete.nominal)))
         }
         Typed::Skip(skip) => match skip.reason.known() {
-            Some(SkipReason::Overrun) => "the job before is unfinished".into(),
-            Some(SkipReason::Full) => "too many instances in flight".into(),
-            Some(SkipReason::Early) => "it came too early".into(),
+            Some(reason) => reason.in_words().into(),
             None => format!("reason {}", skip.reason.number()),
         },
         Typed::Abort(abort) if abort.running.0 => {

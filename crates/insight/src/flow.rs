@@ -7,16 +7,16 @@
 //! | a value of it released the other | the release of a task that values release, and what was published before |
 //! | the other took an event of it | `event.deliver` |
 //!
-//! What came of a job is found in one pass over the records, since whatever leads to something is recorded before it. What led to a job takes
-//! a pass for each step back.
+//! What came of a job is found in one pass over the records, since whatever leads to something is recorded before it, between nodes as far as
+//! their clocks agree. What led to a job takes a pass for each step back.
 
 use crate::releasing::{Publications, ReleaseRule};
 use serde::Serialize;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use talea_model::OperationId;
-use talea_record::contents::Lost;
+use talea_record::contents::{Contents, Lost};
 use talea_record::event::{Deliver, Publish, Release, Take, Typed};
-use talea_record::{CountedValues, Event, JobId, Metadata, Record, Sink};
+use talea_record::{CountedValues, Event, JobId, Metadata, Record, RecordedEvents, Sink, SkipReason};
 use talea_time::Instant;
 
 /// Completions of an operation that are remembered, for the joins that wait for them.
@@ -79,23 +79,27 @@ pub struct Step {
 pub struct Limits {
     /// The most links from the job that is asked about.
     pub depth: usize,
-    /// The most jobs.
+    /// The most jobs beside it.
     pub jobs: usize,
 }
 
 /// The jobs that led to a job, or came of it.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// The job that is asked about first; whatever a step is next to stands before it.
+    /// The job that is asked about first; whatever a step is next to stands before it. Empty if nothing tells of it, or it was left out.
     pub steps: Vec<Step>,
+    /// Why the job was left out, if it was.
+    pub left_out: Option<SkipReason>,
     /// Whether there is more, beyond a limit.
     pub is_cut: bool,
     /// What the trace has lost, with which links may be missing.
     pub lost: Lost,
+    /// Which events it has.
+    pub recorded: RecordedEvents,
 }
 
 /// The jobs that led to `job`, or came of it, as far as the records tell. `replay` gives every record of the trace to a sink, in the order of time;
-/// it is called several times. Empty if the records do not tell of the job.
+/// it is called several times.
 ///
 /// # Errors
 /// Those of `replay`.
@@ -118,18 +122,21 @@ pub fn flow<E>(
             break;
         }
     }
-    let mut lives = Lives::default();
-    lives.jobs.extend(search.steps.iter().map(|step| (step.job, Life::default())));
-    replay(&mut lives)?;
+    let mut seen = (Lives::default(), Contents::new(metadata));
+    seen.0.jobs.extend(search.steps.iter().map(|step| (step.job, Life::default())));
+    replay(&mut seen)?;
+    let (lives, contents) = seen;
     let Search { mut steps, is_cut, .. } = search;
     for step in &mut steps {
-        let Life { arrived, started, ended } = lives.jobs[&step.job];
+        let Life { arrived, started, ended, .. } = lives.jobs[&step.job];
         (step.arrived, step.started, step.ended) = (arrived, started, ended);
     }
+    let left_out = lives.jobs[&job].left_out;
     if steps[0].arrived.is_none() && steps[0].started.is_none() && steps[0].ended.is_none() {
         steps.clear();
     }
-    Ok(Flow { steps, is_cut, lost: lives.lost })
+    let recorded = RecordedEvents::of(metadata, &contents);
+    Ok(Flow { steps, left_out, is_cut, lost: lives.lost, recorded })
 }
 
 /// Turns records into links.
@@ -137,8 +144,8 @@ struct Links<'a> {
     metadata: &'a Metadata,
     /// By operation: instances that completed last.
     completed: Vec<VecDeque<u64>>,
-    /// By output: what was published.
-    published: Vec<Publications>,
+    /// By output whose values release something: what was published.
+    published: Vec<Option<Publications>>,
     /// By task: the output whose values release it, and which of them.
     released_by: Vec<Option<(usize, u32, CountedValues)>>,
 }
@@ -154,7 +161,11 @@ impl<'a> Links<'a> {
         Links {
             metadata,
             completed: vec![VecDeque::new(); metadata.operations.len()],
-            published: metadata.outputs.iter().map(|_| Publications::new()).collect(),
+            published: metadata
+                .outputs
+                .iter()
+                .map(|output| (!output.releases.is_empty()).then(Publications::new))
+                .collect(),
             released_by,
         }
     }
@@ -169,7 +180,7 @@ impl<'a> Links<'a> {
                 found(from, job, Link::Event(publication as usize));
             }
             Typed::Publish(Publish { job, output, .. }) => {
-                if let Some(published) = self.published.get_mut(output as usize) {
+                if let Some(Some(published)) = self.published.get_mut(output as usize) {
                     published.note(job.instance, record.time.as_nanos());
                 }
             }
@@ -201,7 +212,9 @@ impl<'a> Links<'a> {
         {
             let from = self.metadata.outputs[output].operation;
             let rule = ReleaseRule::of(self.metadata, (from, to), every, on);
-            let releasing = self.published[output].releasing(job.instance, nominal.as_nanos(), rule);
+            let published = self.published[output].as_ref();
+            let releasing =
+                published.and_then(|published| published.releasing(job.instance, nominal.as_nanos(), rule));
             if let Some(instance) = releasing {
                 found(of(from, instance), job, Link::Trigger(output));
             }
@@ -218,6 +231,8 @@ struct Search<'a> {
     /// The steps from which this pass goes on; forward those that it finds are among them.
     frontier: HashMap<JobId, usize>,
     known: HashMap<JobId, usize>,
+    /// Which job is next to which step, and by what.
+    links_seen: HashSet<(JobId, usize, Link)>,
     is_cut: bool,
 }
 
@@ -232,6 +247,7 @@ impl<'a> Search<'a> {
             steps: vec![first],
             frontier: HashMap::from([(job, 0)]),
             known: HashMap::from([(job, 0)]),
+            links_seen: HashSet::new(),
             is_cut: false,
         }
     }
@@ -246,25 +262,24 @@ impl<'a> Search<'a> {
 
 impl Sink for Search<'_> {
     fn record(&mut self, record: Record) {
-        let Search { links, direction, limits, steps, frontier, known, is_cut } = self;
+        let Search { links, direction, limits, steps, frontier, known, links_seen, is_cut } = self;
         links.take(&record, |from, to, link| {
             let (next_to, job) = match direction {
                 Direction::Back => (to, from),
                 Direction::Forward => (from, to),
             };
             let Some(&index) = frontier.get(&next_to) else { return };
-            let next_to = Some((index, link));
+            // A join is told of by each of the jobs that it waits for, and a job may take again what it had.
+            if !links_seen.insert((job, index, link)) {
+                return;
+            }
             let depth = steps[index].depth + 1;
-            if depth > limits.depth || steps.len() > limits.jobs {
+            let is_again = known.contains_key(&job);
+            if !is_again && (depth > limits.depth || known.len() > limits.jobs) {
                 *is_cut = true;
                 return;
             }
-            // A join is told of by each of the jobs that it waits for.
-            let is_again = known.contains_key(&job);
-            let is_same = |step: &Step| step.job == job && step.next_to == next_to;
-            if is_again && steps[index..].iter().any(is_same) {
-                return;
-            }
+            let next_to = Some((index, link));
             steps.push(Step { job, next_to, depth, is_again, arrived: None, started: None, ended: None });
             if !is_again {
                 known.insert(job, steps.len() - 1);
@@ -282,6 +297,7 @@ struct Life {
     arrived: Option<Instant>,
     started: Option<Instant>,
     ended: Option<(Instant, Ending)>,
+    left_out: Option<SkipReason>,
 }
 
 /// The lives of jobs.
@@ -308,11 +324,11 @@ impl Sink for Lives {
                 life.ended = Some((record.time, Ending::Completed));
             }
             Typed::Abort(_) => life.ended = Some((record.time, Ending::Aborted)),
+            Typed::Skip(skip) => life.left_out = skip.reason.known(),
             _ => {}
         }
     }
 }
 
 /// The events without which links are missing.
-pub const NEEDED: [Event; 6] =
-    [Event::RELEASE, Event::COMPLETE, Event::PUBLISH, Event::TAKE, Event::PUSH, Event::DELIVER];
+pub const NEEDED: [Event; 5] = [Event::RELEASE, Event::COMPLETE, Event::PUBLISH, Event::TAKE, Event::DELIVER];

@@ -82,11 +82,11 @@ impl Operation {
         !self.ends.inputs.is_empty() || !self.ends.outputs.is_empty() || self.ends.events.is_some()
     }
 
-    /// A job begins: takes what there is for it. Says of each input what that was.
+    /// A job begins: takes what there is for it, by each input as of a moment. Says of each what that was.
     #[inline]
-    pub fn take(&mut self, moment: Moment, mut taken: impl FnMut(TakenValue)) {
+    pub fn take(&mut self, moment: impl Fn(usize) -> Moment, mut taken: impl FnMut(TakenValue)) {
         for (input, port) in self.ends.inputs.iter_mut().enumerate() {
-            taken(TakenValue { input, taken: port.take(moment) });
+            taken(TakenValue { input, taken: port.take(moment(input)) });
         }
     }
 

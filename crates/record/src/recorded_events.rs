@@ -86,16 +86,11 @@ impl RecordedEvents {
     /// How to have the events of these names recorded next time, as options of `talea trace record`.
     pub fn options_for(names: &[String]) -> String {
         let of = |family: &str| names.iter().any(|name| name.starts_with(&format!("{family}.")));
-        let mut families = vec!["run", "job"];
-        if of("dispatch") {
-            families.push("dispatch");
-        }
-        if of("hls") {
-            families.push("hls");
-        }
-        let events = format!("--events {}", families.join(","));
+        let beside: Vec<&str> =
+            ["dispatch", "hls", "port", "event"].into_iter().filter(|family| of(family)).collect();
+        let events = format!("--events {}", [&["run", "job"], &beside[..]].concat().join(","));
         let kernel = if of("kernel") { Some("--kernel switches,interrupts") } else { None };
-        let others = !of("kernel") || ["job", "dispatch", "hls", "run"].into_iter().any(of);
+        let others = !of("kernel") || !beside.is_empty() || of("job") || of("run");
         let parts = others.then_some(events.as_str()).into_iter().chain(kernel);
         parts.collect::<Vec<_>>().join(" ")
     }

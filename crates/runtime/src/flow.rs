@@ -491,8 +491,8 @@ impl JobFlow {
         Ok((instance, tag))
     }
 
-    /// Releases a task of the system whose jobs are posted, without ringing; `due` is when the job is due that releases it, if a job does. Returns the number of
-    /// the instance.
+    /// Releases a task of the system whose jobs are posted, without ringing; `due` is when the job is due that releases it, if a job does.
+    /// Returns the number of the instance.
     fn post_task(
         &mut self,
         shared: &Shared,

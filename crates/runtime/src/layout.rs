@@ -69,6 +69,8 @@ pub(crate) struct InputPlace {
     pub from: OperationId,
     /// Whether that is in another process.
     pub is_elsewhere: bool,
+    /// Whether values may be there before they are visible: those of a task with logical execution time.
+    pub comes_early: bool,
 }
 
 /// An output of an operation.
@@ -319,7 +321,8 @@ fn inputs_of(system: &System, operation: OperationId, hosts: &impl Fn(usize) -> 
     let place = |site: &InputSite| {
         let from = system.outputs()[site.output.index()].operation;
         let is_elsewhere = !hosts(system.subtask(from).node);
-        InputPlace { id: site.id.index() as u32, from, is_elsewhere }
+        let comes_early = system.task_of(from).communication == Communication::Let;
+        InputPlace { id: site.id.index() as u32, from, is_elsewhere, comes_early }
     };
     system.inputs_of(operation).iter().map(place).collect()
 }

@@ -16,6 +16,9 @@ pub(crate) struct Triggering {
     pub next: AtomicU64,
     /// One more than the instance that was released last, by the first subtasks of this process; 0 before the first.
     released: Box<[AtomicU64]>,
+    /// The instance about which the nodes of this process decided last whether it is left out, and what: twice its number and 2, and one
+    /// more if so; by the first subtask that stands for its node.
+    decided: Box<[AtomicU64]>,
     /// Whether something outside was given: nothing is drawn then.
     pub is_driven: AtomicBool,
     /// That, if it is a descriptor.
@@ -29,7 +32,19 @@ pub(crate) struct Triggering {
 impl Triggering {
     /// Of a task with so many first subtasks in this process.
     pub fn new(firsts: usize) -> Self {
-        Triggering { released: (0..firsts).map(|_| AtomicU64::new(0)).collect(), ..Triggering::default() }
+        let each = || (0..firsts).map(|_| AtomicU64::new(0)).collect();
+        Triggering { released: each(), decided: each(), ..Triggering::default() }
+    }
+
+    /// Whether the node decided to leave the instance out, if it has decided; by the place of the first subtask that stands for it.
+    pub fn decided(&self, lead: usize, instance: u64) -> Option<bool> {
+        let decided = self.decided[lead].load(Ordering::Relaxed);
+        (decided >> 1 == instance + 1).then_some(decided & 1 == 1)
+    }
+
+    /// The node decides.
+    pub fn decide(&self, lead: usize, instance: u64, is_left_out: bool) {
+        self.decided[lead].store(((instance + 1) << 1) | u64::from(is_left_out), Ordering::Relaxed);
     }
 
     /// The instance of the first subtask at this place is released.

@@ -62,8 +62,8 @@ impl JobFlow {
         }
     }
 
-    /// An instance of a task with a trigger has arrived at `at`; `due` is when the job is due that releases it, if a job does. It is released at `now`, or
-    /// signalled to its guards. Does not ring. Returns its number, and whether it is left out.
+    /// An instance of a task with a trigger has arrived at `at`; `due` is when the job is due that releases it, if a job does. It is released
+    /// at `now`, or signalled to its guards. Does not ring. Returns its number, and whether it is left out.
     pub fn arrive_by_trigger(
         &mut self,
         shared: &Shared,
@@ -117,7 +117,30 @@ impl JobFlow {
             return false;
         }
         let triggering = &shared.triggering[task];
-        // Only the last one need be looked at: no two are unfinished at once.
+        let mut firsts = shared.layout.firsts_beside(operation);
+        let (lead, _) = firsts.next().expect("it is one of them itself");
+        // Jobs may end while one first subtask after the other is released: what was decided about the instance stays.
+        let is_left_out = triggering.decided(lead, instance).unwrap_or_else(|| {
+            let is_left_out = self.decide(shared, (operation, overrun), instance);
+            triggering.decide(lead, instance, is_left_out);
+            is_left_out
+        });
+        if !is_left_out {
+            let place = shared.layout.triggered(task).firsts.iter().position(|first| *first == operation);
+            triggering.set_released(place.expect("one of them"), instance);
+        }
+        is_left_out
+    }
+
+    /// The node of the operation decides what becomes of an instance. Aborts those before, or returns whether it is left out.
+    fn decide(
+        &mut self,
+        shared: &Shared,
+        (operation, overrun): (OperationId, Overrun),
+        instance: u64,
+    ) -> bool {
+        let triggering = &shared.triggering[shared.layout.operation(operation).task];
+        // Only the last one need be looked at: those before have ended, or have been told to stop.
         let before = |(place, first): (usize, OperationId)| {
             let local = shared.layout.operation(first).local.expect("an operation of this process");
             let last = triggering.released_before(place, instance)?;
@@ -138,8 +161,6 @@ impl JobFlow {
                 }
             }
         }
-        let place = shared.layout.triggered(task).firsts.iter().position(|first| *first == operation);
-        triggering.set_released(place.expect("one of them"), instance);
         false
     }
 

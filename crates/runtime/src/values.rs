@@ -22,26 +22,30 @@ impl JobFlow {
         (subject, job, now): (Subject, &Job, Instant),
         keeps_answers: bool,
     ) {
-        let as_of = match site.visibility {
-            // What tasks with logical execution time have published may be there already and not be visible.
+        let as_of = |input: usize| match site.visibility {
+            // All that is there. What is newer than the beginning may have taken the place of what was there then.
+            Visibility::AtOnce if !site.inputs[input].comes_early => Instant::MAX,
             Visibility::AtOnce => now,
             Visibility::AtPeriodEnds { deadline, .. } => job.deadline.saturating_add(-deadline),
         };
         let recorder = &mut self.recorder;
         let is_wanted = recorder.is_wanted(Event::TAKE);
-        operation.take(Moment { instance: job.number, as_of }, |value| {
-            if is_wanted {
-                let input = &site.inputs[value.input];
-                let (now, lane, newest) = (MonotonicClock.now(), subject.lane as u16, value.taken.newest);
-                let is_told = keeps_answers && input.is_elsewhere;
-                if let Some(Stamp { visible_at, .. }) = newest.filter(|_| is_told) {
-                    recorder.put_if_wanted(now, Answer::visible(subject.job, input.id, visible_at, lane));
+        operation.take(
+            |input| Moment { instance: job.number, as_of: as_of(input) },
+            |value| {
+                if is_wanted {
+                    let input = &site.inputs[value.input];
+                    let (now, lane, newest) = (MonotonicClock.now(), subject.lane as u16, value.taken.newest);
+                    let is_told = keeps_answers && input.is_elsewhere;
+                    if let Some(Stamp { visible_at, .. }) = newest.filter(|_| is_told) {
+                        recorder.put_if_wanted(now, Answer::visible(subject.job, input.id, visible_at, lane));
+                    }
+                    let from = newest.map(|Stamp { instance, .. }| JobId { operation: input.from, instance });
+                    let values = value.taken.values as u32;
+                    recorder.put(now, Take { job: subject.job, from, input: input.id, values, lane });
                 }
-                let from = newest.map(|Stamp { instance, .. }| JobId { operation: input.from, instance });
-                let values = value.taken.values as u32;
-                recorder.put(now, Take { job: subject.job, from, input: input.id, values, lane });
-            }
-        });
+            },
+        );
     }
 
     /// A job that began at `now` takes its events.

@@ -338,18 +338,21 @@ impl OperationState {
             |note| records.borrow_mut().record(record_of(note, (job, lane), node, now)),
         );
         let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
-        self.operation.take(Moment { instance: job.instance, as_of }, |value| {
-            if is_recorded {
-                let InputState { id: input, from, is_remote } = inputs[value.input];
-                let newest = value.taken.newest;
-                if let Some(Stamp { visible_at, .. }) = newest.filter(|_| keeps_answers && is_remote) {
-                    sink.record(Answer::visible(job, input, visible_at, lane).at(now, Record::NO_CPU));
+        self.operation.take(
+            |_| Moment { instance: job.instance, as_of },
+            |value| {
+                if is_recorded {
+                    let InputState { id: input, from, is_remote } = inputs[value.input];
+                    let newest = value.taken.newest;
+                    if let Some(Stamp { visible_at, .. }) = newest.filter(|_| keeps_answers && is_remote) {
+                        sink.record(Answer::visible(job, input, visible_at, lane).at(now, Record::NO_CPU));
+                    }
+                    let from = newest.map(|newest| JobId { operation: from, instance: newest.instance });
+                    let values = value.taken.values as u32;
+                    sink.record(Take { job, from, input, values, lane }.at(now, Record::NO_CPU));
                 }
-                let from = newest.map(|newest| JobId { operation: from, instance: newest.instance });
-                let values = value.taken.values as u32;
-                sink.record(Take { job, from, input, values, lane }.at(now, Record::NO_CPU));
-            }
-        });
+            },
+        );
     }
 }
 

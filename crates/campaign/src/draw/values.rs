@@ -14,7 +14,9 @@ use talea_time::{Duration, Work};
 pub fn add(description: &mut Description, rng: &mut impl Rng, size: Size) {
     for task in 0..description.tasks.len() {
         let task = &mut description.tasks[task];
-        if task.trigger.is_none() && task.sync == Synchronisation::Greedy && rng.random_ratio(1, 6) {
+        let pushes = task.subtasks.iter().any(|subtask| !subtask.events.is_empty());
+        let may_wait = task.trigger.is_none() && task.sync == Synchronisation::Greedy && !pushes;
+        if may_wait && rng.random_ratio(1, 6) {
             task.communication = Communication::Let;
         }
         publish(task, rng);

@@ -208,3 +208,14 @@ impl From<EventLoss> for EventLossReason {
         }
     }
 }
+
+impl SkipReason {
+    /// The reason as a clause.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            SkipReason::Overrun => "the job before is unfinished",
+            SkipReason::Full => "too many instances in flight",
+            SkipReason::Early => "it came too early",
+        }
+    }
+}

@@ -99,7 +99,7 @@ impl Pair {
         self.instance += 1;
         let job = Job { release: at, deadline: at, wcet: Work::ZERO, rank: 0, number: instance, tag: 0 };
         for operation in [&mut self.first, &mut self.second] {
-            operation.take(Moment { instance, as_of: Instant::MAX }, |_| ());
+            operation.take(|_| Moment { instance, as_of: Instant::MAX }, |_| ());
             operation.call(&Nobody, "", &job, at, 0);
             operation.leave();
             operation.publish(Stamp { instance, visible_at: at }, |_, _| (), |_, _| ());

@@ -1,6 +1,6 @@
 //! `trace flow`: what led to a job and what came of it.
 
-use crate::support::{example, run, traced, within, write};
+use crate::support::{example, folder, recorded, run, traced, within, write};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -78,6 +78,7 @@ fn limits_of_a_way_are_said_and_so_is_what_is_not_there() {
     assert!(none.stderr.contains("the trace does not tell of control.drive #9999"), "{}", none.stderr);
     let unknown = flow(&["contrl", "--job", "0"]).exits(2);
     assert!(unknown.stderr.contains("the trace has no task \"contrl\""), "{}", unknown.stderr);
+    assert!(flow(&["control", "--job", "1", "--depth", "0"]).exits(2).stderr.contains("1..=100"));
     // Nobody is linked to whoever is alone.
     let alone = "[system]\nname = \"alone\"\n[[node]]\nname = \"n\"\ncpus = [0]\n[[task]]\nname = \"t\"\nperiod = \"5ms\"\nwcet = \"1ms\"\n";
     let alone = write(&place, "alone.toml", alone);
@@ -86,4 +87,75 @@ fn limits_of_a_way_are_said_and_so_is_what_is_not_there() {
     let text =
         run(&["trace", "flow", &within(&place, "alone/trace.talea"), "--task", "t", "--job", "3"]).exits(0);
     assert_eq!(text.stdout.matches("nothing that the trace tells of").count(), 2, "{}", text.stdout);
+}
+
+#[test]
+fn what_was_not_recorded_is_no_way_that_is_not_there() {
+    let flow = |trace: &str| run(&["trace", "flow", trace, "--task", "imu", "--job", "2", "--back"]).exits(0);
+    let (_place, trace) = recorded(&example("robot.toml"), &["--events", "run,job"]);
+    let done = flow(&trace);
+    let text = done.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("port.publish, port.take, event.deliver"), "{text}");
+    assert!(text.contains("record with --events run,job,port,event"), "{text}");
+    assert!(done.stdout.contains("imu.read #2"), "a successor is known all the same: {}", done.stdout);
+    let (_place, trace) = recorded(&example("robot.toml"), &["--events", "run,job,port,event"]);
+    let done = flow(&trace);
+    assert!(!done.stderr.contains("not all ways"), "{}", done.stderr);
+    assert!(done.stdout.contains("imu.read.sample by imu.estimate.sample"), "{}", done.stdout);
+}
+
+/// Of a task of which some jobs never came the others are told of, and of one that was left out why.
+#[test]
+fn what_was_left_out_or_aborted_is_said() {
+    let place = folder();
+    let text = r#"
+[system]
+name = "shed"
+strategy = "criticality"
+[[node]]
+name = "n"
+cpus = [0]
+[[task]]
+name = "source"
+period = "10ms"
+wcet = "1ms"
+criticality = "high"
+outputs = [{ name = "value" }]
+[[task]]
+name = "aborted"
+trigger = { output = "source.value" }
+deadline = "60ms"
+overrun = "abort"
+subtask = [{ name = "first", wcet = "15ms" }, { name = "second", wcet = "1ms" }]
+[[task]]
+name = "early"
+trigger = "external"
+separation = "20ms"
+excess = "drop"
+arrivals = { list = ["5ms", "6ms"] }
+wcet = "1ms"
+"#;
+    let file = write(&place, "shed.toml", text);
+    let out = within(&place, "out");
+    run(&["sim", &file, "--for", "200ms", "--fail-on", "never", "--out", &out]).exits(0);
+    let trace = within(&place, "out/trace.talea");
+    let flow = |task: &str, job: &str| run(&["trace", "flow", &trace, "--task", task, "--job", job]);
+    let aborted = flow("aborted", "3").exits(0);
+    assert!(
+        aborted.stdout.contains("what led to aborted.first #3") && aborted.stdout.contains("was aborted at"),
+        "{}",
+        aborted.stdout
+    );
+    assert!(aborted.stdout.contains("released by source.value"), "{}", aborted.stdout);
+    let early = flow("early", "1").exits(2);
+    assert!(early.stderr.contains("early #1 was left out, as it came too early"), "{}", early.stderr);
+    let rules = run(&["trace", "verify", &file, &trace, "--json"]).exits(0).json();
+    let overrun = rules["rules"]
+        .as_array()
+        .expect("rules")
+        .iter()
+        .find(|rule| rule["rule"] == "overrun")
+        .expect("judged")
+        .clone();
+    assert_eq!(overrun["violations"], 0, "{overrun}");
 }

@@ -1,14 +1,15 @@
 //! `talea trace flow`.
 
-use super::{named, open, unreadable, warn_of_damage};
+use super::{named, open, unreadable, warn_of_beginning, warn_of_damage};
 use crate::cli::failure::{Failure, Verdict};
 use crate::cli::output::{self, Sheet, tell, wrap};
 use clap::Args;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use talea_insight::flow::{Direction, Ending, Flow, Limits, Link, NEEDED, Step, flow};
 use talea_model::OperationId;
-use talea_record::{Damage, JobId, Metadata, RecordedEvents, ReleasedBy, Sink, TraceFile};
+use talea_record::{Damage, Event, JobId, Metadata, RecordedEvents, ReleasedBy, Sink};
 use talea_time::{Duration, Instant};
 
 /// Say which jobs led to a job, and what came of it
@@ -28,8 +29,8 @@ pub struct Options {
     /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
     trace: PathBuf,
-    /// The task, or one of its subtasks, as task.subtask. Of a task of several the last one is what others led to, and of the first one
-    /// others came
+    /// The task, or one of its subtasks, as task.subtask. Of a task of several the last one that ran is what others led to, and of the first
+    /// one others came
     #[arg(long, value_name = "TASK")]
     task: String,
     /// The number of its job; the first is 0
@@ -41,12 +42,12 @@ pub struct Options {
     /// Only what came of it
     #[arg(long)]
     forward: bool,
-    /// Go this many jobs far
-    #[arg(long, value_name = "NUMBER", default_value_t = 16)]
-    depth: usize,
-    /// Find at most this many jobs each way
-    #[arg(long, value_name = "NUMBER", default_value_t = 500)]
-    limit: usize,
+    /// Go this many jobs far, up to 100
+    #[arg(long, value_name = "NUMBER", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100))]
+    depth: u32,
+    /// Find at most this many jobs each way, up to 100000
+    #[arg(long, value_name = "NUMBER", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
     /// Print all of them as JSON instead
     #[arg(long)]
     json: bool,
@@ -61,27 +62,41 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     let metadata = trace.metadata();
     super::explain::refuse_what_has_no_system(&path, metadata)?;
     let ends = ends(options, metadata)?;
-    let limits = Limits { depth: options.depth, jobs: options.limit };
+    let limits = Limits { depth: options.depth as usize, jobs: options.limit as usize };
     let mut damage = Damage::default();
-    let mut found = |job: JobId, direction: Direction| {
-        let replay = |mut sink: &mut dyn Sink| {
-            damage = trace.replay(&mut sink)?.damage;
-            Ok(())
-        };
-        let flow =
-            flow(metadata, (job, direction), limits, replay).map_err(|error| unreadable(&path, &error))?;
-        if flow.steps.is_empty() {
-            return Err(Failure::new(
-                format!("the trace does not tell of {}", metadata.job_name(job)),
-                "`talea trace show` lists the jobs it tells of",
-            ));
+    // Of a task's instance some jobs may be missing: shed, or not released yet.
+    let mut found = |jobs: &[JobId], direction: Direction| {
+        let mut left_out = None;
+        for job in jobs {
+            let replay = |mut sink: &mut dyn Sink| {
+                damage = trace.replay(&mut sink)?.damage;
+                Ok(())
+            };
+            let flow = flow(metadata, (*job, direction), limits, replay);
+            let flow = flow.map_err(|error| unreadable(&path, &error))?;
+            if !flow.steps.is_empty() {
+                return Ok(flow);
+            }
+            left_out = left_out.or(flow.left_out);
         }
-        Ok(flow)
+        let name = metadata.job_name(jobs[0]);
+        Err(match left_out {
+            Some(reason) => Failure::new(
+                format!("{name} was left out, as {}", reason.in_words()),
+                "it led to nothing; name another one",
+            ),
+            None => Failure::new(
+                format!("the trace does not tell of {name}"),
+                "`talea trace show` lists the jobs it tells of",
+            ),
+        })
     };
-    let back = if options.forward { None } else { Some(found(ends.last, Direction::Back)?) };
-    let forward = if options.back { None } else { Some(found(ends.first, Direction::Forward)?) };
+    let back = if options.forward { None } else { Some(found(&ends.lasts, Direction::Back)?) };
+    let forward = if options.back { None } else { Some(found(&ends.firsts, Direction::Forward)?) };
     warn_of_damage(&path, &damage);
-    warn_of_missing(&trace);
+    if let Some(flow) = back.as_ref().or(forward.as_ref()) {
+        warn_of_gaps(metadata, flow);
+    }
     if options.json {
         output::json(&report(metadata, back.as_ref(), forward.as_ref()))?;
     } else {
@@ -90,42 +105,50 @@ pub fn main(options: &Options) -> crate::cli::Outcome {
     Ok(Verdict::Fine)
 }
 
-/// The jobs that are asked about.
+/// The jobs that may be asked about, those first that are.
 struct Ends {
     /// Of which others came.
-    first: JobId,
+    firsts: Vec<JobId>,
     /// To which others led.
-    last: JobId,
+    lasts: Vec<JobId>,
 }
 
 fn ends(options: &Options, metadata: &Metadata) -> Result<Ends, Failure> {
     let name = &options.task;
     let job = |index: usize| JobId { operation: OperationId::from_index(index), instance: options.job };
     if let Some(task) = metadata.tasks.iter().position(|task| task.name == *name) {
-        let of_task = || metadata.operations.iter().enumerate().filter(|(_, entry)| entry.task == task);
-        let first = of_task().find(|(_, entry)| entry.predecessors.is_empty());
-        let last = of_task().rfind(|(_, entry)| entry.is_last);
-        if let (Some((first, _)), Some((last, _))) = (first, last) {
-            return Ok(Ends { first: job(first), last: job(last) });
+        let of_task = (0..metadata.operations.len()).filter(|index| metadata.operations[*index].task == task);
+        let firsts: Vec<JobId> = of_task.map(job).collect();
+        if !firsts.is_empty() {
+            let lasts = firsts.iter().rev().copied().collect();
+            return Ok(Ends { firsts, lasts });
         }
     }
     match metadata.operations.iter().position(|operation| operation.name == *name) {
-        Some(index) => Ok(Ends { first: job(index), last: job(index) }),
+        Some(index) => Ok(Ends { firsts: vec![job(index)], lasts: vec![job(index)] }),
         None => Err(super::explain::unknown_task(name, metadata)),
     }
 }
 
-/// Links are missing of which nothing was recorded.
-fn warn_of_missing(trace: &TraceFile) {
-    let Some(recorded) = &trace.metadata().recorded else { return };
-    let names = NEEDED.into_iter().filter_map(|event| event.name());
-    let missing: Vec<String> = names.filter(|name| !recorded.contains(*name)).map(String::from).collect();
+/// Links are missing of which nothing was recorded, or what was recorded is lost.
+fn warn_of_gaps(metadata: &Metadata, flow: &Flow) {
+    warn_of_beginning(metadata, &flow.recorded);
+    let has_data = |event: &Event| match *event {
+        Event::PUBLISH | Event::TAKE => !metadata.outputs.is_empty(),
+        Event::DELIVER => !metadata.publications.is_empty(),
+        _ => true,
+    };
+    let needed: Vec<Event> = NEEDED.into_iter().filter(has_data).collect();
+    let missing = flow.recorded.missing(&needed);
     if !missing.is_empty() {
         tell!(
             "note: not all ways are known, as these events were not recorded: {}; record with {}",
             missing.join(", "),
             RecordedEvents::options_for(&missing)
         );
+    }
+    if flow.lost.programs > 0 {
+        tell!("warning: {} records of the run were lost, and with them perhaps links", flow.lost.programs);
     }
 }
 
@@ -184,27 +207,35 @@ impl Rows<'_> {
         let children = std::mem::take(&mut self.children[index]);
         // A job may lead to another in several ways. Forward, one that several led to stands below the first of them.
         let mut ways: Vec<Vec<usize>> = Vec::new();
+        let mut places: HashMap<JobId, usize> = HashMap::new();
         for child in children {
             let Step { job, is_again, .. } = self.flow.steps[child];
-            match ways.iter_mut().find(|way| self.flow.steps[way[0]].job == job) {
-                Some(way) => way.push(child),
+            match places.get(&job) {
+                Some(place) => ways[*place].push(child),
                 None if is_again && self.direction == Direction::Forward => {}
-                None => ways.push(vec![child]),
+                None => {
+                    places.insert(job, ways.len());
+                    ways.push(vec![child]);
+                }
             }
         }
         let kind = |way: &[usize]| {
             let step = &self.flow.steps[way[0]];
             (step.job.operation, step.next_to.map(|(_, link)| link))
         };
-        for (place, way) in ways.iter().enumerate() {
-            let alike = ways[..place].iter().filter(|before| kind(before) == kind(way)).count();
-            let rest = ways[place..].iter().filter(|behind| kind(behind) == kind(way)).count();
-            match alike {
+        let mut all: HashMap<_, usize> = HashMap::new();
+        ways.iter().for_each(|way| *all.entry(kind(way)).or_default() += 1);
+        let mut before: HashMap<_, usize> = HashMap::new();
+        for way in &ways {
+            let alike = before.entry(kind(way)).or_default();
+            let rest = all[&kind(way)] - *alike;
+            match *alike {
                 ALIKE if rest > 1 => self.more(way[0], (rest, indent), sheet),
                 // The last one is shown where it is the only one behind the first ones.
-                _ if alike < ALIKE || alike == ALIKE && rest == 1 => self.row(way, indent, sheet),
+                shown if shown < ALIKE || shown == ALIKE && rest == 1 => self.row(way, indent, sheet),
                 _ => {}
             }
+            *alike += 1;
         }
     }
 
