@@ -59,6 +59,6 @@ fn altered_bytes_are_events_or_refused() {
 
 #[test]
 fn altered_traces_are_read_or_refused() {
-    let counts = tried(Kind::Traces, 80);
+    let counts = tried(Kind::Traces, 100);
     assert!(counts.of("readable traces") >= 20 && counts.refused >= 30, "{counts:?}");
 }
