@@ -371,9 +371,14 @@ impl Node {
         }
     }
 
+    /// Whether the job is there, released and unfinished.
+    pub fn has(&self, vp: VpId, id: JobId) -> bool {
+        self.slots[vp.index()].is_some_and(|slot| slot.id == id)
+    }
+
     /// Aborts the job in `vp` if it is still `id`. Returns whether it was.
     pub fn abort(&mut self, vp: VpId, id: JobId, now: Instant, sink: &mut dyn Sink) -> bool {
-        if self.slots[vp.index()].is_none_or(|slot| slot.id != id) {
+        if !self.has(vp, id) {
             return false;
         }
         let place = self.processors.iter().position(|processor| processor.running == Some(vp));

@@ -523,8 +523,12 @@ impl Simulation {
     fn abort_job(&mut self, operation: OperationId, instance: u64, sink: &mut dyn Sink) -> bool {
         let state = &self.operations[operation.index()];
         let latest = state.latest.filter(|(_, id)| id.instance == instance);
-        let Some((vp, id)) = latest else { return false };
-        let now = self.now;
+        latest.is_some_and(|(vp, id)| self.abort_at(vp, id, sink))
+    }
+
+    /// The same of a job by its place.
+    fn abort_at(&mut self, vp: VpId, id: JobId, sink: &mut dyn Sink) -> bool {
+        let (operation, now) = (id.operation, self.now);
         let aborts = self.concern(operation).abort(vp, id, now, sink);
         if aborts && let Some(values) = &mut self.values {
             values.forget(id);

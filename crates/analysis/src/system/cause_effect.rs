@@ -168,7 +168,7 @@ struct Stretch {
     /// Of how many jobs of the first one in a row one leads to a job of the last.
     every: u64,
     /// Why jobs of the first one may lead to none of the last, with the operation that is not released then.
-    choosy: Option<ChainObstacle>,
+    may_end: Option<ChainObstacle>,
 }
 
 /// How long it takes from one stretch to the next.
@@ -229,7 +229,7 @@ impl View<'_> {
         let sampling = self.sampling(stretches[0].first, effort);
         let reaction = latency.as_ref().map_err(|obstacle| *obstacle).and_then(|(latency, steps)| {
             let sampling = sampling?;
-            stretches.iter().find_map(|stretch| stretch.choosy).map_or(Ok(()), Err)?;
+            stretches.iter().find_map(|stretch| stretch.may_end).map_or(Ok(()), Err)?;
             let first = step(ChainStepKind::Sampling, stretches[0].first, sampling)?;
             let steps = first.into_iter().chain(steps.iter().copied()).collect::<Vec<ChainStep>>();
             Ok((duration(add(*latency, sampling)?)?, steps))
@@ -284,7 +284,7 @@ impl View<'_> {
             is_one_instance: true,
             gathering: 0,
             every: 1,
-            choosy: None,
+            may_end: None,
         })
     }
 
@@ -327,13 +327,12 @@ impl View<'_> {
         let Some(Trigger::Output { every, on, .. }) = self.system.tasks[task].trigger else {
             unreachable!("such a hop leads to a task that values trigger")
         };
-        if on == OnValue::Change {
-            stretch.choosy = Some(ChainObstacle::Unchanged(to));
+        match on {
+            OnValue::Value => {}
+            OnValue::Change if every > 1 => return Err(ChainObstacle::Irregular(to)),
+            OnValue::Change => stretch.may_end = Some(ChainObstacle::Unchanged(to)),
         }
         if every > 1 {
-            if on == OnValue::Change {
-                return Err(ChainObstacle::Irregular(to));
-            }
             // It waits for the values of as many further arrivals.
             let grid = self.grid(from, effort)?;
             let more = grid.period.checked_mul(u64::from(every) - 1).ok_or(ChainObstacle::Overflow)?;
@@ -388,7 +387,7 @@ impl View<'_> {
             return Err(ChainObstacle::Expired(to));
         }
         if subscription.filter.is_some() {
-            stretch.choosy = Some(ChainObstacle::Filtered(to));
+            stretch.may_end = Some(ChainObstacle::Filtered(to));
         }
         self.go_on(stretch, from, to)
     }
@@ -489,7 +488,7 @@ impl View<'_> {
         let mut steps = Vec::new();
         let mut sum: u64 = 0;
         // Behind a reader several jobs may have the sample, and the first that leads on may be a late one.
-        if let Some(obstacle) = stretches[1..].iter().find_map(|stretch| stretch.choosy) {
+        if let Some(obstacle) = stretches[1..].iter().find_map(|stretch| stretch.may_end) {
             return Err(obstacle);
         }
         let mut take = |kind, operation, time: u64| {
@@ -532,7 +531,7 @@ impl View<'_> {
         let (last, writers) = stretches.split_last().expect("a chain has operations");
         let mut sum = last.backward;
         for (writer, passing) in writers.iter().zip(passings) {
-            if let Some(obstacle) = writer.choosy {
+            if let Some(obstacle) = writer.may_end {
                 return Err(obstacle);
             }
             let before = match *passing {

@@ -87,8 +87,10 @@ fn description(seed: u64, size: Size) -> Description {
         if rng.random_ratio(1, 3) {
             channels::add(&mut description, rng);
         }
-        if rng.random_ratio(1, 3) {
-            values::add(&mut description, rng, size);
+        // By numbers of their own, so that other seeds go on to be what they were.
+        let of_values = &mut numbers(seed.rotate_left(16));
+        if of_values.random_ratio(1, 3) {
+            values::add(&mut description, of_values, size);
         }
         place(&mut description, rng);
     }

@@ -23,7 +23,7 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, size: Size) {
     }
     for number in 0..rng.random_range(1..=3) {
         let task = if rng.random_ratio(1, 3) {
-            from_outside(description, rng, number)
+            Some(from_outside(description, rng, number))
         } else {
             triggered(description, rng, number, size)
         };
@@ -64,7 +64,7 @@ fn separation(rng: &mut impl Rng) -> Separation {
 }
 
 /// A task that something outside releases.
-fn from_outside(description: &Description, rng: &mut impl Rng, number: usize) -> Option<Task> {
+fn from_outside(description: &Description, rng: &mut impl Rng, number: usize) -> Task {
     let separation = separation(rng);
     let apart = separation.separation;
     let arrivals = match rng.random_range(0..5) {
@@ -83,7 +83,7 @@ fn from_outside(description: &Description, rng: &mut impl Rng, number: usize) ->
         description.tasks.iter().flat_map(|task| &task.subtasks).map(|subtask| subtask.node).collect();
     let node = one_of(rng, &nodes);
     let trigger = Trigger::External { arrivals };
-    Some(Task { separation: Some(separation), ..task(rng, format!("o{number}"), trigger, &[node]) })
+    Task { separation: Some(separation), ..task(rng, format!("o{number}"), trigger, &[node]) }
 }
 
 /// A task that values of another one release; none if there are none.
@@ -125,7 +125,7 @@ fn triggered(description: &mut Description, rng: &mut impl Rng, number: usize, s
     Some(Task { separation, inherits_deadline, deadline, ..own })
 }
 
-/// A task of one subtask or two, one behind the other or beside each other, on some of `nodes`.
+/// A task of up to three subtasks, one behind the other or beside each other, on some of `nodes`.
 fn task(rng: &mut impl Rng, name: String, trigger: Trigger, nodes: &[usize]) -> Task {
     let (subtasks, beside) = one_of(rng, &[(1, false), (1, false), (2, false), (2, true), (3, true)]);
     let deadline = micros(one_of(rng, &[2_000, 10_000, 60_000]));

@@ -102,6 +102,12 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             )
             .task(task("latest", 5, 1).input(InputBuilder::new("count").from("chain.a.count")))
             .task(
+                TaskBuilder::triggered_by("aborted", TriggerBuilder::output("chain.a.count").every(8))
+                    .deadline(ms(8))
+                    .wcet(Work::from_nanos(1_000))
+                    .overrun(talea_model::Overrun::Abort),
+            )
+            .task(
                 TaskBuilder::triggered_by("every", TriggerBuilder::output("chain.a.count").every(4))
                     .deadline(ms(4))
                     .wcet(Work::from_nanos(1_000))

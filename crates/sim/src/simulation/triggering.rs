@@ -5,7 +5,9 @@ use crate::node::Slot;
 use crate::values::Completed;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::demand::{MessageWay, Passage};
+use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
+
 use talea_policy::release::guard::NO_TIMER;
 use talea_policy::release::guard::Way;
 use talea_policy::release::overrun::{self, OnArrival, Previous};
@@ -23,6 +25,9 @@ pub(super) struct Triggered {
     overrun: Overrun,
     /// The number of the next instance.
     next: u64,
+    /// Jobs of first subtasks that were released, of a task that leaves instances out or aborts them: those that are unfinished, and
+    /// perhaps others. Messages may pass each other, so they are in no order.
+    released: Vec<(VpId, JobId)>,
 }
 
 /// By task; empty if all have periods.
@@ -44,7 +49,7 @@ pub(super) fn triggered(system: &System) -> Vec<Option<Triggered>> {
         let ways = firsts.iter().map(way).collect();
         let (deadline, inherits, overrun) =
             (described.deadline, described.inherits_deadline, described.overrun);
-        Some(Triggered { firsts, ways, deadline, inherits, overrun, next: 0 })
+        Some(Triggered { firsts, ways, deadline, inherits, overrun, next: 0, released: Vec::new() })
     };
     (0..system.tasks.len()).map(of_task).collect()
 }
@@ -127,51 +132,38 @@ impl Simulation {
         sink: &mut dyn Sink,
     ) {
         let task = self.operations[job.operation.index()].task as usize;
-        let triggered = self.triggered[task].as_ref().expect("a task with a trigger");
-        if triggered.overrun == Overrun::Queue {
+        let triggered = self.triggered[task].as_mut().expect("a task with a trigger");
+        let overrun = triggered.overrun;
+        if overrun == Overrun::Queue {
             return self.release(job, at, deadline, cost, sink);
         }
         let node = |operation: OperationId| self.operations[operation.index()].node;
-        let here = || triggered.firsts.iter().copied().filter(|first| node(*first) == node(job.operation));
-        let is_lead = here().next() == Some(job.operation);
-        let before: Vec<JobId> =
-            here().filter_map(|first| self.unfinished_before(first, job.instance)).collect();
+        let here = node(job.operation);
+        triggered.released.retain(|(vp, id)| self.nodes[node(id.operation) as usize].has(*vp, *id));
+        let is_before = |(_, id): &&(VpId, JobId)| node(id.operation) == here && id.instance < job.instance;
+        let before: Vec<(VpId, JobId)> = triggered.released.iter().filter(is_before).copied().collect();
         let previous = if before.is_empty() { Previous::Done } else { Previous::Unfinished };
-        match overrun::decide(triggered.overrun, previous) {
+        match overrun::decide(overrun, previous) {
             OnArrival::Release => {}
             OnArrival::AbortPrevious => {
-                before.into_iter().for_each(|before| self.abort_triggered(before, sink))
+                for (vp, id) in before {
+                    self.operations[id.operation.index()].is_lost = self.abort_at(vp, id, sink);
+                    self.lose(task, id.instance);
+                }
             }
             OnArrival::Skip => {
                 // One record stands for all of the instance on the node.
-                if is_lead {
-                    self.skip_triggered(
-                        job.operation,
-                        (job.instance, at, deadline),
-                        SkipReason::Overrun,
-                        sink,
-                    );
+                if triggered.firsts.iter().find(|first| node(**first) == here) == Some(&job.operation) {
+                    let instance = (job.instance, at, deadline);
+                    self.skip_triggered(job.operation, instance, SkipReason::Overrun, sink);
                 }
                 self.operations[job.operation.index()].is_lost = true;
                 return self.lose(task, job.instance);
             }
         }
         self.release(job, at, deadline, cost, sink);
-    }
-
-    /// The unfinished job of the operation that is of an earlier instance than this one: there is one at most, since no two instances of tasks
-    /// that leave some out are unfinished at once.
-    fn unfinished_before(&self, first: OperationId, instance: u64) -> Option<JobId> {
-        let state = &self.operations[first.index()];
-        let (_, latest) =
-            state.latest.filter(|(_, latest)| latest.instance < instance && state.outstanding > 0)?;
-        Some(latest)
-    }
-
-    /// The job is aborted, and what would follow it never comes.
-    fn abort_triggered(&mut self, job: JobId, sink: &mut dyn Sink) {
-        let task = self.operations[job.operation.index()].task as usize;
-        self.operations[job.operation.index()].is_lost = self.abort_job(job.operation, job.instance, sink);
-        self.lose(task, job.instance);
+        let released = self.operations[job.operation.index()].latest;
+        let triggered = self.triggered[task].as_mut().expect("a task with a trigger");
+        triggered.released.extend(released);
     }
 }

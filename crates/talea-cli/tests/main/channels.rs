@@ -182,6 +182,56 @@ subtask = [{ name = "far", node = "far", after = [], wcet = "1ms" }, { name = "n
     assert!(release["cases"].as_u64() > Some(500), "{release}");
 }
 
+/// Messages that pass each other release an earlier instance beside a later one: the next one aborts both.
+#[test]
+fn all_that_is_unfinished_of_earlier_instances_is_aborted() {
+    let place = folder();
+    let text = |overrun: &str| {
+        format!(
+            r#"
+[system]
+name = "passing"
+strategy = "edf"
+[[node]]
+name = "near"
+cpus = [0]
+[[node]]
+name = "far"
+cpus = [1]
+[[link]]
+between = ["near", "far"]
+delay = "1ms"
+jitter = "20ms"
+[[task]]
+name = "ahead"
+period = "3ms"
+wcet = "100us"
+node = "near"
+outputs = [{{ name = "value" }}]
+[[task]]
+name = "behind"
+trigger = {{ output = "ahead.value" }}
+deadline = "50ms"
+overrun = "{overrun}"
+node = "far"
+wcet = "8ms"
+"#
+        )
+    };
+    for (overrun, failed) in [("abort", "aborted"), ("skip-next", "skipped")] {
+        let file = write(&place, "passing.toml", &text(overrun));
+        let out = within(&place, overrun);
+        let options = ["--for", "2s", "--fail-on", "never", "--out", &out, "--json"];
+        let result = run(&[&["sim", &file], &options[..]].concat()).exits(0).json();
+        assert!(result["report"]["tasks"][1][failed].as_u64() > Some(100), "{result}");
+        let trace = within(&place, &format!("{overrun}/trace.talea"));
+        let report = run(&["trace", "verify", &file, &trace, "--json"]).exits(0).json();
+        let rules = report["rules"].as_array().expect("rules");
+        let rule = rules.iter().find(|rule| rule["rule"] == "overrun").expect("it is judged");
+        assert!(rule["violations"] == 0 && rule["cases"].as_u64() > Some(500), "{rule}");
+    }
+}
+
 /// Who looks at a run that nobody records finds what its channels count.
 #[test]
 fn what_channels_count_is_read_while_they_run() {

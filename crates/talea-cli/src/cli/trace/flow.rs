@@ -22,9 +22,9 @@ use talea_time::{Duration, Instant};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  talea trace flow out/trace.talea --task drive --job 57  # what did the drive act on?
+  talea trace flow out/trace.talea --task control --job 57  # what did the drive act on?
   talea trace flow out/trace.talea --task stop --job 0 --forward  # what did the operator's stop set off?
-  talea trace flow robot --task drive --job 57 --back --json | jq '.led_to_it[] | .job'  # of a run that goes on")]
+  talea trace flow robot --task control --job 57 --back --json | jq '.led_to_it[] | .job'  # of a run that goes on")]
 pub struct Options {
     /// The trace: a file, or a program that runs, by process number or name
     #[arg(value_name = "PID|NAME|FILE")]
@@ -118,10 +118,13 @@ fn ends(options: &Options, metadata: &Metadata) -> Result<Ends, Failure> {
     let job = |index: usize| JobId { operation: OperationId::from_index(index), instance: options.job };
     if let Some(task) = metadata.tasks.iter().position(|task| task.name == *name) {
         let of_task = (0..metadata.operations.len()).filter(|index| metadata.operations[*index].task == task);
-        let firsts: Vec<JobId> = of_task.map(job).collect();
+        let (mut firsts, mut lasts): (Vec<usize>, Vec<usize>) =
+            (of_task.clone().collect(), of_task.rev().collect());
+        firsts.sort_by_key(|index| !metadata.operations[*index].predecessors.is_empty());
+        lasts.sort_by_key(|index| !metadata.operations[*index].is_last);
         if !firsts.is_empty() {
-            let lasts = firsts.iter().rev().copied().collect();
-            return Ok(Ends { firsts, lasts });
+            let jobs = |indices: Vec<usize>| indices.into_iter().map(job).collect();
+            return Ok(Ends { firsts: jobs(firsts), lasts: jobs(lasts) });
         }
     }
     match metadata.operations.iter().position(|operation| operation.name == *name) {
