@@ -1,8 +1,9 @@
-//! What is said of events before there are any, in descriptions of systems and in programs: which quality of service they are to have, and which
-//! types of them somebody is interested in.
+//! What is said of events before there are any, in descriptions of systems and in programs: which quality of service they are to have, which
+//! types of them somebody is interested in, and what is to come of several of them.
 
 #![forbid(unsafe_code)]
 
+mod condition;
 mod header;
 mod pattern;
 pub mod qos;
@@ -16,5 +17,6 @@ pub enum EventLoss {
     Expired,
 }
 
+pub use condition::{Collect, Condition, Leaf};
 pub use header::{AnyEvent, HEADER, in_header};
 pub use pattern::{TypePattern, TypePatternError};

@@ -4,12 +4,10 @@
 //! and releases the task; the job that begins takes the first that waits. So, unlike the values of an output, one event may release many tasks, and
 //! one task be released by the events of many operations, which need not know each other.
 
-use crate::keyword::keywords;
 use crate::operation::OperationAddress;
 use crate::ports::SyntheticField;
 use std::fmt;
 use std::str::FromStr;
-use talea_event::TypePattern;
 use talea_event::qos::QosSettings;
 use talea_time::Duration;
 
@@ -62,6 +60,8 @@ pub struct Publication {
     pub priority: Option<i16>,
     /// How long after its push an event is worth being delivered; where none is given the subscriptions say it.
     pub timeout: Option<Duration>,
+    /// The number of their source, by which conditions decide.
+    pub source: u32,
 }
 
 impl Publication {
@@ -69,44 +69,129 @@ impl Publication {
     pub const PRIORITIES: std::ops::RangeInclusive<i16> = -32_767..=32_767;
 }
 
-keywords! {
-    /// Which event of a type counts while the others of a conjunction are awaited.
-    Collect {
-        /// The first; others are left out.
-        First = "first",
-        /// The latest.
-        Latest = "latest",
-    }
-}
+/// What releases a task that has subscribed to events, with filters in the constraint language.
+pub type Condition = talea_event::Condition<String>;
 
 /// That a task is released by events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
     /// Index into [`Description::channels`](crate::Description::channels).
     pub channel: usize,
-    /// The types of the events, at least one.
-    pub types: Vec<TypePattern>,
-    /// A constraint in the constraint language that holds of them.
+    /// Each time that it comes true, it releases the task with the events of which it did.
+    pub condition: Condition,
+    /// A constraint in the constraint language that holds of all events with which the condition is fed.
     pub filter: Option<String>,
-    /// Where it is given, an event of each of the types is awaited, and they release the task together (a conjunction); else each does alone.
-    pub collect: Option<Collect>,
-    /// How long after the first of them a conjunction is given up.
-    pub within: Option<Duration>,
     /// What differs from the quality of service of the channel.
     pub qos: QosSettings,
 }
 
+/// How often something comes, by the producers of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arrivals<Producer> {
+    /// As often as what this one makes.
+    Of(Producer),
+    /// As often as any of these; none never comes.
+    Any(Vec<Arrivals<Producer>>),
+    /// Once for each time that all of these have come.
+    All(Vec<Arrivals<Producer>>),
+    /// No more often than that.
+    Every(Duration),
+    /// Once.
+    Once,
+}
+
+impl<Producer> Arrivals<Producer> {
+    /// All producers.
+    pub fn producers(&self) -> Vec<&Producer> {
+        match self {
+            Arrivals::Of(producer) => vec![producer],
+            Arrivals::Any(parts) | Arrivals::All(parts) => {
+                parts.iter().flat_map(Arrivals::producers).collect()
+            }
+            Arrivals::Every(_) | Arrivals::Once => Vec::new(),
+        }
+    }
+
+    /// Whether it comes at all.
+    pub fn can_come(&self) -> bool {
+        match self {
+            Arrivals::Any(parts) => parts.iter().any(Arrivals::can_come),
+            Arrivals::All(parts) => parts.iter().all(Arrivals::can_come),
+            Arrivals::Of(_) | Arrivals::Every(_) | Arrivals::Once => true,
+        }
+    }
+}
+
 impl Subscription {
-    /// Which of the types an event of this type of this channel is of, by their places.
-    pub fn parts_of<'s>(
-        &'s self,
-        channel: usize,
-        event_type: &'s EventTypeName,
-    ) -> impl Iterator<Item = usize> + 's {
-        let EventTypeName { domain, name } = event_type;
-        let of_type = |pattern: &TypePattern| pattern.matches(domain, name);
-        let types = self.types.iter().enumerate().filter(move |_| channel == self.channel);
-        types.filter(move |(_, pattern)| of_type(pattern)).map(|(place, _)| place)
+    /// Which of the condition's [leaves](talea_event::Condition::leaves) an event of this publication may be, by their places; none at all if it has
+    /// nothing to do with them. Those whose events are not handed on are left out.
+    pub fn leaves_of(&self, publication: &Publication) -> Option<Vec<usize>> {
+        if publication.channel != self.channel {
+            return None;
+        }
+        let EventTypeName { domain, name } = &publication.event_type;
+        let leaves = self.condition.leaves();
+        let may_be: Vec<usize> = (0..leaves.len())
+            .filter(|leaf| leaves[*leaf].condition.may_be((domain, name), publication.source))
+            .collect();
+        let hands_on = |leaf: &usize| leaves[*leaf].hands_on;
+        (!may_be.is_empty()).then(|| may_be.into_iter().filter(hands_on).collect())
+    }
+
+    /// Whether an event of this publication may be among those that release the task.
+    pub fn is_released_by(&self, publication: &Publication) -> bool {
+        self.leaves_of(publication).is_some_and(|leaves| !leaves.is_empty())
+    }
+
+    /// How often it comes true at most, given the producers of the events of some leaves, each of them once.
+    pub fn arrivals<Producer>(
+        &self,
+        mut producers: impl FnMut(&[usize]) -> Vec<Producer>,
+    ) -> Arrivals<Producer> {
+        arrivals(&self.condition, &mut 0, &mut producers)
+    }
+
+    /// How often an event is held against a filter at most: to see whether it concerns the task, and again in the condition.
+    pub fn filterings(&self) -> usize {
+        usize::from(self.filter.is_some()) + 2 * self.condition.filters().len()
+    }
+}
+
+fn arrivals<Producer>(
+    condition: &Condition,
+    leaf: &mut usize,
+    producers: &mut impl FnMut(&[usize]) -> Vec<Producer>,
+) -> Arrivals<Producer> {
+    let mut of = |leaves: &[usize]| Arrivals::Any(producers(leaves).into_iter().map(Arrivals::Of).collect());
+    if condition.is_of_one_event() {
+        *leaf += 1;
+        return of(&[*leaf - 1]);
+    }
+    match condition {
+        Condition::Any(parts) => {
+            let (mut leaves, mut others) = (Vec::new(), Vec::new());
+            for part in parts {
+                if part.is_of_one_event() {
+                    leaves.push(*leaf);
+                    *leaf += 1;
+                } else {
+                    others.push(arrivals(part, leaf, producers));
+                }
+            }
+            // An event that may be several of them makes it come true once.
+            others.extend(producers(&leaves).into_iter().map(Arrivals::Of));
+            Arrivals::Any(others)
+        }
+        Condition::All { parts, .. } | Condition::InOrder { parts, .. } => {
+            Arrivals::All(parts.iter().map(|part| arrivals(part, leaf, producers)).collect())
+        }
+        Condition::Every(period) => Arrivals::Every(*period),
+        // It begins anew after it has come true.
+        Condition::Unless { within, .. } => {
+            *leaf += condition.leaves().len();
+            Arrivals::Every(*within)
+        }
+        _ => Arrivals::Once,
     }
 }
 

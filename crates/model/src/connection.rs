@@ -60,7 +60,8 @@ pub struct PublicationSite {
     pub index: usize,
     /// The names of operation, channel and type: `imu.read>health Robot/Battery`.
     pub name: String,
-    /// The tasks that have subscribed to it, by index, each with the places of the types among those of its subscription.
+    /// The tasks that have subscribed to it, by index, each with the leaves of its condition whose event it may be; none
+    /// where it only keeps something from coming true.
     pub subscribers: Vec<(usize, Vec<usize>)>,
 }
 
@@ -193,10 +194,8 @@ impl Connections {
 
 /// The tasks that have subscribed to a publication, of those that have subscribed to its channel.
 fn subscribers(those: &[(usize, &Subscription)], publication: &Publication) -> Vec<(usize, Vec<usize>)> {
-    let subscribed = |(index, subscription): &(usize, &Subscription)| {
-        let parts: Vec<usize> = subscription.parts_of(publication.channel, &publication.event_type).collect();
-        (!parts.is_empty()).then_some((*index, parts))
-    };
+    let subscribed =
+        |(index, subscription): &(usize, &Subscription)| Some((*index, subscription.leaves_of(publication)?));
     those.iter().filter_map(subscribed).collect()
 }
 
@@ -255,7 +254,7 @@ pub(crate) enum ConnectionKind {
 /// Whether the operation pushes events that this is a subscription to.
 fn pushes_to(tasks: &[Task], from: OperationAddress, subscription: &Subscription) -> bool {
     let pushed = &tasks[from.task].subtasks[from.subtask].events;
-    pushed.iter().any(|event| subscription.parts_of(event.channel, &event.event_type).next().is_some())
+    pushed.iter().any(|event| subscription.is_released_by(event))
 }
 
 /// How two operations that exist are connected, if they are.

@@ -1,7 +1,8 @@
 //! Deadlines that tasks have from whatever releases them: one deadline from the first operation to the last, across triggers and events.
 
+use crate::channel::Arrivals;
 use crate::description::Task;
-use crate::rate::{Published, parts};
+use crate::rate::{Published, arrivals};
 use talea_time::Duration;
 
 /// How a file says that a task has the deadline of the job that releases it.
@@ -18,7 +19,8 @@ pub(crate) enum Deadline {
 
 /// Whose jobs may release a task, by their indices.
 pub(crate) fn releasers(tasks: &[Task], published: &Published<'_>, task: usize) -> Vec<usize> {
-    let all = parts(tasks, published, task).into_iter().flatten().map(|(producer, _)| producer);
+    let arrivals = arrivals(tasks, published, task);
+    let all = arrivals.iter().flat_map(Arrivals::producers).map(|(producer, _)| *producer);
     all.filter(|producer| *producer < tasks.len()).collect()
 }
 

@@ -62,6 +62,8 @@ pub(crate) enum Kind {
     EventTypes,
     /// A text in the constraint language.
     Constraint,
+    /// What has to come of several events and over time.
+    Condition,
     /// One of the forms in which something outside happens.
     Arrivals,
     /// A word or a table.

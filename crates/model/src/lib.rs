@@ -41,7 +41,9 @@ pub use builder::{
     Violations,
 };
 pub use chain::Chain;
-pub use channel::{Channel, Collect, EventTypeName, Publication, PublicationAddress, Subscription};
+pub use channel::{
+    Arrivals, Channel, Condition, EventTypeName, Publication, PublicationAddress, Subscription,
+};
 pub use composition::Scheduling;
 pub use connection::{
     ChainSite, Hop, HopKind, InputId, InputSite, OutputId, OutputSite, PublicationId, PublicationSite,
@@ -61,6 +63,7 @@ pub use reference::{conversions, reference};
 pub use schema::json_schema;
 pub use slices::{SLICE, Slices};
 pub use system::System;
+pub use talea_event::Collect;
 pub use trigger::{Communication, Excess, OnValue, OutsideArrivals, Separation, Trigger};
 pub use validate::{
     CPU_LIMIT, HIERARCHY_LIMIT, MESSAGE_BYTES, NAME_BYTES_LIMIT, NODE_LIMIT, Place, Severity, TIME_LIMIT,

@@ -10,6 +10,7 @@
 
 mod chain;
 mod channel;
+mod condition;
 mod execution;
 mod file;
 mod hierarchy;
@@ -140,7 +141,7 @@ fn is_consequence(violation: &Violation, unread: &Unread) -> bool {
         Place::Input(_, _, _, "from")
             | Place::Trigger(_, "output")
             | Place::Chain(_, "path")
-            | Place::Subscription(_, "channel" | "types" | "filter")
+            | Place::Subscription(_, "channel" | "types" | "filter" | "when")
     );
     let names_channel =
         matches!(violation.place, Place::Publication(_, _, _, "channel") | Place::Subscription(_, "channel"));

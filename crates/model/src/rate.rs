@@ -1,8 +1,9 @@
 //! How often tasks are released that have no period of their own.
 
-use crate::channel::{EventTypeName, Publication};
+use crate::channel::{Arrivals, Publication};
 use crate::description::Task;
 use crate::trigger::Trigger;
+use crate::validate::TIME_LIMIT;
 use std::collections::HashMap;
 use talea_time::Duration;
 
@@ -16,41 +17,40 @@ enum Known {
 }
 
 /// What publishes events, by channel: the task, and the type.
-pub(crate) struct Published<'t>(HashMap<usize, Vec<(usize, &'t EventTypeName)>>);
+pub(crate) struct Published<'t>(HashMap<usize, Vec<(usize, &'t Publication)>>);
 
 impl<'t> Published<'t> {
     pub fn of(tasks: &'t [Task]) -> Self {
         let mut published: HashMap<usize, Vec<_>> = HashMap::new();
         for (index, task) in tasks.iter().enumerate() {
-            for Publication { channel, event_type, .. } in
-                task.subtasks.iter().flat_map(|subtask| &subtask.events)
-            {
-                published.entry(*channel).or_default().push((index, event_type));
+            for publication in task.subtasks.iter().flat_map(|subtask| &subtask.events) {
+                published.entry(publication.channel).or_default().push((index, publication));
             }
         }
         Published(published)
     }
 }
 
-/// What triggers a task: for each part that is awaited, the tasks of which each may be it, with how many of their jobs that takes.
-pub(crate) fn parts(tasks: &[Task], published: &Published<'_>, task: usize) -> Vec<Vec<(usize, u32)>> {
-    match tasks.get(task).and_then(|task| task.trigger.as_ref()) {
-        Some(Trigger::Output { output, every, .. }) => vec![vec![(output.operation.task, *every)]],
-        Some(Trigger::Events(subscription)) => {
+/// How often a task is triggered: by tasks, with how many of their jobs that takes. None of those without a trigger, or with one from outside.
+pub(crate) fn arrivals(
+    tasks: &[Task],
+    published: &Published<'_>,
+    task: usize,
+) -> Option<Arrivals<(usize, u32)>> {
+    match tasks.get(task)?.trigger.as_ref()? {
+        Trigger::Output { output, every, .. } => Some(Arrivals::Of((output.operation.task, *every))),
+        Trigger::Events(subscription) => {
             let published = published.0.get(&subscription.channel).map_or(&[][..], Vec::as_slice);
-            let count = if subscription.collect.is_some() { subscription.types.len() } else { 1 };
-            let mut parts = vec![Vec::new(); count];
-            for (producer, event_type) in published {
-                let of = subscription.parts_of(subscription.channel, event_type);
-                match subscription.collect {
-                    Some(_) => of.for_each(|part| parts[part].push((*producer, 1))),
-                    None if of.count() > 0 => parts[0].push((*producer, 1)),
-                    None => {}
-                }
-            }
-            parts
+            let leaves: Vec<Option<Vec<usize>>> =
+                published.iter().map(|(_, publication)| subscription.leaves_of(publication)).collect();
+            Some(subscription.arrivals(|some| {
+                let is_some =
+                    |leaves: &&Option<Vec<usize>>| leaves.iter().flatten().any(|leaf| some.contains(leaf));
+                let of = published.iter().zip(&leaves).filter(|(_, leaves)| is_some(leaves));
+                of.map(|((producer, _), _)| (*producer, 1)).collect()
+            }))
         }
-        Some(Trigger::External { .. }) | None => Vec::new(),
+        Trigger::External { .. } => None,
     }
 }
 
@@ -62,6 +62,24 @@ fn merged(periods: impl Iterator<Item = Duration>) -> Option<Duration> {
         Duration::from_nanos(i64::try_from(both.max(1)).unwrap_or(i64::MAX))
     };
     periods.reduce(merge)
+}
+
+/// How far apart in the long run what comes is, of producers of which this is known.
+fn period_of<P>(arrivals: &Arrivals<P>, of: &impl Fn(&P) -> Option<Duration>) -> Option<Duration> {
+    match arrivals {
+        Arrivals::Of(producer) => of(producer),
+        Arrivals::Any(parts) => {
+            let those = parts.iter().filter(|part| part.can_come());
+            let periods: Option<Vec<Duration>> = those.map(|part| period_of(part, of)).collect();
+            merged(periods?.into_iter())
+        }
+        Arrivals::All(parts) => {
+            let periods: Option<Vec<Duration>> = parts.iter().map(|part| period_of(part, of)).collect();
+            periods?.into_iter().max()
+        }
+        Arrivals::Every(period) => Some(*period),
+        Arrivals::Once => Some(TIME_LIMIT),
+    }
 }
 
 /// The period of each task: its own, of a triggered one the separation, else that of the task that triggers it times the number of its
@@ -83,9 +101,10 @@ pub(crate) fn periods(tasks: &[Task]) -> Vec<Option<Duration>> {
                 (None, _) => Some(task.period),
                 (Some(_), Some(separation)) => Some(separation.separation),
                 (Some(_), None) => {
-                    let parts = parts(tasks, &published, at);
+                    let arrivals = arrivals(tasks, &published, at);
+                    let producers = arrivals.iter().flat_map(Arrivals::producers);
                     let unknown = |producer: &usize| known.get(*producer) == Some(&Known::Nothing);
-                    let first = parts.iter().flatten().map(|(producer, _)| *producer).find(unknown);
+                    let first = producers.map(|(producer, _)| *producer).find(unknown);
                     if let Some(producer) = first {
                         known[at] = Known::Asked;
                         asked.push(producer);
@@ -97,12 +116,7 @@ pub(crate) fn periods(tasks: &[Task]) -> Vec<Option<Duration>> {
                         }
                         _ => None,
                     };
-                    let of_part = |part: &Vec<(usize, u32)>| {
-                        let periods: Option<Vec<Duration>> = part.iter().map(of).collect();
-                        merged(periods?.into_iter())
-                    };
-                    let periods: Option<Vec<Duration>> = parts.iter().map(of_part).collect();
-                    periods.and_then(|periods| periods.into_iter().max())
+                    arrivals.and_then(|arrivals| period_of(&arrivals, &of))
                 }
             };
             known[at] = Known::Period(period);

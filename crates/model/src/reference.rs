@@ -143,6 +143,7 @@ fn kind(key: &Key) -> String {
         Kind::EventType => "type of events".into(),
         Kind::EventTypes => "list of types of events".into(),
         Kind::Constraint => "[constraint](notification.md#filters)".into(),
+        Kind::Condition => "[condition](notification.md#conditions)".into(),
         Kind::Arrivals => "`\"none\"`, or `{ periodic = time, jitter = time }`, `{ sporadic = mean }`, `{ poisson = mean }`, \
                            `{ list = [times] }`, `{ file = \"file\" }`"
             .into(),
@@ -222,6 +223,7 @@ fn example(key: &Key) -> String {
         Kind::EventType => "\"Robot/Battery\"".into(),
         Kind::EventTypes => "[\"Robot/*\"]".into(),
         Kind::Constraint => "\"charge < 20\"".into(),
+        Kind::Condition => "{ all = [\"Robot/Tilt\", \"Robot/Battery\"], within = \"100ms\" }".into(),
         Kind::Arrivals => "{ sporadic = \"20ms\" }".into(),
         Kind::WordOr(word, _) => format!("\"{word}\""),
         Kind::Name => format!("\"{}\"", if key.name == "name" { "navigation" } else { key.name }),

@@ -7,6 +7,7 @@ use crate::keys::{CPUS, FILE, INPUT, Key, Kind, Literal, Presence, TASK, THREAD,
 use crate::reference::same_code;
 use crate::validate::NAME_BYTES_LIMIT;
 use serde_json::{Map, Value, json};
+use talea_event::Collect;
 use talea_event::qos::PropertyName;
 
 /// The JSON Schema (draft 2020-12) of system files, for editors and other tools.
@@ -27,6 +28,7 @@ pub fn json_schema() -> Value {
         "plan": plan(),
         "output": output_name(),
         "fields": fields(),
+        "condition": condition(),
         "arrivals": arrivals(),
     });
     schema
@@ -107,6 +109,7 @@ fn property(key: &Key) -> Value {
             json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "uniqueItems": true })
         }
         Kind::Constraint => json!({ "type": "string" }),
+        Kind::Condition => json!({ "$ref": "#/$defs/condition" }),
         Kind::Arrivals => json!({ "$ref": "#/$defs/arrivals" }),
         Kind::WordOr(word, inner) => json!({ "oneOf": [{ "const": word }, table(inner)] }),
         Kind::Guarantee => json!({ "$ref": "#/$defs/guarantee" }),
@@ -239,6 +242,36 @@ fn fields() -> Value {
                 "minItems": 1,
             }))),
         ] },
+    })
+}
+
+/// What has to come of several events and over time.
+fn condition() -> Value {
+    let own = || json!({ "$ref": "#/$defs/condition" });
+    let time = || json!({ "$ref": "#/$defs/time" });
+    let source = || json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
+    let parts = |doc: &str| json!({ "type": "array", "items": own(), "minItems": 1, "description": doc });
+    let table = |properties: Value, required: &[&str]| json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+    let collect: Vec<&str> = Collect::ALL.iter().map(|collect| collect.keyword()).collect();
+    json!({
+        "oneOf": [
+            { "type": "string", "description": "An event of this type, Domain/Name; a * at the end of domain or name stands for any rest." },
+            table(json!({ "types": { "type": "array", "items": { "type": "string" }, "minItems": 1 } }), &["types"]),
+            table(json!({ "filter": { "type": "string", "description": "An event of which this constraint holds." } }), &["filter"]),
+            table(json!({ "source": source() }), &["source"]),
+            table(json!({ "mask": source(), "value": source() }), &["mask", "value"]),
+            table(json!({ "all_of_one": parts("One event that is all of these.") }), &["all_of_one"]),
+            table(json!({ "not": own() }), &["not"]),
+            table(json!({ "any": parts("One of these, the first that comes true.") }), &["any"]),
+            table(
+                json!({ "all": parts("All of these, in whichever order."), "collect": { "enum": collect }, "within": time() }),
+                &["all"],
+            ),
+            table(json!({ "in_order": parts("All of these, one after the other."), "within": time() }), &["in_order"]),
+            table(json!({ "after": time() }), &["after"]),
+            table(json!({ "every": time() }), &["every"]),
+            table(json!({ "unless": own(), "within": time() }), &["unless", "within"]),
+        ],
     })
 }
 

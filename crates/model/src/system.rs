@@ -258,22 +258,22 @@ impl System {
             let cost = &mut costs[site.operation.index()];
             *cost = (*cost + push).min(most);
             for (task, _) in &site.subscribers {
-                let is_filtered = match &self.tasks[*task].trigger {
-                    Some(Trigger::Events(subscription)) => subscription.filter.is_some(),
-                    _ => false,
+                let filterings = match &self.tasks[*task].trigger {
+                    Some(Trigger::Events(subscription)) => subscription.filterings(),
+                    _ => 0,
                 };
-                let of_filter = if is_filtered { filter } else { Work::ZERO };
-                *cost = (*cost + of_filter + delivery).min(most);
+                let of_filters = filter.as_nanos().saturating_mul(filterings as i64);
+                *cost = (*cost + Work::from_nanos(of_filters) + delivery).min(most);
             }
         }
         costs
     }
 
-    /// The publications to which the task at `index` has subscribed, each with the places of its types in the subscription.
+    /// The publications whose events release the task at `index`, each with the leaves of its condition whose event it may be.
     pub fn subscribed_by(&self, task: usize) -> impl Iterator<Item = (&PublicationSite, &[usize])> {
         self.publications().iter().filter_map(move |site| {
-            let (_, parts) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
-            Some((site, parts.as_slice()))
+            let (_, leaves) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
+            (!leaves.is_empty()).then_some((site, leaves.as_slice()))
         })
     }
 

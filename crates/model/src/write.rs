@@ -2,7 +2,7 @@
 
 use crate::System;
 use crate::chain::Chain;
-use crate::channel::{Channel, Publication, Subscription};
+use crate::channel::{Channel, Condition, Publication, Subscription};
 use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
@@ -280,7 +280,7 @@ impl System {
             return Ok(());
         }
         writeln!(out, "events = [")?;
-        for Publication { channel, event_type, bytes, fields, priority, timeout } in events {
+        for Publication { channel, event_type, bytes, fields, priority, timeout, source } in events {
             let channel = &self.channels[*channel].name;
             write!(out, "  {{ channel = \"{channel}\", type = \"{event_type}\", bytes = {bytes}")?;
             write_fields(fields, out)?;
@@ -290,29 +290,72 @@ impl System {
             if let Some(timeout) = timeout {
                 write!(out, ", timeout = \"{timeout}\"")?;
             }
+            if *source != 0 {
+                write!(out, ", source = {source}")?;
+            }
             writeln!(out, " }},")?;
         }
         writeln!(out, "]")
     }
 
     fn write_subscription(&self, subscription: &Subscription, out: &mut String) -> fmt::Result {
-        let Subscription { channel, types, filter, collect, within, qos } = subscription;
+        let Subscription { channel, condition, filter, qos } = subscription;
         write!(out, "subscription = {{ channel = \"{}\", ", self.channels[*channel].name)?;
-        list(out, "types", types.iter())?;
+        match condition {
+            Condition::Types(types) => list(out, "types", types.iter())?,
+            condition => write!(out, "when = {}", WrittenCondition(condition))?,
+        }
         if let Some(filter) = filter {
             write!(out, ", filter = {}", text(filter))?;
-        }
-        if let Some(collect) = collect {
-            write!(out, ", collect = \"{collect}\"")?;
-        }
-        if let Some(within) = within {
-            write!(out, ", within = \"{within}\"")?;
         }
         if qos.iter().next().is_some() {
             write!(out, ", qos = ")?;
             write_qos(qos, out)?;
         }
         writeln!(out, " }}")
+    }
+}
+
+/// A condition as it stands in a file.
+struct WrittenCondition<'c>(&'c Condition);
+
+impl fmt::Display for WrittenCondition<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = |parts: &[Condition]| {
+            let parts: Vec<String> = parts.iter().map(|part| WrittenCondition(part).to_string()).collect();
+            format!("[{}]", parts.join(", "))
+        };
+        let limit = |within: &Option<Duration>| {
+            within.map_or_else(String::new, |within| format!(", within = \"{within}\""))
+        };
+        match self.0 {
+            Condition::Types(types) => match &types[..] {
+                [pattern] => write!(f, "\"{pattern}\""),
+                types => {
+                    let types: Vec<String> = types.iter().map(|pattern| format!("\"{pattern}\"")).collect();
+                    write!(f, "{{ types = [{}] }}", types.join(", "))
+                }
+            },
+            Condition::Source(source) => write!(f, "{{ source = {source} }}"),
+            Condition::Masked { mask, value } => write!(f, "{{ mask = {mask}, value = {value} }}"),
+            Condition::Matching(filter) => write!(f, "{{ filter = {} }}", text(filter)),
+            Condition::AllOfOne(parts) => write!(f, "{{ all_of_one = {} }}", all(parts)),
+            Condition::Not(part) => write!(f, "{{ not = {} }}", WrittenCondition(part)),
+            Condition::Any(parts) => write!(f, "{{ any = {} }}", all(parts)),
+            Condition::All { parts, collect, within } => {
+                let collect = collect.keyword();
+                write!(f, "{{ all = {}, collect = \"{collect}\"{} }}", all(parts), limit(within))
+            }
+            Condition::InOrder { parts, within } => {
+                write!(f, "{{ in_order = {}{} }}", all(parts), limit(within))
+            }
+            Condition::After(time) => write!(f, "{{ after = \"{time}\" }}"),
+            Condition::Every(period) => write!(f, "{{ every = \"{period}\" }}"),
+            Condition::Unless { part, within } => {
+                write!(f, "{{ unless = {}, within = \"{within}\" }}", WrittenCondition(part))
+            }
+            Condition::Limited => unreachable!("validation refuses it"),
+        }
     }
 }
 

@@ -1,17 +1,4 @@
-//! Conditions over several events and over time: the filters of the real-time event channel (Harrison, Levine and Schmidt 1997), freely nested.
-//!
-//! A condition is fed with events and with time, and now and then comes true; the events of which it came true are handed on together, in one call.
-//!
-//! | Condition | Comes true |
-//! |---|---|
-//! | [`of_types`](Condition::of_types), [`from_source`](Condition::from_source), [`masked`](Condition::masked), [`matching`](Condition::matching), [`anything`](Condition::anything) | with an event that is such a one |
-//! | [`all_of_one`](Condition::all_of_one) | with an event of which all parts come true (logical and) |
-//! | [`negation`](Condition::negation) | with an event of which its part does not |
-//! | [`any`](Condition::any) | when one of its parts does (disjunction) |
-//! | [`all`](Condition::all) | when each part has come true since it came true last (conjunction) |
-//! | [`in_order`](Condition::in_order) | when its parts have come true one after the other (sequence) |
-//! | [`after`](Condition::after), [`every`](Condition::every) | once, or again and again, after a time |
-//! | [`unless_within`](Condition::unless_within) | when its part has not come true for a time, which begins anew each time that it does (deadline) |
+//! Conditions as they are fed: what is kept of events until a [`Condition`] comes true.
 //!
 //! Everything is decided when events come and when time passes, by whoever has them at that moment; memory is made beforehand.
 
@@ -19,53 +6,21 @@ use crate::event::{Content, Event, EventType, Header};
 use crate::filter::Filter;
 use crate::pattern::Types;
 use std::sync::Arc;
-use talea_event::TypePattern;
+pub use talea_event::Collect;
 use talea_time::{Duration, Instant};
 
-/// Which event of a part counts until a conjunction is complete.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Collect {
-    /// The first; others are left out, as in the original.
-    #[default]
-    First,
-    /// The latest.
-    Latest,
-}
+/// What is to come true, by filters of events.
+pub type Condition = talea_event::Condition<Arc<Filter>>;
 
-/// What is to come true.
-#[derive(Clone, Debug)]
-pub struct Condition(Node);
-
-#[derive(Clone, Debug)]
-enum Node {
+/// What an event is that alone comes true.
+#[derive(Clone)]
+enum OfOneEvent {
     Types(Types),
     Source(u32),
-    Masked {
-        mask: u32,
-        value: u32,
-    },
+    Masked { mask: u32, value: u32 },
     Matching(Arc<Filter>),
-    Anything,
-    AllOfOne(Vec<Node>),
-    Not(Box<Node>),
-    Any(Vec<Node>),
-    All {
-        parts: Vec<Node>,
-        collect: Collect,
-        within: Option<Duration>,
-    },
-    InOrder {
-        parts: Vec<Node>,
-        within: Option<Duration>,
-    },
-    After(Duration),
-    Every(Duration),
-    Unless {
-        part: Box<Node>,
-        within: Duration,
-    },
-    /// What has no time, and somebody has limited it.
-    Limited,
+    All(Box<[OfOneEvent]>),
+    Not(Box<OfOneEvent>),
 }
 
 /// Content of the events by which time is told.
@@ -80,216 +35,49 @@ pub(crate) struct EventSet(pub Vec<Event>);
 
 impl Content for EventSet {}
 
-fn nodes(parts: impl IntoIterator<Item = Condition>) -> Vec<Node> {
-    parts.into_iter().map(|part| part.0).collect()
-}
-
-impl Condition {
-    /// Events of any of these types.
-    pub fn of_types(types: impl IntoIterator<Item = TypePattern>) -> Self {
-        Condition(Node::Types(Types::of(types)))
-    }
-
-    /// Events from this source.
-    pub fn from_source(source: u32) -> Self {
-        Condition(Node::Source(source))
-    }
-
-    /// Events whose source is `value` in the bits of `mask`.
-    pub fn masked(mask: u32, value: u32) -> Self {
-        Condition(Node::Masked { mask, value })
-    }
-
-    /// Events that the filter matches.
-    pub fn matching(filter: Filter) -> Self {
-        Condition(Node::Matching(Arc::new(filter)))
-    }
-
-    /// All events (null).
-    pub fn anything() -> Self {
-        Condition(Node::Anything)
-    }
-
-    /// An event of which all parts come true at once.
-    pub fn all_of_one(parts: impl IntoIterator<Item = Condition>) -> Self {
-        Condition(Node::AllOfOne(nodes(parts)))
-    }
-
-    /// Events with which the part does not come true.
-    pub fn negation(part: Condition) -> Self {
-        Condition(Node::Not(Box::new(part.0)))
-    }
-
-    /// One of the parts, the first that comes true with an event.
-    pub fn any(parts: impl IntoIterator<Item = Condition>) -> Self {
-        Condition(Node::Any(nodes(parts)))
-    }
-
-    /// All parts, in whichever order; their events are handed on in the order of the parts.
-    pub fn all(collect: Collect, parts: impl IntoIterator<Item = Condition>) -> Self {
-        Condition(Node::All { parts: nodes(parts), collect, within: None })
-    }
-
-    /// All parts, one after the other. What is not what comes next is left out.
-    pub fn in_order(parts: impl IntoIterator<Item = Condition>) -> Self {
-        Condition(Node::InOrder { parts: nodes(parts), within: None })
-    }
-
-    /// Of [`all`](Self::all) and [`in_order`](Self::in_order): what is not complete so long after it began begins anew. Others are refused when the
-    /// consumer is connected.
-    #[must_use]
-    pub fn within(mut self, time: Duration) -> Self {
-        match &mut self.0 {
-            Node::All { within, .. } | Node::InOrder { within, .. } => *within = Some(time),
-            _ => self.0 = Node::Limited,
-        }
-        self
-    }
-
-    /// Once, so long after the consumer was connected.
-    pub fn after(time: Duration) -> Self {
-        Condition(Node::After(time))
-    }
-
-    /// Every so often, from the time at which the consumer was connected.
-    pub fn every(period: Duration) -> Self {
-        Condition(Node::Every(period))
-    }
-
-    /// When the part has not come true for so long: since then, or since the consumer was connected. Once, until the part comes true again.
-    pub fn unless_within(time: Duration, part: Condition) -> Self {
-        Condition(Node::Unless { part: Box::new(part.0), within: time })
-    }
-
-    /// What is wrong with it, if anything is.
-    pub(crate) fn problem(&self) -> Option<&'static str> {
-        self.0.problem()
-    }
-
-    /// Whether an event can have anything to do with it.
-    pub(crate) fn concerns(&self, event: &Event, now: Instant) -> bool {
-        self.0.concerns(event, now)
-    }
-
-    /// Its state, from `now` on.
-    pub(crate) fn begin(&self, now: Instant) -> State {
-        let most = self.0.events();
-        State { root: self.0.begin(now), scratch: Vec::with_capacity(most), tick: tick(), most }
-    }
-}
-
 /// The event by which time is told.
 fn tick() -> Event {
     Event::new(Header::new(EventType::new("%TIME", "")), TimeCame)
 }
 
-impl Node {
-    fn problem(&self) -> Option<&'static str> {
-        let is_empty = |parts: &[Node]| parts.is_empty().then_some("a condition of several parts has none");
-        let is_no_time = |time: &Duration| (*time <= Duration::ZERO).then_some("a time is more than 0");
-        let (own, parts): (_, &[Node]) = match self {
-            Node::Types(_) | Node::Source(_) | Node::Masked { .. } | Node::Matching(_) | Node::Anything => {
-                (None, &[])
-            }
-            Node::AllOfOne(parts) => (is_empty(parts).or_else(|| Node::not_of_one_event(parts)), parts),
-            Node::Not(part) => {
-                let part = std::slice::from_ref(part.as_ref());
-                (Node::not_of_one_event(part), part)
-            }
-            Node::Any(parts) => (is_empty(parts), parts),
-            Node::All { parts, within, .. } | Node::InOrder { parts, within } => {
-                (is_empty(parts).or_else(|| within.as_ref().and_then(is_no_time)), parts)
-            }
-            Node::After(time) | Node::Every(time) => (is_no_time(time), &[]),
-            Node::Unless { part, within } => (is_no_time(within), std::slice::from_ref(part.as_ref())),
-            Node::Limited => {
-                (Some("within is of all and in_order, which are complete some time after they begin"), &[])
-            }
-        };
-        own.or_else(|| parts.iter().find_map(Node::problem))
-    }
-
-    fn not_of_one_event(parts: &[Node]) -> Option<&'static str> {
-        let is_it = parts.iter().any(|part| !part.is_of_one_event());
-        is_it.then_some(
-            "all_of_one and negation are about one event: they have no conditions of several events or of time as parts",
-        )
-    }
-
-    fn is_of_one_event(&self) -> bool {
-        match self {
-            Node::Types(_) | Node::Source(_) | Node::Masked { .. } | Node::Matching(_) | Node::Anything => {
-                true
-            }
-            Node::AllOfOne(parts) => parts.iter().all(Node::is_of_one_event),
-            Node::Not(part) => part.is_of_one_event(),
-            _ => false,
+impl OfOneEvent {
+    /// What a condition about one event says.
+    fn of(condition: &Condition) -> Self {
+        match condition {
+            Condition::Types(types) => OfOneEvent::Types(Types::of(types.iter().cloned())),
+            Condition::Source(source) => OfOneEvent::Source(*source),
+            Condition::Masked { mask, value } => OfOneEvent::Masked { mask: *mask, value: *value },
+            Condition::Matching(filter) => OfOneEvent::Matching(Arc::clone(filter)),
+            Condition::AllOfOne(parts) => OfOneEvent::All(parts.iter().map(OfOneEvent::of).collect()),
+            Condition::Not(part) => OfOneEvent::Not(Box::new(OfOneEvent::of(part))),
+            _ => unreachable!("a condition of several events or of time is no part of one about one event"),
         }
     }
 
-    /// Whether it comes true with this event alone; of conditions of one event.
+    /// Whether it comes true with this event.
     fn matches(&self, event: &Event, now: Instant) -> bool {
         match self {
-            Node::Types(types) => types.have(event.event_type()),
-            Node::Source(source) => event.header().source == *source,
-            Node::Masked { mask, value } => event.header().source & mask == *value,
-            Node::Matching(filter) => filter.judge(event, now).matches,
-            Node::Anything => true,
-            Node::AllOfOne(parts) => parts.iter().all(|part| part.matches(event, now)),
-            Node::Not(part) => !part.matches(event, now),
-            _ => false,
+            OfOneEvent::Types(types) => types.have(event.event_type()),
+            OfOneEvent::Source(source) => event.header().source == *source,
+            OfOneEvent::Masked { mask, value } => event.header().source & mask == *value,
+            OfOneEvent::Matching(filter) => filter.judge(event, now).matches,
+            OfOneEvent::All(parts) => parts.iter().all(|part| part.matches(event, now)),
+            OfOneEvent::Not(part) => !part.matches(event, now),
         }
     }
+}
 
-    fn concerns(&self, event: &Event, now: Instant) -> bool {
-        match self {
-            Node::Any(parts) | Node::All { parts, .. } | Node::InOrder { parts, .. } => {
-                parts.iter().any(|part| part.concerns(event, now))
-            }
-            Node::Unless { part, .. } => part.concerns(event, now),
-            of_one_event => of_one_event.matches(event, now),
-        }
+/// The parts of a condition that are about one event.
+pub(crate) struct Leaves(Box<[OfOneEvent]>);
+
+impl Leaves {
+    pub fn of(condition: &Condition) -> Self {
+        Leaves(condition.leaves().into_iter().map(|leaf| OfOneEvent::of(leaf.condition)).collect())
     }
 
-    /// The most events with which it comes true.
-    fn events(&self) -> usize {
-        match self {
-            Node::Any(parts) => parts.iter().map(Node::events).max().unwrap_or(0),
-            Node::All { parts, .. } | Node::InOrder { parts, .. } => parts.iter().map(Node::events).sum(),
-            Node::Unless { part, .. } => part.events().max(1),
-            _ => 1,
-        }
-    }
-
-    fn begin(&self, now: Instant) -> Part {
-        let of = |parts: &[Node]| parts.iter().map(|part| part.begin(now)).collect();
-        match self {
-            Node::Any(parts) => Part::Any(of(parts)),
-            Node::All { parts, collect, within } => Part::All {
-                had: parts.iter().map(|part| Vec::with_capacity(part.events())).collect(),
-                parts: of(parts),
-                collect: *collect,
-                within: *within,
-                since: None,
-            },
-            Node::InOrder { parts, within } => Part::InOrder {
-                parts: of(parts),
-                next: 0,
-                had: Vec::with_capacity(self.events()),
-                within: *within,
-                since: None,
-            },
-            Node::After(time) => Part::Timer { due: Some(now.saturating_add(*time)), period: None },
-            Node::Every(period) => {
-                Part::Timer { due: Some(now.saturating_add(*period)), period: Some(*period) }
-            }
-            Node::Unless { part, within } => Part::Unless {
-                part: Box::new(part.begin(now)),
-                within: *within,
-                due: Some(now.saturating_add(*within)),
-            },
-            of_one_event => Part::Event(of_one_event.clone()),
-        }
+    /// Whether an event can have anything to do with the condition.
+    pub fn concern(&self, event: &Event, now: Instant) -> bool {
+        self.0.iter().any(|leaf| leaf.matches(event, now))
     }
 }
 
@@ -302,7 +90,7 @@ pub(crate) struct State {
 }
 
 enum Part {
-    Event(Node),
+    Event(OfOneEvent),
     Any(Vec<Part>),
     All {
         parts: Vec<Part>,
@@ -338,6 +126,12 @@ enum Food<'a> {
 }
 
 impl State {
+    /// That of a condition, from `now` on.
+    pub fn begin(condition: &Condition, now: Instant) -> Self {
+        let most = condition.events();
+        State { root: Part::begin(condition, now), scratch: Vec::with_capacity(most), tick: tick(), most }
+    }
+
     /// The most events with which it comes true.
     pub fn most(&self) -> usize {
         self.most
@@ -372,11 +166,42 @@ impl State {
 }
 
 impl Part {
+    fn begin(condition: &Condition, now: Instant) -> Self {
+        let of = |parts: &[Condition]| parts.iter().map(|part| Part::begin(part, now)).collect();
+        match condition {
+            Condition::Any(parts) => Part::Any(of(parts)),
+            Condition::All { parts, collect, within } => Part::All {
+                had: parts.iter().map(|part| Vec::with_capacity(part.events())).collect(),
+                parts: of(parts),
+                collect: *collect,
+                within: *within,
+                since: None,
+            },
+            Condition::InOrder { parts, within } => Part::InOrder {
+                parts: of(parts),
+                next: 0,
+                had: Vec::with_capacity(condition.events()),
+                within: *within,
+                since: None,
+            },
+            Condition::After(time) => Part::Timer { due: Some(now.saturating_add(*time)), period: None },
+            Condition::Every(period) => {
+                Part::Timer { due: Some(now.saturating_add(*period)), period: Some(*period) }
+            }
+            Condition::Unless { part, within } => Part::Unless {
+                part: Box::new(Part::begin(part, now)),
+                within: *within,
+                due: Some(now.saturating_add(*within)),
+            },
+            of_one_event => Part::Event(OfOneEvent::of(of_one_event)),
+        }
+    }
+
     /// Whether it comes true with this; its events are behind what is in `to`.
     fn feed(&mut self, food: Food<'_>, now: Instant, to: &mut Vec<Event>) -> bool {
         match self {
-            Part::Event(node) => match food {
-                Food::Event(event) if node.matches(event, now) => {
+            Part::Event(one) => match food {
+                Food::Event(event) if one.matches(event, now) => {
                     to.push(event.clone());
                     true
                 }
@@ -491,6 +316,7 @@ fn is_over(since: Option<Instant>, within: Option<Duration>, now: Instant) -> bo
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use talea_event::TypePattern;
 
     struct Nothing;
     impl Content for Nothing {}
@@ -510,7 +336,7 @@ mod tests {
     /// What comes of events at these milliseconds: the names of those that are handed on together, `%` for time.
     fn fed(condition: &Condition, steps: &[(i64, &str)]) -> Vec<String> {
         assert_eq!(condition.problem(), None);
-        let (mut state, mut all) = (condition.begin(Instant::ZERO), Vec::new());
+        let (mut state, mut all) = (State::begin(condition, Instant::ZERO), Vec::new());
         for (ms, name) in steps {
             let mut came = |events: &[Event]| {
                 let names = events.iter().map(|event| match event.event_type().domain() {
@@ -537,7 +363,8 @@ mod tests {
         // Which one it is, not only of which type: instances tell.
         let (one, two, b) = (event("a"), event("a"), event("b"));
         for (collect, expected) in [(Collect::First, &one), (Collect::Latest, &two)] {
-            let mut state = Condition::all(collect, [of("a"), of("b")]).begin(Instant::ZERO);
+            let both = Condition::all(collect, [of("a"), of("b")]);
+            let mut state = State::begin(&both, Instant::ZERO);
             let mut had = Vec::new();
             [&one, &two, &b]
                 .into_iter()
@@ -573,8 +400,8 @@ mod tests {
         };
         let matches = |condition: &Condition, event: &Event| {
             let mut is_true = false;
-            condition.begin(Instant::ZERO).offer(event, at(1), |_| is_true = true);
-            assert_eq!(is_true, condition.concerns(event, at(1)));
+            State::begin(condition, Instant::ZERO).offer(event, at(1), |_| is_true = true);
+            assert_eq!(is_true, Leaves::of(condition).concern(event, at(1)));
             is_true
         };
         let both = Condition::all_of_one([of("arm"), Condition::masked(0b110, 0b100)]);
@@ -623,7 +450,7 @@ mod tests {
         fn a_conjunction_is_complete_each_time(names in prop::collection::vec(0usize..4, 0..60), latest in any::<bool>()) {
             let all = ["a", "b", "c"];
             let collect = if latest { Collect::Latest } else { Collect::First };
-            let mut state = Condition::all(collect, all.map(of)).begin(Instant::ZERO);
+            let mut state = State::begin(&Condition::all(collect, all.map(of)), Instant::ZERO);
             let (mut had, mut came) = ([false; 3], 0);
             for name in names {
                 let event = event(["a", "b", "c", "d"][name]);

@@ -1,13 +1,12 @@
 //! The handles of connected consumers.
 
-use crate::constraint::ConstraintError;
 use crate::consumer::{Connection, Consumer, SerialCode};
 use crate::delivery::{Delivery, Outcome};
-use crate::event::{Content, EventType};
+use crate::event::EventType;
 use crate::filter::{Filter, FilterGroup};
 use crate::limits::LimitExceeded;
 use crate::partners::{Partner, PartnersChanged};
-use crate::posting::{disconnect, offer_retained, post, wake_at};
+use crate::posting::{disconnect, offer_retained, post};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::statistics::ConsumerStatistics;
@@ -16,7 +15,6 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use talea_etcl::Filterable;
 use talea_event::TypePattern;
 use talea_operation::{JobContext, Post};
 use talea_time::{Duration, Instant};
@@ -287,21 +285,10 @@ impl ConnectedConsumer {
 pub(crate) struct Watched(Arc<Consumer>);
 
 impl Watched {
-    pub fn name(&self) -> &str {
-        &self.0.name
-    }
-
     /// Events that were lost for want of room, and that have expired.
     pub fn lost(&self) -> (u64, u64) {
         let counts = &self.0.counts;
         (counts.discarded.read() + counts.no_room.read(), counts.expired.read())
-    }
-
-    /// Lets through what carries a `T` of which this constraint holds, as well.
-    pub fn filter_also<T: Content + Filterable>(&self, text: &str) -> Result<(), ConstraintError> {
-        let filter = Arc::new(Filter::parse_only::<T>(text)?);
-        self.0.set(|settings| settings.filters.0.push(Arc::clone(&filter)));
-        Ok(())
     }
 }
 
@@ -317,11 +304,7 @@ impl ConnectedConsumer {
 
     /// The next event for a job of the task that has its events.
     pub(crate) fn take_for_job(&self, now: Instant) -> Option<Delivery> {
-        let (taken, due) = self.consumer.take_for_job(now);
-        if let Some(due) = due {
-            wake_at(&self.consumer, &self.shared.place, due);
-        }
-        taken
+        self.consumer.take_for_job(now)
     }
 
     /// The job has done with what it took.

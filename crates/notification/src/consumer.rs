@@ -132,6 +132,18 @@ impl ChannelLoad {
     }
 }
 
+/// What time has brought.
+pub(crate) struct Brought {
+    /// Events that may be delivered now.
+    pub ready: usize,
+    /// Events that may be delivered later.
+    pub held: usize,
+    /// All events that may be delivered later.
+    pub waiting: usize,
+    /// When it brings something again.
+    pub due: Option<Due>,
+}
+
 /// What came of offering an event to a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offered {
@@ -332,7 +344,8 @@ impl Consumer {
     /// Events that it can have at once: waiting, held, on the way and in the hands of a job; and those that a condition keeps.
     pub fn memory(&self) -> usize {
         let one = self.grouped.as_ref().map_or(1, Grouped::events);
-        (6 * self.room + 2) * one
+        let kept = self.grouped.as_ref().map_or(0, Grouped::kept_events);
+        (6 * self.room + 2) * one + kept
     }
 
     /// Events that wait.
@@ -394,6 +407,25 @@ impl Consumer {
             grouped
                 .pass(now, &mut |event| _ = self.offer_one((&event, Stated::NOTHING), now, None, &settings));
         }
+    }
+
+    /// The same of one whose events release a task, with what comes of it.
+    pub fn time_came(&self, now: Instant) -> Brought {
+        let (mut ready, mut held) = (0, 0);
+        if let Some(grouped) = &self.grouped {
+            let settings = self.settings.load();
+            grouped.pass(now, &mut |event| {
+                if let Offered::Queued { not_before, .. } =
+                    self.offer_one((&event, Stated::NOTHING), now, None, &settings)
+                {
+                    *(if not_before > now { &mut held } else { &mut ready }) += 1;
+                }
+            });
+        }
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        let waiting = inner.queue.held().iter().filter(|one| one.not_before > now).count();
+        Brought { ready, held, waiting, due: self.due(&inner) }
     }
 
     /// Whether it is connected, the event can be judged in the time that is left to it, and filters let it through.

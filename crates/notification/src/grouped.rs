@@ -4,7 +4,7 @@
 //! others put there; who does not leaves: whoever has the state looks once more when it has given it back. Nobody waits for a supplier in the
 //! midst of putting an event there, which may be of a lower priority and preempted by who waits: it has not asked yet, and will try itself.
 
-use crate::condition::{Condition, EventSet, State};
+use crate::condition::{Condition, EventSet, Leaves, State};
 use crate::event::{Event, EventPool, EventType};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
@@ -13,6 +13,7 @@ use talea_time::Instant;
 
 pub(crate) struct Grouped {
     condition: Condition,
+    leaves: Leaves,
     mail: MailSender<(Event, Instant)>,
     /// Whether an event has been put into the mailbox since whoever had the state last began to look there.
     is_asked: AtomicBool,
@@ -43,7 +44,7 @@ impl Grouped {
     pub fn new(condition: Condition, most: usize) -> Self {
         // Those that wait, one for each thread that delivers, and those that suppliers are about to discard.
         let (sets, waiting) = (2 * most + 8, 2 * most + 8);
-        let state = condition.begin(Instant::ZERO);
+        let (state, leaves) = (State::begin(&condition, Instant::ZERO), Leaves::of(&condition));
         let size = state.most();
         let set = || EventSet(Vec::with_capacity(size));
         let sets = EventPool::new(sets, &EventType::new("%SET", ""), set);
@@ -52,7 +53,16 @@ impl Grouped {
         let events = state.most().max(1);
         let sets = Sets { free: PiLock::new(sets), lost: AtomicU64::new(0) };
         let inner = PiLock::new(Inner { mail: receiver, state });
-        Grouped { condition, mail: sender, is_asked: AtomicBool::new(false), due, inner, sets, events }
+        Grouped {
+            condition,
+            leaves,
+            mail: sender,
+            is_asked: AtomicBool::new(false),
+            due,
+            inner,
+            sets,
+            events,
+        }
     }
 
     /// The most events with which it comes true.
@@ -60,10 +70,15 @@ impl Grouped {
         self.events
     }
 
+    /// The most events that it keeps until it comes true.
+    pub fn kept_events(&self) -> usize {
+        self.condition.kept_events()
+    }
+
     /// Time counts from `now` on; what has come is forgotten.
     pub fn begin(&self, now: Instant) {
         let mut inner = self.inner.lock().0;
-        inner.state = self.condition.begin(now);
+        inner.state = State::begin(&self.condition, now);
         self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
         drop(inner);
         // What comes while it begins may still be forgotten.
@@ -79,7 +94,7 @@ impl Grouped {
 
     /// Whether the event can have anything to do with the condition.
     pub fn concerns(&self, event: &Event, now: Instant) -> bool {
-        self.condition.concerns(event, now)
+        self.leaves.concern(event, now)
     }
 
     /// An event has come; `came` is called with what the condition has come true with, one event or one that stands for several. False if there

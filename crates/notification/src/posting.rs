@@ -23,7 +23,9 @@ pub(crate) fn post(
     (now, released): (Instant, &mut Option<Instant>),
 ) {
     let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) else { return };
+    let is_task = consumer.task.is_some();
     if not_before > now {
+        work.without_job.fetch_add(usize::from(is_task), Ordering::Relaxed);
         work.wake_at(workplace, Due { at: not_before, priority });
         return;
     }
@@ -38,6 +40,7 @@ pub(crate) fn post(
         work.begin();
         // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
         // before the event is seen, there is one more.
+        work.without_job.fetch_add(usize::from(is_task), Ordering::Relaxed);
         work.wake_at(workplace, Due { at: now.saturating_add(AGAIN), priority });
     }
 }
@@ -79,6 +82,20 @@ fn run(consumer: &Consumer, lane: usize, place: &WeakPlace, job: &JobContext<'_>
         let at = job.services().clock();
         place.with(|workplace| work.wake_at(workplace, Due { at, priority }));
     }
+}
+
+/// Time has come to this for a consumer whose events release a task. Says how many jobs are to be released.
+fn time_came(consumer: &Consumer, place: &WeakPlace, now: Instant) -> usize {
+    let Some(work) = consumer.work.get() else { return 0 };
+    let came = consumer.time_came(now);
+    work.without_job.fetch_add(came.held, Ordering::Relaxed);
+    let still = |without: usize| Some(without.min(came.waiting));
+    let without = work.without_job.fetch_update(Ordering::Relaxed, Ordering::Relaxed, still);
+    let without = without.unwrap_or_else(|without| without);
+    if let Some(due) = came.due {
+        place.with(|workplace| work.wake_at(workplace, due));
+    }
+    came.ready + without.saturating_sub(came.waiting)
 }
 
 /// When a consumer begins to have its events.
@@ -132,7 +149,11 @@ pub(crate) fn begin(
     }
     let (Some(workplace), Some(now)) = (workplace, now) else { return Ok(()) };
     if let Some(first) = consumer.task {
-        _ = consumer.work.set(Work::new([(i16::MIN, workplace.task(first)?)].into()));
+        let (own, place) = (Arc::clone(consumer), channel.place.weak());
+        let on_time = Box::new(move |now| time_came(&own, &place, now));
+        let work = Work::new([(i16::MIN, workplace.task(first, on_time)?)].into());
+        work.without_job.store(consumer.priorities(Instant::MAX).len(), Ordering::Relaxed);
+        _ = consumer.work.set(work);
         consumer.dues(now).into_iter().for_each(|due| wake_at(consumer, &channel.place, due));
         return Ok(());
     }

@@ -18,13 +18,20 @@ pub(crate) struct Work {
     /// Jobs that were posted for events and have not begun. As a rule there are as many as events wait; where there was no room for one, a job
     /// does for several.
     pub outstanding: AtomicUsize,
+    /// Of a task: events of which each is to release a job at an instant, since it may not be delivered before, or there was no room for a job.
+    pub without_job: AtomicUsize,
     /// Deliveries of a priority that no lane begins with.
     pub lane_misses: AtomicU64,
 }
 
 impl Work {
     pub fn new(lanes: Box<[(i16, PostedOperation)]>) -> Self {
-        Work { lanes, outstanding: AtomicUsize::new(0), lane_misses: AtomicU64::new(0) }
+        Work {
+            lanes,
+            outstanding: AtomicUsize::new(0),
+            without_job: AtomicUsize::new(0),
+            lane_misses: AtomicU64::new(0),
+        }
     }
 
     /// How many lanes there are.

@@ -88,6 +88,9 @@ impl<P: Post> Post for &mut P {
     }
 }
 
+/// Says how many jobs of a task are to be released, now that it is this instant.
+pub type OnTime = Box<dyn Fn(Instant) -> usize + Send + Sync>;
+
 /// Where operations can be declared while a run lasts.
 pub trait Workplace: Send + Sync {
     /// The current instant on the clock of the run.
@@ -103,14 +106,19 @@ pub trait Workplace: Send + Sync {
         code: Code,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
-    /// The task of the system whose first operation this is, to be released by posting a job of it.
+    /// The task of the system whose first operation this is, to be released by posting a job of it. `on_time` is called at instants for which
+    /// [`post_at`](Self::post_at) asks.
     ///
     /// # Errors
     /// It cannot be released here.
-    fn task(&self, first: OperationId) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
+    fn task(
+        &self,
+        first: OperationId,
+        on_time: OnTime,
+    ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
-    /// Posts a job of the operation when this instant has come; of several instants that are waited for, at the earliest alone, and the job sees
-    /// what else there is. Neither allocates nor waits.
+    /// Posts a job of the operation when this instant has come, or of a task calls what it was given for that; of several instants that are waited for,
+    /// at the earliest alone, and the job sees what else there is. Neither allocates nor waits.
     fn post_at(&self, at: Instant, operation: PostedOperation);
 }
 

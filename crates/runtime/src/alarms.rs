@@ -1,24 +1,33 @@
 //! The instants at which jobs are to be posted, for the thread that does it.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 use talea_model::System;
+use talea_operation::OnTime;
 use talea_ring::bell::Bell;
 
 /// No instant is waited for.
 pub(crate) const NEVER: i64 = i64::MAX;
 
 /// What the thread that posts at instants shares with who asks for jobs.
-#[derive(Debug)]
 pub(crate) struct Instants {
     /// By declared operation, the instant at which a job of it is to be posted, in nanoseconds.
     pub instants: Box<[AtomicI64]>,
-    /// By task of the system, the same of releases.
+    /// By task of the system, the instant at which time brings something that may release it, in nanoseconds.
     pub releases: Box<[AtomicI64]>,
+    /// By task of the system, what is called then.
+    pub on_time: Box<[OnceLock<OnTime>]>,
     /// By operation of the system, its task.
     pub tasks: Box<[usize]>,
     pub bell: Bell,
     pub is_over: AtomicBool,
+}
+
+impl fmt::Debug for Instants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Instants").field("next", &self.next()).finish_non_exhaustive()
+    }
 }
 
 impl Instants {
@@ -28,6 +37,7 @@ impl Instants {
         Instants {
             instants: never(declared),
             releases: never(system.tasks.len()),
+            on_time: system.tasks.iter().map(|_| OnceLock::new()).collect(),
             tasks: system.operations().iter().map(|operation| operation.task).collect(),
             bell: Bell::new(),
             is_over: AtomicBool::new(false),

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_model::OperationId;
-use talea_operation::{Code, Declaration, Post, Posted, PostedOperation, Workplace};
+use talea_operation::{Code, Declaration, OnTime, Post, Posted, PostedOperation, Workplace};
 use talea_time::{Clock, Duration, Instant};
 
 /// After how long it is tried again to post a job for which there was no room, or before the run has begun.
@@ -61,12 +61,14 @@ impl Dispatcher {
 enum Due {
     /// A job of the declared operation of this number.
     Declared(usize),
-    /// A task of the system.
+    /// What time brings a task of the system.
     Task(usize),
 }
 
 /// Posts jobs when their instants have come, until it is over.
 fn post_in_time(mut poster: Poster, shared: &Instants) {
+    // By task, the jobs for which there was no room.
+    let mut lacking = vec![0; shared.releases.len()];
     while !shared.is_over.load(Ordering::Acquire) {
         let now = MonotonicClock.now();
         let declared = shared.instants.iter().enumerate();
@@ -80,7 +82,14 @@ fn post_in_time(mut poster: Poster, shared: &Instants) {
             instant.swap(NEVER, Ordering::AcqRel);
             let is_posted = match due {
                 Due::Declared(number) => poster.post_declared(number).is_ok(),
-                Due::Task(task) => poster.release(task).is_ok(),
+                Due::Task(task) => {
+                    let lacking = &mut lacking[task];
+                    *lacking += shared.on_time[task].get().map_or(0, |on_time| on_time(now));
+                    while *lacking > 0 && poster.release(task).is_ok() {
+                        *lacking -= 1;
+                    }
+                    *lacking == 0
+                }
             };
             if !is_posted && !poster.is_over() {
                 instant.fetch_min(now.saturating_add(AGAIN).as_nanos(), Ordering::AcqRel);
@@ -108,8 +117,14 @@ impl Workplace for RunWorkplace {
         Ok(dispatcher.declare(declaration, move |job| code(job))?)
     }
 
-    fn task(&self, first: OperationId) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
+    fn task(
+        &self,
+        first: OperationId,
+        on_time: OnTime,
+    ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         let dispatcher = self.dispatcher.upgrade().ok_or("the run is over")?;
+        let task = self.instants.tasks[first.index()];
+        self.instants.on_time[task].set(on_time).map_err(|_| "the task is released by another consumer")?;
         Ok(dispatcher.posted(first))
     }
 

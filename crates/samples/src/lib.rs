@@ -1,6 +1,8 @@
-//! A small system's metadata and records about it, for the tests of the crates that write, read and show records.
+//! A small system's metadata and records about it, for the tests of the crates that write, read and show records; and drawn conditions.
 
 #![forbid(unsafe_code)]
+
+pub mod conditions;
 
 use talea_model::{Criticality, OperationId};
 use talea_record::declaration::{EventEntry, Family, Field, FieldKind, Part};

@@ -371,8 +371,8 @@ impl Simulation {
         while let Some(arrival) = self.calendar.pop_arrival(now) {
             self.arrive(arrival, sink);
         }
-        while let Some(task) = self.workplace.as_ref().and_then(|workplace| workplace.pop(now)) {
-            self.arrive_by_trigger(task, None, sink);
+        while let Some((task, jobs)) = self.workplace.as_ref().and_then(|workplace| workplace.pop(now)) {
+            (0..jobs).for_each(|_| self.arrive_by_trigger(task, None, sink));
         }
         if self.guarding.is_needed {
             self.pass_guards(sink);

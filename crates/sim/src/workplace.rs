@@ -1,13 +1,14 @@
-//! A simulation as the place where deliveries of channels are work: tasks of the system are released when jobs push events, or at instants that
-//! channels ask for.
+//! A simulation as the place where deliveries of channels are work: tasks of the system are released when jobs push events, or when time
+//! brings something, for which channels ask to be called at instants.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::error::Error;
+use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_model::{OperationId, System};
-use talea_operation::{Code, Declaration, PostedOperation, Workplace};
+use talea_operation::{Code, Declaration, OnTime, PostedOperation, Workplace};
 use talea_time::Instant;
 
 /// Runs have numbers of their own.
@@ -22,7 +23,6 @@ pub(crate) fn is_simulated(operation: PostedOperation) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct VirtualWorkplace(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     /// By operation, its task.
     tasks: Box<[usize]>,
@@ -31,16 +31,31 @@ struct Inner {
     /// When the first is due, in nanoseconds: most steps of a simulation need no more.
     next: AtomicI64,
     due: Mutex<Due>,
+    /// By task, the earliest instant for which it waits, in nanoseconds.
+    asked: Box<[AtomicI64]>,
+    /// By task, what is called then.
+    on_time: Box<[OnceLock<OnTime>]>,
 }
 
-/// Tasks to be released at instants.
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inner").field("now", &self.now).field("due", &self.due).finish_non_exhaustive()
+    }
+}
+
+/// No instant is waited for.
+const NEVER: i64 = i64::MAX;
+
+/// Tasks that wait for instants.
 type Due = BinaryHeap<Reverse<(Instant, usize)>>;
 
 impl VirtualWorkplace {
     pub fn new(system: &System) -> Self {
         let tasks = system.operations().iter().map(|operation| operation.task).collect();
         let (now, next) = (Instant::ZERO.as_nanos().into(), Instant::MAX.as_nanos().into());
-        VirtualWorkplace(Arc::new(Inner { tasks, now, next, due: Mutex::default() }))
+        let asked = system.tasks.iter().map(|_| AtomicI64::new(NEVER)).collect();
+        let on_time = system.tasks.iter().map(|_| OnceLock::new()).collect();
+        VirtualWorkplace(Arc::new(Inner { tasks, now, next, due: Mutex::default(), asked, on_time }))
     }
 
     /// Lets `change` change what is due.
@@ -57,13 +72,16 @@ impl VirtualWorkplace {
         Instant::from_nanos(self.0.next.load(Ordering::Relaxed))
     }
 
-    /// It is `now`. The next task that is to be released by then, if there is one.
-    pub fn pop(&self, now: Instant) -> Option<usize> {
+    /// It is `now`. The next task that waits for an instant until then, if there is one, and how many of its jobs are to be released.
+    pub fn pop(&self, now: Instant) -> Option<(usize, usize)> {
         self.0.now.store(now.as_nanos(), Ordering::Relaxed);
         if self.next() > now {
             return None;
         }
-        self.change(|due| due.pop()).map(|Reverse((_, task))| task)
+        let Reverse((_, task)) = self.change(|due| due.pop())?;
+        // Whoever asks from now on asks anew.
+        self.0.asked[task].store(NEVER, Ordering::Relaxed);
+        Some((task, self.0.on_time[task].get().map_or(0, |on_time| on_time(now))))
     }
 }
 
@@ -84,12 +102,20 @@ impl Workplace for VirtualWorkplace {
         .into())
     }
 
-    fn task(&self, first: OperationId) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
+    fn task(
+        &self,
+        first: OperationId,
+        on_time: OnTime,
+    ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
+        let task = self.0.tasks[first.index()];
+        self.0.on_time[task].set(on_time).map_err(|_| "the task is released by another consumer")?;
         Ok(PostedOperation { id: first, run: SIMULATED })
     }
 
     fn post_at(&self, at: Instant, operation: PostedOperation) {
         let task = self.0.tasks[operation.id.index()];
-        self.change(|due| due.push(Reverse((at, task))));
+        if at.as_nanos() < self.0.asked[task].fetch_min(at.as_nanos(), Ordering::Relaxed) {
+            self.change(|due| due.push(Reverse((at, task))));
+        }
     }
 }

@@ -365,7 +365,7 @@ impl View<'_> {
         let Some(Trigger::Events(subscription)) = &self.system.tasks[task].trigger else {
             unreachable!("such a hop leads to a task with a subscription")
         };
-        if subscription.collect.is_some() {
+        if !subscription.condition.comes_at_once() {
             return Err(ChainObstacle::Together(to));
         }
         let qos = self.system.subscription_qos(task).expect("it has subscribed");
@@ -386,7 +386,7 @@ impl View<'_> {
         if timeouts.into_iter().any(|timeout| nanos(timeout) < response) {
             return Err(ChainObstacle::Expired(to));
         }
-        if subscription.filter.is_some() {
+        if subscription.filterings() > 0 {
             stretch.may_end = Some(ChainObstacle::Filtered(to));
         }
         self.go_on(stretch, from, to)

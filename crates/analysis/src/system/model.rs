@@ -472,8 +472,8 @@ fn is_released_by_jobs(system: &System, task: usize) -> bool {
     let task = &system.tasks[task];
     let by_jobs = match &task.trigger {
         Some(Trigger::Output { .. }) => true,
-        // A conjunction that is to come true within a time has a timer.
-        Some(Trigger::Events(subscription)) => subscription.within.is_none(),
+        // A timer makes it come true, or begin anew.
+        Some(Trigger::Events(subscription)) => !subscription.condition.is_timed(),
         Some(Trigger::External { .. }) | None => false,
     };
     by_jobs && task.separation.is_none()

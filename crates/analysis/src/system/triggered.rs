@@ -14,8 +14,9 @@
 //!   signal(i) >= signal(j) + (i - j) n P - J, so that it waits for at most J - (b n P - s), for the difference shrinks as i - j grows.
 //!   With s > n P it waits longer every time: the guard is overloaded.
 //!
-//! * **By events** of several operations: what each pushes as above, and all of it together ([`Curve::merged`]); of a conjunction that of its
-//!   rarest part, and one more, for what it needs of that may have come before. Filters, discarding and expiring only make it fewer.
+//! * **By events** of several operations: what each pushes as above, and all of it together ([`Curve::merged`]); of a conjunction or sequence that
+//!   of its rarest part, and one more, for what it needs of that may have come before; of timers their period, for one that waits whether something
+//!   comes begins anew after it has come true. Filters, discarding and expiring only make it fewer.
 //!
 //! * **With an inherited deadline** everything is seen from the arrival of the job that releases, which is the task's own arrival then: arrivals are
 //!   bunched as those of the producer are, and each release is up to R after its arrival. (Such a task has no guard.)
@@ -26,7 +27,10 @@
 use super::Obstacle;
 use super::release::{Completion, Releases};
 use std::collections::HashMap;
-use talea_model::{Excess, OperationId, OutsideArrivals, Separation, System, Task, Trigger};
+use talea_model::{
+    Arrivals, Excess, OperationId, OutsideArrivals, Separation, Subscription, System, TIME_LIMIT, Task,
+    Trigger,
+};
 
 /// What releases the first subtasks of a task, on one node.
 #[derive(Debug)]
@@ -46,8 +50,8 @@ enum Source {
     Outside(Option<Curve>),
     /// Values of this operation, of which one triggers in each period.
     Values { producer: usize, period: u64 },
-    /// Events, one of each part, of these operations, each of which pushes one in its period.
-    Events(Vec<Vec<(usize, u64)>>),
+    /// Events of operations, each of which pushes one in its period.
+    Events(Arrivals<(usize, u64)>),
 }
 
 /// k + 1 events take at least k periods, less what they may be bunched by.
@@ -154,17 +158,10 @@ impl Triggered {
         let described = &system.tasks[task];
         let (guard, inherits) = (described.separation.map(Guard::of), described.inherits_deadline);
         if let Some(Trigger::Events(subscription)) = &described.trigger {
-            let count = if subscription.collect.is_some() { subscription.types.len() } else { 1 };
-            let mut parts = vec![Vec::new(); count];
-            for (site, of) in system.subscribed_by(task) {
-                let period = released_every(system, system.operations()[site.operation.index()].task);
-                let pushed = (site.operation.index(), period);
-                match subscription.collect {
-                    Some(_) => of.iter().for_each(|part| parts[*part].push(pushed)),
-                    None => parts[0].push(pushed),
-                }
-            }
-            return Triggered { source: Source::Events(parts), shortest: 0, longest: 0, guard, inherits };
+            let pushers = events_of(system, task, subscription, |operation| {
+                (operation.index(), released_every(system, system.operations()[operation.index()].task))
+            });
+            return Triggered { source: Source::Events(pushers), shortest: 0, longest: 0, guard, inherits };
         }
         let Some(output) = system.trigger_output(task) else {
             let source = Source::Outside(outside(described));
@@ -212,20 +209,7 @@ impl Triggered {
     fn curve(&self, bunched: impl Fn(usize) -> Option<u64>) -> Option<Curve> {
         match &self.source {
             Source::Outside(curve) => *curve,
-            Source::Events(parts) => {
-                let of = |(producer, period): &(usize, u64)| {
-                    Some(Curve { period: *period, bunched: bunched(*producer)? })
-                };
-                let of_part = |part: &Vec<(usize, u64)>| {
-                    let curves: Vec<Curve> = part.iter().map(of).collect::<Option<_>>()?;
-                    Curve::merged(curves.iter().copied())
-                };
-                let curves: Vec<Curve> = parts.iter().map(of_part).collect::<Option<_>>()?;
-                // A conjunction comes true once for each event of its rarest part, and once for one that came before.
-                let rarest = curves.iter().copied().max_by_key(|curve| curve.period)?;
-                let kept = if parts.len() > 1 { rarest.period } else { 0 };
-                Some(Curve { bunched: rarest.bunched.checked_add(kept)?, ..rarest })
-            }
+            Source::Events(arrivals) => curve_of(arrivals, &bunched),
             &Source::Values { producer, period } => Some(Curve { period, bunched: bunched(producer)? }),
         }
     }
@@ -235,7 +219,9 @@ impl Triggered {
         match &self.source {
             Source::Outside(_) => Vec::new(),
             Source::Values { producer, .. } => vec![*producer],
-            Source::Events(parts) => parts.iter().flatten().map(|(producer, _)| *producer).collect(),
+            Source::Events(arrivals) => {
+                arrivals.producers().into_iter().map(|(producer, _)| *producer).collect()
+            }
         }
     }
 
@@ -318,11 +304,7 @@ impl Triggered {
         let comes_every = match &self.source {
             Source::Outside(_) => return Obstacle::Undeclared,
             Source::Values { period, .. } => Some(*period),
-            Source::Events(parts) => {
-                let of_part =
-                    |part: &Vec<(usize, u64)>| part.iter().map(|(_, period)| *period).reduce(merged_period);
-                parts.iter().filter_map(of_part).max()
-            }
+            Source::Events(arrivals) => comes_every_of(arrivals, &|(_, period)| *period),
         };
         match (comes_every, self.guard) {
             (None, _) => Obstacle::Undeclared,
@@ -330,6 +312,59 @@ impl Triggered {
             _ => Obstacle::Waits,
         }
     }
+}
+
+/// What comes as often as that, of producers of which each is bunched so; `None` if nothing bounds how much.
+fn curve_of(arrivals: &Arrivals<(usize, u64)>, bunched: &impl Fn(usize) -> Option<u64>) -> Option<Curve> {
+    match arrivals {
+        Arrivals::Of((producer, period)) => Some(Curve { period: *period, bunched: bunched(*producer)? }),
+        Arrivals::Any(parts) => {
+            let those = parts.iter().filter(|part| part.can_come());
+            let curves: Vec<Curve> = those.map(|part| curve_of(part, bunched)).collect::<Option<_>>()?;
+            Curve::merged(curves.iter().copied())
+        }
+        Arrivals::All(parts) => {
+            let curves: Vec<Curve> =
+                parts.iter().map(|part| curve_of(part, bunched)).collect::<Option<_>>()?;
+            // It comes true once for each time that its rarest part does, and once for one that came before.
+            let rarest = curves.iter().copied().max_by_key(|curve| curve.period)?;
+            let kept = if parts.len() > 1 { rarest.period } else { 0 };
+            Some(Curve { bunched: rarest.bunched.checked_add(kept)?, ..rarest })
+        }
+        Arrivals::Every(period) => Some(Curve { period: period.as_nanos().unsigned_abs(), bunched: 0 }),
+        Arrivals::Once => Some(Curve { period: TIME_LIMIT.as_nanos().unsigned_abs(), bunched: 0 }),
+    }
+}
+
+/// How far apart in the long run that is, of producers of which this is known; none if it never comes.
+fn comes_every_of<P>(arrivals: &Arrivals<P>, of: &impl Fn(&P) -> u64) -> Option<u64> {
+    match arrivals {
+        Arrivals::Of(producer) => Some(of(producer)),
+        Arrivals::Any(parts) => {
+            parts.iter().filter_map(|part| comes_every_of(part, of)).reduce(merged_period)
+        }
+        Arrivals::All(parts) => {
+            let all: Option<Vec<u64>> = parts.iter().map(|part| comes_every_of(part, of)).collect();
+            all?.into_iter().max()
+        }
+        Arrivals::Every(period) => Some(period.as_nanos().unsigned_abs()),
+        Arrivals::Once => Some(TIME_LIMIT.as_nanos().unsigned_abs()),
+    }
+}
+
+/// How often a task is released by events of operations, of which this is known.
+fn events_of<P>(
+    system: &System,
+    task: usize,
+    subscription: &Subscription,
+    of: impl Fn(OperationId) -> P,
+) -> Arrivals<P> {
+    let sites: Vec<(OperationId, &[usize])> =
+        system.subscribed_by(task).map(|(site, leaves)| (site.operation, leaves)).collect();
+    subscription.arrivals(|some| {
+        let those = sites.iter().filter(|(_, leaves)| leaves.iter().any(|leaf| some.contains(leaf)));
+        those.map(|(operation, _)| of(*operation)).collect()
+    })
 }
 
 /// What is taken for known of producers at first: they complete at once.
@@ -386,50 +421,40 @@ pub(super) fn released_every(system: &System, task: usize) -> u64 {
         let period = described.period.as_nanos().unsigned_abs();
         let counts = described.separation.is_some_and(|separation| separation.excess == Excess::Count);
         let comes_through = described.separation.is_none() || counts;
-        let parts = match &described.trigger {
-            Some(Trigger::Output { .. } | Trigger::Events(_)) if comes_through => parts(system, at),
+        let arrivals = match &described.trigger {
+            Some(Trigger::Output { .. } | Trigger::Events(_)) if comes_through => arrivals(system, at),
             Some(Trigger::External { .. }) if counts && breaks_declaration(described) => {
                 known.insert(at, outside(described).map_or(period, |drawn| drawn.period));
                 asked.pop();
                 continue;
             }
-            _ => Vec::new(),
+            _ => None,
         };
-        if let Some((producer, _)) =
-            parts.iter().flatten().find(|(producer, _)| !known.contains_key(producer))
+        let producers = arrivals.iter().flat_map(Arrivals::producers);
+        if let Some((producer, _)) = producers.into_iter().find(|(producer, _)| !known.contains_key(producer))
         {
             asked.push(*producer);
             continue;
         }
-        let of_part = |part: &Vec<(usize, u64)>| {
-            let periods = part.iter().map(|(producer, every)| known[producer].saturating_mul(*every));
-            periods.reduce(merged_period)
-        };
-        let triggered: Option<u64> = parts.iter().filter_map(of_part).max();
+        let of = |(producer, every): &(usize, u64)| known[producer].saturating_mul(*every);
+        let triggered = arrivals.and_then(|arrivals| comes_every_of(&arrivals, &of));
         known.insert(at, triggered.unwrap_or(period));
         asked.pop();
     }
     known[&task]
 }
 
-/// What triggers a task: for each part that is awaited the tasks of which each may be it, with how many of their jobs that takes.
-fn parts(system: &System, task: usize) -> Vec<Vec<(usize, u64)>> {
+/// How often a task is triggered: by tasks, with how many of their jobs that takes.
+fn arrivals(system: &System, task: usize) -> Option<Arrivals<(usize, u64)>> {
     let task_of = |operation: OperationId| system.operations()[operation.index()].task;
     match (&system.tasks[task].trigger, system.trigger_output(task)) {
         (Some(Trigger::Output { every, .. }), Some(output)) => {
-            vec![vec![(task_of(system.outputs()[output.index()].operation), u64::from(*every))]]
+            let producer = system.outputs()[output.index()].operation;
+            Some(Arrivals::Of((task_of(producer), u64::from(*every))))
         }
         (Some(Trigger::Events(subscription)), _) => {
-            let count = if subscription.collect.is_some() { subscription.types.len() } else { 1 };
-            let mut parts = vec![Vec::new(); count];
-            for (site, of) in system.subscribed_by(task) {
-                match subscription.collect {
-                    Some(_) => of.iter().for_each(|part| parts[*part].push((task_of(site.operation), 1))),
-                    None => parts[0].push((task_of(site.operation), 1)),
-                }
-            }
-            parts
+            Some(events_of(system, task, subscription, |operation| (task_of(operation), 1)))
         }
-        _ => Vec::new(),
+        _ => None,
     }
 }

@@ -9,10 +9,11 @@ use talea_analysis::Effort;
 use talea_analysis::system::{self, ChainBounds, ChainObstacle, SystemBounds};
 use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
-    Chain, Channel, Collect, Communication, Criticality, Description, Excess, Execution, FieldValues, Full,
-    Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress,
-    Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Publication, Route, Separation, Strategy,
-    Subscription, Subtask, Synchronisation, SyntheticField, System, Take, Task, Trigger,
+    Chain, Channel, Collect, Communication, Condition, Criticality, Description, Excess, Execution,
+    FieldValues, Full, Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue,
+    OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Publication, Route,
+    Separation, Strategy, Subscription, Subtask, Synchronisation, SyntheticField, System, Take, Task,
+    Trigger,
 };
 use talea_policy::strategy::plan_system;
 use talea_time::{Duration, Work};
@@ -100,13 +101,13 @@ fn subscribe(tasks: &mut [Task], index: usize, producers: &[usize], drawn: Event
             fields: vec![SyntheticField { name: "x".into(), values: FieldValues::Uniform(0, 9) }],
             priority: None,
             timeout: timeout.map(NS),
+            source: 0,
         });
         types.push(name.parse().expect("a pattern"));
     }
     let filter = filtered.then(|| "x < 5".to_owned());
-    let (collect, within) = (None, None);
-    tasks[index].trigger =
-        Some(Trigger::Events(Subscription { channel: 0, types, filter, collect, within, qos }));
+    let condition = Condition::of_types(types);
+    tasks[index].trigger = Some(Trigger::Events(Subscription { channel: 0, condition, filter, qos }));
 }
 
 #[test]
@@ -321,7 +322,7 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
 fn subscribes(tasks: &[Task], from: usize, to: usize) -> bool {
     let Some(Trigger::Events(subscription)) = &tasks[to].trigger else { return false };
     let mut pushed = tasks[from].subtasks[0].events.iter();
-    pushed.any(|event| subscription.parts_of(event.channel, &event.event_type).next().is_some())
+    pushed.any(|event| subscription.is_released_by(event))
 }
 
 fn draw(seed: u64) -> (Description, Vec<usize>) {
@@ -626,7 +627,10 @@ fn events_that_may_not_come_are_named() {
         let producers: &[usize] = if collect.is_some() { &[0, 1] } else { &[0] };
         subscribe(&mut tasks, 2, producers, drawn);
         if let Some(Trigger::Events(subscription)) = &mut tasks[2].trigger {
-            subscription.collect = collect;
+            if let (Some(collect), Condition::Types(types)) = (collect, &subscription.condition) {
+                let parts = types.iter().map(|one| Condition::of_types([one.clone()]));
+                subscription.condition = Condition::all(collect, parts);
+            }
         }
         let (system, _, chain) = bounds_of(described(tasks, &[0, 2]));
         (system.operations()[2].id, chain)

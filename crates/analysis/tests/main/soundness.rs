@@ -12,12 +12,13 @@ use talea_analysis::system::{self, Exactness, Method, SystemBounds};
 use talea_event::TypePattern;
 use talea_event::qos::QosSettings;
 use talea_model::{
-    Channel, Collect, Communication, Criticality, Description, EventTypeName, Excess, Execution, Join,
-    LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress, Output,
+    Channel, Collect, Communication, Condition, Criticality, Description, EventTypeName, Excess, Execution,
+    Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress, Output,
     OutputAddress, OutsideArrivals, Overhead, Overrun, Place, Publication, Route, Separation, Strategy,
     Subscription, Subtask, Synchronisation, System, Task, Trigger,
 };
 use talea_policy::strategy::{Plan, plan_system};
+use talea_samples::conditions::nested;
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
 
@@ -174,7 +175,7 @@ impl Seen {
                 let (all, reached, hold) = match trigger {
                     Trigger::External { .. } => &mut self.triggered[0],
                     Trigger::Output { .. } => &mut self.triggered[1],
-                    Trigger::Events(of) => &mut self.by_events[usize::from(of.collect.is_some())],
+                    Trigger::Events(of) => &mut self.by_events[usize::from(!of.condition.comes_at_once())],
                 };
                 let count = |(all, reached, hold): (&mut u64, &mut u64, &mut u64)| {
                     *all += 1;
@@ -441,13 +442,24 @@ fn draw_with_events(seed: u64) -> System {
             let event_type = EventTypeName { domain: format!("T{index}"), name: format!("E{number}") };
             types.push(TypePattern::exactly(&event_type.domain, &event_type.name));
             let (bytes, fields, priority, timeout) = (8, Vec::new(), None, None);
-            let event = Publication { channel: 0, event_type, bytes, fields, priority, timeout };
+            let source = 0;
+            let event = Publication { channel: 0, event_type, bytes, fields, priority, timeout, source };
             description.tasks[*task].subtasks[*subtask].events.push(event);
         }
-        let is_conjunction = types.len() > 1 && random.random_range(0..2) == 0;
-        let collect = is_conjunction.then(|| Collect::ALL[random.random_range(0..2)]);
-        let within = (is_conjunction && random.random_range(0..3) == 0)
-            .then(|| Duration::from_nanos(random.random_range(1..60)));
+        let leaves: Vec<Condition> = types.iter().map(|one| Condition::of_types([one.clone()])).collect();
+        let condition = match random.random_range(0..4) {
+            0 => {
+                let within = (random.random_range(0..3) == 0)
+                    .then(|| Duration::from_nanos(random.random_range(1..60)));
+                let collect = Collect::ALL[random.random_range(0..2)];
+                Condition::All { parts: leaves, collect, within }
+            }
+            1 => {
+                let time = Duration::from_nanos(random.random_range(1..10));
+                nested(&mut |below| random.random_range(0..below), &leaves, time)
+            }
+            _ => Condition::of_types(types),
+        };
         let qos = match random.random_range(0..4) {
             0 => QosSettings::new().max_events(random.random_range(1..4)),
             1 => QosSettings::new().timeout(Duration::from_nanos(random.random_range(1..60))),
@@ -463,8 +475,7 @@ fn draw_with_events(seed: u64) -> System {
         });
         (task.phase, task.jitter, task.overrun) = (Duration::ZERO, Duration::ZERO, Overrun::Queue);
         task.inherits_deadline = false;
-        task.trigger =
-            Some(Trigger::Events(Subscription { channel: 0, types, filter: None, collect, within, qos }));
+        task.trigger = Some(Trigger::Events(Subscription { channel: 0, condition, filter: None, qos }));
         inherit(&mut description, index, &mut random);
         let task = &mut description.tasks[index];
         if task.sync.needs_periodic_arrivals() {

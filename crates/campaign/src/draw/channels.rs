@@ -5,8 +5,8 @@ use rand::{Rng, RngExt};
 use talea_event::TypePattern;
 use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
-    Chain, Channel, Collect, Communication, Criticality, Description, EventTypeName, Excess, Execution,
-    FieldValues, Join, OperationAddress, Overrun, Publication, Separation, Subscription, Subtask,
+    Chain, Channel, Collect, Communication, Condition, Criticality, Description, EventTypeName, Excess,
+    Execution, FieldValues, Join, OperationAddress, Overrun, Publication, Separation, Subscription, Subtask,
     Synchronisation, SyntheticField, Task, Trigger,
 };
 use talea_time::{Duration, Work};
@@ -71,6 +71,7 @@ fn publish(description: &mut Description, rng: &mut impl Rng, task: usize, pushe
             fields: vec![SyntheticField { name: "x".into(), values: FieldValues::Uniform(0, 9) }],
             priority: rng.random_ratio(1, 2).then(|| rng.random_range(-3..4)),
             timeout: rng.random_ratio(1, 5).then(|| micros(one_of(rng, &[900, 9_000]))),
+            source: 0,
         };
         let subtasks = &mut description.tasks[task].subtasks;
         subtasks[subtask].events.push(publication);
@@ -99,14 +100,17 @@ fn subscribe(
         wanted.iter().map(|one| TypePattern::exactly(&one.event_type.domain, &one.event_type.name)).collect();
     let collect =
         (types.len() > 1 && rng.random_ratio(1, 3)).then(|| one_of(rng, &[Collect::First, Collect::Latest]));
-    let subscription = Subscription {
-        channel,
-        filter: rng.random_ratio(1, 4).then(|| "x < 6".to_owned()),
-        collect,
-        within: collect.and_then(|_| rng.random_ratio(1, 2).then_some(micros(15_000))),
-        qos: if rng.random_ratio(1, 2) { qos(rng) } else { QosSettings::new() },
-        types,
+    let filter = rng.random_ratio(1, 4).then(|| "x < 6".to_owned());
+    let within = collect.and_then(|_| rng.random_ratio(1, 2).then_some(micros(15_000)));
+    let condition = match collect {
+        None => Condition::of_types(types),
+        Some(collect) => {
+            let parts = types.into_iter().map(|one| Condition::of_types([one])).collect();
+            Condition::All { parts, collect, within }
+        }
     };
+    let qos = if rng.random_ratio(1, 2) { qos(rng) } else { QosSettings::new() };
+    let subscription = Subscription { channel, condition, filter, qos };
     let separation = rng.random_ratio(1, 3).then(|| Separation {
         separation: micros(one_of(rng, &[1_000, 3_000, 9_000])),
         burst: one_of(rng, &[1, 1, 4]),
@@ -116,7 +120,7 @@ fn subscribe(
     let own = micros(one_of(rng, &[2_000, 10_000, 60_000]));
     let mut handed_on = wanted.iter().map(|one| description.tasks[one.operation.task].deadline);
     let handed_on = handed_on.next().filter(|first| handed_on.all(|other| other == *first));
-    let may_inherit = separation.is_none() && subscription.collect.is_none();
+    let may_inherit = separation.is_none() && subscription.condition.comes_at_once();
     let inherited = handed_on.filter(|_| may_inherit && rng.random_ratio(1, 2));
     let (deadline, inherits) = (inherited.unwrap_or(own), inherited.is_some());
     description.tasks.push(Task {

@@ -1,6 +1,7 @@
 //! Systems that cross all features: each node has lanes or a hierarchy, in which there may be lanes again.
 
 mod channels;
+mod conditions;
 mod events;
 mod hierarchy;
 mod tasks;
@@ -91,6 +92,10 @@ fn description(seed: u64, size: Size) -> Description {
         let of_values = &mut numbers(seed.rotate_left(16));
         if of_values.random_ratio(1, 3) {
             values::add(&mut description, of_values, size);
+        }
+        let of_conditions = &mut numbers(seed.rotate_left(24));
+        if of_conditions.random_ratio(1, 2) {
+            conditions::nest(&mut description, of_conditions);
         }
         place(&mut description, rng);
     }

@@ -8,7 +8,7 @@ use super::judge::Judge;
 use super::report::Rule;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use talea_event::qos::{Level, OrderPolicy, Qos};
-use talea_model::{Subscription, System, Trigger};
+use talea_model::{Condition, Subscription, System, Trigger};
 use talea_record::event::{Deliver, Push};
 use talea_record::{JobId, Metadata};
 use talea_time::Instant;
@@ -19,11 +19,11 @@ const REMEMBERED: usize = 1 << 17;
 /// What has been delivered to a task.
 #[derive(Debug, Default)]
 struct Delivered {
-    /// Publication and instance of the event, with the job that took it.
-    events: HashMap<(u32, u64), JobId>,
-    /// The latest job, and which parts of its conjunction it has.
+    /// Publication and instance of the event, with the job that took it last, and how many have.
+    events: HashMap<(u32, u64), (JobId, usize)>,
+    /// The latest job, and the place behind the leaf of its condition of which it has an event.
     job: Option<JobId>,
-    parts: BTreeSet<usize>,
+    next_leaf: usize,
     /// When the latest event was pushed.
     pushed: Option<Instant>,
 }
@@ -45,7 +45,7 @@ impl Events {
         let all = ["event.push", "event.deliver"];
         let has_all = |recorded: &BTreeSet<String>| all.iter().all(|name| recorded.contains(*name));
         let in_order = |task: &talea_model::Task| match &task.trigger {
-            Some(Trigger::Events(subscription)) if subscription.collect.is_none() => {
+            Some(Trigger::Events(subscription)) if subscription.condition.comes_at_once() => {
                 let channel = &system.channels[subscription.channel].qos;
                 let qos = Qos::default().with(channel, Level::Channel);
                 let qos = qos.and_then(|qos| qos.with(&subscription.qos, Level::Proxy));
@@ -100,15 +100,16 @@ impl Judge<'_> {
             return self.findings.leave_unknown(Rule::Events, 1);
         }
         self.findings.count_case(Rule::Events);
-        let parts =
-            site.subscribers.iter().find(|(subscriber, _)| *subscriber == task).map(|(_, parts)| parts);
+        let leaves =
+            site.subscribers.iter().find(|(subscriber, leaves)| *subscriber == task && !leaves.is_empty());
+        let leaves = leaves.map(|(_, leaves)| leaves);
         let Some(Trigger::Events(subscription)) =
             self.system.tasks.get(task).and_then(|task| task.trigger.as_ref())
         else {
             return self
                 .find(Rule::Events, job, Some(from), || "its task has not subscribed to any events".into());
         };
-        let Some(parts) = parts.filter(|_| site.operation == from.operation) else {
+        let Some(leaves) = leaves.filter(|_| site.operation == from.operation) else {
             return self.find(Rule::Events, job, Some(from), || {
                 "its task has not subscribed to the event that it took".into()
             });
@@ -119,10 +120,14 @@ impl Judge<'_> {
         let delivered = &mut self.events.delivered[task];
         let is_first = delivered.job != Some(job);
         if is_first {
-            (delivered.job, delivered.parts) = (Some(job), BTreeSet::new());
+            (delivered.job, delivered.next_leaf) = (Some(job), 0);
         }
-        // One event may be of several types of a conjunction.
-        let other = delivered.events.insert((publication, from.instance), job).filter(|other| *other != job);
+        // One event may be of several parts of a condition.
+        let (last, had) = delivered.events.entry((publication, from.instance)).or_insert((job, 1));
+        if *last != job {
+            (*last, *had) = (job, *had + 1);
+        }
+        let is_taken = *had > if is_kept_once(&subscription.condition) { 1 } else { leaves.len() };
         if delivered.events.len() > 2 * REMEMBERED {
             let least = from.instance.saturating_sub(REMEMBERED as u64 / 2);
             delivered.events.retain(|(_, instance), _| *instance >= least);
@@ -131,11 +136,11 @@ impl Judge<'_> {
         delivered.pushed = before.max(pushed);
         let problem = match pushed {
             None => Some("nobody has pushed the event that it took"),
-            Some(_) if other.is_some() => Some("another job of its task had the event that it took"),
+            Some(_) if is_taken => Some("another job of its task had the event that it took"),
             Some(at) if in_order && before.is_some_and(|before| before > at.saturating_add(tolerance)) => {
                 Some("it took an event that was pushed before one that another job had")
             }
-            Some(_) => delivered.second(subscription, parts, is_first),
+            Some(_) => delivered.second(subscription, leaves, is_first),
         };
         if let Some(problem) = problem {
             self.find(Rule::Events, job, Some(from), || problem.into());
@@ -143,23 +148,33 @@ impl Judge<'_> {
     }
 }
 
+/// Whether an event is handed on once at most: nested parts may each keep it, and come true at different times.
+fn is_kept_once(condition: &Condition) -> bool {
+    match condition {
+        Condition::All { parts, .. } | Condition::InOrder { parts, .. } => {
+            parts.iter().all(Condition::is_of_one_event)
+        }
+        condition => condition.comes_at_once(),
+    }
+}
+
 impl Delivered {
-    /// What is wrong with the job having the event beside others.
+    /// What is wrong with the job having the event beside others. Events of a condition come in the order of its leaves.
     fn second(
         &mut self,
         subscription: &Subscription,
-        parts: &[usize],
+        leaves: &[usize],
         is_first: bool,
     ) -> Option<&'static str> {
-        if subscription.collect.is_none() {
-            return (!is_first).then_some("it took two events, and awaits no conjunction");
+        if subscription.condition.comes_at_once() {
+            return (!is_first).then_some("it took two events, and each of them releases a job");
         }
-        match parts.iter().find(|part| !self.parts.contains(part)) {
-            Some(part) => {
-                self.parts.insert(*part);
+        match leaves.iter().find(|leaf| **leaf >= self.next_leaf) {
+            Some(leaf) => {
+                self.next_leaf = leaf + 1;
                 None
             }
-            None => Some("it took two events for one type of its conjunction"),
+            None => Some("it took two events for one part of its condition"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Publications and subscriptions under construction.
 
-use crate::channel::{Channel, Collect, EventTypeName, Publication, Subscription};
+use crate::channel::{Channel, Condition, EventTypeName, Publication, Subscription};
 use crate::description::Task;
 use crate::operation::OperationAddress;
 use crate::ports::{FieldValues, Output, SyntheticField};
@@ -20,6 +20,7 @@ pub struct PublicationBuilder {
     fields: Vec<SyntheticField>,
     priority: Option<i16>,
     timeout: Option<Duration>,
+    source: u32,
 }
 
 impl PublicationBuilder {
@@ -27,7 +28,7 @@ impl PublicationBuilder {
     pub fn new(channel: impl Into<String>, event_type: impl Into<String>) -> Self {
         let (channel, event_type) = (channel.into(), event_type.into());
         let (bytes, fields) = (Output::DEFAULT_BYTES, Vec::new());
-        PublicationBuilder { channel, event_type, bytes, fields, priority: None, timeout: None }
+        PublicationBuilder { channel, event_type, bytes, fields, priority: None, timeout: None, source: 0 }
     }
 
     /// Another size of synthetic events.
@@ -54,6 +55,12 @@ impl PublicationBuilder {
         self
     }
 
+    /// The number of their source.
+    pub fn source(mut self, source: u32) -> Self {
+        self.source = source;
+        self
+    }
+
     /// With an index for the name of the channel; the first one stands in for one that does not exist.
     pub(super) fn resolve(
         self,
@@ -62,7 +69,7 @@ impl PublicationBuilder {
         channels: &[Channel],
         violations: &mut Vec<Violation>,
     ) -> Publication {
-        let PublicationBuilder { channel, event_type, bytes, fields, priority, timeout } = self;
+        let PublicationBuilder { channel, event_type, bytes, fields, priority, timeout, source } = self;
         let place = Place::Publication(operation.task, operation.subtask, event, "channel");
         let subject = || {
             let task = &tasks[operation.task];
@@ -70,7 +77,7 @@ impl PublicationBuilder {
         };
         let channel = find(&channel, channels, place, subject, violations);
         let Ok(event_type): Result<EventTypeName, _> = event_type.parse();
-        Publication { channel, event_type, bytes, fields, priority, timeout }
+        Publication { channel, event_type, bytes, fields, priority, timeout, source }
     }
 }
 
@@ -79,9 +86,8 @@ impl PublicationBuilder {
 pub struct SubscriptionBuilder {
     channel: String,
     types: Vec<String>,
+    condition: Option<Condition>,
     filter: Option<String>,
-    collect: Option<Collect>,
-    within: Option<Duration>,
     qos: QosSettings,
 }
 
@@ -91,9 +97,8 @@ impl SubscriptionBuilder {
         SubscriptionBuilder {
             channel: channel.into(),
             types: Vec::new(),
+            condition: None,
             filter: None,
-            collect: None,
-            within: None,
             qos: QosSettings::new(),
         }
     }
@@ -110,15 +115,9 @@ impl SubscriptionBuilder {
         self
     }
 
-    /// Awaits an event of each of the types, which release the task together.
-    pub fn all(mut self, collect: Collect) -> Self {
-        self.collect = Some(collect);
-        self
-    }
-
-    /// How long after the first of them a conjunction is given up.
-    pub fn within(mut self, time: Duration) -> Self {
-        self.within = Some(time);
+    /// When this comes true, in place of an event of certain types.
+    pub fn when(mut self, condition: Condition) -> Self {
+        self.condition = Some(condition);
         self
     }
 
@@ -135,7 +134,7 @@ impl SubscriptionBuilder {
         channels: &[Channel],
         violations: &mut Vec<Violation>,
     ) -> Subscription {
-        let SubscriptionBuilder { channel, types, filter, collect, within, qos } = self;
+        let SubscriptionBuilder { channel, types, condition, filter, qos } = self;
         let place = Place::Subscription(task, "channel");
         let subject = || format!("task \"{}\" is released by events", tasks[task].name);
         let channel = find(&channel, channels, place, subject, violations);
@@ -147,8 +146,15 @@ impl SubscriptionBuilder {
             violations.push(Violation::error(Place::Subscription(task, "types"), message, remedy));
             vec![TypePattern::all()]
         });
+        if condition.is_some() && !types.is_empty() {
+            let message =
+                format!("task \"{}\" is released by events of types and by a condition", tasks[task].name);
+            let remedy = "name the types in the condition alone";
+            violations.push(Violation::error(Place::Subscription(task, "types"), message, remedy));
+        }
         let types = if types.is_empty() { vec![TypePattern::all()] } else { types };
-        Subscription { channel, types, filter, collect, within, qos }
+        let condition = condition.unwrap_or_else(|| Condition::of_types(types));
+        Subscription { channel, condition, filter, qos }
     }
 }
 

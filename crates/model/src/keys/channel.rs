@@ -2,8 +2,8 @@
 
 use super::Literal::Integer;
 use super::Presence::{Default, DefaultFrom, Optional, Required};
-use super::{Key, Kind, TIME, Table, words};
-use crate::channel::{Collect, Publication};
+use super::{Key, Kind, TIME, Table};
+use crate::channel::Publication;
 use crate::ports::Output;
 
 /// `[[channel]]`.
@@ -68,8 +68,17 @@ pub(crate) static PUBLICATION: Table = Table {
             presence: DefaultFrom("what the quality of service says"),
             doc: "How long after its push an event is worth being delivered, above zero; then it is discarded, and counted.",
         },
+        Key {
+            name: "source",
+            kind: Kind::Integer { min: 0, max: u32::MAX as i128 },
+            presence: Default(Integer(0)),
+            doc: "The number of their source, by which conditions decide.",
+        },
     ],
 };
+
+const CONJUNCTION: &str =
+    "write when = { all = [types], collect = \"latest\", within = \"100ms\" } in place of types";
 
 /// The table of `subscription`.
 pub(crate) static SUBSCRIPTION: Table = Table {
@@ -93,22 +102,18 @@ pub(crate) static SUBSCRIPTION: Table = Table {
             name: "filter",
             kind: Kind::Constraint,
             presence: Optional,
-            doc: "A constraint that holds of the events, in the constraint language: fields by their names, and $source, $priority, \
+            doc: "A constraint that holds of all of the events, in the constraint language: fields by their names, and $source, $priority, \
                   $domain_name and $type_name.",
         },
         Key {
-            name: "collect",
-            kind: Kind::Word(|| words(Collect::ALL, Collect::keyword)),
-            presence: Optional,
-            doc: "Awaits an event of each of the types, which release the task together (a conjunction); of several events of a type the \
-                  first counts, or the latest.",
+            name: "when",
+            kind: Kind::Condition,
+            presence: DefaultFrom("an event of one of the types"),
+            doc: "In place of types: what has to come, of several events and over time, freely nested. The events of which it came true \
+                  release the task together.",
         },
-        Key {
-            name: "within",
-            kind: TIME,
-            presence: Optional,
-            doc: "How long after the first of them a conjunction is given up, above zero.",
-        },
+        Key { name: "collect", kind: Kind::Former(CONJUNCTION), presence: Optional, doc: "" },
+        Key { name: "within", kind: Kind::Former(CONJUNCTION), presence: Optional, doc: "" },
         Key {
             name: "qos",
             kind: Kind::Properties,

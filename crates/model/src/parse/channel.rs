@@ -1,5 +1,6 @@
 //! Channels, what operations publish into them and what tasks subscribe to.
 
+use super::condition;
 use super::section::{Findings, Section};
 use super::values::{Misfit, Reading, found, wrong_type};
 use crate::builder::{PublicationBuilder, SubscriptionBuilder, TriggerBuilder};
@@ -72,6 +73,9 @@ pub(super) fn read_publication(section: &Section<'_>, findings: &mut Findings) -
     let fields = section.other("fields", findings, super::ports::fields).unwrap_or_default();
     let mut publication =
         fields.into_iter().fold(publication.bytes(bytes), |built, (name, values)| built.field(name, values));
+    if let Some(source) = section.integer("source", findings) {
+        publication = publication.source(source as u32);
+    }
     if let Some(priority) = section.integer("priority", findings) {
         publication = publication.priority(priority as i16);
     }
@@ -90,11 +94,8 @@ pub(super) fn read_subscription(section: &Section<'_>, findings: &mut Findings) 
     if let Some(filter) = section.text("filter", findings) {
         subscription = subscription.filter(filter);
     }
-    if let Some(collect) = section.word("collect", findings) {
-        subscription = subscription.all(collect);
-    }
-    if let Some(within) = section.time("within", findings) {
-        subscription = subscription.within(within);
+    if let Some(condition) = section.other("when", findings, condition::read) {
+        subscription = subscription.when(condition);
     }
     subscription.qos(read_qos(section, findings)).into()
 }

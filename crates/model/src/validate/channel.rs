@@ -6,7 +6,7 @@ use super::times::{Least, violation_of};
 use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
-use crate::channel::{EventTypeName, Publication, PublicationAddress, Subscription};
+use crate::channel::{Condition, EventTypeName, Publication, PublicationAddress, Subscription};
 use crate::description::{Description, Overrun, Task};
 use crate::ports::PORT_LIMIT;
 use crate::suggest::known_words;
@@ -15,13 +15,14 @@ use std::collections::{BTreeSet, HashMap};
 use talea_etcl::Constraint;
 use talea_etcl::syntax::{Expression, Node, Path, Root};
 use talea_event::qos::{Level, PropertyName, Qos, QosProblem, QosProblems, QosSettings};
-use talea_event::{AnyEvent, HEADER};
+use talea_event::{AnyEvent, HEADER, TypePattern};
+use talea_time::Duration;
 
 /// The most pairs of a publication and a subscription of the same channel.
 const PAIRS_LIMIT: usize = 1 << 22;
 
-/// The most types of a conjunction.
-const PARTS_LIMIT: usize = 64;
+/// The most conditions of which one consists, itself included.
+const CONDITIONS_LIMIT: usize = 64;
 
 /// What a job that takes one event at a time has no use for.
 const OF_CALL_BACKS: [PropertyName; 7] = [
@@ -98,7 +99,7 @@ pub(super) fn check(
         };
         let published = of_channel.get(&subscription.channel).map_or(&[][..], Vec::as_slice);
         let is_wanted = |(_, publication): &&(PublicationAddress, &Publication)| {
-            subscription.parts_of(publication.channel, &publication.event_type).next().is_some()
+            subscription.leaves_of(publication).is_some()
         };
         pairs += published.len();
         if pairs > PAIRS_LIMIT {
@@ -115,11 +116,13 @@ pub(super) fn check(
         let subject = || format!("the subscription of task \"{}\"", task.name);
         let settings = (&subscription.qos, Level::Proxy);
         check_qos(settings, &above, Place::Subscription(index, "qos"), subject, found);
-        let is_resolved = is_known(place) && is_known(Place::Subscription(index, "types"));
+        let is_read = |key| is_known(Place::Subscription(index, key));
+        let is_resolved = is_known(place) && is_read("types") && is_read("when");
         if is_resolved {
-            let suppliers: BTreeSet<usize> =
-                matching.iter().map(|(address, _)| address.operation.task).collect();
-            let place = Place::Subscription(index, "types");
+            let releasing =
+                matching.iter().filter(|(_, publication)| subscription.is_released_by(publication));
+            let suppliers: BTreeSet<usize> = releasing.map(|(address, _)| address.operation.task).collect();
+            let place = Place::Subscription(index, key_of(subscription));
             let release = |supplier| Release { supplier, consumer: index, place, by: "events" };
             releases.extend(suppliers.into_iter().map(release));
             Subscribed { description, index, task, subscription, matching }.check(found);
@@ -240,6 +243,25 @@ fn check_publication(
     }
 }
 
+/// The key that says which events a subscription is about.
+fn key_of(subscription: &Subscription) -> &'static str {
+    if let Condition::Types(_) = subscription.condition { "types" } else { "when" }
+}
+
+/// The times in a condition, with their keys.
+fn times_of(condition: &Condition) -> Vec<(&'static str, Duration)> {
+    let own = match condition {
+        Condition::All { within, .. } | Condition::InOrder { within, .. } => {
+            within.map(|time| ("within", time))
+        }
+        Condition::Unless { within, .. } => Some(("within", *within)),
+        Condition::After(time) => Some(("after", *time)),
+        Condition::Every(period) => Some(("every", *period)),
+        _ => None,
+    };
+    own.into_iter().chain(condition.parts().iter().flat_map(times_of)).collect()
+}
+
 /// A task that is released by events of a channel that exists.
 struct Subscribed<'d> {
     description: &'d Description,
@@ -256,31 +278,83 @@ impl Subscribed<'_> {
     }
 
     fn check(&self, found: &mut Vec<Violation>) {
+        self.check_condition(found);
         self.check_types(found);
-        self.check_conjunction(found);
         self.check_release(found);
         self.check_nodes(found);
+        let name = &self.task.name;
         if let Some(filter) = &self.subscription.filter {
-            self.check_filter(filter, found);
+            self.check_filter("filter", &format!("the filter of task \"{name}\""), filter, found);
+        }
+        for filter in self.subscription.condition.filters() {
+            self.check_filter(
+                "when",
+                &format!("a filter in the condition of task \"{name}\""),
+                filter,
+                found,
+            );
+        }
+    }
+
+    /// The condition makes sense, and is about events.
+    fn check_condition(&self, found: &mut Vec<Violation>) {
+        let Subscribed { task, subscription: Subscription { condition, .. }, .. } = self;
+        let (name, place) = (&task.name, self.place(key_of(self.subscription)));
+        let owner = || format!("the condition of task \"{name}\"");
+        let times = times_of(condition).into_iter();
+        let wrong: Vec<Violation> =
+            times.filter_map(|(key, time)| violation_of(time, Least::AboveZero, place, key, owner)).collect();
+        if !wrong.is_empty() {
+            return found.extend(wrong);
+        }
+        if let Some(problem) = condition.problem() {
+            let message = format!("the condition of task \"{name}\" makes no sense: {problem}");
+            return found.push(Violation::error(
+                place,
+                message,
+                "put nothing but types, filters and sources into all_of_one and not",
+            ));
+        }
+        if condition.size() > CONDITIONS_LIMIT {
+            let message =
+                format!("the condition of task \"{name}\" consists of {} conditions", condition.size());
+            let remedy =
+                format!("write at most {CONDITIONS_LIMIT}, or let a task publish what part of it has come");
+            found.push(Violation::error(place, message, remedy));
+        }
+        if condition.leaves().is_empty() {
+            let message = format!("task \"{name}\" is released by events, and its condition awaits none");
+            let remedy =
+                "write period = \"...\" in place of the subscription, or add a type to the condition";
+            found.push(Violation::error(place, message, remedy));
         }
     }
 
     /// Each of the types is published by somebody.
     fn check_types(&self, found: &mut Vec<Violation>) {
         let Subscribed { task, subscription, matching, .. } = self;
-        let parts: BTreeSet<usize> = matching
-            .iter()
-            .flat_map(|(_, publication)| subscription.parts_of(publication.channel, &publication.event_type))
-            .collect();
-        let nobody: Vec<String> = (0..subscription.types.len())
-            .filter(|part| !parts.contains(part))
-            .map(|part| subscription.types[part].to_string())
-            .collect();
-        if nobody.is_empty() {
+        let is_published = |pattern: &TypePattern| {
+            let of_channel = self.description.publications().map(|(_, publication)| publication);
+            let mut types = of_channel
+                .filter(|publication| publication.channel == subscription.channel)
+                .map(|publication| &publication.event_type);
+            types.any(|EventTypeName { domain, name }| pattern.matches(domain, name))
+        };
+        let types: BTreeSet<&TypePattern> = subscription.condition.types().into_iter().collect();
+        let nobody: Vec<String> =
+            types.into_iter().filter(|pattern| !is_published(pattern)).map(TypePattern::to_string).collect();
+        // Without a separation nothing says how often programs push them.
+        let arrivals = subscription.arrivals(|leaves| {
+            let is_one = |(_, publication): &&(_, &Publication)| {
+                let of = subscription.leaves_of(publication);
+                of.iter().flatten().any(|leaf| leaves.contains(leaf))
+            };
+            matching.iter().filter(|one| is_one(&&***one)).map(|_| ()).collect()
+        });
+        let is_never = !arrivals.can_come();
+        if nobody.is_empty() && !(is_never && task.separation.is_none()) {
             return;
         }
-        // Without a separation nothing says how often programs push them, and a conjunction lacks a part.
-        let is_never = subscription.collect.is_some() || parts.is_empty();
         let severity = match is_never && task.separation.is_none() {
             true => Severity::Error,
             false => Severity::Warning,
@@ -292,48 +366,29 @@ impl Subscribed<'_> {
             .filter(|(_, publication)| publication.channel == subscription.channel)
             .map(|(_, publication)| publication.event_type.to_string())
             .collect();
-        let remedy = match published.is_empty() {
-            true => format!("add events = [{{ channel = \"{channel}\", type = \"...\" }}] to an operation"),
-            false => known_words(&nobody[0], published.iter().map(String::as_str)),
-        };
-        found.push(Violation {
-            severity,
-            ..Violation::error(
-                self.place("types"),
+        let add = || format!("add events = [{{ channel = \"{channel}\", type = \"...\" }}] to an operation");
+        let (message, remedy) = match &nobody[..] {
+            [] => (
+                format!(
+                    "task \"{}\" has subscribed to what nobody publishes in channel \"{channel}\"",
+                    task.name
+                ),
+                add(),
+            ),
+            all => (
                 format!(
                     "task \"{}\" subscribes to {} in channel \"{channel}\", which nobody publishes there",
                     task.name,
-                    nobody.join(", ")
+                    all.join(", ")
                 ),
-                remedy,
-            )
-        });
-    }
-
-    fn check_conjunction(&self, found: &mut Vec<Violation>) {
-        let Subscribed { task, subscription, .. } = self;
-        let count = subscription.types.len();
-        let name = &task.name;
-        match (subscription.collect, subscription.within) {
-            (Some(_), _) if !(2..=PARTS_LIMIT).contains(&count) => found.push(Violation {
-                related: Some(self.place("types")),
-                ..Violation::error(
-                    self.place("collect"),
-                    format!("task \"{name}\" awaits an event of each of its types, which are {count}"),
-                    format!("list 2 to {PARTS_LIMIT} types, or remove collect"),
-                )
-            }),
-            (None, Some(_)) => found.push(Violation::error(
-                self.place("within"),
-                format!("task \"{name}\" has \"within\" and awaits no conjunction"),
-                "remove it, or write collect = \"first\" beside it",
-            )),
-            (Some(_), Some(within)) => {
-                let owner = || format!("the subscription of task \"{name}\"");
-                found.extend(violation_of(within, Least::AboveZero, self.place("within"), "within", owner));
-            }
-            _ => {}
-        }
+                match published.is_empty() {
+                    true => add(),
+                    false => known_words(&all[0], published.iter().map(String::as_str)),
+                },
+            ),
+        };
+        let place = self.place(key_of(subscription));
+        found.push(Violation { severity, ..Violation::error(place, message, remedy) });
     }
 
     /// One job has an event, and every event a job.
@@ -396,8 +451,7 @@ impl Subscribed<'_> {
     }
 
     /// Whether the filter is one, and names what the events have.
-    fn check_filter(&self, filter: &str, found: &mut Vec<Violation>) {
-        let name = &self.task.name;
+    fn check_filter(&self, key: &'static str, called: &str, filter: &str, found: &mut Vec<Violation>) {
         let parsed = Constraint::parse(filter);
         let compiled = parsed.and_then(|constraint| constraint.compile::<AnyEvent>().map(|_| constraint));
         let constraint = match compiled {
@@ -405,11 +459,8 @@ impl Subscribed<'_> {
             Err(problem) => {
                 let at = if problem.line > 1 { format!("line {}, ", problem.line) } else { String::new() };
                 found.push(Violation::error(
-                    self.place("filter"),
-                    format!(
-                        "the filter of task \"{name}\", at {at}character {}: {}",
-                        problem.column, problem.message
-                    ),
+                    self.place(key),
+                    format!("{called}, at {at}character {}: {}", problem.column, problem.message),
                     problem.remedy,
                 ));
                 return;
@@ -433,8 +484,8 @@ impl Subscribed<'_> {
             let mut known: Vec<&str> = fields.iter().copied().collect();
             known.extend(HEADER.iter().map(|(name, _)| *name).filter(|_| unknown.starts_with('$')));
             found.push(Violation::error(
-                self.place("filter"),
-                format!("the filter of task \"{name}\" names {unknown}, which none of its events have"),
+                self.place(key),
+                format!("{called} names {unknown}, which none of its events have"),
                 match known.is_empty() {
                     true => "give the events fields = { ... }, or filter by $priority".to_owned(),
                     false => known_words(unknown.trim_start_matches('$'), known),

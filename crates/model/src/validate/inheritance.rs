@@ -1,6 +1,7 @@
 //! Rules about deadlines that tasks have from what releases them.
 
 use super::{Place, Unresolved, Violation};
+use crate::channel::Subscription;
 use crate::description::Task;
 use crate::inheritance::{deadlines, releasers};
 use crate::rate::Published;
@@ -45,11 +46,14 @@ fn problem(
             "has a separation, for which its releases may have to wait".into(),
             "remove the separation, or write a time, such as deadline = \"50ms\"",
         ),
-        Some(Trigger::Events(subscription)) if subscription.collect.is_some() => (
+        Some(Trigger::Events(Subscription { condition, .. })) if !condition.comes_at_once() => (
             Some("subscription"),
             "awaits several events, each of which has another one".into(),
-            "remove collect from the subscription, or write a time, such as deadline = \"50ms\"",
+            "let each event release it, by types = [...], or write a time, such as deadline = \"50ms\"",
         ),
+        Some(Trigger::Events(Subscription { condition, .. })) if condition.is_timed() => {
+            (Some("subscription"), "is released by time, too, which has none".into(), own)
+        }
         Some(Trigger::Output { .. } | Trigger::Events(_)) => {
             // That nobody publishes it is said of the subscription, and why one of those has no deadline is said of that.
             let due = |releaser: usize| Some((tasks[releaser].name.as_str(), deadlines[releaser]?));

@@ -2,9 +2,10 @@
 
 use super::times::{Least, TIME_LIMIT, violation_of};
 use super::{Place, Unresolved, Violation};
+use crate::channel::Arrivals;
 use crate::description::{Description, Task};
 use crate::ports::{OutputAddress, PORT_LIMIT};
-use crate::rate::{Published, parts, periods};
+use crate::rate::{Published, arrivals, periods};
 use crate::trigger::{Communication, Excess, OnValue, OutsideArrivals, Separation, Trigger};
 use talea_time::Duration;
 
@@ -257,7 +258,8 @@ fn check_cycles(tasks: &[Task], found: &mut Vec<Violation>) {
     }
     let published = Published::of(tasks);
     let triggering = |task: usize| -> Vec<usize> {
-        let producers = parts(tasks, &published, task).into_iter().flatten().map(|(producer, _)| producer);
+        let arrivals = arrivals(tasks, &published, task);
+        let producers = arrivals.iter().flat_map(Arrivals::producers).map(|(producer, _)| *producer);
         producers.filter(|producer| *producer < tasks.len()).collect()
     };
     let mut walked = vec![Walked::Not; tasks.len()];

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use talea_event::qos::QosSettings;
 use talea_model::{
-    CPU_LIMIT, ChainBuilder, Collect, Communication, Criticality, Excess, Execution, FieldValues, Full,
-    InputBuilder, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, OnValue, Output, OutputBuilder,
-    OutsideArrivals, Overhead, Overrun, PORT_LIMIT, PublicationBuilder, Separation, SubscriptionBuilder,
-    SubtaskBuilder, Synchronisation, SyntheticField, System, SystemBuilder, TIME_LIMIT, TaskBuilder,
-    TriggerBuilder,
+    CPU_LIMIT, ChainBuilder, Collect, Communication, Condition, Criticality, Excess, Execution, FieldValues,
+    Full, InputBuilder, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, OnValue, Output,
+    OutputBuilder, OutsideArrivals, Overhead, Overrun, PORT_LIMIT, PublicationBuilder, Separation,
+    SubscriptionBuilder, SubtaskBuilder, Synchronisation, SyntheticField, System, SystemBuilder, TIME_LIMIT,
+    TaskBuilder, TriggerBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -417,14 +417,15 @@ impl Drawn {
         wanted.sort();
         wanted.dedup();
         let types = wanted.iter().map(|(_, _, event_type, _)| event_type.clone());
-        let mut subscription =
-            SubscriptionBuilder::new(format!("channel-{channel}")).types(types).qos(qos.clone());
+        let subscription = SubscriptionBuilder::new(format!("channel-{channel}")).qos(qos.clone());
         let is_conjunction = all.is_some() && wanted.len() > 1;
-        if let (Some((collect, within)), true) = (all, is_conjunction) {
-            subscription = subscription.all(*collect);
-            subscription =
-                within.iter().fold(subscription, |subscription, within| subscription.within(*within));
-        }
+        let mut subscription = match (all, is_conjunction) {
+            (Some((collect, within)), true) => {
+                let all = Condition::all(*collect, types.map(|one| one.parse().expect("a type")));
+                subscription.when(within.iter().fold(all, |all, within| all.within(*within)))
+            }
+            _ => subscription.types(types),
+        };
         if *filtered {
             // A name with letters that names in constraints do not have is written with quotes there.
             subscription = subscription.filter("$priority > 3 or not exist $priority");

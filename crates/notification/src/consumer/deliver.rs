@@ -142,28 +142,21 @@ impl Consumer {
 
     /// Takes the next event, of a consumer that takes them itself.
     pub fn try_take(&self, now: Instant) -> Option<Delivery> {
-        self.take_and(now, |_| ()).0
+        self.pass_time(now);
+        self.take_for_job(now)
     }
 
-    /// Takes the next event, and looks at what is left.
-    #[inline]
-    fn take_and<T>(&self, now: Instant, look: impl FnOnce(&Inner) -> T) -> (Option<Delivery>, T) {
-        self.pass_time(now);
+    /// A job of the task that has its events takes the next one.
+    pub fn take_for_job(&self, now: Instant) -> Option<Delivery> {
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
         let taken = self.take_one(&mut inner, |_| true);
-        let seen = look(&inner);
         drop(inner);
         if let Some(delivery) = &taken {
             self.counts.deliver(now - delivery.pushed);
             self.gone(delivery, &self.counts.delivered);
         }
-        (taken, seen)
-    }
-
-    /// A job of the task that has its events takes the next one. Says what is to do next for which no job is posted.
-    pub fn take_for_job(&self, now: Instant) -> (Option<Delivery>, Option<Due>) {
-        self.take_and(now, |inner| self.due(inner))
+        taken
     }
 
     /// Waits for the next event for so long.

@@ -1,7 +1,9 @@
 //! The ends of one operation at channels.
 
+use super::filters::ByContent;
 use super::synthetic::SyntheticSource;
 use crate::channel::EventChannelFactory;
+use crate::condition::TimeCame;
 use crate::connected::{ConnectedConsumer, Watched};
 use crate::delivery::Delivery;
 use crate::event::{Content, Event, EventPool, Origin};
@@ -37,8 +39,10 @@ pub(super) struct Published {
     pub source: Option<SyntheticSource>,
     /// The events that code fills in.
     pub pool: Option<Box<dyn Any + Send>>,
-    /// The tasks that filter them, and how.
-    pub filters: Vec<(Watched, Box<str>)>,
+    /// The number of their source.
+    pub number_of_source: u32,
+    /// The constraints that tasks hold against them.
+    pub filters: Vec<ByContent>,
 }
 
 impl Published {
@@ -67,8 +71,8 @@ pub(super) struct Subscribed {
     taken: Vec<(u64, Option<Delivery>)>,
     /// The instance of the job that began last.
     current: u64,
-    /// The constraint of the description, which code that pushes events of its own is held against.
-    pub filter: Option<Box<str>>,
+    /// The constraints that it holds against events.
+    pub filters: Vec<ByContent>,
     pub is_opened: bool,
 }
 
@@ -99,21 +103,16 @@ impl Losses {
 }
 
 impl Subscribed {
-    pub fn new(consumer: ConnectedConsumer, first: OperationId, filter: Option<&str>) -> Self {
+    pub fn new(consumer: ConnectedConsumer, first: OperationId, filters: Vec<ByContent>) -> Self {
         let losses = Losses { first, consumer: consumer.watched(), told: Arc::default() };
         Subscribed {
             consumer,
             losses,
             taken: Vec::with_capacity(JOBS),
             current: 0,
-            filter: filter.map(Into::into),
+            filters,
             is_opened: false,
         }
-    }
-
-    /// The consumer, for those who push events to it.
-    pub fn watched(&self) -> Watched {
-        self.consumer.watched()
     }
 
     pub fn losses(&self) -> Losses {
@@ -171,7 +170,8 @@ impl EventEnds for Ends {
         subscribed.taken.push((instance, subscribed.consumer.take_for_job(now)));
         subscribed.losses.tell(noted);
         let Some(delivery) = subscribed.taken() else { return };
-        for event in delivery.events() {
+        // Time comes from nobody.
+        for event in delivery.events().iter().filter(|event| event.content::<TimeCame>().is_none()) {
             let origin = event.header().origin;
             taken(TakenEvent {
                 publication: origin.map(|origin| origin.publication),
@@ -182,10 +182,10 @@ impl EventEnds for Ends {
 
     fn push_synthetic(&mut self, services: &dyn JobServices, instance: u64) {
         for published in &mut self.published {
-            let Published { origin, priority, timeout, source, .. } = published;
+            let Published { origin, priority, timeout, source, number_of_source, .. } = published;
             let Some(source) = source else { continue };
             let origin = Origin { instance, ..*origin };
-            let event = source.event(origin, *priority, *timeout);
+            let event = source.event((origin, *number_of_source), *priority, *timeout);
             // There is one for each place in which one can be.
             let event = event.expect("an event is free");
             published.push(services, &event);

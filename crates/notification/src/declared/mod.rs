@@ -6,6 +6,7 @@
 //! ([`EventPorts`]); others push [`SyntheticEvent`]s.
 
 mod ends;
+mod filters;
 mod ports;
 mod synthetic;
 
@@ -13,12 +14,11 @@ pub use ports::{EventPorts, JobEvents, Publication};
 pub use synthetic::SyntheticEvent;
 
 use crate::channel::{EventChannel, EventChannelFactory};
-use crate::condition::{Collect, Condition};
 use crate::connected::ConnectedConsumer;
 use crate::event::{EventType, Origin};
-use crate::filter::Filter;
 use crate::qos::QosSettings;
 use ends::{Ends, Published, Subscribed};
+use filters::ByContent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use synthetic::SyntheticSource;
@@ -46,9 +46,9 @@ pub fn connect(system: &System, operations: Operations) -> Operations {
         let Some(Trigger::Events(subscription)) = &described.trigger else { continue };
         let first = system.operations_of(task).iter().find(|operation| operation.predecessors.is_empty());
         let first = first.expect("a task has a first subtask").id;
-        let consumer = subscribe(&channels[subscription.channel], (&described.name, first), subscription);
-        ends.entry(first).or_default().subscribed =
-            Some(Subscribed::new(consumer, first, subscription.filter.as_deref()));
+        let (consumer, filters) =
+            subscribe(&channels[subscription.channel], (&described.name, first), subscription);
+        ends.entry(first).or_default().subscribed = Some(Subscribed::new(consumer, first, filters));
     }
     // How many events of a publication can be under way at once.
     let consumers: BTreeMap<OperationId, usize> =
@@ -66,11 +66,8 @@ pub fn connect(system: &System, operations: Operations) -> Operations {
         };
         let subscribers: Vec<OperationId> =
             site.subscribers.iter().filter_map(|(task, _)| first_of(task)).collect();
-        let filters = subscribers.iter().filter_map(|first| {
-            let subscribed = ends.get(first)?.subscribed.as_ref()?;
-            Some((subscribed.watched(), subscribed.filter.clone()?))
-        });
-        let filters = filters.collect();
+        let filters = subscribers.iter().filter_map(|first| ends.get(first)?.subscribed.as_ref());
+        let filters = filters.flat_map(|subscribed| subscribed.filters.iter().cloned()).collect();
         let events = subscribers.iter().filter_map(|first| consumers.get(first)).sum::<usize>() + 2;
         let origin = Origin { publication: site.id, operation: site.operation, instance: 0 };
         ends.entry(site.operation).or_default().published.push(Published {
@@ -80,6 +77,7 @@ pub fn connect(system: &System, operations: Operations) -> Operations {
             priority: described.priority,
             timeout: described.timeout,
             events,
+            number_of_source: described.source,
             source: Some(SyntheticSource::new(system, site, &event_type, events)),
             pool: None,
             filters,
@@ -108,28 +106,26 @@ pub fn connect(system: &System, operations: Operations) -> Operations {
     operations.with_events(ends, bind)
 }
 
-/// The consumer of a task.
+/// The consumer of a task, with the constraints that it holds against events.
 fn subscribe(
     channel: &EventChannel,
     (name, first): (&str, OperationId),
     subscription: &Subscription,
-) -> ConnectedConsumer {
-    let Subscription { types, filter, collect, within, qos, .. } = subscription;
-    let mut consumer = channel.consumer(name).subscribe(types.iter().cloned()).qos(QosSettings::clone(qos));
-    if let Some(filter) = filter {
-        let filter = Filter::parse_only::<SyntheticEvent>(filter);
-        consumer = consumer.filter(filter.expect("validation has read the filter"));
+) -> (ConnectedConsumer, Vec<ByContent>) {
+    let Subscription { condition, filter, qos, .. } = subscription;
+    let mut filters = Vec::new();
+    let mut made = |text: &String| {
+        let (filter, by_content) = ByContent::parse(name, text);
+        filters.push(by_content);
+        filter
+    };
+    let mut consumer = channel.consumer(name).qos(QosSettings::clone(qos));
+    if let Some(text) = filter {
+        consumer = consumer.filter(made(text));
     }
-    if let Some(collect) = collect {
-        let collect = match collect {
-            talea_model::Collect::First => Collect::First,
-            talea_model::Collect::Latest => Collect::Latest,
-        };
-        let all = Condition::all(collect, types.iter().map(|pattern| Condition::of_types([pattern.clone()])));
-        consumer = consumer.when(match within {
-            Some(within) => all.within(*within),
-            None => all,
-        });
-    }
-    consumer.connect_task(first).expect("validation has checked the subscription")
+    let consumer = match condition {
+        talea_model::Condition::Types(types) => consumer.subscribe(types.iter().cloned()),
+        condition => consumer.when(condition.map(&mut |text| Arc::new(made(text)))),
+    };
+    (consumer.connect_task(first).expect("validation has checked the subscription"), filters)
 }

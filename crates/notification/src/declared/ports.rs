@@ -102,9 +102,11 @@ impl JobEvents for JobContext<'_> {
         let published = published.expect("a publication's token is used by its own operation");
         let origin = Origin { instance: self.instance(), ..published.origin };
         let stated = (published.priority, published.timeout);
+        let number_of_source = published.number_of_source;
         let Some(mut loan) = published.pool_of::<T>().loan() else { return false };
         let (content, header) = loan.parts_mut();
         (header.priority, header.timeout) = stated;
+        header.source = number_of_source;
         write(content, header);
         header.origin = Some(origin);
         let event = loan.done();
@@ -138,9 +140,9 @@ impl Ends {
                 "opens events {event_type} twice; keep the first token, which can be copied"
             ));
         }
-        for (consumer, text) in &published.filters {
-            consumer.filter_also::<T>(text).map_err(|error: ConstraintError| {
-                let (name, content) = (consumer.name(), std::any::type_name::<T>());
+        for filter in &published.filters {
+            filter.open::<T>().map_err(|error: ConstraintError| {
+                let (name, content) = (&filter.task, std::any::type_name::<T>());
                 format!("publishes events {event_type} that carry {content}, of which the filter of task \"{name}\" cannot hold: {error}")
             })?;
         }

@@ -90,16 +90,17 @@ impl SyntheticSource {
         SyntheticSource { pool: EventPool::new(events, event_type, content), draws }
     }
 
-    /// The event of the job of this origin; none if all are under way.
+    /// The event of the job of this origin, from the source of this number; none if all are under way.
     pub fn event(
         &mut self,
-        origin: Origin,
+        (origin, source): (Origin, u32),
         priority: Option<i16>,
         timeout: Option<Duration>,
     ) -> Option<Event> {
         let mut loan = self.pool.loan()?;
         let header = loan.header();
         (header.origin, header.priority, header.timeout) = (Some(origin), priority, timeout);
+        header.source = source;
         let content = loan.content();
         for (field, (values, stream)) in content.fields.iter_mut().zip(&self.draws) {
             *field = demand::field_from(values, *stream, origin.instance);

@@ -6,7 +6,8 @@ use talea_linux::clock::MonotonicClock;
 use talea_model::OperationId;
 use talea_notification::Event;
 use talea_operation::{
-    Code, Declaration, EventNote, JobServices, NotPosted, Operation, Post, Posted, PostedOperation, Workplace,
+    Code, Declaration, EventNote, JobServices, NotPosted, OnTime, Operation, Post, Posted, PostedOperation,
+    Workplace,
 };
 use talea_policy::job::Job;
 use talea_time::{Clock, Duration, Instant, Work};
@@ -182,7 +183,11 @@ impl Workplace for VirtualTime {
         Ok(PostedOperation { id, run: 0 })
     }
 
-    fn task(&self, _first: OperationId) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
+    fn task(
+        &self,
+        _first: OperationId,
+        _on_time: OnTime,
+    ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         Err("there is no system with tasks".into())
     }
 

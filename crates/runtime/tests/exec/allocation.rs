@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_event::qos::QosSettings;
 use talea_model::{
-    Collect, FieldValues, InputBuilder, LaneDispatch, OutputBuilder, PublicationBuilder, SubscriptionBuilder,
-    SubtaskBuilder, Synchronisation, TriggerBuilder,
+    Collect, Condition, FieldValues, InputBuilder, LaneDispatch, OutputBuilder, PublicationBuilder,
+    SubscriptionBuilder, SubtaskBuilder, Synchronisation, TriggerBuilder,
 };
 use talea_runtime::{JobContext, KeptOutputs, OutputKind, Ports, RunOptions};
 
@@ -92,6 +92,13 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
         // The highest lane switches the counting on and off while all kinds of releases go on.
         let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(50_000));
         let overloaded = task("overloaded", 2, 5).overrun(talea_model::Overrun::Abort);
+        let of = |pattern: &str| pattern.parse::<Condition>().expect("a pattern");
+        let few = Condition::all_of_one([of("T/One"), Condition::Matching("x < 8".into())]);
+        let nested = Condition::any([
+            Condition::in_order([few, Condition::negation(of("T/One"))]).within(ms(9)),
+            Condition::every(ms(5)),
+            Condition::unless_within(ms(2), of("T/Two")),
+        ]);
         let system = system(Strategy::Rms)
             .lane_dispatch(dispatch)
             .node("frugal", [0])
@@ -122,7 +129,7 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
                     .subtask(step("c"))
                     .subtask(step("d")),
             )
-            // Its first events come while allocations are counted.
+            // Their first events come while allocations are counted.
             .channel("c", QosSettings::new().max_events(2).timeout(ms(2)))
             .task(
                 task("pushing", 2, 1)
@@ -140,8 +147,10 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             ))
             .task(taking(
                 "joint",
-                SubscriptionBuilder::new("c").types(["T/One", "T/Two"]).all(Collect::Latest),
+                SubscriptionBuilder::new("c")
+                    .when(Condition::all(Collect::Latest, [of("T/One"), of("T/Two")])),
             ))
+            .task(taking("nested", SubscriptionBuilder::new("c").when(nested)))
             .task(taking("apart", SubscriptionBuilder::new("c")).separation(ms(4)))
             .task(task("skipping", 7, 9).overrun(talea_model::Overrun::SkipNext))
             .build()

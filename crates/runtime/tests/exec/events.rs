@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_model::{
-    Collect, Criticality, FieldValues, LaneDispatch, OperationId, PublicationBuilder, SubscriptionBuilder,
+    Collect, Condition, Criticality, FieldValues, LaneDispatch, OperationId, PublicationBuilder,
+    SubscriptionBuilder,
 };
 use talea_notification::declared::{EventPorts, JobEvents, SyntheticEvent};
 use talea_notification::{Content, Filterable};
@@ -26,6 +27,8 @@ fn taking(name: &str, subscription: SubscriptionBuilder) -> TaskBuilder {
 /// Four that push in lanes of their own, on as many processors as there are, and several that take.
 fn busy(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
     let all = || SubscriptionBuilder::new("c");
+    let both = ["T/One", "T/Four"].map(|pattern| pattern.parse().expect("a pattern"));
+    let both = Condition::all(Collect::First, both);
     let level = |task: TaskBuilder, level| task.criticality(level);
     system(Strategy::Criticality)
         .lane_dispatch(dispatch)
@@ -37,7 +40,7 @@ fn busy(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
         .task(level(pushing("four", 3, "T/Four"), Criticality::Low))
         .task(level(taking("all", all()), Criticality::VeryLow))
         .task(level(taking("few", all().types(["T/O*", "T/Three"]).filter("x < 3")), Criticality::High))
-        .task(level(taking("both", all().types(["T/One", "T/Four"]).all(Collect::First)), Criticality::Low))
+        .task(level(taking("both", all().when(both)), Criticality::Low))
         .task(level(taking("apart", all().types(["T/Two"])).separation(ms(1)).burst(3), Criticality::Medium))
         .build()
         .expect("a system")

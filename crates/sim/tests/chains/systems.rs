@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
-    ChainBuilder, Collect, Communication, Excess, FieldValues, InputBuilder, LinkBuilder, OutputBuilder,
-    Overrun, PublicationBuilder, Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder,
-    Synchronisation, System, TaskBuilder, TriggerBuilder,
+    ChainBuilder, Collect, Communication, Condition, Excess, FieldValues, InputBuilder, LinkBuilder,
+    OutputBuilder, Overrun, PublicationBuilder, Strategy as StrategyKind, SubscriptionBuilder,
+    SubtaskBuilder, Synchronisation, System, TaskBuilder, TriggerBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -137,12 +137,15 @@ impl Subscribing {
 
     fn task(&self, node: &str, with_filter: bool) -> TaskBuilder {
         let types = if with_filter { vec!["T/End", "T/Filter"] } else { vec!["T/End"] };
-        let mut subscription = SubscriptionBuilder::new("c").types(types).qos(self.qos.clone());
+        let mut subscription = SubscriptionBuilder::new("c").qos(self.qos.clone());
         if self.filtered {
             subscription = subscription.filter("x < 5");
         }
         if let Some(collect) = self.collect.filter(|_| with_filter) {
-            subscription = subscription.all(collect);
+            let parts = ["T/End", "T/Filter"].map(|pattern| pattern.parse().expect("a pattern"));
+            subscription = subscription.when(Condition::all(collect, parts));
+        } else {
+            subscription = subscription.types(types);
         }
         let task = TaskBuilder::triggered_by("alarm", subscription).deadline(ns(60)).wcet(work(self.wcet));
         let task =

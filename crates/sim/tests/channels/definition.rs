@@ -3,14 +3,168 @@
 
 use std::collections::BTreeMap;
 use talea_event::qos::{DiscardPolicy, Level, OrderPolicy, Qos};
-use talea_model::{Collect, LaneDispatch, OperationId, Subscription, System, Trigger};
+use talea_model::{Collect, Condition, EventTypeName, LaneDispatch, OperationId, System, Trigger};
 use talea_policy::demand::{self, Purpose};
 use talea_record::event::{Deliver, EventsLost, Push, Typed};
 use talea_record::{EventLossReason, JobId, Record};
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
-/// An event: its publication and the instance of who pushed it.
-type Event = (u32, u64);
+/// An event: its publication and the instance of who pushed it; none if time came.
+type Event = Option<(u32, u64)>;
+
+/// A condition with what it has of its parts so far.
+#[derive(Clone)]
+enum Part {
+    One(Condition),
+    Any(Vec<Part>),
+    All {
+        parts: Vec<(Part, Vec<Event>)>,
+        collect: Collect,
+        within: Option<Duration>,
+        since: Option<Instant>,
+    },
+    InOrder {
+        parts: Vec<Part>,
+        next: usize,
+        had: Vec<Event>,
+        within: Option<Duration>,
+        since: Option<Instant>,
+    },
+    Timer {
+        due: Instant,
+        every: Option<Duration>,
+    },
+    Unless {
+        part: Box<Part>,
+        within: Duration,
+        due: Instant,
+    },
+}
+
+/// What comes: an event of this type with this field, or time alone.
+#[derive(Clone, Copy)]
+struct Step<'s> {
+    event: Event,
+    event_type: Option<(&'s EventTypeName, i64)>,
+    now: Instant,
+}
+
+fn is_one(condition: &Condition, step: Step<'_>) -> bool {
+    let Some((EventTypeName { domain, name }, x)) = step.event_type else { return false };
+    match condition {
+        Condition::Types(types) => types.iter().any(|pattern| pattern.matches(domain, name)),
+        Condition::Matching(filter) => x < limit_of(filter),
+        Condition::AllOfOne(parts) => parts.iter().all(|part| is_one(part, step)),
+        Condition::Not(part) => !is_one(part, step),
+        other => unreachable!("none is drawn: {other:?}"),
+    }
+}
+
+fn limit_of(filter: &str) -> i64 {
+    filter.strip_prefix("x < ").expect("filters are of this form").parse().expect("a number")
+}
+
+/// Begins anew if it began too long ago.
+fn begun(since: &mut Option<Instant>, within: Option<Duration>, now: Instant) -> bool {
+    let is_over = since.zip(within).is_some_and(|(since, within)| now - since > within);
+    if is_over {
+        *since = None;
+    }
+    is_over
+}
+
+impl Part {
+    fn of(condition: &Condition) -> Self {
+        let all = |parts: &[Condition]| parts.iter().map(Part::of).collect::<Vec<_>>();
+        match condition {
+            Condition::Any(parts) => Part::Any(all(parts)),
+            Condition::All { parts, collect, within } => {
+                let parts = all(parts).into_iter().map(|part| (part, Vec::new())).collect();
+                Part::All { parts, collect: *collect, within: *within, since: None }
+            }
+            Condition::InOrder { parts, within } => {
+                Part::InOrder { parts: all(parts), next: 0, had: Vec::new(), within: *within, since: None }
+            }
+            Condition::After(time) => Part::Timer { due: Instant::ZERO + *time, every: None },
+            Condition::Every(period) => Part::Timer { due: Instant::ZERO + *period, every: Some(*period) },
+            Condition::Unless { part, within } => {
+                Part::Unless { part: Box::new(Part::of(part)), within: *within, due: Instant::ZERO + *within }
+            }
+            one => Part::One(one.clone()),
+        }
+    }
+
+    /// What it comes true with, if it does.
+    fn feed(&mut self, step: Step<'_>) -> Option<Vec<Event>> {
+        let now = step.now;
+        match self {
+            Part::One(condition) => is_one(condition, step).then(|| vec![step.event]),
+            Part::Any(parts) => {
+                let came: Vec<_> = parts.iter_mut().filter_map(|part| part.feed(step)).collect();
+                came.into_iter().next()
+            }
+            Part::All { parts, collect, within, since } => {
+                if begun(since, *within, now) {
+                    parts.iter_mut().for_each(|(_, had)| had.clear());
+                }
+                for (part, had) in parts.iter_mut() {
+                    let came = part.feed(step).filter(|_| had.is_empty() || *collect == Collect::Latest);
+                    if let Some(came) = came {
+                        *had = came;
+                        since.get_or_insert(now);
+                    }
+                }
+                if parts.iter().any(|(_, had)| had.is_empty()) {
+                    return None;
+                }
+                *since = None;
+                Some(parts.iter_mut().flat_map(|(_, had)| std::mem::take(had)).collect())
+            }
+            Part::InOrder { parts, next, had, within, since } => {
+                if begun(since, *within, now) {
+                    (*next, *had) = (0, Vec::new());
+                }
+                had.extend(parts[*next].feed(step)?);
+                since.get_or_insert(now);
+                *next = (*next + 1) % parts.len();
+                if *next != 0 {
+                    return None;
+                }
+                *since = None;
+                Some(std::mem::take(had))
+            }
+            Part::Timer { due, every } => {
+                let is_it = step.event.is_none() && *due <= now;
+                while is_it && *due <= now {
+                    *due = every.map_or(Instant::MAX, |every| *due + every);
+                }
+                is_it.then(|| vec![None])
+            }
+            Part::Unless { part, within, due } => {
+                if part.feed(step).is_some() {
+                    *due = now + *within;
+                    return None;
+                }
+                let is_it = step.event.is_none() && *due <= now;
+                if is_it {
+                    *due = Instant::MAX;
+                }
+                is_it.then(|| vec![None])
+            }
+        }
+    }
+
+    fn due(&self) -> Instant {
+        match self {
+            Part::One(_) => Instant::MAX,
+            Part::Any(parts) => parts.iter().map(Part::due).min().expect("it has parts"),
+            Part::All { parts, .. } => parts.iter().map(|(part, _)| part.due()).min().expect("it has parts"),
+            Part::InOrder { parts, next, .. } => parts[*next].due(),
+            Part::Timer { due, .. } => *due,
+            Part::Unless { part, due, .. } => part.due().min(*due),
+        }
+    }
+}
 
 /// What waits for a task.
 #[derive(Clone, Debug)]
@@ -20,15 +174,14 @@ struct Waiting {
     expires: Instant,
 }
 
-struct Task<'s> {
-    subscription: &'s Subscription,
+struct Task {
     qos: Qos,
     /// Filters let through what has a smaller field.
     below: Option<i64>,
     waiting: Vec<Waiting>,
-    /// By part of the conjunction, what it has.
-    parts: Vec<Option<Event>>,
-    since: Option<Instant>,
+    condition: Part,
+    /// When something came last.
+    latest: Instant,
     /// Jobs that events have released.
     released: u64,
     lost: BTreeMap<EventLossReason, u64>,
@@ -41,7 +194,7 @@ struct Task<'s> {
 /// What of the task does not follow from the definitions.
 pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     let end = records.last().map_or(Instant::ZERO, |record| record.time);
-    let mut tasks: Vec<Option<Task<'_>>> =
+    let mut tasks: Vec<Option<Task>> =
         (0..system.tasks.len()).map(|task| followed(system, task, end)).collect();
     let first = |job: JobId| {
         let operation = &system.operations()[job.operation.index()];
@@ -53,11 +206,12 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     let mut released = vec![0; tasks.len()];
     let mut lost: Vec<BTreeMap<EventLossReason, u64>> = vec![BTreeMap::new(); tasks.len()];
     for record in records {
+        tasks.iter_mut().flatten().for_each(|task| task.pass(system, record.time));
         match record.typed() {
             Typed::Push(push) => {
-                let parts = &system.publications()[push.publication as usize].subscribers;
-                for (task, parts) in parts {
-                    tasks[*task].as_mut().expect("it subscribes").push(system, push, parts, record.time);
+                let subscribers = &system.publications()[push.publication as usize].subscribers;
+                for (task, _) in subscribers {
+                    tasks[*task].as_mut().expect("it subscribes").push(system, push, record.time);
                 }
             }
             Typed::Release(release) => {
@@ -82,10 +236,10 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
                 if !is_in_turn && number == 0 {
                     task.begin(record.time);
                 }
-                let event = (
+                let event = Some((
                     publication.expect("an operation publishes it"),
                     from.expect("a job has pushed it").instance,
-                );
+                ));
                 match task.wanted.iter().position(|wanted| *wanted == event) {
                     Some(place) => _ = task.wanted.remove(place),
                     None => faults.push(format!("{job:?} took {event:?}, and not {:?}", task.wanted)),
@@ -104,6 +258,8 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
             _ => {}
         }
     }
+    // Time looks at what waits, too, whenever it may bring something.
+    tasks.iter_mut().flatten().for_each(|task| task.expire(end));
     for (index, task) in tasks.iter().enumerate().filter_map(|(index, task)| Some((index, task.as_ref()?))) {
         let name = &system.tasks[index].name;
         if !task.wanted.is_empty() {
@@ -114,11 +270,16 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
         if released[index] > task.released || is_exact && released[index] < task.released {
             faults.push(format!("{name}: {} jobs were released, and not {}", released[index], task.released));
         }
+        // What is discarded when time brings something is told by who pushes or takes next.
+        let is_timed = match &system.tasks[index].trigger {
+            Some(Trigger::Events(subscription)) => subscription.condition.is_timed(),
+            _ => false,
+        };
         for why in [EventLossReason::Discarded, EventLossReason::Expired] {
             let (told, known) = (lost[index].get(&why), task.lost.get(&why));
             // What nobody has looked at since is told of by nobody.
             if told.copied().unwrap_or(0) > known.copied().unwrap_or(0)
-                || why == EventLossReason::Discarded && told.copied() != known.copied()
+                || why == EventLossReason::Discarded && told.copied() != known.copied() && !is_timed
             {
                 faults.push(format!("{name}: lost {why:?} {told:?}, and not {known:?}"));
             }
@@ -127,24 +288,31 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     faults
 }
 
-fn followed(system: &System, task: usize, end: Instant) -> Option<Task<'_>> {
+fn followed(system: &System, task: usize, end: Instant) -> Option<Task> {
     let Some(Trigger::Events(subscription)) = &system.tasks[task].trigger else { return None };
     let channel = Qos::default().with(&system.channels[subscription.channel].qos, Level::Channel);
     let qos = channel.expect("valid").with(&subscription.qos, Level::Proxy).expect("valid");
-    let below = subscription.filter.as_ref().map(|filter| {
-        filter.strip_prefix("x < ").expect("filters are of this form").parse().expect("a number")
-    });
-    let parts = vec![None; if subscription.collect.is_some() { subscription.types.len() } else { 0 }];
+    let below = subscription.filter.as_deref().map(limit_of);
+    let condition = Part::of(&subscription.condition);
     let (waiting, released, lost, wanted) = (Vec::new(), 0, BTreeMap::new(), Vec::new());
-    Some(Task { subscription, qos, below, waiting, parts, since: None, released, lost, wanted, end })
+    Some(Task { qos, below, waiting, condition, latest: Instant::ZERO, released, lost, wanted, end })
 }
 
-impl Task<'_> {
+impl Task {
     fn lose(&mut self, why: EventLossReason) {
         *self.lost.entry(why).or_default() += 1;
     }
 
-    fn push(&mut self, system: &System, push: Push, parts: &[usize], now: Instant) {
+    /// Time comes to this, at the latest at the end.
+    fn pass(&mut self, system: &System, now: Instant) {
+        while self.condition.due() <= now {
+            // A part of a sequence whose turn has only just come may have been due before.
+            let due = self.condition.due().max(self.latest);
+            self.step(system, Step { event: None, event_type: None, now: due });
+        }
+    }
+
+    fn push(&mut self, system: &System, push: Push, now: Instant) {
         let Push { job, publication, .. } = push;
         /// Streams of publications do not overlap.
         const FIELDS: usize = 1 << 10;
@@ -154,29 +322,17 @@ impl Task<'_> {
         if self.below.is_some_and(|below| x >= below) {
             return;
         }
-        let event = (publication, job.instance);
-        let of = |event: &Event| system.publication(&system.publications()[event.0 as usize]);
-        let Some(collect) = self.subscription.collect else {
-            return self.wait(vec![event], described.priority, described.timeout, now);
-        };
-        if let (Some(since), Some(within)) = (self.since, self.subscription.within)
-            && now - since > within
-        {
-            (self.parts, self.since) = (vec![None; self.parts.len()], None);
-        }
-        for part in parts {
-            if self.parts[*part].is_none() || collect == Collect::Latest {
-                self.parts[*part] = Some(event);
-                self.since.get_or_insert(now);
-            }
-        }
-        if self.parts.iter().all(Option::is_some) {
-            let events: Vec<Event> = self.parts.iter_mut().filter_map(Option::take).collect();
-            self.since = None;
-            let priority = events.iter().filter_map(|event| of(event).priority).max();
-            let timeout = events.iter().filter_map(|event| of(event).timeout).min();
-            self.wait(events, priority, timeout, now);
-        }
+        let event = Some((publication, job.instance));
+        self.step(system, Step { event, event_type: Some((&described.event_type, x)), now });
+    }
+
+    fn step(&mut self, system: &System, step: Step<'_>) {
+        self.latest = step.now;
+        let Some(events) = self.condition.feed(step) else { return };
+        let of = |event: &(u32, u64)| system.publication(&system.publications()[event.0 as usize]);
+        let priority = events.iter().flatten().filter_map(|event| of(event).priority).max();
+        let timeout = events.iter().flatten().filter_map(|event| of(event).timeout).min();
+        self.wait(events, priority, timeout, step.now);
     }
 
     fn wait(
@@ -235,7 +391,9 @@ impl Task<'_> {
                 soonest.and_then(|soonest| self.waiting.iter().position(|one| one.expires == soonest))
             }
         };
-        self.wanted = next.map_or_else(Vec::new, |next| self.waiting.remove(next).events);
+        let events = next.map_or_else(Vec::new, |next| self.waiting.remove(next).events);
+        // Time comes from nobody, and is not recorded.
+        self.wanted = events.into_iter().filter(Option::is_some).collect();
     }
 }
 

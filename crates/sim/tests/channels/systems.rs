@@ -2,11 +2,14 @@
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
-    Collect, Criticality, FieldValues, LaneDispatch, Overhead, PublicationBuilder, Strategy as StrategyKind,
-    SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
+    Collect, Condition, Criticality, FieldValues, LaneDispatch, Overhead, PublicationBuilder,
+    Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
 };
+use talea_samples::conditions::nested;
 use talea_time::{Duration, Work};
 
 fn ns(value: i64) -> Duration {
@@ -25,6 +28,8 @@ struct Subscribed {
     /// Events with a smaller field pass.
     below: Option<i64>,
     all: Option<(Collect, Option<i64>)>,
+    /// By which a condition is drawn, without preemption.
+    nested: Option<u64>,
     qos: QosSettings,
     separation: Option<i64>,
     wcet: i64,
@@ -71,10 +76,12 @@ fn published() -> impl Strategy<Value = Vec<Published>> {
 fn subscribed() -> impl Strategy<Value = Subscribed> {
     let patterns = subsequence(vec!["A/*", "B", "A/One", "*/One", "B/Three"], 1..4);
     let all = prop::option::of((select(Collect::ALL.to_vec()), prop::option::of(1..60i64)));
+    let several = (all, prop::option::of(any::<u64>()));
     let times = (1..5i64, 0u8..=4, 5..80i64, prop::option::of(1..30i64));
-    (patterns, prop::option::of(0..11i64), all, qos(), times, any::<bool>()).prop_map(
-        |(patterns, below, all, qos, (wcet, level, deadline, separation), publishes)| Subscribed {
+    (patterns, prop::option::of(0..11i64), several, qos(), times, any::<bool>()).prop_map(
+        |(patterns, below, (all, nested), qos, (wcet, level, deadline, separation), publishes)| Subscribed {
             all: all.filter(|_| patterns.len() > 1),
+            nested,
             patterns,
             below,
             qos,
@@ -133,12 +140,20 @@ prop_compose! {
             if patterns.is_empty() {
                 continue;
             }
-            let is_conjunction = one.all.is_some() && patterns.len() > 1;
-            let mut subscription = SubscriptionBuilder::new("c").types(patterns).qos(one.qos.clone());
-            if let (Some((collect, within)), true) = (one.all, is_conjunction) {
-                subscription = subscription.all(collect);
-                subscription = within.into_iter().fold(subscription, |made, within| made.within(ns(within)));
-            }
+            let leaves: Vec<Condition> =
+                patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect();
+            let subscription = SubscriptionBuilder::new("c").qos(one.qos.clone());
+            let mut subscription = match (one.all, one.nested) {
+                (_, Some(seed)) if dispatch == LaneDispatch::NonPreemptive => {
+                    let mut random = Pcg64Mcg::seed_from_u64(seed);
+                    subscription.when(nested(&mut |below| random.random_range(0..below), &leaves, ns(6)))
+                }
+                (Some((collect, within)), _) if leaves.len() > 1 => {
+                    let all = Condition::all(collect, leaves);
+                    subscription.when(within.into_iter().fold(all, |all, within| all.within(ns(within))))
+                }
+                _ => subscription.types(patterns),
+            };
             if let Some(below) = one.below {
                 subscription = subscription.filter(format!("x < {below}"));
             }
