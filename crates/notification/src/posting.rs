@@ -9,7 +9,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_event::TypePattern;
-use talea_operation::{JobContext, Post, Posted};
+use talea_operation::{JobContext, Post, Posted, TimedTask};
 use talea_time::{Duration, Instant};
 
 /// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline. `released` is the instant of the push, for the first
@@ -84,18 +84,33 @@ fn run(consumer: &Consumer, lane: usize, place: &WeakPlace, job: &JobContext<'_>
     }
 }
 
-/// Time has come to this for a consumer whose events release a task. Says how many jobs are to be released.
-fn time_came(consumer: &Consumer, place: &WeakPlace, now: Instant) -> usize {
-    let Some(work) = consumer.work.get() else { return 0 };
-    let came = consumer.time_came(now);
-    work.without_job.fetch_add(came.held, Ordering::Relaxed);
-    let still = |without: usize| Some(without.min(came.waiting));
-    let without = work.without_job.fetch_update(Ordering::Relaxed, Ordering::Relaxed, still);
-    let without = without.unwrap_or_else(|without| without);
-    if let Some(due) = came.due {
-        place.with(|workplace| work.wake_at(workplace, due));
+/// A consumer whose events release a task.
+struct Timed {
+    consumer: Arc<Consumer>,
+    place: WeakPlace,
+}
+
+impl TimedTask for Timed {
+    fn begin(&self, start: Instant) {
+        self.consumer.begin(start);
+        self.place.with(|workplace| {
+            let Some(work) = self.consumer.work.get() else { return };
+            self.consumer.dues(start).into_iter().for_each(|due| work.wake_at(workplace, due));
+        });
     }
-    came.ready + without.saturating_sub(came.waiting)
+
+    fn time_came(&self, now: Instant) -> usize {
+        let Some(work) = self.consumer.work.get() else { return 0 };
+        let came = self.consumer.time_came(now);
+        work.without_job.fetch_add(came.held, Ordering::Relaxed);
+        let still = |without: usize| Some(without.min(came.waiting));
+        let without = work.without_job.fetch_update(Ordering::Relaxed, Ordering::Relaxed, still);
+        let without = without.unwrap_or_else(|without| without);
+        if let Some(due) = came.due {
+            self.place.with(|workplace| work.wake_at(workplace, due));
+        }
+        came.ready + without.saturating_sub(came.waiting)
+    }
 }
 
 /// When a consumer begins to have its events.
@@ -150,8 +165,8 @@ pub(crate) fn begin(
     let (Some(workplace), Some(now)) = (workplace, now) else { return Ok(()) };
     if let Some(first) = consumer.task {
         let (own, place) = (Arc::clone(consumer), channel.place.weak());
-        let on_time = Box::new(move |now| time_came(&own, &place, now));
-        let work = Work::new([(i16::MIN, workplace.task(first, on_time)?)].into());
+        let timed = Box::new(Timed { consumer: own, place });
+        let work = Work::new([(i16::MIN, workplace.task(first, timed)?)].into());
         work.without_job.store(consumer.priorities(Instant::MAX).len(), Ordering::Relaxed);
         _ = consumer.work.set(work);
         consumer.dues(now).into_iter().for_each(|due| wake_at(consumer, &channel.place, due));

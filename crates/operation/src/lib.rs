@@ -43,4 +43,4 @@ pub use synthetic::SyntheticValue;
 pub use talea_channel::{Dropped, Encoded, KeptBytes, KeptEnd, Moment, Published, Stamp};
 pub use talea_event::EventLoss;
 pub use threads::{call_on_this_thread, on_each_thread};
-pub use workplace::{Binding, OnTime, Post, Workplace};
+pub use workplace::{Binding, Post, TimedTask, Workplace};

@@ -88,8 +88,14 @@ impl<P: Post> Post for &mut P {
     }
 }
 
-/// Says how many jobs of a task are to be released, now that it is this instant.
-pub type OnTime = Box<dyn Fn(Instant) -> usize + Send + Sync>;
+/// A task that time may release.
+pub trait TimedTask: Send + Sync {
+    /// Time counts from this start of the run; nothing has come yet.
+    fn begin(&self, start: Instant);
+
+    /// It is `now`. How many jobs are to be released.
+    fn time_came(&self, now: Instant) -> usize;
+}
 
 /// Where operations can be declared while a run lasts.
 pub trait Workplace: Send + Sync {
@@ -106,18 +112,18 @@ pub trait Workplace: Send + Sync {
         code: Code,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
-    /// The task of the system whose first operation this is, to be released by posting a job of it. `on_time` is called at instants for which
-    /// [`post_at`](Self::post_at) asks.
+    /// The task of the system whose first operation this is, to be released by posting a job of it. `timed` is told of the instants for which
+    /// [`post_at`](Self::post_at) asks, from the start of the run on.
     ///
     /// # Errors
     /// It cannot be released here.
     fn task(
         &self,
         first: OperationId,
-        on_time: OnTime,
+        timed: Box<dyn TimedTask>,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
-    /// Posts a job of the operation when this instant has come, or of a task calls what it was given for that; of several instants that are waited for,
+    /// Posts a job of the operation when this instant has come, or of a task tells it of the instant; of several instants that are waited for,
     /// at the earliest alone, and the job sees what else there is. Neither allocates nor waits.
     fn post_at(&self, at: Instant, operation: PostedOperation);
 }

@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use talea_model::System;
-use talea_operation::OnTime;
+use talea_operation::TimedTask;
 use talea_ring::bell::Bell;
+use talea_time::Instant;
 
 /// No instant is waited for.
 pub(crate) const NEVER: i64 = i64::MAX;
@@ -16,8 +17,10 @@ pub(crate) struct Instants {
     pub instants: Box<[AtomicI64]>,
     /// By task of the system, the instant at which time brings something that may release it, in nanoseconds.
     pub releases: Box<[AtomicI64]>,
-    /// By task of the system, what is called then.
-    pub on_time: Box<[OnceLock<OnTime>]>,
+    /// By task of the system, who is told then.
+    pub timed: Box<[OnceLock<Box<dyn TimedTask>>]>,
+    /// When the run starts, in nanoseconds; tasks are told of nothing before.
+    pub start: AtomicI64,
     /// By operation of the system, its task.
     pub tasks: Box<[usize]>,
     pub bell: Bell,
@@ -37,7 +40,8 @@ impl Instants {
         Instants {
             instants: never(declared),
             releases: never(system.tasks.len()),
-            on_time: system.tasks.iter().map(|_| OnceLock::new()).collect(),
+            timed: system.tasks.iter().map(|_| OnceLock::new()).collect(),
+            start: AtomicI64::new(NEVER),
             tasks: system.operations().iter().map(|operation| operation.task).collect(),
             bell: Bell::new(),
             is_over: AtomicBool::new(false),
@@ -46,8 +50,10 @@ impl Instants {
 
     /// The earliest instant.
     pub fn next(&self) -> i64 {
-        let all = self.instants.iter().chain(&self.releases);
-        all.map(|instant| instant.load(Ordering::Acquire)).min().unwrap_or(NEVER)
+        let earliest = |all: &[AtomicI64]| {
+            all.iter().map(|instant| instant.load(Ordering::Acquire)).min().unwrap_or(NEVER)
+        };
+        earliest(&self.instants).min(earliest(&self.releases).max(self.start.load(Ordering::Acquire)))
     }
 
     /// The word of an operation of the system or a declared one.
@@ -59,11 +65,20 @@ impl Instants {
     }
 }
 
-/// What the end of a run tells the thread by.
+/// What start and end of a run tell the thread by.
 #[derive(Clone, Debug)]
 pub(crate) struct Alarms(pub Arc<Instants>);
 
 impl Alarms {
+    /// The run starts then.
+    pub fn begin(&self, start: Instant) {
+        // What was asked for before counted from when the run was prepared.
+        self.0.releases.iter().for_each(|instant| instant.store(NEVER, Ordering::Release));
+        self.0.timed.iter().filter_map(OnceLock::get).for_each(|timed| timed.begin(start));
+        self.0.start.store(start.as_nanos(), Ordering::Release);
+        self.0.bell.ring();
+    }
+
     /// The run is over.
     pub fn end(&self) {
         self.0.is_over.store(true, Ordering::Release);

@@ -185,8 +185,8 @@ impl Dispatcher {
         WeakDispatcher(Arc::downgrade(&self.0))
     }
 
-    /// These are told when the run is over.
-    pub(crate) fn tell_of_end(&self, alarms: Alarms) {
+    /// These are told when the run starts, and when it is over.
+    pub(crate) fn keep_alarms(&self, alarms: Alarms) {
         self.0.shared.alarms.lock().unwrap_or_else(PoisonError::into_inner).push(alarms);
     }
 

@@ -229,7 +229,9 @@ pub(crate) fn prepare(
     let dispatcher = open_dispatcher(system, plans, (room, first_poster), store.rings(), &shared);
     if !bindings.is_empty() {
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| PrepareError::Events(error);
-        let workplace = dispatcher.workplace().map_err(|error| failed(error.into()))?;
+        let policy = if realtime { Policy::Fifo(options.band.top) } else { Policy::Other };
+        let (workplace, refused) = dispatcher.workplace_with(policy).map_err(|error| failed(error.into()))?;
+        missing.extend(refused.map(|error| format!("the thread for timers of channels: {error}")));
         let workplace: Arc<dyn Workplace> = Arc::new(workplace);
         bindings.into_iter().try_for_each(|bind| bind(Arc::clone(&workplace))).map_err(failed)?;
     }

@@ -227,7 +227,14 @@ impl Prepared {
         self.store.rings().set_run_start(start);
         let end = self.options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         self.participants.hierarchies.iter_mut().for_each(|hierarchy| hierarchy.begin(start, end));
-        self.participants.threads.shared.gate.open(start);
+        let shared = &self.participants.threads.shared;
+        shared
+            .alarms
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .for_each(|alarms| alarms.begin(start));
+        shared.gate.open(start);
         let stopped = self.participants.wait(end);
         // Before the hierarchies end, which wait for the jobs of their lanes.
         self.participants.threads.shared.shut_down();

@@ -1,5 +1,6 @@
 //! Where the code of a program has work done that the description of the system does not have: operations are declared, and jobs of them posted
-//! at once or at an instant. An ordinary thread posts those of an instant; it sleeps until the next one.
+//! at once or at an instant. A thread of its own posts those of an instant; it sleeps until the next one. For channels of the system it has the
+//! priority of release threads, for time releases tasks there; for others it is an ordinary one.
 
 use crate::alarms::{Alarms, Instants, NEVER};
 use crate::dispatcher::{Dispatcher, NoPoster, WeakDispatcher};
@@ -9,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
+use talea_linux::sched::{Policy, SchedError, set_self};
 use talea_model::OperationId;
-use talea_operation::{Code, Declaration, OnTime, Post, Posted, PostedOperation, Workplace};
+use talea_operation::{Code, Declaration, Post, Posted, PostedOperation, TimedTask, Workplace};
 use talea_time::{Clock, Duration, Instant};
 
 /// After how long it is tried again to post a job for which there was no room, or before the run has begun.
@@ -34,6 +36,14 @@ impl Dispatcher {
     /// # Panics
     /// If no thread can be created.
     pub fn workplace(&self) -> Result<RunWorkplace, NoPoster> {
+        self.workplace_with(Policy::Other).map(|(workplace, _)| workplace)
+    }
+
+    /// The same with a thread that has this policy, and why it has not, if it has not.
+    pub(crate) fn workplace_with(
+        &self,
+        policy: Policy,
+    ) -> Result<(RunWorkplace, Option<SchedError>), NoPoster> {
         let (_, operations) = self.declarable();
         let shared = Arc::new(Instants::new(self.system(), operations));
         let (told, tell) = std::sync::mpsc::sync_channel(1);
@@ -41,7 +51,8 @@ impl Dispatcher {
         let body = move || {
             let poster = dispatcher.poster();
             let (answer, poster) = match poster {
-                Ok(poster) => (Ok(()), Some(poster)),
+                Ok(poster) if policy == Policy::Other => (Ok(None), Some(poster)),
+                Ok(poster) => (Ok(set_self(policy).err()), Some(poster)),
                 Err(refused) => (Err(refused), None),
             };
             told.send(answer).expect("who started the thread waits for this");
@@ -51,9 +62,9 @@ impl Dispatcher {
         };
         let thread = std::thread::Builder::new().name("alarms".into()).spawn(body);
         let thread = thread.expect("a thread can be created");
-        tell.recv().expect("the thread answers")?;
-        self.tell_of_end(Alarms(Arc::clone(&shared)));
-        Ok(RunWorkplace { dispatcher: self.weak(), instants: shared, thread: Some(thread) })
+        let refused = tell.recv().expect("the thread answers")?;
+        self.keep_alarms(Alarms(Arc::clone(&shared)));
+        Ok((RunWorkplace { dispatcher: self.weak(), instants: shared, thread: Some(thread) }, refused))
     }
 }
 
@@ -74,6 +85,7 @@ fn post_in_time(mut poster: Poster, shared: &Instants) {
         let declared = shared.instants.iter().enumerate();
         let declared = declared.map(|(place, instant)| (Due::Declared(shared.tasks.len() + place), instant));
         let tasks = shared.releases.iter().enumerate().map(|(task, instant)| (Due::Task(task), instant));
+        let tasks = tasks.filter(|_| shared.start.load(Ordering::Acquire) <= now.as_nanos());
         for (due, instant) in declared.chain(tasks) {
             if instant.load(Ordering::Relaxed) > now.as_nanos() {
                 continue;
@@ -84,7 +96,7 @@ fn post_in_time(mut poster: Poster, shared: &Instants) {
                 Due::Declared(number) => poster.post_declared(number).is_ok(),
                 Due::Task(task) => {
                     let lacking = &mut lacking[task];
-                    *lacking += shared.on_time[task].get().map_or(0, |on_time| on_time(now));
+                    *lacking += shared.timed[task].get().map_or(0, |timed| timed.time_came(now));
                     while *lacking > 0 && poster.release(task).is_ok() {
                         *lacking -= 1;
                     }
@@ -120,11 +132,11 @@ impl Workplace for RunWorkplace {
     fn task(
         &self,
         first: OperationId,
-        on_time: OnTime,
+        timed: Box<dyn TimedTask>,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         let dispatcher = self.dispatcher.upgrade().ok_or("the run is over")?;
         let task = self.instants.tasks[first.index()];
-        self.instants.on_time[task].set(on_time).map_err(|_| "the task is released by another consumer")?;
+        self.instants.timed[task].set(timed).map_err(|_| "the task is released by another consumer")?;
         Ok(dispatcher.posted(first))
     }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_model::{OperationId, System};
-use talea_operation::{Code, Declaration, OnTime, PostedOperation, Workplace};
+use talea_operation::{Code, Declaration, PostedOperation, TimedTask, Workplace};
 use talea_time::Instant;
 
 /// Runs have numbers of their own.
@@ -33,8 +33,8 @@ struct Inner {
     due: Mutex<Due>,
     /// By task, the earliest instant for which it waits, in nanoseconds.
     asked: Box<[AtomicI64]>,
-    /// By task, what is called then.
-    on_time: Box<[OnceLock<OnTime>]>,
+    /// By task, who is told then.
+    timed: Box<[OnceLock<Box<dyn TimedTask>>]>,
 }
 
 impl fmt::Debug for Inner {
@@ -54,8 +54,8 @@ impl VirtualWorkplace {
         let tasks = system.operations().iter().map(|operation| operation.task).collect();
         let (now, next) = (Instant::ZERO.as_nanos().into(), Instant::MAX.as_nanos().into());
         let asked = system.tasks.iter().map(|_| AtomicI64::new(NEVER)).collect();
-        let on_time = system.tasks.iter().map(|_| OnceLock::new()).collect();
-        VirtualWorkplace(Arc::new(Inner { tasks, now, next, due: Mutex::default(), asked, on_time }))
+        let timed = system.tasks.iter().map(|_| OnceLock::new()).collect();
+        VirtualWorkplace(Arc::new(Inner { tasks, now, next, due: Mutex::default(), asked, timed }))
     }
 
     /// Lets `change` change what is due.
@@ -81,7 +81,7 @@ impl VirtualWorkplace {
         let Reverse((_, task)) = self.change(|due| due.pop())?;
         // Whoever asks from now on asks anew.
         self.0.asked[task].store(NEVER, Ordering::Relaxed);
-        Some((task, self.0.on_time[task].get().map_or(0, |on_time| on_time(now))))
+        Some((task, self.0.timed[task].get().map_or(0, |timed| timed.time_came(now))))
     }
 }
 
@@ -105,10 +105,10 @@ impl Workplace for VirtualWorkplace {
     fn task(
         &self,
         first: OperationId,
-        on_time: OnTime,
+        timed: Box<dyn TimedTask>,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         let task = self.0.tasks[first.index()];
-        self.0.on_time[task].set(on_time).map_err(|_| "the task is released by another consumer")?;
+        self.0.timed[task].set(timed).map_err(|_| "the task is released by another consumer")?;
         Ok(PostedOperation { id: first, run: SIMULATED })
     }
 

@@ -128,6 +128,66 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
     }
 }
 
+/// Time releases jobs when something comes of it and no others, whatever else comes meanwhile.
+#[test]
+fn time_releases_what_comes_of_it() {
+    let of = |pattern: &str| pattern.parse::<Condition>().expect("a pattern");
+    let when = |condition| SubscriptionBuilder::new("c").when(condition);
+    let few = Condition::all_of_one([of("T/One"), Condition::Matching("x < 3".into())]);
+    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+        let system = system(Strategy::Rms)
+            .lane_dispatch(dispatch)
+            .node("n", [0])
+            .channel("c", talea_event::qos::QosSettings::new().max_events(4_000))
+            .task(pushing("one", 2, "T/One"))
+            // Once, at the beginning.
+            .task(pushing("once", 3_600_000, "T/Once"))
+            .task(taking("missed", when(Condition::unless_within(ms(20), of("T/Once")))))
+            .task(taking("ticks", when(Condition::any([of("T/Once"), Condition::every(ms(7))]))))
+            .task(taking("later", when(Condition::in_order([Condition::after(ms(30)), of("T/One")]))))
+            .task(taking(
+                "paced",
+                when(Condition::all(Collect::Latest, [Condition::every(ms(5)), few.clone()])),
+            ))
+            .build()
+            .expect("a system");
+        let ended = completed(["ticks", "paced"], 12);
+        let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended);
+        let released = |name: &str| -> Vec<Instant> {
+            let all = ran.records.iter().filter(|record| record.event == Event::RELEASE);
+            let all = all.filter(|record| ran.name(record.job()) == name);
+            all.map(|record| record.time).collect()
+        };
+        let taken = |name: &str| -> Vec<(u64, u64)> {
+            let all = ran.records.iter().filter_map(Deliver::read);
+            let of_task = all.filter(|deliver| ran.name(deliver.job) == name);
+            of_task.map(|deliver| (deliver.job.instance, deliver.from.expect("a job").instance)).collect()
+        };
+        let start = released("one")[0];
+        let (missed, later) = (released("missed"), released("later"));
+        assert_eq!((missed.len(), taken("missed").len()), (1, 0), "{dispatch}");
+        let pushed = ran
+            .records
+            .iter()
+            .find(|record| Push::read(record).is_some_and(|push| ran.name(push.job) == "once"));
+        assert!(missed[0] >= pushed.expect("it pushed").time + ms(20), "{dispatch}");
+        assert_eq!((later.len(), taken("later").len()), (1, 1), "{dispatch}");
+        assert!(later[0] >= start + ms(28), "{dispatch}");
+        // Of several that are over when the machine stalls, time tells once.
+        let ticks = released("ticks");
+        let most = (*ticks.last().expect("some") - ticks[0]).as_nanos() / ms(7).as_nanos() + 2;
+        assert!((12..=most + 1).contains(&(ticks.len() as i64)), "{dispatch}: {}", ticks.len());
+        assert_eq!(taken("ticks").len(), 1, "{dispatch}");
+        let paced = taken("paced");
+        assert!(
+            paced.windows(2).all(|two| two[0].0 < two[1].0 && two[0].1 < two[1].1),
+            "{dispatch}: {paced:?}"
+        );
+        let publication = system.publications()[0].id.index() as u32;
+        assert!(paced.iter().all(|(_, instance)| field(&system, publication, *instance) < 3), "{dispatch}");
+    }
+}
+
 /// What a program's events carry.
 #[derive(Debug, Default, Filterable)]
 #[filterable(crate = "talea_notification::etcl")]
