@@ -108,6 +108,19 @@ mod tests {
         (slept, ready)
     }
 
+    /// Not at ticks of a millisecond. A machine that is busy wakes late now and then, and not every time.
+    #[test]
+    fn it_wakes_between_milliseconds() {
+        let set = ReadySet::new().unwrap();
+        let slept = || {
+            let now = MonotonicClock.now();
+            assert_eq!(set.wait(now, now + Duration::from_micros(100), |_| ()), Slept::Due);
+            MonotonicClock.now() - now
+        };
+        let least = (0..500).map(|_| slept()).min().unwrap();
+        assert!((Duration::from_micros(100)..Duration::from_micros(900)).contains(&least), "{least}");
+    }
+
     #[test]
     fn a_descriptor_is_told_of_once_for_each_time_that_it_is_armed() {
         let set = ReadySet::new().unwrap();
