@@ -281,6 +281,15 @@ impl<Filter> Condition<Filter> {
         }
     }
 
+    /// The most events that are in hand while it is fed: all parts of a disjunction are, of which one counts.
+    pub fn events_in_hand(&self) -> usize {
+        let parts = self.parts().iter().map(Condition::events_in_hand);
+        match self {
+            Condition::Any(_) => parts.sum(),
+            _ => parts.max().unwrap_or(0).max(self.events()),
+        }
+    }
+
     /// The most events that it keeps until it comes true.
     pub fn kept_events(&self) -> usize {
         let own = match self {

@@ -129,7 +129,8 @@ impl State {
     /// That of a condition, from `now` on.
     pub fn begin(condition: &Condition, now: Instant) -> Self {
         let most = condition.events();
-        State { root: Part::begin(condition, now), scratch: Vec::with_capacity(most), tick: tick(), most }
+        let scratch = Vec::with_capacity(condition.events_in_hand());
+        State { root: Part::begin(condition, now), scratch, tick: tick(), most }
     }
 
     /// The most events with which it comes true.
@@ -430,6 +431,21 @@ mod tests {
         assert_eq!(fed(&watch, &[(1, "a"), (6, ""), (7, "a"), (20, "")]), ["1: a", "6: %", "7: a", "20: %"]);
         let timed = Condition::all(Collect::Latest, [of("a"), Condition::every(ms(10))]);
         assert_eq!(fed(&timed, &[(1, "a"), (2, "a"), (10, ""), (20, ""), (21, "a")]), ["10: a %", "21: a %"]);
+    }
+
+    /// All parts of a disjunction may come true with one event.
+    #[test]
+    fn there_is_memory_for_all_that_comes_true_at_once() {
+        let both = || Condition::all(Collect::First, [of("a"), of("b")]);
+        let nested =
+            Condition::any([both(), Condition::any([both(), Condition::in_order([of("a"), of("b")])])]);
+        assert_eq!((nested.events(), nested.events_in_hand(), nested.kept_events()), (2, 6, 6));
+        let mut state = State::begin(&nested, Instant::ZERO);
+        let memory = (state.scratch.capacity(), state.scratch.as_ptr());
+        let mut came = Vec::new();
+        ["a", "b"].map(|name| state.offer(&event(name), at(1), |events| came.push(events.len())));
+        assert_eq!(came, [2]);
+        assert_eq!((state.scratch.capacity(), state.scratch.as_ptr()), memory);
     }
 
     #[test]

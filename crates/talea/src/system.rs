@@ -47,5 +47,27 @@
 //! assert_eq!(system.threads.len(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Events release tasks, one by one or when a condition over several of them and over time comes true:
+//!
+//! ```
+//! use talea::notification::qos::QosSettings;
+//! use talea::system::Condition;
+//! use talea::{Duration, PublicationBuilder, SubscriptionBuilder, System, TaskBuilder};
+//!
+//! let silent = Condition::unless_within(Duration::from_millis(50), "Robot/Tilt".parse()?);
+//! let system = System::builder("watched")
+//!     .channel("motion", QosSettings::new())
+//!     .task(
+//!         TaskBuilder::new("imu", Duration::from_millis(5)).event(PublicationBuilder::new("motion", "Robot/Tilt")),
+//!     )
+//!     .task(
+//!         TaskBuilder::triggered_by("watchdog", SubscriptionBuilder::new("motion").when(silent))
+//!             .deadline(Duration::from_millis(10)),
+//!     )
+//!     .build()?;
+//! assert_eq!(system.tasks[1].period, Duration::from_millis(50));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub use talea_model::*;
