@@ -139,7 +139,7 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
             name(operation)
         ),
         ChainObstacle::Together(operation) => {
-            format!("{} awaits events of other types as well", name(operation))
+            format!("{} awaits several events", name(operation))
         }
         ChainObstacle::Discarded(operation) => format!(
             "events may be discarded: more of them may wait for {} than MaxEventsPerConsumer says; raise it",

@@ -12,6 +12,8 @@
 //! | [`in_order`](Condition::in_order) | when its parts have come true one after the other (sequence) |
 //! | [`after`](Condition::after), [`every`](Condition::every) | once, or again and again, after a time |
 //! | [`unless_within`](Condition::unless_within) | when its part has not come true for a time, which begins anew each time that it does (deadline) |
+//!
+//! Time counts from when the consumer was connected or its run started, and in a sequence from when the part's turn comes.
 
 use crate::pattern::{TypePattern, TypePatternError};
 use std::str::FromStr;
@@ -157,7 +159,7 @@ impl<Filter> Condition<Filter> {
         Condition::All { parts: parts.into_iter().collect(), collect, within: None }
     }
 
-    /// All parts, one after the other. What is not what comes next is left out.
+    /// All parts, one after the other, each awaited from when its turn comes. What is not what comes next is left out.
     pub fn in_order(parts: impl IntoIterator<Item = Self>) -> Self {
         Condition::InOrder { parts: parts.into_iter().collect(), within: None }
     }
@@ -231,7 +233,7 @@ impl<Filter> Condition<Filter> {
     fn not_of_one_event(parts: &[Self]) -> Option<&'static str> {
         let is_it = parts.iter().any(|part| !part.is_of_one_event());
         is_it.then_some(
-            "all_of_one and negation are about one event: they have no conditions of several events or of time as parts",
+            "all_of_one and not (negation) are about one event: they have no conditions of several events or of time as parts",
         )
     }
 

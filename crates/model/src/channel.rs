@@ -148,7 +148,7 @@ impl Subscription {
         &self,
         mut producers: impl FnMut(&[usize]) -> Vec<Producer>,
     ) -> Arrivals<Producer> {
-        arrivals(&self.condition, &mut 0, &mut producers)
+        arrivals(&self.condition, false, &mut 0, &mut producers)
     }
 
     /// How often an event is held against a filter at most: to see whether it concerns the task, and again in the condition.
@@ -157,8 +157,12 @@ impl Subscription {
     }
 }
 
+/// `is_again`: whether it is begun anew, again and again.
+
+/// `is_again`: whether it is begun anew, again and again.
 fn arrivals<Producer>(
     condition: &Condition,
+    is_again: bool,
     leaf: &mut usize,
     producers: &mut impl FnMut(&[usize]) -> Vec<Producer>,
 ) -> Arrivals<Producer> {
@@ -175,7 +179,7 @@ fn arrivals<Producer>(
                     leaves.push(*leaf);
                     *leaf += 1;
                 } else {
-                    others.push(arrivals(part, leaf, producers));
+                    others.push(arrivals(part, is_again, leaf, producers));
                 }
             }
             // An event that may be several of them makes it come true once.
@@ -183,8 +187,11 @@ fn arrivals<Producer>(
             Arrivals::Any(others)
         }
         Condition::All { parts, .. } | Condition::InOrder { parts, .. } => {
-            Arrivals::All(parts.iter().map(|part| arrivals(part, leaf, producers)).collect())
+            // The parts of a sequence begin anew each time that their turn comes.
+            let is_again = is_again || matches!(condition, Condition::InOrder { .. });
+            Arrivals::All(parts.iter().map(|part| arrivals(part, is_again, leaf, producers)).collect())
         }
+        Condition::After(time) if is_again => Arrivals::Every(*time),
         Condition::Every(period) => Arrivals::Every(*period),
         // It begins anew after it has come true.
         Condition::Unless { within, .. } => {

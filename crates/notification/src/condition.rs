@@ -108,7 +108,8 @@ enum Part {
     },
     Timer {
         due: Option<Instant>,
-        period: Option<Duration>,
+        time: Duration,
+        is_repeated: bool,
     },
     Unless {
         part: Box<Part>,
@@ -185,9 +186,11 @@ impl Part {
                 within: *within,
                 since: None,
             },
-            Condition::After(time) => Part::Timer { due: Some(now.saturating_add(*time)), period: None },
+            Condition::After(time) => {
+                Part::Timer { due: Some(now.saturating_add(*time)), time: *time, is_repeated: false }
+            }
             Condition::Every(period) => {
-                Part::Timer { due: Some(now.saturating_add(*period)), period: Some(*period) }
+                Part::Timer { due: Some(now.saturating_add(*period)), time: *period, is_repeated: true }
             }
             Condition::Unless { part, within } => Part::Unless {
                 part: Box::new(Part::begin(part, now)),
@@ -251,6 +254,7 @@ impl Part {
                 if is_over(*since, *within, now) {
                     had.clear();
                     (*next, *since) = (0, None);
+                    parts[0].begin_anew(now);
                 }
                 let length = to.len();
                 if !parts[*next].feed(food, now, to) {
@@ -264,16 +268,18 @@ impl Part {
                     to.append(had);
                     (*next, *since) = (0, None);
                 }
+                // A part is awaited from when its turn comes.
+                parts[*next].begin_anew(now);
                 is_true
             }
-            Part::Timer { due, period } => {
+            Part::Timer { due, time, is_repeated } => {
                 let (Food::Tick(tick), true) = (food, due.is_some_and(|due| due <= now)) else {
                     return false;
                 };
                 // Of several that are over it tells once.
-                *due = due.zip(*period).map(|(due, period)| {
-                    let over = (now - due).as_nanos() / period.as_nanos() + 1;
-                    Instant::from_nanos(due.as_nanos().saturating_add(over.saturating_mul(period.as_nanos())))
+                *due = due.filter(|_| *is_repeated).map(|due| {
+                    let over = (now - due).as_nanos() / time.as_nanos() + 1;
+                    Instant::from_nanos(due.as_nanos().saturating_add(over.saturating_mul(time.as_nanos())))
                 });
                 to.push(tick.clone());
                 true
@@ -295,18 +301,59 @@ impl Part {
         }
     }
 
+    /// What has come so far does not count, and time counts from `now` on.
+    fn begin_anew(&mut self, now: Instant) {
+        match self {
+            Part::Event(_) => {}
+            Part::Any(parts) => parts.iter_mut().for_each(|part| part.begin_anew(now)),
+            Part::All { parts, had, since, .. } => {
+                parts.iter_mut().for_each(|part| part.begin_anew(now));
+                had.iter_mut().for_each(Vec::clear);
+                *since = None;
+            }
+            Part::InOrder { parts, next, had, since, .. } => {
+                parts[0].begin_anew(now);
+                had.clear();
+                (*next, *since) = (0, None);
+            }
+            Part::Timer { due, time, .. } => *due = Some(now.saturating_add(*time)),
+            Part::Unless { part, within, due } => {
+                part.begin_anew(now);
+                *due = Some(now.saturating_add(*within));
+            }
+        }
+    }
+
+    /// Whether time alone may make it come true.
+    fn is_timed(&self) -> bool {
+        match self {
+            Part::Event(_) => false,
+            Part::Any(parts) | Part::InOrder { parts, .. } => parts.iter().any(Part::is_timed),
+            Part::All { parts, .. } => parts.iter().any(Part::is_timed),
+            Part::Timer { .. } | Part::Unless { .. } => true,
+        }
+    }
+
     fn due(&self) -> Option<Instant> {
         let first = |parts: &[Part]| parts.iter().filter_map(Part::due).min();
         match self {
             Part::Event(_) => None,
             Part::Any(parts) | Part::All { parts, .. } => first(parts),
-            // Only what comes next is fed, and what is due of others would be due for ever.
-            Part::InOrder { parts, next, .. } => parts[*next].due(),
+            // Only what comes next is fed, and what is due of others would be due for ever. A first part that waits for time does so from when the
+            // sequence begins anew.
+            Part::InOrder { parts, next, within, since, .. } => {
+                let over = since.zip(*within).filter(|_| parts[0].is_timed());
+                let over = over.map(|(since, within)| since.saturating_add(within).saturating_add(INSTANT));
+                parts[*next].due().into_iter().chain(over).min()
+            }
             Part::Timer { due, .. } => *due,
             Part::Unless { part, due, .. } => part.due().into_iter().chain(*due).min(),
         }
     }
 }
+
+/// The shortest time.
+const INSTANT: Duration = Duration::from_nanos(1);
 
 /// Whether what began then is over.
 fn is_over(since: Option<Instant>, within: Option<Duration>, now: Instant) -> bool {

@@ -1,8 +1,7 @@
 //! A simulation as the place where deliveries of channels are work: tasks of the system are released when jobs push events, or when time
 //! brings something, for which channels ask to be called at instants.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -46,8 +45,8 @@ impl fmt::Debug for Inner {
 /// No instant is waited for.
 const NEVER: i64 = i64::MAX;
 
-/// Tasks that wait for instants.
-type Due = BinaryHeap<Reverse<(Instant, usize)>>;
+/// Tasks that wait for instants, each for its earliest.
+type Due = BTreeSet<(Instant, usize)>;
 
 impl VirtualWorkplace {
     pub fn new(system: &System) -> Self {
@@ -62,7 +61,7 @@ impl VirtualWorkplace {
     fn change<T>(&self, change: impl FnOnce(&mut Due) -> T) -> T {
         let mut due = self.0.due.lock().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut due);
-        let next = due.peek().map_or(Instant::MAX, |Reverse((at, _))| *at);
+        let next = due.first().map_or(Instant::MAX, |(at, _)| *at);
         self.0.next.store(next.as_nanos(), Ordering::Relaxed);
         result
     }
@@ -78,7 +77,7 @@ impl VirtualWorkplace {
         if self.next() > now {
             return None;
         }
-        let Reverse((_, task)) = self.change(|due| due.pop())?;
+        let (_, task) = self.change(|due| due.pop_first())?;
         // Whoever asks from now on asks anew.
         self.0.asked[task].store(NEVER, Ordering::Relaxed);
         Some((task, self.0.timed[task].get().map_or(0, |timed| timed.time_came(now))))
@@ -114,8 +113,12 @@ impl Workplace for VirtualWorkplace {
 
     fn post_at(&self, at: Instant, operation: PostedOperation) {
         let task = self.0.tasks[operation.id.index()];
-        if at.as_nanos() < self.0.asked[task].fetch_min(at.as_nanos(), Ordering::Relaxed) {
-            self.change(|due| due.push(Reverse((at, task))));
+        let before = self.0.asked[task].fetch_min(at.as_nanos(), Ordering::Relaxed);
+        if at.as_nanos() < before {
+            self.change(|due| {
+                due.remove(&(Instant::from_nanos(before), task));
+                due.insert((at, task));
+            });
         }
     }
 }

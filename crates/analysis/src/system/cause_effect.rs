@@ -110,8 +110,8 @@ pub enum ChainObstacle {
     /// Only values that differ from the one before release this operation.
     #[error("values that are the same as before release nothing")]
     Unchanged(OperationId),
-    /// This operation awaits events of other types as well.
-    #[error("an operation awaits events of other types as well")]
+    /// This operation awaits several events, or one after the other.
+    #[error("an operation awaits several events")]
     Together(OperationId),
     /// More events may wait for this operation than there is room for.
     #[error("events may be discarded for want of room")]

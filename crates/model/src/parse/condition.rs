@@ -76,7 +76,10 @@ fn condition(key: &'static Key, value: &Value<'_>, depth: usize) -> Reading<Cond
             true => Err(Misfit {
                 span: name.span(),
                 message: format!("\"{}\" does not go with {form}", name.get_ref()),
-                remedy: format!("remove it; {form} goes with {}", listed(beside)),
+                remedy: match beside {
+                    [] => "remove it".into(),
+                    beside => format!("remove it; {form} goes with {}", beside.join(" and ")),
+                },
             }),
             false => Err(unknown(key, name, known)),
         };
@@ -127,10 +130,6 @@ fn condition(key: &'static Key, value: &Value<'_>, depth: usize) -> Reading<Cond
 
 fn is_known(name: &str) -> bool {
     FORMS.iter().any(|(form, beside)| name == *form || beside.contains(&name))
-}
-
-fn listed(beside: &[&str]) -> String {
-    if beside.is_empty() { "nothing else".into() } else { beside.join(" and ") }
 }
 
 fn unknown<'k>(

@@ -144,7 +144,14 @@ fn time_releases_what_comes_of_it() {
             .task(pushing("once", 3_600_000, "T/Once"))
             .task(taking("missed", when(Condition::unless_within(ms(20), of("T/Once")))))
             .task(taking("ticks", when(Condition::any([of("T/Once"), Condition::every(ms(7))]))))
-            .task(taking("later", when(Condition::in_order([Condition::after(ms(30)), of("T/One")]))))
+            .task(taking(
+                "later",
+                when(Condition::all(Collect::First, [Condition::after(ms(30)), of("T/One")])),
+            ))
+            .task(taking(
+                "unanswered",
+                when(Condition::in_order([of("T/One"), Condition::unless_within(ms(9), of("T/Once"))])),
+            ))
             .task(taking(
                 "paced",
                 when(Condition::all(Collect::Latest, [Condition::every(ms(5)), few.clone()])),
@@ -164,6 +171,11 @@ fn time_releases_what_comes_of_it() {
             of_task.map(|deliver| (deliver.job.instance, deliver.from.expect("a job").instance)).collect()
         };
         let start = released("one")[0];
+        // A part of a sequence is awaited from when its turn comes.
+        let unanswered = released("unanswered");
+        let all = unanswered.windows(2).all(|two| two[1] - two[0] >= ms(9));
+        assert!(all && unanswered.len() >= 3, "{dispatch}: {unanswered:?}");
+        assert_eq!(taken("unanswered").len(), unanswered.len(), "{dispatch}");
         let (missed, later) = (released("missed"), released("later"));
         assert_eq!((missed.len(), taken("missed").len()), (1, 0), "{dispatch}");
         let pushed = ran

@@ -1,7 +1,7 @@
 //! What each job of a task that is released by events has to take, by the definitions alone: from the records of what was pushed when, and when
 //! jobs began. It knows nothing of channels, filters or queues as they are built.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use talea_event::qos::{DiscardPolicy, Level, OrderPolicy, Qos};
 use talea_model::{Collect, Condition, EventTypeName, LaneDispatch, OperationId, System, Trigger};
 use talea_policy::demand::{self, Purpose};
@@ -12,50 +12,26 @@ use talea_time::{Duration, Instant};
 /// An event: its publication and the instance of who pushed it; none if time came.
 type Event = Option<(u32, u64)>;
 
-/// A condition with what it has of its parts so far.
-#[derive(Clone)]
-enum Part {
-    One(Condition),
-    Any(Vec<Part>),
-    All {
-        parts: Vec<(Part, Vec<Event>)>,
-        collect: Collect,
-        within: Option<Duration>,
-        since: Option<Instant>,
-    },
-    InOrder {
-        parts: Vec<Part>,
-        next: usize,
-        had: Vec<Event>,
-        within: Option<Duration>,
-        since: Option<Instant>,
-    },
-    Timer {
-        due: Instant,
-        every: Option<Duration>,
-    },
-    Unless {
-        part: Box<Part>,
-        within: Duration,
-        due: Instant,
-    },
+/// Where something comes: time before the events of that instant, and these one after the other.
+type Place = (Instant, usize);
+
+/// Something that a condition comes true with, and where.
+type Truth = (Place, Vec<Event>);
+
+/// All that is pushed for a task, in its order.
+struct Pushed<'s> {
+    all: Vec<(Place, Event, &'s EventTypeName, i64)>,
+    end: Instant,
 }
 
-/// What comes: an event of this type with this field, or time alone.
-#[derive(Clone, Copy)]
-struct Step<'s> {
-    event: Event,
-    event_type: Option<(&'s EventTypeName, i64)>,
-    now: Instant,
-}
-
-fn is_one(condition: &Condition, step: Step<'_>) -> bool {
-    let Some((EventTypeName { domain, name }, x)) = step.event_type else { return false };
+fn is_one(condition: &Condition, EventTypeName { domain, name }: &EventTypeName, x: i64) -> bool {
+    let is =
+        |part: &Condition| is_one(part, &EventTypeName { domain: domain.clone(), name: name.clone() }, x);
     match condition {
         Condition::Types(types) => types.iter().any(|pattern| pattern.matches(domain, name)),
         Condition::Matching(filter) => x < limit_of(filter),
-        Condition::AllOfOne(parts) => parts.iter().all(|part| is_one(part, step)),
-        Condition::Not(part) => !is_one(part, step),
+        Condition::AllOfOne(parts) => parts.iter().all(is),
+        Condition::Not(part) => !is(part),
         other => unreachable!("none is drawn: {other:?}"),
     }
 }
@@ -64,106 +40,109 @@ fn limit_of(filter: &str) -> i64 {
     filter.strip_prefix("x < ").expect("filters are of this form").parse().expect("a number")
 }
 
-/// Begins anew if it began too long ago.
-fn begun(since: &mut Option<Instant>, within: Option<Duration>, now: Instant) -> bool {
-    let is_over = since.zip(within).is_some_and(|(since, within)| now - since > within);
-    if is_over {
-        *since = None;
+impl Pushed<'_> {
+    /// The instants of a timer that began there.
+    fn times(&self, from: Place, period: Duration) -> impl Iterator<Item = Truth> {
+        let end = self.end;
+        std::iter::successors(Some(from.0 + period), move |at| Some(*at + period))
+            .take_while(move |at| *at <= end)
+            .map(|at| ((at, 0), vec![None]))
     }
-    is_over
-}
 
-impl Part {
-    fn of(condition: &Condition) -> Self {
-        let all = |parts: &[Condition]| parts.iter().map(Part::of).collect::<Vec<_>>();
+    /// Where the condition comes true behind `from`, where it began, and with what. It says of whole histories what a channel finds event by event.
+    fn truths(&self, condition: &Condition, from: Place) -> Vec<Truth> {
+        let of = |parts: &[Condition]| parts.iter().map(|part| self.truths(part, from)).collect::<Vec<_>>();
         match condition {
-            Condition::Any(parts) => Part::Any(all(parts)),
-            Condition::All { parts, collect, within } => {
-                let parts = all(parts).into_iter().map(|part| (part, Vec::new())).collect();
-                Part::All { parts, collect: *collect, within: *within, since: None }
-            }
-            Condition::InOrder { parts, within } => {
-                Part::InOrder { parts: all(parts), next: 0, had: Vec::new(), within: *within, since: None }
-            }
-            Condition::After(time) => Part::Timer { due: Instant::ZERO + *time, every: None },
-            Condition::Every(period) => Part::Timer { due: Instant::ZERO + *period, every: Some(*period) },
-            Condition::Unless { part, within } => {
-                Part::Unless { part: Box::new(Part::of(part)), within: *within, due: Instant::ZERO + *within }
-            }
-            one => Part::One(one.clone()),
-        }
-    }
-
-    /// What it comes true with, if it does.
-    fn feed(&mut self, step: Step<'_>) -> Option<Vec<Event>> {
-        let now = step.now;
-        match self {
-            Part::One(condition) => is_one(condition, step).then(|| vec![step.event]),
-            Part::Any(parts) => {
-                let came: Vec<_> = parts.iter_mut().filter_map(|part| part.feed(step)).collect();
-                came.into_iter().next()
-            }
-            Part::All { parts, collect, within, since } => {
-                if begun(since, *within, now) {
-                    parts.iter_mut().for_each(|(_, had)| had.clear());
+            // The first part that comes true in a place is the one.
+            Condition::Any(parts) => {
+                let mut first = BTreeMap::new();
+                for (place, events) in of(parts).into_iter().flatten() {
+                    first.entry(place).or_insert(events);
                 }
-                for (part, had) in parts.iter_mut() {
-                    let came = part.feed(step).filter(|_| had.is_empty() || *collect == Collect::Latest);
-                    if let Some(came) = came {
-                        *had = came;
-                        since.get_or_insert(now);
+                first.into_iter().collect()
+            }
+            Condition::All { parts, collect, within } => {
+                let parts = of(parts);
+                let mut places: Vec<Place> = parts.iter().flatten().map(|(place, _)| *place).collect();
+                places.sort_unstable();
+                places.dedup();
+                let (mut truths, mut had, mut since) = (Vec::new(), vec![None; parts.len()], None);
+                for place in places {
+                    if is_over(since, *within, place) {
+                        (had, since) = (vec![None; parts.len()], None);
+                    }
+                    for (part, had) in parts.iter().zip(&mut had) {
+                        let came = part.iter().find(|(at, _)| *at == place);
+                        let came = came.filter(|_| had.is_none() || *collect == Collect::Latest);
+                        if let Some((_, events)) = came {
+                            *had = Some(events.clone());
+                            since.get_or_insert(place.0);
+                        }
+                    }
+                    if had.iter().all(Option::is_some) {
+                        let events = had.iter_mut().flat_map(|had| had.take().expect("all have"));
+                        truths.push((place, events.collect()));
+                        since = None;
                     }
                 }
-                if parts.iter().any(|(_, had)| had.is_empty()) {
-                    return None;
-                }
-                *since = None;
-                Some(parts.iter_mut().flat_map(|(_, had)| std::mem::take(had)).collect())
+                truths
             }
-            Part::InOrder { parts, next, had, within, since } => {
-                if begun(since, *within, now) {
-                    (*next, *had) = (0, Vec::new());
+            // One part after the other, each from where the one before came true.
+            Condition::InOrder { parts, within } => {
+                let (mut truths, mut begin) = (Vec::new(), from);
+                'anew: loop {
+                    let (mut at, mut since, mut all) = (begin, None, Vec::new());
+                    for part in parts {
+                        let next = self.truths(part, at).into_iter().next();
+                        let over = since
+                            .zip(*within)
+                            .map(|(since, within)| since + within + Duration::from_nanos(1));
+                        match next {
+                            Some((place, _)) if is_over(since, *within, place) => {
+                                begin = (over.expect("it has a limit"), 0);
+                                continue 'anew;
+                            }
+                            Some((place, events)) => {
+                                since.get_or_insert(place.0);
+                                at = place;
+                                all.extend(events);
+                            }
+                            None if over.is_some_and(|over| over <= self.end) => {
+                                begin = (over.expect("it has a limit"), 0);
+                                continue 'anew;
+                            }
+                            None => return truths,
+                        }
+                    }
+                    truths.push((at, all));
+                    begin = at;
                 }
-                had.extend(parts[*next].feed(step)?);
-                since.get_or_insert(now);
-                *next = (*next + 1) % parts.len();
-                if *next != 0 {
-                    return None;
-                }
-                *since = None;
-                Some(std::mem::take(had))
             }
-            Part::Timer { due, every } => {
-                let is_it = step.event.is_none() && *due <= now;
-                while is_it && *due <= now {
-                    *due = every.map_or(Instant::MAX, |every| *due + every);
-                }
-                is_it.then(|| vec![None])
+            Condition::After(time) => self.times(from, *time).take(1).collect(),
+            Condition::Every(period) => self.times(from, *period).collect(),
+            // Each time that the part comes true, and at the beginning, it is awaited until the next time.
+            Condition::Unless { part, within } => {
+                let comes: Vec<Place> = self.truths(part, from).into_iter().map(|(place, _)| place).collect();
+                let next = comes.iter().copied().map(Some).chain([None]);
+                let silent = |(last, next): (Place, Option<Place>)| {
+                    let due = (last.0 + *within, 0);
+                    let is_it = due.0 <= self.end && next.is_none_or(|next| next > due);
+                    is_it.then(|| (due, vec![None]))
+                };
+                [from].into_iter().chain(comes.iter().copied()).zip(next).filter_map(silent).collect()
             }
-            Part::Unless { part, within, due } => {
-                if part.feed(step).is_some() {
-                    *due = now + *within;
-                    return None;
-                }
-                let is_it = step.event.is_none() && *due <= now;
-                if is_it {
-                    *due = Instant::MAX;
-                }
-                is_it.then(|| vec![None])
+            one => {
+                let all = self.all.iter().filter(|(place, ..)| *place > from);
+                let those = all.filter(|(_, _, event_type, x)| is_one(one, event_type, *x));
+                those.map(|(place, event, ..)| (*place, vec![*event])).collect()
             }
         }
     }
+}
 
-    fn due(&self) -> Instant {
-        match self {
-            Part::One(_) => Instant::MAX,
-            Part::Any(parts) => parts.iter().map(Part::due).min().expect("it has parts"),
-            Part::All { parts, .. } => parts.iter().map(|(part, _)| part.due()).min().expect("it has parts"),
-            Part::InOrder { parts, next, .. } => parts[*next].due(),
-            Part::Timer { due, .. } => *due,
-            Part::Unless { part, due, .. } => part.due().min(*due),
-        }
-    }
+/// Whether what began then is over there.
+fn is_over(since: Option<Instant>, within: Option<Duration>, place: Place) -> bool {
+    since.zip(within).is_some_and(|(since, within)| place.0 - since > within)
 }
 
 /// What waits for a task.
@@ -179,9 +158,10 @@ struct Task {
     /// Filters let through what has a smaller field.
     below: Option<i64>,
     waiting: Vec<Waiting>,
-    condition: Part,
-    /// When something came last.
-    latest: Instant,
+    /// With what its condition comes true from now on.
+    truths: VecDeque<Truth>,
+    /// How many events have been pushed for it.
+    pushed: usize,
     /// Jobs that events have released.
     released: u64,
     lost: BTreeMap<EventLossReason, u64>,
@@ -195,7 +175,7 @@ struct Task {
 pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     let end = records.last().map_or(Instant::ZERO, |record| record.time);
     let mut tasks: Vec<Option<Task>> =
-        (0..system.tasks.len()).map(|task| followed(system, task, end)).collect();
+        (0..system.tasks.len()).map(|task| followed(system, task, records)).collect();
     let first = |job: JobId| {
         let operation = &system.operations()[job.operation.index()];
         operation.predecessors.is_empty().then_some(operation.task)
@@ -206,12 +186,16 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     let mut released = vec![0; tasks.len()];
     let mut lost: Vec<BTreeMap<EventLossReason, u64>> = vec![BTreeMap::new(); tasks.len()];
     for record in records {
-        tasks.iter_mut().flatten().for_each(|task| task.pass(system, record.time));
+        tasks.iter_mut().flatten().for_each(|task| task.come_to(system, (record.time, 0)));
         match record.typed() {
             Typed::Push(push) => {
                 let subscribers = &system.publications()[push.publication as usize].subscribers;
                 for (task, _) in subscribers {
-                    tasks[*task].as_mut().expect("it subscribes").push(system, push, record.time);
+                    let task = tasks[*task].as_mut().expect("it subscribes");
+                    if task.wants(field_of(system, push)) {
+                        task.pushed += 1;
+                        task.come_to(system, (record.time, task.pushed));
+                    }
                 }
             }
             Typed::Release(release) => {
@@ -288,14 +272,37 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     faults
 }
 
-fn followed(system: &System, task: usize, end: Instant) -> Option<Task> {
+fn followed(system: &System, task: usize, records: &[Record]) -> Option<Task> {
     let Some(Trigger::Events(subscription)) = &system.tasks[task].trigger else { return None };
+    let end = records.last().map_or(Instant::ZERO, |record| record.time);
     let channel = Qos::default().with(&system.channels[subscription.channel].qos, Level::Channel);
     let qos = channel.expect("valid").with(&subscription.qos, Level::Proxy).expect("valid");
     let below = subscription.filter.as_deref().map(limit_of);
-    let condition = Part::of(&subscription.condition);
     let (waiting, released, lost, wanted) = (Vec::new(), 0, BTreeMap::new(), Vec::new());
-    Some(Task { qos, below, waiting, condition, latest: Instant::ZERO, released, lost, wanted, end })
+    let (truths, pushed) = (VecDeque::new(), 0);
+    let mut followed = Task { qos, below, waiting, truths, pushed, released, lost, wanted, end };
+    let mut all: Vec<(Place, Event, &EventTypeName, i64)> = Vec::new();
+    for (push, time) in records.iter().filter_map(|record| Some((Push::read(record)?, record.time))) {
+        let site = &system.publications()[push.publication as usize];
+        let (subscribes, x) = (site.subscribers.iter().any(|(own, _)| *own == task), field_of(system, push));
+        if subscribes && followed.wants(x) {
+            let place = (time, all.len() + 1);
+            let event = Some((push.publication, push.job.instance));
+            all.push((place, event, &system.publication(site).event_type, x));
+        }
+    }
+    let pushed = Pushed { all, end };
+    followed.truths = pushed.truths(&subscription.condition, (Instant::ZERO, 0)).into();
+    Some(followed)
+}
+
+/// The field by which filters decide.
+fn field_of(system: &System, push: Push) -> i64 {
+    /// Streams of publications do not overlap.
+    const FIELDS: usize = 1 << 10;
+    let stream = demand::stream(system.seed, Purpose::Event, push.publication as usize * FIELDS);
+    let described = system.publication(&system.publications()[push.publication as usize]);
+    demand::field_from(&described.fields[0].values, stream, push.job.instance)
 }
 
 impl Task {
@@ -303,36 +310,19 @@ impl Task {
         *self.lost.entry(why).or_default() += 1;
     }
 
-    /// Time comes to this, at the latest at the end.
-    fn pass(&mut self, system: &System, now: Instant) {
-        while self.condition.due() <= now {
-            // A part of a sequence whose turn has only just come may have been due before.
-            let due = self.condition.due().max(self.latest);
-            self.step(system, Step { event: None, event_type: None, now: due });
-        }
+    /// Whether an event with this field gets to its condition.
+    fn wants(&self, x: i64) -> bool {
+        self.below.is_none_or(|below| x < below)
     }
 
-    fn push(&mut self, system: &System, push: Push, now: Instant) {
-        let Push { job, publication, .. } = push;
-        /// Streams of publications do not overlap.
-        const FIELDS: usize = 1 << 10;
-        let stream = demand::stream(system.seed, Purpose::Event, publication as usize * FIELDS);
-        let described = system.publication(&system.publications()[publication as usize]);
-        let x = demand::field_from(&described.fields[0].values, stream, job.instance);
-        if self.below.is_some_and(|below| x >= below) {
-            return;
+    /// Whatever comes up to this place has come.
+    fn come_to(&mut self, system: &System, place: Place) {
+        while let Some((at, events)) = self.truths.pop_front_if(|(at, _)| *at <= place) {
+            let of = |event: &(u32, u64)| system.publication(&system.publications()[event.0 as usize]);
+            let priority = events.iter().flatten().filter_map(|event| of(event).priority).max();
+            let timeout = events.iter().flatten().filter_map(|event| of(event).timeout).min();
+            self.wait(events, priority, timeout, at.0);
         }
-        let event = Some((publication, job.instance));
-        self.step(system, Step { event, event_type: Some((&described.event_type, x)), now });
-    }
-
-    fn step(&mut self, system: &System, step: Step<'_>) {
-        self.latest = step.now;
-        let Some(events) = self.condition.feed(step) else { return };
-        let of = |event: &(u32, u64)| system.publication(&system.publications()[event.0 as usize]);
-        let priority = events.iter().flatten().filter_map(|event| of(event).priority).max();
-        let timeout = events.iter().flatten().filter_map(|event| of(event).timeout).min();
-        self.wait(events, priority, timeout, step.now);
     }
 
     fn wait(
