@@ -57,6 +57,13 @@ fn no_simulated_response_exceeds_its_bound_with_events() {
     hold_bounds_against_simulations(draw_with_events, SYSTEMS / 3).has_events();
 }
 
+/// The same where timers are parts of conditions whose other parts come at about the same time, which is when most come true in a short time.
+#[test]
+fn no_simulated_response_exceeds_its_bound_with_timers_beside_bursts() {
+    let seen = hold_bounds_against_simulations(draw_with_timers, SYSTEMS / 10);
+    assert!(seen.is_partial || seen.bounded > 1_500, "only {} bounds were seen", seen.bounded);
+}
+
 fn hold_bounds_against_simulations(draw: impl Fn(u64) -> System, enough: u64) -> Seen {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let only = number("TALEA_SEED");
@@ -407,6 +414,41 @@ fn inherit(description: &mut Description, index: usize, random: &mut Pcg64Mcg) {
     let Err(violations) = System::new(description.clone()) else { return };
     let is_refused = violations.iter().any(|violation| violation.place == Place::Task(index, "deadline"));
     description.tasks[index].inherits_deadline = !is_refused;
+}
+
+/// Some tasks push events at nearly the same instants, and one that takes long awaits them with timers.
+fn draw_with_timers(seed: u64) -> System {
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x71e5);
+    let mut text = "[system]\nname = \"s\"\n[[channel]]\nname = \"c\"\n".to_owned();
+    let period = random.random_range(25..40);
+    for task in 0..random.random_range(2..=4) {
+        let (event, phase) = (["A", "A", "B"][random.random_range(0..3)], period - random.random_range(0..4));
+        let period = period - random.random_range(0..=1);
+        text += &format!(
+            "[[task]]\nname = \"p{task}\"\nperiod = \"{period}ns\"\nphase = \"{phase}ns\"\nwcet = \"1ns\"\ncriticality = \"high\"\n\
+             events = [{{ channel = \"c\", type = \"T/{event}\" }}]\n"
+        );
+    }
+    let mut time = || random.random_range(6..16);
+    let timers = [
+        format!("{{ every = \"{}ns\" }}", time()),
+        format!("{{ after = \"{}ns\" }}", time()),
+        format!("{{ unless = \"T/B\", within = \"{}ns\" }}", time()),
+    ];
+    let within = time();
+    let timer = &timers[random.random_range(0..3)];
+    let condition = match random.random_range(0..5) {
+        0 => format!("{{ in_order = [{timer}, \"T/*\"] }}"),
+        1 => format!("{{ in_order = [\"T/*\", {timer}] }}"),
+        2 => format!("{{ in_order = [{timer}, \"T/*\"], within = \"{within}ns\" }}"),
+        3 => format!("{{ all = [{timer}, {{ in_order = [{timer}, \"T/*\"] }}] }}"),
+        _ => format!("{{ any = [{timer}, {{ all = [{timer}, \"T/*\"] }}] }}"),
+    };
+    let wcet = random.random_range(1..8);
+    text += &format!(
+        "[[task]]\nname = \"t\"\nsubscription = {{ channel = \"c\", when = {condition} }}\ndeadline = \"60ns\"\nwcet = \"{wcet}ns\"\n"
+    );
+    talea_model::parse("drawn.toml", &text, std::path::Path::new(".")).expect("it breaks no rule").system
 }
 
 /// A random system, with triggers or without, some of whose tasks are released by events of those before them.
