@@ -648,7 +648,8 @@ impl JobFlow {
         let job = subject.job;
         let from = shared.layout.operation(job.operation);
         let timer = from.bound.map_or(NO_TIMER, |bound| ended.release.saturating_add(bound));
-        let mut latest = now;
+        // What its values release may have been skipped or aborted meanwhile, which is recorded when it is.
+        let mut latest = now.max(self.recorder.latest());
         for &successor in &from.successors {
             if shared.layout.operation(successor).local.is_some() {
                 let job = JobId { operation: successor, ..job };

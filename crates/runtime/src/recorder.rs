@@ -79,6 +79,11 @@ impl Recorder {
         self.writer.record(record);
     }
 
+    /// The latest instant that it has recorded; what follows is recorded with no earlier one.
+    pub fn latest(&self) -> Instant {
+        self.writer.latest()
+    }
+
     /// The same of an event that not everybody wants.
     pub fn put_if_wanted<E: BuiltinEvent>(&mut self, time: Instant, event: E) {
         if self.is_wanted(E::EVENT) {

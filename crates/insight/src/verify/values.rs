@@ -284,14 +284,11 @@ impl Judge<'_> {
         }
         let Some(place) = job.instance.checked_sub(released.first) else { return };
         let published = released.times.get(place as usize).copied();
-        // On threads it is dated by its release, like a successor.
+        // On threads it is dated by its release, like a successor, before which the thread may lose its processor.
         let dated_by_release = self.system.tasks[task].inherits_deadline && !self.is_simulated();
         let is_right = match published {
             None => false,
-            Some(published) if is_local && dated_by_release => {
-                (published..=published.saturating_add(self.tolerance)).contains(&nominal)
-            }
-            Some(published) if is_local => nominal == published,
+            Some(published) if is_local && !dated_by_release => nominal == published,
             Some(published) => nominal >= published,
         };
         if !is_right {

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_ring::header::{Header, Place, Writer};
+use talea_time::Instant;
 
 /// The one writer of a ring. Dropping it marks the ring closed.
 #[derive(Debug)]
@@ -82,6 +83,11 @@ impl RingWriter {
     /// Records written so far, by earlier writers of a spare ring too.
     pub fn written(&self) -> u64 {
         self.position.get()
+    }
+
+    /// The latest instant of what [`Self::put`] has written.
+    pub fn latest(&self) -> Instant {
+        Instant::from_nanos(self.latest.get())
     }
 
     /// A reader of the ring from what is written next on.

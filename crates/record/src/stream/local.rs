@@ -31,6 +31,7 @@ use rustix::process::getpid;
 use rustix::thread::gettid;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use talea_time::Instant;
 use thiserror::Error;
 
 /// The streams that the process publishes, the last one last.
@@ -74,6 +75,12 @@ impl LocalWriter {
         if let Some(ring) = self.0.ring() {
             ring.identify(thread);
         }
+    }
+
+    /// The latest instant of these; what is written next has none before.
+    #[inline]
+    pub fn latest(&self) -> Instant {
+        self.0.ring().map_or(Instant::from_nanos(i64::MIN), RingWriter::latest)
     }
 
     /// Records written so far.
