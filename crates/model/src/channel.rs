@@ -158,8 +158,6 @@ impl Subscription {
 }
 
 /// `is_again`: whether it is begun anew, again and again.
-
-/// `is_again`: whether it is begun anew, again and again.
 fn arrivals<Producer>(
     condition: &Condition,
     is_again: bool,

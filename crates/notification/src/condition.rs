@@ -490,7 +490,9 @@ mod tests {
         let mut state = State::begin(&nested, Instant::ZERO);
         let memory = (state.scratch.capacity(), state.scratch.as_ptr());
         let mut came = Vec::new();
-        ["a", "b"].map(|name| state.offer(&event(name), at(1), |events| came.push(events.len())));
+        for name in ["a", "b"] {
+            state.offer(&event(name), at(1), |events| came.push(events.len()));
+        }
         assert_eq!(came, [2]);
         assert_eq!((state.scratch.capacity(), state.scratch.as_ptr()), memory);
     }

@@ -626,11 +626,10 @@ fn events_that_may_not_come_are_named() {
         let mut tasks = vec![task("push", 20, 2), task("other", 20, 2), task("take", 20, 3)];
         let producers: &[usize] = if collect.is_some() { &[0, 1] } else { &[0] };
         subscribe(&mut tasks, 2, producers, drawn);
-        if let Some(Trigger::Events(subscription)) = &mut tasks[2].trigger {
-            if let (Some(collect), Condition::Types(types)) = (collect, &subscription.condition) {
-                let parts = types.iter().map(|one| Condition::of_types([one.clone()]));
-                subscription.condition = Condition::all(collect, parts);
-            }
+        if let (Some(collect), Some(Trigger::Events(subscription))) = (collect, &mut tasks[2].trigger) {
+            let types = subscription.condition.types().into_iter().cloned();
+            subscription.condition =
+                Condition::all(collect, types.map(|one| Condition::of_types([one])).collect::<Vec<_>>());
         }
         let (system, _, chain) = bounds_of(described(tasks, &[0, 2]));
         (system.operations()[2].id, chain)

@@ -85,7 +85,7 @@ impl RingWriter {
         self.position.get()
     }
 
-    /// The latest instant of what [`Self::put`] has written.
+    /// The latest instant of the records that it has written; what is written next has none before.
     pub fn latest(&self) -> Instant {
         Instant::from_nanos(self.latest.get())
     }
