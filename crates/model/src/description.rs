@@ -12,6 +12,10 @@ use crate::trigger::{Communication, Separation, Trigger};
 use std::fmt;
 use talea_time::{Duration, Work};
 
+/// The longest time in a description, ten years, so that no sum of a few times and no instant of a
+/// run leaves 64 bits of nanoseconds.
+pub const TIME_LIMIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// A whole system as its author wrote it, with defaults filled in, not yet validated.
 ///
 /// [`crate::System::new`] validates it; [`crate::parse`] reads it from TOML.

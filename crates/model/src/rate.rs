@@ -1,9 +1,8 @@
 //! How often tasks are released that have no period of their own.
 
 use crate::channel::{Arrivals, Publication};
-use crate::description::Task;
+use crate::description::{TIME_LIMIT, Task};
 use crate::trigger::Trigger;
-use crate::validate::TIME_LIMIT;
 use std::collections::HashMap;
 use talea_time::Duration;
 

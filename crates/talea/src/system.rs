@@ -53,17 +53,20 @@
 //! ```
 //! use talea::notification::qos::QosSettings;
 //! use talea::system::Condition;
-//! use talea::{Duration, PublicationBuilder, SubscriptionBuilder, System, TaskBuilder};
+//! use talea::{Duration, PublicationBuilder, SubscriptionBuilder, System, TaskBuilder, Work};
 //!
 //! let silent = Condition::unless_within(Duration::from_millis(50), "Robot/Tilt".parse()?);
 //! let system = System::builder("watched")
 //!     .channel("motion", QosSettings::new())
 //!     .task(
-//!         TaskBuilder::new("imu", Duration::from_millis(5)).event(PublicationBuilder::new("motion", "Robot/Tilt")),
+//!         TaskBuilder::new("imu", Duration::from_millis(5))
+//!             .wcet(Work::from_micros(300))
+//!             .event(PublicationBuilder::new("motion", "Robot/Tilt")),
 //!     )
 //!     .task(
 //!         TaskBuilder::triggered_by("watchdog", SubscriptionBuilder::new("motion").when(silent))
-//!             .deadline(Duration::from_millis(10)),
+//!             .deadline(Duration::from_millis(10))
+//!             .wcet(Work::from_micros(50)),
 //!     )
 //!     .build()?;
 //! assert_eq!(system.tasks[1].period, Duration::from_millis(50));

@@ -1,13 +1,10 @@
 //! Rules about times: signs, the range, and how a task's times fit each other.
 
 use super::{Place, Violation, label};
+pub use crate::description::TIME_LIMIT;
 use crate::description::{Description, Task};
 use crate::execution::Execution;
 use talea_time::{Duration, Work};
-
-/// The longest time in a description, ten years, so that no sum of a few times and no instant of a
-/// run leaves 64 bits of nanoseconds.
-pub const TIME_LIMIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Whether a time may be zero.
 #[derive(Clone, Copy, PartialEq)]
