@@ -26,7 +26,7 @@ fn the_example_is_checked_simulated_and_run_alike() {
     for ((task, simulated), (other, ran)) in of_sim.iter().zip(&of_run) {
         assert_eq!(task, other);
         // The watchdog has jobs when nothing comes, and those have no event.
-        assert!(simulated[0] > 400 && (simulated[1] > 100) != (task == "silence"), "{task}: {simulated:?}");
+        assert!(simulated[0] >= 400 && (simulated[1] > 100) != (task == "silence"), "{task}: {simulated:?}");
         // On threads a stall of the machine may cost some their time or their room.
         let near = |one: u64, other: u64| one.abs_diff(other) <= 8 + one / 10;
         assert!(near(simulated[0], ran[0]), "{task}: {simulated:?} and {ran:?}");
