@@ -1,6 +1,6 @@
 //! Channels in system files: checked, simulated, run and traced by the command.
 
-use crate::support::{Running, TRACE, eventually, example, folder, listed, run, talea, within, write};
+use crate::support::{Running, TRACE, alone, eventually, example, folder, listed, run, talea, within, write};
 use serde_json::Value;
 
 /// What came of the events of each task, without how long they were on the way.
@@ -19,8 +19,11 @@ fn the_example_is_checked_simulated_and_run_alike() {
     run(&["check", &file, "--fail-on", "any"]).exits(0);
     let (simulated, ran) = (within(&place, "sim"), within(&place, "run"));
     let of_sim = run(&["sim", &file, "--for", "2s", "--out", &simulated, "--json"]).exits(0).json();
+    // Real-time work of other tests would take its processor.
+    let alone = alone();
     let of_run =
         run(&["run", &file, "--for", "2s", "--out", &ran, "--json", "--fail-on", "never"]).exits(0).json();
+    drop(alone);
     let (of_sim, of_run) = (subscriptions(&of_sim), subscriptions(&of_run));
     assert_eq!(of_sim.len(), 4);
     for ((task, simulated), (other, ran)) in of_sim.iter().zip(&of_run) {
@@ -90,6 +93,7 @@ fn legs_of_a_route_are_scheduled_alike_as_successors_and_as_consumers() {
     // On threads, too, each has the deadline of who released it, by the judge's reckoning. Where other runs leave the soft lane no time, there is
     // no event, and another run is asked.
     let (file, out) = (example("ofp-events.toml"), within(&place, "run"));
+    let _alone = alone();
     let has_cases = |attempt: usize| {
         let out = format!("{out}-{attempt}");
         run(&["run", &file, "--for", "1s", "--out", &out, "--fail-on", "never"]).exits(0);
