@@ -170,21 +170,29 @@ fn time_releases_what_comes_of_it() {
             let of_task = all.filter(|deliver| ran.name(deliver.job) == name);
             of_task.map(|deliver| (deliver.job.instance, deliver.from.expect("a job").instance)).collect()
         };
-        let start = released("one")[0];
         // A part of a sequence is awaited from when its turn comes.
         let unanswered = released("unanswered");
-        let all = unanswered.windows(2).all(|two| two[1] - two[0] >= ms(9));
-        assert!(all && unanswered.len() >= 3, "{dispatch}: {unanswered:?}");
-        assert_eq!(taken("unanswered").len(), unanswered.len(), "{dispatch}");
+        let pushed_at = |instance: u64| {
+            let is_it = |push: Push| ran.name(push.job) == "one" && push.job.instance == instance;
+            let push = ran.records.iter().find(|record| Push::read(record).is_some_and(is_it));
+            push.expect("it was pushed").time
+        };
+        let began: Vec<Instant> = taken("unanswered").iter().map(|(_, from)| pushed_at(*from)).collect();
+        assert!(unanswered.len() >= 3 && began.len() <= unanswered.len(), "{dispatch}: {unanswered:?}");
+        let late = unanswered.iter().zip(&began).all(|(released, began)| *released >= *began + ms(9));
+        assert!(late && began.len() + 1 >= unanswered.len(), "{dispatch}: {began:?} and {unanswered:?}");
         let (missed, later) = (released("missed"), released("later"));
-        assert_eq!((missed.len(), taken("missed").len()), (1, 0), "{dispatch}");
         let pushed = ran
             .records
             .iter()
             .find(|record| Push::read(record).is_some_and(|push| ran.name(push.job) == "once"));
-        assert!(missed[0] >= pushed.expect("it pushed").time + ms(20), "{dispatch}");
+        // Where the machine stalls at the beginning, it is missed before it comes as well.
+        let (pushed, begin) = (pushed.expect("it pushed").time, ran.records[0].time);
+        let most = if pushed < begin + ms(20) { 1 } else { 2 };
+        assert!((1..=most).contains(&missed.len()) && taken("missed").is_empty(), "{dispatch}: {missed:?}");
+        assert!(*missed.last().expect("one") >= pushed + ms(20), "{dispatch}");
         assert_eq!((later.len(), taken("later").len()), (1, 1), "{dispatch}");
-        assert!(later[0] >= start + ms(28), "{dispatch}");
+        assert!(later[0] >= begin + ms(30), "{dispatch}");
         // Of several that are over when the machine stalls, time tells once.
         let ticks = released("ticks");
         let most = (*ticks.last().expect("some") - ticks[0]).as_nanos() / ms(7).as_nanos() + 2;
