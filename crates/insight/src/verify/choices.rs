@@ -2,12 +2,12 @@
 
 use super::judge::{Judge, Lane};
 use super::order::{LastRan, Ready};
-use super::report::Rule;
+use super::report::{Certainty, Rule};
 use super::suspicion::{Counting, Fault, State, Suspicion};
 use talea_model::LaneDispatch;
 use talea_record::event::NoSlot;
 use talea_record::{JobId, ReleasedBy};
-use talea_time::Work;
+use talea_time::{Instant, Work};
 
 impl Judge<'_> {
     /// Whether the lane runs the job that it should.
@@ -35,7 +35,8 @@ impl Judge<'_> {
             let (job, other) = (JobId::unpack(own), Some(JobId::unpack(other)));
             return self.find(Rule::Life, job, other, || "two jobs of a lane have processors".into());
         }
-        let better = self.better(lane, own, ready);
+        let before = Instant::from_nanos(self.now.as_nanos().saturating_sub(self.tolerance.as_nanos()));
+        let better = self.better(lane, own, ready, before);
         if lane.order.rules.dispatch == LaneDispatch::Preemptive {
             if self.lacks_slot(index) {
                 self.findings.leave_unknown(Rule::Order, u64::from(better.is_some()));
@@ -60,10 +61,19 @@ impl Judge<'_> {
         let begun = lane.ready.iter().find(begun);
         if let Some((&other, _)) = begun {
             let (job, other) = (JobId::unpack(own), Some(JobId::unpack(other)));
-            self.find_of_lane(Rule::NonPreemption, job, other, "it got the lane of a job that had begun");
+            let text = "it got the lane of a job that had begun";
+            self.find_of_lane(Rule::NonPreemption, Certainty::Certain, (job, other), text);
         } else if let Some(other) = better {
             let job = JobId::unpack(own);
-            self.find_of_lane(Rule::Order, job, Some(other), "it got the lane before a job that comes first");
+            // It may have been chosen before the lane was kept off.
+            let earliest = match self.is_simulated() {
+                true => before,
+                false => lane.choosing.earliest(self.now, self.tolerance).max(ready.released).min(before),
+            };
+            let is_certain = self.better(lane, own, ready, earliest).is_some();
+            let certainty = if is_certain { Certainty::Certain } else { Certainty::Possible };
+            let text = "it got the lane before a job that comes first";
+            self.find_of_lane(Rule::Order, certainty, (job, Some(other)), text);
         }
     }
 
@@ -91,17 +101,23 @@ impl Judge<'_> {
     }
 
     /// A violation if both jobs are of the lane.
-    fn find_of_lane(&mut self, rule: Rule, job: JobId, other: Option<JobId>, text: &str) {
+    fn find_of_lane(
+        &mut self,
+        rule: Rule,
+        certainty: Certainty,
+        (job, other): (JobId, Option<JobId>),
+        text: &str,
+    ) {
         if self.is_unplaced(job, other) {
             self.unjudged += 1;
         } else {
-            self.find(rule, job, other, || text.into());
+            self.find_with(rule, certainty, (job, other), || text.into());
         }
     }
 
-    /// The job of the lane that should have it instead of `own`, if there is one.
-    fn better(&self, lane: &Lane, own: u64, ready: &Ready) -> Option<JobId> {
-        let in_time = |other: &Ready| other.released.saturating_add(self.tolerance) <= self.now;
+    /// The job of the lane that should have it instead of `own`, whenever since `earliest` that was chosen, if there is one.
+    fn better(&self, lane: &Lane, own: u64, ready: &Ready, earliest: Instant) -> Option<JobId> {
+        let in_time = |other: &Ready| other.released <= earliest;
         let preemptive = lane.order.rules.dispatch == LaneDispatch::Preemptive;
         let outranks = |(job, other): (&u64, &Ready), (than, ready): (u64, &Ready)| {
             let last_ran = match lane.last_ran {
@@ -109,7 +125,7 @@ impl Judge<'_> {
                 Some(last) if last == *job => LastRan::Waiting,
                 _ => LastRan::Neither,
             };
-            lane.order.outranks(other, ready, last_ran, self.now, self.tolerance)
+            lane.order.outranks(other, ready, last_ran, (earliest, self.now), self.tolerance)
         };
         let within = self.is_within(lane, own);
         let others = || lane.ready.iter().filter(|(job, _)| **job != own && within != Some(**job));

@@ -6,6 +6,7 @@
 
 use super::Coverage;
 use super::arrivals::Arrivals;
+use super::choosing::Choosing;
 use super::events::Events;
 use super::guards::Guards;
 use super::idle_points::IdlePoints;
@@ -16,6 +17,7 @@ use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
 use super::service::Services;
 use super::suspicion::Suspicion;
 use super::values::Values;
+use crate::hierarchy::Hierarchies;
 use crate::occupancy::Occupancy;
 use std::collections::{BTreeMap, HashSet};
 use talea_model::{Scheduling, System};
@@ -34,6 +36,8 @@ pub(super) struct Lane {
     pub ready: BTreeMap<u64, Ready>,
     /// The unfinished job that last executed.
     pub last_ran: Option<u64>,
+    /// Since when it may have made the choice that it tells next.
+    pub choosing: Choosing,
     /// The job that got a processor in this instant.
     pub chosen: Option<u64>,
     /// A job that executes another one, which was posted, in its midst, and that one.
@@ -114,6 +118,8 @@ pub(super) struct Judge<'a> {
     lost_of_others: u64,
     pub jobs: u64,
     pub occupancy: Occupancy,
+    /// Whose turn it is, where schedulers decide.
+    pub hierarchies: Hierarchies,
     pub node_touched: Vec<bool>,
     /// Whether the node has more than one lane.
     pub has_levels: Vec<bool>,
@@ -180,6 +186,7 @@ impl<'a> Judge<'a> {
             order: plans[entry.node].lanes.get(entry.level).map_or(LaneOrder::OF_THREAD, LaneOrder::of),
             ready: BTreeMap::new(),
             last_ran: None,
+            choosing: Choosing::anew(trace.start),
             chosen: None,
             within: None,
             without_slot: None,
@@ -217,6 +224,7 @@ impl<'a> Judge<'a> {
             lost_of_others: 0,
             jobs: 0,
             occupancy: Occupancy::new(&expected),
+            hierarchies: Hierarchies::new(trace),
             node_touched: vec![false; trace.nodes.len()],
             has_levels: plans.iter().map(|plan| plan.lanes.len() > 1).collect(),
             ends: vec![None; trace.nodes.len()],
@@ -260,6 +268,7 @@ impl<'a> Judge<'a> {
     pub fn take(&mut self, record: &Record) {
         if record.time > self.now {
             self.end_instant();
+            self.count_choosing(record.time);
             self.advance(record.time);
         }
         match record.typed() {
@@ -306,6 +315,7 @@ impl<'a> Judge<'a> {
         }
         let kernel_was_heard = self.occupancy.hears_kernel();
         self.occupancy.apply(record);
+        self.hierarchies.apply(record);
         if self.occupancy.hears_kernel() != kernel_was_heard {
             // From now on it has to tell of every processor.
             self.node_touched.fill(true);
@@ -372,7 +382,18 @@ impl<'a> Judge<'a> {
 
     /// A violation at this instant.
     pub fn find(&mut self, rule: Rule, job: JobId, other: Option<JobId>, text: impl FnOnce() -> String) {
-        let (certainty, at, duration) = (Certainty::Certain, self.now, Duration::ZERO);
+        self.find_with(rule, Certainty::Certain, (job, other), text);
+    }
+
+    /// The same, or what may be one.
+    pub fn find_with(
+        &mut self,
+        rule: Rule,
+        certainty: Certainty,
+        (job, other): (JobId, Option<JobId>),
+        text: impl FnOnce() -> String,
+    ) {
+        let (at, duration) = (self.now, Duration::ZERO);
         let finding = Finding { rule, certainty, at, duration, judged: at, job: Some(job), other };
         self.findings.add(self.trace, finding, text);
     }

@@ -78,21 +78,22 @@ impl LaneOrder {
             && self.rules.dispatch == LaneDispatch::Preemptive
     }
 
-    /// Whether `waiting` should have the lane instead of `running`, for a choice made between `tolerance` ago and
-    /// now: only if it should at both instants, for a job may become late in between. A preemptive lane is decided about by another thread, up to
+    /// Whether `waiting` should have the lane instead of `running`, for a choice made between `earliest` and
+    /// now: only if it should at both instants and when it becomes late in between. A preemptive lane is decided about by another thread, up to
     /// `tolerance` after the record; so only if it should then, too.
     pub fn outranks(
         &self,
         waiting: &Ready,
         running: &Ready,
         last_ran: LastRan,
-        now: Instant,
+        (earliest, now): (Instant, Instant),
         tolerance: Duration,
     ) -> bool {
-        let before = Instant::from_nanos(now.as_nanos().saturating_sub(tolerance.as_nanos()));
         let after = now.saturating_add(tolerance);
-        [now, before]
+        let late = Some(self.urgency(waiting, now)).filter(|late| earliest < *late && *late < now);
+        [now, earliest]
             .into_iter()
+            .chain(late)
             .chain((self.rules.dispatch == LaneDispatch::Preemptive).then_some(after))
             .all(|chosen| self.outranks_at(waiting, running, last_ran, (now, chosen), tolerance))
     }

@@ -93,7 +93,8 @@ impl Rule {
 pub enum Certainty {
     /// The records leave no other explanation.
     Certain,
-    /// Only the kernel could tell who had the processor and whether it was held off, and it was not recorded.
+    /// Only the kernel could tell who had the processor and whether it was held off, and it was not recorded; or a thread was kept from telling
+    /// what it had chosen, and nobody knows whether it chose before that.
     Possible,
 }
 

@@ -248,3 +248,31 @@ fn who_is_preempted_by_a_higher_lane_keeps_nobody_of_its_own_from_the_processor(
     let found = order.map(|violation| (violation.duration_ns, violation.certainty));
     assert_eq!(found, Some((10 + 289, Certainty::Possible)), "{:?}", report.violations);
 }
+
+/// What the thread of a lane has chosen it tells when it goes on; what was released meanwhile it could not know of.
+#[test]
+fn a_lane_may_have_chosen_before_it_lost_its_processor() {
+    let system = system_of("strategy = \"rms+mlf\"\nlate = \"none\"", "criticality = \"high\"");
+    let (metadata, tolerance) = (traced(&system, [1, 1]), Duration::from_nanos(200));
+    // `base` has the processor from `since` to 1 100.
+    let order = |since: Option<i64>| {
+        let mut trace = Trace::new(&metadata);
+        trace.post(0, (LONG, 0), 1_000_000);
+        if let Some(since) = since {
+            trace.post(since, (BASE, 0), SECOND_NS);
+            trace.begin(since, (BASE, 0));
+        }
+        trace.post(400, (SHORT, 0), 5_000);
+        if since.is_some() {
+            trace.complete(1_100, (BASE, 0), [0, SECOND_NS]);
+        }
+        trace.begin(1_110, (LONG, 0));
+        trace.complete(1_200, (LONG, 0), [0, 1_000_000]);
+        let report = trace.verified_within(tolerance, &metadata, &system);
+        let found = report.violations.iter().filter(|violation| violation.rule == Rule::Order);
+        found.map(|violation| violation.certainty).collect::<Vec<_>>()
+    };
+    assert_eq!(order(Some(190)), [Certainty::Possible], "it had 190 ns before, and 10 after");
+    assert_eq!(order(Some(191)), [Certainty::Certain], "it had more than it takes to choose");
+    assert_eq!(order(None), [Certainty::Certain], "nobody kept it off");
+}
