@@ -220,7 +220,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         Typed::Value(value) => {
             let shown = &value.head[..value.head.len().min(value.bytes as usize)];
             let more = if shown.len() < value.bytes as usize { " …" } else { "" };
-            let name = output_name(metadata, value.output);
+            let name = kept_name(metadata, value.output);
             format!("{name}, {} bytes: {}{more}", value.bytes, hex(shown))
         }
         Typed::ValuePart(part) => {
@@ -235,7 +235,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
                 Some(ValueLoss::Failed) => "making its bytes panicked".into(),
                 None => format!("reason {}", lost.cause.number()),
             };
-            format!("{}: {why}", output_name(metadata, lost.output))
+            format!("{}: {why}", kept_name(metadata, lost.output))
         }
         Typed::Answer(answer) => match answer.what.known() {
             Some(Question::Time) => {
@@ -281,6 +281,11 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
 
 fn output_name(metadata: &Metadata, output: u32) -> String {
     metadata.outputs.get(output as usize).map_or_else(|| output.to_string(), |output| output.name.clone())
+}
+
+/// What was to be kept of a job.
+fn kept_name(metadata: &Metadata, output: Option<u32>) -> String {
+    output.map_or_else(|| "events taken".into(), |output| output_name(metadata, output))
 }
 
 fn hex(bytes: &[u8]) -> String {

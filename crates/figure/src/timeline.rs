@@ -119,6 +119,7 @@ mod tests {
             activity: Activity::Task,
             released_by: ReleasedBy::Period,
             inherits_deadline: false,
+            keeps_events: false,
         };
         let lane = |level, name: &str| LaneEntry {
             node: 0,

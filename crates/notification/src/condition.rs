@@ -29,15 +29,33 @@ pub struct TimeCame;
 
 impl Content for TimeCame {}
 
+impl TimeCame {
+    /// The domain of its events.
+    pub(crate) const DOMAIN: &str = "%TIME";
+}
+
 /// Content of an event that stands for several.
 #[derive(Debug, Default)]
 pub(crate) struct EventSet(pub Vec<Event>);
 
 impl Content for EventSet {}
 
+impl EventSet {
+    /// The domain of its events.
+    pub(crate) const DOMAIN: &str = "%SET";
+
+    /// What the header of an event says that stands for these.
+    pub(crate) fn describe(header: &mut Header, events: &[Event]) {
+        let headers = || events.iter().map(Event::header);
+        header.priority = headers().filter_map(|header| header.priority).max();
+        header.timeout = headers().filter_map(|header| header.timeout).min();
+        header.stop = headers().filter_map(|header| header.stop).min();
+    }
+}
+
 /// The event by which time is told.
 fn tick() -> Event {
-    Event::new(Header::new(EventType::new("%TIME", "")), TimeCame)
+    Event::new(Header::new(EventType::new(TimeCame::DOMAIN, "")), TimeCame)
 }
 
 impl OfOneEvent {

@@ -302,6 +302,11 @@ impl ConnectedConsumer {
         self.consumer.memory()
     }
 
+    /// The most events that a job has at once.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.consumer.most_at_once()
+    }
+
     /// The next event for a job of the task that has its events.
     pub(crate) fn take_for_job(&self, now: Instant) -> Option<Delivery> {
         self.consumer.take_for_job(now)

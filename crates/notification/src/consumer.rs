@@ -343,9 +343,14 @@ impl Consumer {
 
     /// Events that it can have at once: waiting, held, on the way and in the hands of a job; and those that a condition keeps.
     pub fn memory(&self) -> usize {
-        let one = self.grouped.as_ref().map_or(1, Grouped::events);
+        let one = self.most_at_once();
         let kept = self.grouped.as_ref().map_or(0, Grouped::kept_events);
         (6 * self.room + 2) * one + kept
+    }
+
+    /// The most events that a delivery has.
+    pub fn most_at_once(&self) -> usize {
+        self.grouped.as_ref().map_or(1, Grouped::events)
     }
 
     /// Events that wait.

@@ -47,7 +47,7 @@ impl Grouped {
         let (state, leaves) = (State::begin(&condition, Instant::ZERO), Leaves::of(&condition));
         let size = state.most();
         let set = || EventSet(Vec::with_capacity(size));
-        let sets = EventPool::new(sets, &EventType::new("%SET", ""), set);
+        let sets = EventPool::new(sets, &EventType::new(EventSet::DOMAIN, ""), set);
         let (sender, receiver) = mailbox(waiting);
         let due = AtomicI64::new(nanoseconds(state.due()));
         let events = state.most().max(1);
@@ -167,11 +167,7 @@ impl Sets {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        let headers = || events.iter().map(Event::header);
-        let header = set.header();
-        header.priority = headers().filter_map(|header| header.priority).max();
-        header.timeout = headers().filter_map(|header| header.timeout).min();
-        header.stop = headers().filter_map(|header| header.stop).min();
+        EventSet::describe(set.header(), events);
         let content = &mut set.content().0;
         content.clear();
         content.extend_from_slice(events);

@@ -4,7 +4,7 @@ use crate::events::{EventNote, TakenEvent};
 use crate::services::JobServices;
 use std::any::Any;
 use std::cell::RefCell;
-use talea_channel::{Input, Output};
+use talea_channel::{Input, KeptEnd, Output};
 use talea_model::OperationId;
 use talea_time::Instant;
 
@@ -20,6 +20,10 @@ pub trait EventEnds: Any + Send {
         taken: &mut dyn FnMut(TakenEvent),
         noted: &mut dyn FnMut(EventNote),
     );
+    /// The job of this instance begins, and has what one had that is [kept](Self::keep) as these bytes. False if they are none.
+    fn begin_again(&mut self, instance: u64, from: &[u8]) -> bool;
+    /// From now on, what jobs take comes to this end, too, as bytes; none if what may come has none, or nothing comes.
+    fn keep(&mut self) -> Option<Box<dyn KeptEnd>>;
     /// The job of this instance, which has no code, has completed: pushes what the description says.
     fn push_synthetic(&mut self, services: &dyn JobServices, instance: u64);
     /// The job that began last is over, and does not have its events any more.

@@ -15,7 +15,10 @@ pub enum OperationError {
         nearest: Option<String>,
     },
     /// Values of an output are to be kept that the system does not have.
-    #[error("the system has no output \"{name}\" whose values could be kept{}", hint(nearest))]
+    #[error(
+        "the system has no output \"{name}\" whose values could be kept, and no operation of that name that takes events{}",
+        hint(nearest)
+    )]
     UnknownOutput {
         /// What was asked for.
         name: String,
@@ -30,6 +33,15 @@ pub enum OperationError {
     NeverBytes {
         /// The output's name.
         output: String,
+    },
+    /// What jobs of an operation take of a channel is to be kept, and some of it is never bytes.
+    #[error(
+        "the events that \"{operation}\" takes cannot be kept, for some are never bytes; open those that operations publish with \
+         `publication_of` and `OutputKind::any().serialized()` or `.plain()`"
+    )]
+    EventsNeverBytes {
+        /// The operation's name.
+        operation: String,
     },
     /// Code opens a port that its operation does not have.
     #[error(

@@ -26,4 +26,6 @@ pub enum EventNote {
         /// Why.
         why: EventLoss,
     },
+    /// What the job took was to be kept, and there was no room for it.
+    NotKept,
 }

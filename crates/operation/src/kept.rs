@@ -2,18 +2,39 @@
 
 use crate::error::{OperationError, OperationErrors, nearest};
 use std::str::FromStr;
-use talea_model::System;
+use talea_model::{System, Trigger};
 
-/// The outputs whose values the trace of a run keeps, so that the run can be replayed.
+/// What the trace of a run keeps, so that the run can be replayed: values of outputs, and events that jobs take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeptOutputs {
     /// None.
     #[default]
     None,
-    /// All whose values can be bytes.
+    /// All that can be bytes.
     All,
-    /// Those of these names, `task.output` or `task.subtask.output`.
+    /// The outputs of these names, `task.output` or `task.subtask.output`, and what the operations of these names take, `task` or `task.subtask`.
     Named(Vec<String>),
+}
+
+/// What of a system is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptParts {
+    /// By output.
+    pub outputs: Vec<bool>,
+    /// By operation: the events that its jobs take.
+    pub events: Vec<bool>,
+}
+
+impl KeptParts {
+    /// Whether there is anything.
+    pub fn are_any(&self) -> bool {
+        self.count() > 0
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.outputs.iter().chain(&self.events).filter(|is_kept| **is_kept).count()
+    }
 }
 
 impl FromStr for KeptOutputs {
@@ -29,26 +50,41 @@ impl FromStr for KeptOutputs {
 }
 
 impl KeptOutputs {
-    /// Whether each output of `system` is one of them.
+    /// Which outputs of `system` these are, and whose events.
     ///
     /// # Errors
-    /// [`OperationError::UnknownOutput`] for each name of no output.
-    pub fn among(&self, system: &System) -> Result<Vec<bool>, OperationErrors> {
-        let all = system.outputs();
-        let named = match self {
-            KeptOutputs::None => return Ok(vec![false; all.len()]),
-            KeptOutputs::All => return Ok(vec![true; all.len()]),
-            KeptOutputs::Named(names) => names,
+    /// [`OperationError::UnknownOutput`] for each name of neither.
+    pub fn among(&self, system: &System) -> Result<KeptParts, OperationErrors> {
+        let named = |name: &str| match self {
+            KeptOutputs::None => false,
+            KeptOutputs::All => true,
+            KeptOutputs::Named(names) => names.iter().any(|wanted| wanted == name),
         };
-        let names = || all.iter().map(|site| site.name.as_str());
-        let unknown = named.iter().filter(|name| !names().any(|known| known == **name));
-        let errors: Vec<_> = unknown
-            .map(|name| OperationError::UnknownOutput { name: name.clone(), nearest: nearest(name, names()) })
-            .collect();
-        match errors.is_empty() {
-            true => Ok(names().map(|name| named.iter().any(|wanted| wanted == name)).collect()),
-            false => Err(OperationErrors(errors)),
+        let takes_events = |operation: &talea_model::Operation| {
+            operation.predecessors.is_empty()
+                && matches!(system.task_of(operation.id).trigger, Some(Trigger::Events(_)))
+        };
+        let takers = || system.operations().iter().filter(|operation| takes_events(operation));
+        let names = || {
+            let outputs = system.outputs().iter().map(|site| site.name.as_str());
+            outputs.chain(takers().map(|operation| operation.name.as_str()))
+        };
+        if let KeptOutputs::Named(wanted) = self {
+            let unknown = wanted.iter().filter(|name| !names().any(|known| known == **name));
+            let errors: Vec<_> = unknown
+                .map(|name| OperationError::UnknownOutput {
+                    name: name.clone(),
+                    nearest: nearest(name, names()),
+                })
+                .collect();
+            if !errors.is_empty() {
+                return Err(OperationErrors(errors));
+            }
         }
+        let events =
+            system.operations().iter().map(|operation| takes_events(operation) && named(&operation.name));
+        let outputs = system.outputs().iter().map(|site| named(&site.name));
+        Ok(KeptParts { outputs: outputs.collect(), events: events.collect() })
     }
 }
 
@@ -66,8 +102,9 @@ mod tests {
                 .output(OutputBuilder::new("out"))
         };
         let system = System::builder("test").task(task("fast")).task(task("slow")).build().expect("a system");
-        let among = |text: &str| text.parse::<KeptOutputs>().unwrap().among(&system);
-        assert_eq!(KeptOutputs::None.among(&system).unwrap(), [false, false]);
+        let among =
+            |text: &str| text.parse::<KeptOutputs>().unwrap().among(&system).map(|parts| parts.outputs);
+        assert_eq!(KeptOutputs::None.among(&system).unwrap().outputs, [false, false]);
         assert_eq!(among("all").unwrap(), [true, true]);
         assert_eq!(among("slow.out").unwrap(), [false, true]);
         assert_eq!(among("slow.out, fast.out").unwrap(), [true, true]);

@@ -20,6 +20,11 @@ impl<T> OutputKind<T> {
         OutputKind(Handling::NONE)
     }
 
+    /// How they become bytes, if they do.
+    pub fn codec(&self) -> Option<Codec<T>> {
+        self.0.codec
+    }
+
     /// They can be compared, so that tasks can be triggered when they change.
     #[must_use]
     pub fn compared(mut self) -> Self

@@ -32,7 +32,7 @@ pub use context::{Code, JobContext};
 pub use ends::EventEnds;
 pub use error::{OperationError, OperationErrors};
 pub use events::{EventNote, TakenEvent};
-pub use kept::KeptOutputs;
+pub use kept::{KeptOutputs, KeptParts};
 pub use kind::{OutputKind, Value};
 pub use operation::{Body, LostValues, Operation, TakenValue};
 pub use operations::Operations;

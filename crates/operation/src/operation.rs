@@ -7,7 +7,9 @@ use crate::services::JobServices;
 use crate::synthetic::Fields;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use talea_channel::{Connection, Dropped, Encoded, Input, Moment, Output, Published, Stamp, Taken, Visible};
+use talea_channel::{
+    Connection, Dropped, Encoded, Input, KeptEnd, Moment, Output, Published, Stamp, Taken, Visible,
+};
 use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_time::{Duration, Instant};
@@ -103,6 +105,16 @@ impl Operation {
         }
     }
 
+    /// A job begins, and has of its events what it once had, as bytes. False if they are none.
+    pub fn take_events_again(&mut self, instance: u64, from: &[u8]) -> bool {
+        self.ends.events.as_mut().is_some_and(|events| events.get_mut().begin_again(instance, from))
+    }
+
+    /// From now on, the events that its jobs take come to this end, too; none if they are never bytes, or it takes none.
+    pub fn keep_events(&mut self) -> Option<Box<dyn KeptEnd>> {
+        self.ends.events.as_mut().and_then(|events| events.get_mut().keep())
+    }
+
     /// A job takes of the input at this place what it once took: so many values, the newest of this instance, visible from `visible_at`
     /// on if that is not when it was published again. False if they are not there.
     pub fn take_again(
@@ -149,6 +161,12 @@ impl Operation {
     #[inline]
     pub fn leave(&mut self) {
         self.ends.inputs.iter_mut().for_each(|port| port.leave());
+        self.leave_events();
+    }
+
+    /// The job that began last has done with its events, while values are another one's.
+    #[inline]
+    pub fn leave_events(&mut self) {
         if let Some(events) = &mut self.ends.events {
             events.get_mut().leave();
         }

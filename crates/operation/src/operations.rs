@@ -51,6 +51,11 @@ impl Operations {
         self
     }
 
+    /// Whether the operation of this name has code.
+    pub fn have_code(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
     /// Whether operations have ends at channels.
     pub fn have_events(&self) -> bool {
         !self.events.is_empty()

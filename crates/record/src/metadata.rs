@@ -7,7 +7,7 @@ use crate::connections::{
 use crate::record::JobId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use talea_model::{Criticality, System, Trigger};
+use talea_model::{Criticality, OperationId, System, Trigger};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::strategy::Plan;
 use talea_time::{Duration, Instant, Work};
@@ -261,6 +261,9 @@ pub struct TaskEntry {
     /// Whether its instances have arrival and deadline of the jobs that release them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherits_deadline: bool,
+    /// Whether the events that its jobs take are kept: [`crate::event::Value`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_events: bool,
 }
 
 /// An operation.
@@ -302,6 +305,7 @@ impl TaskEntry {
                 Some(Trigger::Events(_)) => ReleasedBy::Events,
             },
             inherits_deadline: task.inherits_deadline,
+            keeps_events: false,
         }
     }
 }
@@ -434,6 +438,7 @@ impl Metadata {
                 criticality: Criticality::DEFAULT,
                 activity: Activity::Posted,
                 inherits_deadline: false,
+                keeps_events: false,
                 released_by: ReleasedBy::Outside,
             };
             let (task_index, lane, wcet) = (self.tasks.len(), 0, Work::ZERO);
@@ -448,6 +453,12 @@ impl Metadata {
             self.tasks.push(task);
             self.operations.push(operation);
         }
+    }
+
+    /// The events that jobs of the operation take are kept.
+    pub fn keep_events_of(&mut self, operation: OperationId) {
+        let task = self.operations[operation.index()].task;
+        self.tasks[task].keeps_events = true;
     }
 
     /// Whether the task is one that the description has, or that was defined.

@@ -1,4 +1,4 @@
-//! Values that operations have published, as records: the first says whose it is and how long, those behind it have the bytes.
+//! Values that operations have published, and events that jobs have taken, as records: the first says whose it is and how long, those behind it have the bytes.
 
 use crate::event::{Typed, Value, ValuePart};
 use crate::{JobId, Record, Sink};
@@ -12,14 +12,14 @@ const WORD: usize = 8;
 /// Bytes in a record behind the first.
 const PART: usize = 3 * WORD;
 
-/// A value that was published.
+/// A value that was published, or what a job took of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptValue {
-    /// The job that published it.
+    /// The job that published it, or took the events.
     pub job: JobId,
-    /// The output.
-    pub output: u32,
-    /// Its bytes, as the output's kind made them.
+    /// The output; none: the events that the job took.
+    pub output: Option<u32>,
+    /// Its bytes, as the kind of the output, or of the events, made them.
     pub bytes: Vec<u8>,
 }
 
@@ -32,7 +32,13 @@ pub fn records_of(bytes: usize) -> usize {
 ///
 /// # Panics
 /// If it has more than [`MOST_BYTES`].
-pub fn write(sink: &mut impl Sink, (job, output): (JobId, u32), bytes: &[u8], node: u16, time: Instant) {
+pub fn write(
+    sink: &mut impl Sink,
+    (job, output): (JobId, Option<u32>),
+    bytes: &[u8],
+    node: u16,
+    time: Instant,
+) {
     assert!(bytes.len() <= MOST_BYTES, "{} bytes are more than are kept", bytes.len());
     let (head, rest) = bytes.split_at(bytes.len().min(WORD));
     let value = Value { job, output, bytes: bytes.len() as u32, head: word(head, 0), node };
@@ -119,7 +125,7 @@ mod tests {
 
     fn kept(instance: u64, bytes: Vec<u8>) -> KeptValue {
         let job = JobId { operation: OperationId::from_index(3), instance };
-        KeptValue { job, output: 7, bytes }
+        KeptValue { job, output: Some(7), bytes }
     }
 
     fn written(value: &KeptValue, node: u16) -> Vec<Record> {

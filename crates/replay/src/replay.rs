@@ -8,11 +8,11 @@ use crate::unverified::Unverified;
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use talea_model::{OperationId, System};
-use talea_operation::{Encoded, Operation, OperationErrors, Operations, Stamp, Wiring};
+use talea_model::{Operation, OperationId, System, Trigger};
+use talea_operation::{Encoded, Operation as Assembled, OperationErrors, Operations, Stamp, Wiring};
 use talea_policy::demand;
 use talea_policy::job::Job;
-use talea_record::event::Typed;
+use talea_record::event::{Typed, ValueLost};
 use talea_record::values::{KeptValue, MOST_BYTES, ValueReader};
 use talea_record::{JobId, Metadata, Origin, Record, Sink, ValueLoss};
 use talea_time::Instant;
@@ -49,11 +49,41 @@ struct Begun {
 
 /// What is replayed of an operation.
 struct Replayed {
-    operation: Operation,
+    operation: Assembled,
     /// The job that has taken values last and has not ended.
     holder: Option<JobId>,
     /// Whether all its jobs have been done again as they were, so that it has kept what it kept then.
     is_on_track: bool,
+    events: Events,
+}
+
+impl Replayed {
+    /// What its jobs do besides, or have had besides, is not in the trace: they are not done again.
+    fn is_outside(&self) -> bool {
+        self.operation.is_outside() || self.events == Events::Unkept
+    }
+}
+
+/// The events that jobs of an operation take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Events {
+    /// They take none.
+    None,
+    /// They are in the trace.
+    Kept,
+    Unkept,
+}
+
+impl Events {
+    fn of(system: &System, metadata: &Metadata, operation: OperationId) -> Self {
+        let Operation { task, predecessors, .. } = &system.operations()[operation.index()];
+        let is_released = matches!(system.tasks[*task].trigger, Some(Trigger::Events(_)));
+        match predecessors.is_empty() && is_released {
+            false => Events::None,
+            true if metadata.tasks[*task].keeps_events => Events::Kept,
+            true => Events::Unkept,
+        }
+    }
 }
 
 /// Runs operations again as the records of a run tell; a [`Sink`] of these.
@@ -90,21 +120,25 @@ impl Replay {
         check(&system, metadata)?;
         // Synthetic values and arrivals are drawn again as they were.
         let system = metadata.seed().map_or_else(|| system.clone(), |seed| system.with_seed(seed));
-        if !metadata.outputs.iter().any(|output| output.is_kept) {
+        let has_values = metadata.outputs.iter().any(|output| output.is_kept);
+        if !has_values && !metadata.tasks.iter().any(|task| task.keeps_events) {
             return Err(ReplayError::NoValues);
         }
         // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
-        let operations = talea_notification::declared::connect(&system, operations);
+        let operations = talea_notification::declared::connect(&system, operations, &|_| 0);
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
-        let replayed = |operation| Replayed { operation, holder: None, is_on_track: true };
+        let replayed = |(assembled, described): (Option<Assembled>, &Operation)| {
+            let events = Events::of(&system, metadata, described.id);
+            assembled.map(|operation| Replayed { operation, holder: None, is_on_track: true, events })
+        };
         let mut operations: Vec<_> =
-            assembled.operations.into_iter().map(|operation| operation.map(replayed)).collect();
+            assembled.operations.into_iter().zip(system.operations()).map(replayed).collect();
         let kept = has_bytes(&system, &mut operations);
         let kept: Vec<bool> =
             kept.into_iter().zip(&metadata.outputs).map(|(has, output)| has && output.is_kept).collect();
         let is_outside = |operation: OperationId| {
             let replayed = operations[operation.index()].as_ref();
-            replayed.is_some_and(|replayed| replayed.operation.is_outside())
+            replayed.is_some_and(Replayed::is_outside)
         };
         let output = |(site, is_kept): (&talea_model::OutputSite, &bool)| OutputReport {
             output: site.name.clone(),
@@ -177,15 +211,22 @@ impl Replay {
             (self.begun.remove(&end.job), self.answers.remove(&end.job).unwrap_or_default());
         let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
         // That of a job whose beginning was lost, too: it is as if nothing was known of what it took.
-        let Begun { started, is_intact } = begun.unwrap_or(Begun { started: end.at, is_intact: false });
+        let Begun { started, mut is_intact } = begun.unwrap_or(Begun { started: end.at, is_intact: false });
+        let is_outside = replayed.is_outside();
         let operation = &mut replayed.operation;
+        if let Some(events) = &end.events {
+            is_intact &= match events {
+                Published::Bytes(bytes) => operation.take_events_again(end.job.instance, bytes),
+                Published::Awaited | Published::Unrecorded => false,
+            };
+        }
         let is_done = match end.how {
             Ending::Completed => true,
             // Simulations call code when its job completes.
             Ending::Aborted => !self.is_simulated,
             Ending::Unbegun => false,
         };
-        let is_called = is_done && !operation.is_outside();
+        let is_called = is_done && !is_outside;
         let answering = Answering::new(&answers, end.at);
         let panicked = if is_called {
             self.report.called += 1;
@@ -195,12 +236,14 @@ impl Replay {
             let code = AssertUnwindSafe(|| operation.call(&answering, name, &job, started, 0));
             catch_unwind(code).err().map(text_of)
         } else {
-            self.report.outside += u64::from(is_done && operation.is_outside());
+            self.report.outside += u64::from(is_done && is_outside);
             None
         };
         if replayed.holder == Some(end.job) {
             operation.leave();
             replayed.holder = None;
+        } else {
+            operation.leave_events();
         }
         replayed.is_on_track &= !is_called || is_intact && !answering.has_run_out();
         if end.how != Ending::Completed {
@@ -290,7 +333,11 @@ impl Replay {
         if let Some(dates) = record.dates().filter(|_| self.is_known(job)) {
             let (at, published) = (record.time, BTreeMap::new());
             let (taken, dropped) = (Vec::new(), Vec::new());
-            self.steps.push(Step::End(End { job, at, dates, how, taken, published, visible: at, dropped }));
+            let replayed = self.operations[job.operation.index()].as_ref();
+            let takes = replayed.is_some_and(|replayed| replayed.events == Events::Kept);
+            let events = (takes && how != Ending::Unbegun).then_some(Published::Awaited);
+            let end = End { job, at, dates, how, taken, published, events, visible: at, dropped };
+            self.steps.push(Step::End(end));
         }
     }
 
@@ -302,7 +349,10 @@ impl Replay {
 impl Sink for Replay {
     fn record(&mut self, record: Record) {
         if let Some(KeptValue { job, output, bytes }) = self.values.take(&record) {
-            self.steps.receive(job, output, bytes);
+            match output {
+                Some(output) => self.steps.receive(job, output, bytes),
+                None => self.steps.receive_events(job, Published::Bytes(bytes)),
+            }
         }
         match record.typed() {
             Typed::Start(start) if self.is_known(start.job) => {
@@ -324,12 +374,15 @@ impl Sink for Replay {
                 let is_kept = self.kept.get(publish.output as usize).copied().unwrap_or(false);
                 self.steps.publish(publish.job, publish.output, publish.visible, is_kept);
             }
-            Typed::ValueLost(lost) => {
-                let why = match lost.cause.known() {
+            Typed::ValueLost(ValueLost { job, output: None, .. }) => {
+                self.steps.receive_events(job, Published::Unrecorded);
+            }
+            Typed::ValueLost(ValueLost { job, output: Some(output), cause, .. }) => {
+                let why = match cause.known() {
                     Some(ValueLoss::NoRoom) => Missing::NeverTaken,
                     Some(ValueLoss::TooLong | ValueLoss::Failed) | None => Missing::Taken,
                 };
-                self.steps.miss(lost.job, lost.output, why);
+                self.steps.miss(job, output, why);
             }
             Typed::Drop(drop) => self.steps.drop_value(drop.job, drop.input),
             Typed::Release(release) if self.is_simulated && self.is_known(release.job) => {

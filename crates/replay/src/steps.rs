@@ -48,6 +48,8 @@ pub(crate) struct End {
     pub taken: Vec<Taken>,
     /// What it published, by output, as far as it is known.
     pub published: BTreeMap<u32, Published>,
+    /// The events that it took, if these are kept.
+    pub events: Option<Published>,
     /// From when on readers saw that.
     pub visible: Instant,
     /// Inputs that never had it.
@@ -64,7 +66,7 @@ pub(crate) enum Ending {
     Unbegun,
 }
 
-/// A value of a job that has ended.
+/// A value of a job that has ended, or the events that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Published {
     /// Its bytes have not come yet.
@@ -94,14 +96,20 @@ pub(crate) struct Steps {
     ends: HashMap<JobId, u64>,
     /// By output, the jobs whose values have not come, in the order in which they published.
     awaited: HashMap<u32, VecDeque<JobId>>,
+    /// The events of jobs that have not ended.
+    events: HashMap<JobId, Published>,
     /// The instant of the last record.
     now: Option<Instant>,
 }
 
 impl Steps {
-    pub fn push(&mut self, step: Step) {
-        if let Step::End(end) = &step {
+    pub fn push(&mut self, mut step: Step) {
+        if let Step::End(end) = &mut step {
             self.ends.insert(end.job, self.first + self.pending.len() as u64);
+            let events = self.events.remove(&end.job);
+            if end.events.is_some() && events.is_some() {
+                end.events = events;
+            }
         }
         self.pending.push_back(step);
     }
@@ -147,6 +155,14 @@ impl Steps {
         self.settle(job, output, Published::Bytes(bytes));
     }
 
+    /// These are the events that a job took, which ends later or has ended.
+    pub fn receive_events(&mut self, job: JobId, events: Published) {
+        match self.end_of(job) {
+            Some(end) => end.events = Some(events),
+            None => drop(self.events.insert(job, events)),
+        }
+    }
+
     /// The bytes of a value do not come.
     pub fn miss(&mut self, job: JobId, output: u32, why: Missing) {
         match why {
@@ -188,7 +204,9 @@ impl Steps {
             Step::Begin { .. } | Step::Take { .. } | Step::Gap => true,
             Step::End(end) => {
                 let is_settled = self.now.is_some_and(|now| now > end.at.saturating_add(SETTLING));
-                let is_whole = end.published.values().all(|published| *published != Published::Awaited);
+                let is_there = |published: &Published| *published != Published::Awaited;
+                let is_whole =
+                    end.published.values().all(is_there) && end.events.as_ref().is_none_or(is_there);
                 let is_given_up =
                     self.now.is_some_and(|now| now > end.visible.max(end.at).saturating_add(PATIENCE));
                 is_settled && (is_whole || is_given_up)
@@ -237,6 +255,7 @@ mod tests {
             how,
             taken: Vec::new(),
             published,
+            events: None,
             visible: at(0),
             dropped,
         })

@@ -364,11 +364,11 @@ fn a_reader_is_not_blamed_for_values_that_were_not_recorded() {
     let (metadata, mut records) = recorded(&system, operations(&tasks, &None), 100, &KeptOutputs::All);
     let is_fourth = |record: &Record| {
         talea_record::event::Value::read(record)
-            .is_some_and(|value| value.output == 0 && value.job.instance == 3)
+            .is_some_and(|value| value.output == Some(0) && value.job.instance == 3)
     };
     let place = records.iter().position(is_fourth).expect("it is there");
     let (job, time) = (records[place].job(), records[place].time);
-    let lost = ValueLost { job, output: 0, node: 0, cause: ValueLoss::NoRoom.into() };
+    let lost = ValueLost { job, output: Some(0), node: 0, cause: ValueLoss::NoRoom.into() };
     records[place] = lost.at(time, Record::NO_CPU);
     // The records behind it, with the rest of its bytes, are nobody's now.
     let report = replayed(&system, &(metadata, records), operations(&tasks, &Some(("t1".into(), 0))));

@@ -244,6 +244,7 @@ impl Dispatcher {
             activity: Activity::Posted,
             released_by: ReleasedBy::Outside,
             inherits_deadline: false,
+            keeps_events: false,
         };
         definer
             .define(&Definition::Operation { number, entry, task: described })

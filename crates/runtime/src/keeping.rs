@@ -1,4 +1,5 @@
-//! Recording the values that operations publish: an ordinary thread takes them as one more reader and writes them into the trace.
+//! Recording the values that operations publish, and the events that their jobs take: an ordinary thread takes them as one more reader and writes
+//! them into the trace.
 //!
 //! A job does not wait for that, nor write any bytes: it hands on a value to one reader more. If the thread does not run in time, values are
 //! dropped, and counted and recorded as such. Where the collector is in the process, it is that thread and writes into the log; in a process
@@ -25,9 +26,13 @@ const MOST: usize = 1 << 16;
 /// How often the thread looks.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Room for values of an output that are not written yet, when `outputs` are kept: as many as come in [`STALL`], if they are not too large.
-pub(crate) fn room(system: &System, output: OutputId, outputs: usize, bytes: usize) -> usize {
-    let task = system.task_of(system.outputs()[output.index()].operation);
+/// Bytes of an event beside what it carries, about: its header and its place among those that a job takes.
+const EVENT_BYTES: usize = 128;
+
+/// Room for what each job of the operation publishes on one output, or takes of a channel, and is not written yet, when `kept` of these are: as much as
+/// comes in [`STALL`], if it is not too large.
+pub(crate) fn room(system: &System, operation: OperationId, kept: usize, bytes: usize) -> usize {
+    let task = system.task_of(operation);
     let burst = task.separation.map_or(Separation::DEFAULT_BURST, |separation| separation.burst);
     let in_stall = (STALL.as_nanos() / task.period.as_nanos().max(1)) as usize + burst as usize + 1;
     let is_bounded = match (&task.trigger, task.separation) {
@@ -37,23 +42,31 @@ pub(crate) fn room(system: &System, output: OutputId, outputs: usize, bytes: usi
     };
     let in_stall = if is_bounded { in_stall } else { in_stall.max(LEAST_UNBOUNDED) };
     // Each is in the queue or in the hands of the thread, and there are slots for both.
-    let most = MEMORY / outputs.max(1) / (2 * bytes.max(1));
+    let most = MEMORY / kept.max(1) / (2 * bytes.max(1));
     in_stall.min(most).clamp(2, MOST)
 }
 
-/// Records in a quarter of a second, when they come as fast as planned, about the values of these outputs, each with the bytes of a value.
-pub(crate) fn ring_records(system: &System, outputs: impl Iterator<Item = (OutputId, usize)>) -> usize {
-    const MOST: f64 = 65_536.0;
-    let rate = |(output, bytes): (OutputId, usize)| {
-        let period = system.task_of(system.outputs()[output.index()].operation).period;
-        records_of(bytes) as f64 * 0.25e9 / period.as_nanos().max(1) as f64
-    };
-    outputs.map(rate).sum::<f64>().min(MOST) as usize
+/// About how many bytes the events have that a job of the operation takes.
+pub(crate) fn event_bytes(system: &System, operation: OperationId) -> usize {
+    let task = system.operations()[operation.index()].task;
+    let sites = system.publications().iter();
+    let of_task = sites.filter(|site| site.subscribers.iter().any(|(subscriber, _)| *subscriber == task));
+    EVENT_BYTES + of_task.map(|site| system.publication(site).bytes as usize).max().unwrap_or(0)
 }
 
-/// Writes the values of a process's outputs into the trace.
+/// Records in a quarter of a second, when they come as fast as planned, about what jobs of these operations publish or take, with so many bytes each.
+pub(crate) fn ring_records(system: &System, kept: impl Iterator<Item = (OperationId, usize)>) -> usize {
+    const MOST: f64 = 65_536.0;
+    let rate = |(operation, bytes): (OperationId, usize)| {
+        let period = system.task_of(operation).period;
+        records_of(bytes) as f64 * 0.25e9 / period.as_nanos().max(1) as f64
+    };
+    kept.map(rate).sum::<f64>().min(MOST) as usize
+}
+
+/// Writes the values of a process's outputs, and the events that its jobs take, into the trace.
 pub(crate) struct ValueLog {
-    pub all: Vec<LoggedOutput>,
+    pub all: Vec<Logged>,
     /// The first node of the process, by which records of several processes are told apart.
     node: u16,
     buffer: Vec<u8>,
@@ -61,35 +74,41 @@ pub(crate) struct ValueLog {
     unwritten: u64,
 }
 
-/// An output whose values are written.
-pub(crate) struct LoggedOutput {
-    pub output: OutputId,
+/// An output whose values are written, or an operation with the events that its jobs take.
+pub(crate) struct Logged {
+    /// None of events.
+    pub output: Option<OutputId>,
     pub operation: OperationId,
-    /// Of a value in its slot.
+    /// Of a value in its slot, or of what a job takes.
     pub bytes: usize,
     pub end: Box<dyn KeptEnd>,
 }
 
 impl ValueLog {
-    /// What can be kept of what is to be, in the process whose first node this is; says which outputs never have bytes.
+    /// What can be kept of what is to be, in the process whose first node this is: says of what never has bytes why it is not.
     pub fn new(
         (system, node): (&System, usize),
-        kept: Vec<KeptOutput>,
+        (kept, events): (Vec<KeptOutput>, Vec<(OperationId, Option<Box<dyn KeptEnd>>)>),
         wanted: &KeptOutputs,
-    ) -> Result<(Self, Vec<String>), OperationErrors> {
+    ) -> Result<(Self, Vec<OperationError>), OperationErrors> {
         let (mut all, mut without) = (Vec::new(), Vec::new());
         for KeptOutput { output, bytes, end } in kept {
             let site = &system.outputs()[output.index()];
             match end {
-                Some(end) => all.push(LoggedOutput { output, operation: site.operation, bytes, end }),
-                None => without.push(site.name.clone()),
+                Some(end) => all.push(Logged { output: Some(output), operation: site.operation, bytes, end }),
+                None => without.push(OperationError::NeverBytes { output: site.name.clone() }),
+            }
+        }
+        for (operation, end) in events {
+            let bytes = event_bytes(system, operation);
+            let name = || system.operations()[operation.index()].name.clone();
+            match end {
+                Some(end) => all.push(Logged { output: None, operation, bytes, end }),
+                None => without.push(OperationError::EventsNeverBytes { operation: name() }),
             }
         }
         match wanted {
-            KeptOutputs::Named(_) if !without.is_empty() => {
-                let never = |output| OperationError::NeverBytes { output };
-                Err(OperationErrors(without.into_iter().map(never).collect()))
-            }
+            KeptOutputs::Named(_) if !without.is_empty() => Err(OperationErrors(without)),
             _ => {
                 let buffer = if all.is_empty() { Vec::new() } else { vec![0; MOST_BYTES] };
                 Ok((ValueLog { all, node: node as u16, buffer, unwritten: 0 }, without))
@@ -102,8 +121,8 @@ impl ValueLog {
     pub fn keep(&mut self, as_of: Instant, sink: &mut impl Sink, now: Instant) -> bool {
         let mut were_any = false;
         let ValueLog { all, node, buffer, unwritten } = self;
-        for LoggedOutput { output, operation, end, .. } in all {
-            let output = output.index() as u32;
+        for Logged { output, operation, end, .. } in all {
+            let output = output.map(|output| output.index() as u32);
             end.take_all(as_of, buffer, &mut |stamp, value| {
                 were_any = true;
                 let job = JobId { operation: *operation, instance: stamp.instance };
@@ -216,13 +235,13 @@ mod tests {
     #[test]
     fn there_is_room_for_what_comes_while_the_thread_does_not_run_or_for_what_memory_holds() {
         let system = system();
-        let room = |output, bytes| room(&system, OutputId::from_index(output), 2, bytes);
+        let room = |operation, bytes| room(&system, OperationId::from_index(operation), 2, bytes);
         assert_eq!((room(0, 8), room(1, 8), room(2, 8)), (2_002, 6, MOST));
         // 32 MiB for each of the two, in slots of which there are two for each value.
         assert_eq!((room(0, 1 << 20), room(0, 1 << 30)), (16, 2));
 
         let system = in_bursts();
-        let room = |output| super::room(&system, OutputId::from_index(output), 2, 8);
+        let room = |operation| super::room(&system, OperationId::from_index(operation), 2, 8);
         assert_eq!((room(0), room(1)), (23, LEAST_UNBOUNDED));
     }
 }

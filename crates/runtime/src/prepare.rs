@@ -36,7 +36,7 @@ use talea_linux::ready::ReadySet;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
-use talea_model::{OutputId, Scheduling, System, Trigger};
+use talea_model::{OperationId, OutputId, Scheduling, System, Trigger};
 use talea_operation::{Assembled, Operations, Wiring, Workplace};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
@@ -76,20 +76,34 @@ pub(crate) fn prepare(
     let plans = plans(system)?;
     let room = room_of(&options, &plans, &hosted)?;
     let mut nodes = lower_nodes(system, &plans, &options, &hosted)?;
-    let is_kept = options.keep_values.among(system)?;
-    if hosted == Hosted::All && options.keep_log.is_none() && is_kept.contains(&true) {
+    let kept_parts = options.keep_values.among(system)?;
+    if hosted == Hosted::All && options.keep_log.is_none() && kept_parts.are_any() {
         return Err(PrepareError::ValuesWithoutTrace);
     }
-    let outputs = is_kept.iter().filter(|is_kept| **is_kept).count();
+    let kept_count = kept_parts.count();
     let room_of_output = |output: OutputId, bytes| {
-        is_kept[output.index()].then(|| keeping::room(system, output, outputs, bytes))
+        let operation = system.outputs()[output.index()].operation;
+        kept_parts.outputs[output.index()].then(|| keeping::room(system, operation, kept_count, bytes))
+    };
+    let keeps_events = |operation: OperationId| {
+        kept_parts.events[operation.index()] && hosted.hosts(system.subtask(operation).node)
+    };
+    let room_of_events = |operation: OperationId| match keeps_events(operation) {
+        true => keeping::room(system, operation, kept_count, keeping::event_bytes(system, operation)),
+        false => 0,
     };
     let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
-    let operations = talea_notification::declared::connect(system, operations);
-    let Assembled { operations, kept, bindings } = operations.assemble_as(system, &wiring)?;
+    let operations = talea_notification::declared::connect(system, operations, &room_of_events);
+    let Assembled { mut operations, kept, bindings } = operations.assemble_as(system, &wiring)?;
     // One thread posts what waits for its time in channels.
     let room = PostingRoom { posters: room.posters + usize::from(!bindings.is_empty()), ..room };
     let first_node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
+    let takers =
+        operations.iter_mut().zip(system.operations()).filter(|(_, described)| keeps_events(described.id));
+    let kept_events = takers.map(|(operation, described)| {
+        (described.id, operation.as_mut().and_then(|operation| operation.keep_events()))
+    });
+    let kept = (kept, kept_events.collect());
     let (value_log, without_bytes) = ValueLog::new((system, first_node), kept, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
@@ -181,16 +195,21 @@ pub(crate) fn prepare(
         names.len() - 1
     });
     let of_values = value_ring.map_or(0, |_| {
-        keeping::ring_records(system, value_log.all.iter().map(|kept| (kept.output, kept.bytes)))
+        keeping::ring_records(system, value_log.all.iter().map(|kept| (kept.operation, kept.bytes)))
     });
     // The collector of a run of several processes is another process, of which nobody here knows what it wants.
     let wants_all = options.keep_log.is_some() || hosted != Hosted::All;
     let ring_records =
         options.ring_records.unwrap_or_else(|| ring_records(system, &shared, wants_all).max(of_values));
     let rings = (&names[..], ring_records);
-    let kept: Vec<OutputId> = value_log.all.iter().map(|kept| kept.output).collect();
+    let kept: Vec<_> = value_log.all.iter().map(|kept| (kept.output, kept.operation)).collect();
     let say_kept = |metadata: &mut Metadata| {
-        kept.iter().for_each(|output| metadata.outputs[output.index()].is_kept = true)
+        for (output, operation) in &kept {
+            match output {
+                Some(output) => metadata.outputs[output.index()].is_kept = true,
+                None => metadata.keep_events_of(*operation),
+            }
+        }
     };
     // Where the collector writes values into its log, the rings have none, and whoever reads them is not to look for any.
     if value_ring.is_some() {
@@ -238,9 +257,7 @@ pub(crate) fn prepare(
     let set_up = |bell| SteppedLanesSetUp { lanes: stepped, bell, shared: Arc::clone(&shared) };
     let stepped = stepper.map(set_up).filter(|stepped| !stepped.lanes.is_empty());
     missing.extend(store.unpublished.clone());
-    missing.extend(without_bytes.into_iter().map(|name| {
-        format!("the values of output {name} are not kept, for they are never bytes: register it with `OutputKind::any().serialized()` or `.plain()`")
-    }));
+    missing.extend(without_bytes.into_iter().map(|why| why.to_string()));
     let keeping = match value_ring {
         Some(ring) => {
             let thread = value_log.start(store.rings().writer(ring)).map_err(PrepareError::Collector)?;

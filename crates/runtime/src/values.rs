@@ -83,6 +83,10 @@ impl JobFlow {
                 let (operation, why) = (operation.index() as u32, EventLossReason::from(why).into());
                 self.recorder.put_if_wanted(now, EventsLost { operation, events, node, why });
             }
+            EventNote::NotKept => {
+                let cause = ValueLoss::NoRoom.into();
+                self.recorder.put_if_wanted(now, ValueLost { job, output: None, node, cause });
+            }
         }
     }
 
@@ -141,7 +145,7 @@ impl JobFlow {
                     // Behind the readers comes the end by which values are recorded.
                     None => {
                         let (cause, node) = (ValueLoss::NoRoom.into(), site.node as u16);
-                        let lost = ValueLost { job, output: output.id, node, cause };
+                        let lost = ValueLost { job, output: Some(output.id), node, cause };
                         recorder.borrow_mut().put_if_wanted(end, lost);
                     }
                 }

@@ -23,6 +23,7 @@ pub fn metadata() -> Metadata {
         activity: Activity::Task,
         released_by: ReleasedBy::Period,
         inherits_deadline: false,
+        keeps_events: false,
     };
     let operation = |name: &str, task, lane, predecessors: &[usize], is_last| OperationEntry {
         name: name.into(),

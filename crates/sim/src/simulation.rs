@@ -28,6 +28,9 @@ use talea_record::{EdgeNumbers, JobId, Metadata, Origin, Record, RunOutcome, Sin
 use talea_time::{Duration, Instant, Work};
 use triggering::Triggered;
 
+/// What jobs take of channels is recorded as soon as they have it.
+const KEPT_AT_ONCE: usize = 1;
+
 /// Why a system cannot be simulated. Nothing has been simulated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimulationError {
@@ -179,7 +182,8 @@ impl Simulation {
         if let Some(input) = system.inputs().iter().find(|input| blocks(input.take)) {
             return Err(SimulationError::Blocking(input.name.clone()));
         }
-        let mut assembled = talea_notification::declared::connect(system, operations).assemble(system)?;
+        let mut assembled =
+            talea_notification::declared::connect(system, operations, &|_| KEPT_AT_ONCE).assemble(system)?;
         let workplace = (!assembled.bindings.is_empty()).then(|| VirtualWorkplace::new(system));
         for bind in assembled.bindings.drain(..) {
             let workplace = workplace.clone().expect("somebody wants to know of it");
@@ -251,17 +255,29 @@ impl Simulation {
     /// [`SimulationError::Operations`]: there is no such output, or its values are never bytes.
     pub fn with_kept_values(mut self, system: &System, kept: &KeptOutputs) -> Result<Self, SimulationError> {
         let wanted = kept.among(system)?;
-        let Some(values) = self.values.as_mut().filter(|_| wanted.contains(&true)) else { return Ok(self) };
+        let Some(values) = self.values.as_mut().filter(|_| wanted.are_any()) else { return Ok(self) };
         values.record();
         let is_kept = values.keep(&wanted);
-        for ((output, wanted), is_kept) in self.metadata.outputs.iter_mut().zip(wanted).zip(is_kept) {
+        let is_asked_for = |wanted: bool| wanted && matches!(kept, KeptOutputs::Named(_));
+        let mut errors = Vec::new();
+        for ((output, wanted), is_kept) in
+            self.metadata.outputs.iter_mut().zip(wanted.outputs).zip(is_kept.outputs)
+        {
             output.is_kept = is_kept;
-            if let (KeptOutputs::Named(_), true, false) = (kept, wanted, is_kept) {
-                let output = output.name.clone();
-                return Err(OperationErrors(vec![OperationError::NeverBytes { output }]).into());
+            if is_asked_for(wanted) && !is_kept {
+                errors.push(OperationError::NeverBytes { output: output.name.clone() });
             }
         }
-        Ok(self)
+        for ((operation, wanted), is_kept) in
+            system.operations().iter().zip(wanted.events).zip(is_kept.events)
+        {
+            if is_kept {
+                self.metadata.keep_events_of(operation.id);
+            } else if is_asked_for(wanted) {
+                errors.push(OperationError::EventsNeverBytes { operation: operation.name.clone() });
+            }
+        }
+        if errors.is_empty() { Ok(self) } else { Err(OperationErrors(errors).into()) }
     }
 
     /// What the records refer to by number.

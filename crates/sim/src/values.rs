@@ -10,8 +10,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use talea_model::{Communication, InputId, OnValue, OperationId, System, Trigger};
 use talea_operation::{
-    Assembled, Encoded, EventNote, JobServices, LostValues, Moment, NotPosted, Operation, Posted, Published,
-    Stamp, TakenEvent,
+    Assembled, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts, LostValues, Moment, NotPosted,
+    Operation, Posted, Published, Stamp, TakenEvent,
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::job::Job;
@@ -79,6 +79,8 @@ struct OperationState {
     is_recorded: bool,
     /// Whether what a job is told is recorded, too, so that it can be replayed.
     keeps_answers: bool,
+    /// Where the events come that its jobs take, if these are kept.
+    kept_events: Option<Box<dyn KeptEnd>>,
     node: u16,
 }
 
@@ -182,17 +184,25 @@ impl Values {
         self.operations.iter_mut().flatten().for_each(|state| state.is_recorded = true);
     }
 
-    /// From now on, records the values of those outputs, by their numbers, that are wanted and have bytes. Returns which these are.
-    pub fn keep(&mut self, wanted: &[bool]) -> Vec<bool> {
+    /// From now on, records what is wanted and has bytes. Returns which outputs and events these are.
+    pub fn keep(&mut self, wanted: &KeptParts) -> KeptParts {
         self.bytes.resize(MOST_BYTES, 0);
-        let mut kept = vec![false; wanted.len()];
-        for state in self.operations.iter_mut().flatten() {
+        let mut kept = KeptParts {
+            outputs: vec![false; wanted.outputs.len()],
+            events: vec![false; wanted.events.len()],
+        };
+        for (index, state) in self.operations.iter_mut().enumerate() {
+            let Some(state) = state else { continue };
             for (port, output) in state.operation.outputs().zip(&mut state.outputs) {
-                output.is_kept = wanted[output.id as usize] && port.has_bytes();
-                kept[output.id as usize] = output.is_kept;
+                output.is_kept = wanted.outputs[output.id as usize] && port.has_bytes();
+                kept.outputs[output.id as usize] = output.is_kept;
+            }
+            if wanted.events.get(index) == Some(&true) {
+                state.kept_events = state.operation.keep_events();
+                kept.events[index] = state.kept_events.is_some();
             }
         }
-        let keeps_answers = kept.contains(&true);
+        let keeps_answers = kept.are_any();
         self.operations.iter_mut().flatten().for_each(|state| state.keeps_answers = keeps_answers);
         kept
     }
@@ -202,7 +212,7 @@ impl Values {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };
         state.begun.push_back(Begun { job, started: now, has_taken: false });
         if state.begun.len() == 1 {
-            state.take(job, deadline, lane, now, sink);
+            state.take(job, deadline, (lane, now), &mut self.bytes, sink);
         }
     }
 
@@ -231,7 +241,7 @@ impl Values {
                 holder.has_taken = false;
                 state.operation.put_back();
             }
-            state.take(id, job.deadline, lane, now, sink);
+            state.take(id, job.deadline, (lane, now), &mut self.bytes, sink);
         }
         let services = Services { now, told: &self.told };
         state.operation.call(&services, &state.name, &job, begun.started, 0);
@@ -310,17 +320,25 @@ impl OperationState {
             match port.encode(bytes) {
                 Encoded::Nothing => {}
                 Encoded::Bytes(length) => {
-                    values::write(&mut sink, (job, output), &bytes[..length], node, now);
+                    values::write(&mut sink, (job, Some(output)), &bytes[..length], node, now);
                 }
                 Encoded::NoRoom => {
-                    let lost = ValueLost { job, output, node, cause: ValueLoss::TooLong.into() };
+                    let (output, cause) = (Some(output), ValueLoss::TooLong.into());
+                    let lost = ValueLost { job, output, node, cause };
                     sink.record(lost.at(now, Record::NO_CPU));
                 }
             }
         }
     }
 
-    fn take(&mut self, job: JobId, deadline: Instant, lane: u16, now: Instant, sink: &mut dyn Sink) {
+    fn take(
+        &mut self,
+        job: JobId,
+        deadline: Instant,
+        (lane, now): (u16, Instant),
+        bytes: &mut [u8],
+        mut sink: &mut dyn Sink,
+    ) {
         let begun = self.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
         begun.has_taken = true;
         let as_of = self.planned.map_or(now, |(_, relative)| deadline.saturating_add(-relative));
@@ -337,6 +355,19 @@ impl OperationState {
             },
             |note| records.borrow_mut().record(record_of(note, (job, lane), node, now)),
         );
+        if let Some(kept) = &mut self.kept_events {
+            kept.take_all(Instant::MAX, bytes, &mut |_, taken| {
+                let cause = match taken {
+                    KeptBytes::Bytes(bytes) => {
+                        return values::write(&mut sink, (job, None), bytes, node, now);
+                    }
+                    KeptBytes::TooLong => ValueLoss::TooLong,
+                    KeptBytes::Failed => ValueLoss::Failed,
+                };
+                let lost = ValueLost { job, output: None, node, cause: cause.into() };
+                sink.record(lost.at(now, Record::NO_CPU));
+            });
+        }
         let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
         self.operation.take(
             |_| Moment { instance: job.instance, as_of },
@@ -367,6 +398,10 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
             let operation = operation.index() as u32;
             let why = EventLossReason::from(why).into();
             EventsLost { operation, events, node, why }.at(now, Record::NO_CPU)
+        }
+        EventNote::NotKept => {
+            let cause = ValueLoss::NoRoom.into();
+            ValueLost { job, output: None, node, cause }.at(now, Record::NO_CPU)
         }
     }
 }
@@ -402,6 +437,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
         is_recorded: false,
         keeps_answers: false,
+        kept_events: None,
         node: node(id) as u16,
         inputs: system.inputs_of(id).iter().map(input).collect(),
         outputs: system.outputs_of(id).iter().map(output).collect(),

@@ -1,6 +1,7 @@
 //! The ends of one operation at channels.
 
 use super::filters::ByContent;
+use super::kept::{Contents, Taken, taken_again};
 use super::synthetic::SyntheticSource;
 use crate::channel::EventChannelFactory;
 use crate::condition::TimeCame;
@@ -11,7 +12,8 @@ use crate::supplier::Supplier;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use talea_model::{EventTypeName, OperationId};
+use talea_channel::{Handling, KeptEnd, Output, OutputPort, Visible};
+use talea_model::{EventTypeName, OperationId, PublicationId};
 use talea_operation::{EventEnds, EventLoss, EventNote, JobServices, TakenEvent};
 use talea_time::{Duration, Instant};
 
@@ -43,6 +45,8 @@ pub(super) struct Published {
     pub number_of_source: u32,
     /// The constraints that tasks hold against them.
     pub filters: Vec<ByContent>,
+    /// How the events of all publications become bytes.
+    pub contents: Arc<Contents>,
 }
 
 impl Published {
@@ -74,6 +78,34 @@ pub(super) struct Subscribed {
     /// The constraints that it holds against events.
     pub filters: Vec<ByContent>,
     pub is_opened: bool,
+    keeping: Keeping,
+}
+
+/// What is needed to keep what jobs take, and to hand it to them again.
+pub(super) struct Keeping {
+    pub contents: Arc<Contents>,
+    /// All that may come.
+    pub publications: Vec<PublicationId>,
+    /// As much as waits to be recorded; 0 if nothing ever is.
+    pub room: usize,
+    /// Where it goes, while it is kept.
+    pub port: Option<OutputPort<Taken>>,
+}
+
+impl Keeping {
+    /// Deliveries that may be held at once for who records them.
+    fn held(&self) -> usize {
+        if self.room == 0 { 0 } else { 2 * self.room + 1 }
+    }
+
+    /// The job of this instance has this from `now` on. Whether there was room for it, if it is kept.
+    fn keep(&mut self, instance: u64, delivery: Option<&Delivery>, now: Instant) -> bool {
+        let Some(port) = &mut self.port else { return true };
+        port.value().set(delivery);
+        let mut has_room = true;
+        port.publish(instance, Visible::To(now), &mut |_| has_room = false);
+        has_room
+    }
 }
 
 /// Events that a consumer has lost, of which word is to be recorded once.
@@ -103,7 +135,12 @@ impl Losses {
 }
 
 impl Subscribed {
-    pub fn new(consumer: ConnectedConsumer, first: OperationId, filters: Vec<ByContent>) -> Self {
+    pub fn new(
+        consumer: ConnectedConsumer,
+        first: OperationId,
+        filters: Vec<ByContent>,
+        keeping: Keeping,
+    ) -> Self {
         let losses = Losses { first, consumer: consumer.watched(), told: Arc::default() };
         Subscribed {
             consumer,
@@ -112,6 +149,7 @@ impl Subscribed {
             current: 0,
             filters,
             is_opened: false,
+            keeping,
         }
     }
 
@@ -119,9 +157,9 @@ impl Subscribed {
         self.losses.clone()
     }
 
-    /// Events that it can have at once, waiting and in hand.
+    /// Events that it can have at once, waiting, in hand and to be recorded.
     pub fn room(&self) -> usize {
-        self.consumer.memory()
+        self.consumer.memory() + self.keeping.held() * self.consumer.most_at_once()
     }
 
     /// What the current job has.
@@ -167,7 +205,11 @@ impl EventEnds for Ends {
         if subscribed.taken.iter().any(|(known, _)| *known == instance) {
             return;
         }
-        subscribed.taken.push((instance, subscribed.consumer.take_for_job(now)));
+        let delivery = subscribed.consumer.take_for_job(now);
+        if !subscribed.keeping.keep(instance, delivery.as_ref(), now) {
+            noted(EventNote::NotKept);
+        }
+        subscribed.taken.push((instance, delivery));
         subscribed.losses.tell(noted);
         let Some(delivery) = subscribed.taken() else { return };
         // Time comes from nobody.
@@ -178,6 +220,28 @@ impl EventEnds for Ends {
                 from: origin.map(|origin| (origin.operation, origin.instance)),
             });
         }
+    }
+
+    fn begin_again(&mut self, instance: u64, from: &[u8]) -> bool {
+        let Some(subscribed) = &mut self.subscribed else { return false };
+        let Ok(delivery) = taken_again(&subscribed.keeping.contents, from) else { return false };
+        subscribed.current = instance;
+        subscribed.taken.retain(|(known, _)| *known != instance);
+        subscribed.taken.push((instance, delivery));
+        true
+    }
+
+    fn keep(&mut self) -> Option<Box<dyn KeptEnd>> {
+        let Subscribed { keeping, consumer, .. } = self.subscribed.as_mut()?;
+        let Keeping { contents, publications, room, port } = keeping;
+        if *room == 0 || !publications.iter().all(|publication| contents.has(*publication)) {
+            return None;
+        }
+        let handling = Handling { same: None, codec: Some(Taken::CODEC) };
+        let taken = || Taken::new(contents, consumer.most_at_once());
+        let (made, _no_readers, end) = OutputPort::kept(&[], handling, *room, taken);
+        *port = Some(made);
+        end
     }
 
     fn push_synthetic(&mut self, services: &dyn JobServices, instance: u64) {

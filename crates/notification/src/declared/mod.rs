@@ -7,6 +7,7 @@
 
 mod ends;
 mod filters;
+mod kept;
 mod ports;
 mod synthetic;
 
@@ -17,20 +18,22 @@ use crate::channel::{EventChannel, EventChannelFactory};
 use crate::connected::ConnectedConsumer;
 use crate::event::{EventType, Origin};
 use crate::qos::QosSettings;
-use ends::{Ends, Published, Subscribed};
+use ends::{Ends, Keeping, Published, Subscribed};
 use filters::ByContent;
+use kept::Contents;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use synthetic::SyntheticSource;
 use talea_model::{OperationId, Subscription, System, Trigger};
 use talea_operation::{EventEnds, Operations};
 
-/// Connects operations with the channels that the description declares. Nothing changes where it declares none.
+/// Connects operations with the channels that the description declares. Nothing changes where it declares none. `room` says for how much of what
+/// jobs of an operation take there is to be room until it is recorded, if it is to be [kept](talea_operation::EventEnds::keep): 0 if it never is.
 ///
 /// # Panics
 /// If the system has not been validated, which there is no other way to have one.
 #[must_use]
-pub fn connect(system: &System, operations: Operations) -> Operations {
+pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationId) -> usize) -> Operations {
     if system.channels.is_empty() || operations.have_events() {
         return operations;
     }
@@ -41,6 +44,7 @@ pub fn connect(system: &System, operations: Operations) -> Operations {
             .expect("validation has checked the properties")
     };
     let channels: Vec<EventChannel> = system.channels.iter().map(make).collect();
+    let contents = Contents::new(system.publications().len());
     let mut ends: BTreeMap<OperationId, Ends> = BTreeMap::new();
     for (task, described) in system.tasks.iter().enumerate() {
         let Some(Trigger::Events(subscription)) = &described.trigger else { continue };
@@ -48,7 +52,13 @@ pub fn connect(system: &System, operations: Operations) -> Operations {
         let first = first.expect("a task has a first subtask").id;
         let (consumer, filters) =
             subscribe(&channels[subscription.channel], (&described.name, first), subscription);
-        ends.entry(first).or_default().subscribed = Some(Subscribed::new(consumer, first, filters));
+        let may_come = |site: &&talea_model::PublicationSite| {
+            site.subscribers.iter().any(|(subscriber, _)| *subscriber == task)
+        };
+        let publications = system.publications().iter().filter(may_come).map(|site| site.id).collect();
+        let contents = Arc::clone(&contents);
+        let keeping = Keeping { contents, publications, room: room(first), port: None };
+        ends.entry(first).or_default().subscribed = Some(Subscribed::new(consumer, first, filters, keeping));
     }
     // How many events of a publication can be under way at once.
     let consumers: BTreeMap<OperationId, usize> =
@@ -70,6 +80,10 @@ pub fn connect(system: &System, operations: Operations) -> Operations {
         let filters = filters.flat_map(|subscribed| subscribed.filters.iter().cloned()).collect();
         let events = subscribers.iter().filter_map(|first| consumers.get(first)).sum::<usize>() + 2;
         let origin = Origin { publication: site.id, operation: site.operation, instance: 0 };
+        let source = SyntheticSource::new(system, site, &event_type, events);
+        if !operations.have_code(&system.operations()[site.operation.index()].name) {
+            contents.say(site.id, SyntheticEvent::CODEC, source.empty());
+        }
         ends.entry(site.operation).or_default().published.push(Published {
             supplier: supplier.expect("there is no limit on suppliers"),
             event_type: described.event_type.clone(),
@@ -78,9 +92,10 @@ pub fn connect(system: &System, operations: Operations) -> Operations {
             timeout: described.timeout,
             events,
             number_of_source: described.source,
-            source: Some(SyntheticSource::new(system, site, &event_type, events)),
+            source: Some(source),
             pool: None,
             filters,
+            contents: Arc::clone(&contents),
         });
     }
     // Whoever pushes tells of what that discards at whose events it went to.

@@ -9,13 +9,22 @@ use std::cell::RefMut;
 use std::marker::PhantomData;
 use talea_etcl::Filterable;
 use talea_model::OperationId;
-use talea_operation::{EventEnds, JobContext, Ports};
+use talea_operation::{EventEnds, JobContext, OutputKind, Ports};
 
 /// Opens what operations publish into channels and take of them; for [`Ports`].
 pub trait EventPorts {
     /// Opens the events of this type, `Domain/Name`, that the operation publishes: they carry a `T`. Filters of tasks that have subscribed to them are
     /// held against that type, when everything is known.
-    fn publication<T: Content + Filterable + Default>(&mut self, event_type: &str) -> Publication<T>;
+    fn publication<T: Content + Filterable + Default>(&mut self, event_type: &str) -> Publication<T> {
+        self.publication_of(event_type, OutputKind::any())
+    }
+
+    /// The same with events of this kind: what they carry can be bytes, for one, so that they can be kept, and a job that took them replayed.
+    fn publication_of<T: Content + Filterable + Default>(
+        &mut self,
+        event_type: &str,
+        kind: OutputKind<T>,
+    ) -> Publication<T>;
 
     /// Opens the events that release the operation's task, which a job [finds](JobEvents::event).
     fn subscription(&mut self);
@@ -47,10 +56,14 @@ impl<T> std::fmt::Debug for Publication<T> {
 const NOWHERE: usize = usize::MAX;
 
 impl EventPorts for Ports<'_> {
-    fn publication<T: Content + Filterable + Default>(&mut self, event_type: &str) -> Publication<T> {
+    fn publication_of<T: Content + Filterable + Default>(
+        &mut self,
+        event_type: &str,
+        kind: OutputKind<T>,
+    ) -> Publication<T> {
         let operation = self.operation();
         let opened = match self.event_ends().map(own) {
-            Some(ends) => ends.open::<T>(event_type),
+            Some(ends) => ends.open::<T>(event_type, &kind),
             None => Err(format!(
                 "opens events {event_type}, and does not publish them in the system; it publishes none"
             )),
@@ -63,8 +76,6 @@ impl EventPorts for Ports<'_> {
     }
 
     fn subscription(&mut self) {
-        // What it takes is not in the records of a run, so that a replay leaves it out.
-        self.outside();
         let subscribed = self.event_ends().map(own).and_then(|ends| ends.subscribed.as_mut());
         match subscribed {
             Some(subscribed) => subscribed.is_opened = true,
@@ -123,7 +134,11 @@ fn own(ends: &mut dyn EventEnds) -> &mut Ends {
 
 impl Ends {
     /// Opens what it publishes of this type; says at which place it stands, or what is wrong.
-    fn open<T: Content + Filterable + Default>(&mut self, event_type: &str) -> Result<usize, String> {
+    fn open<T: Content + Filterable + Default>(
+        &mut self,
+        event_type: &str,
+        kind: &OutputKind<T>,
+    ) -> Result<usize, String> {
         let is_it = |published: &super::ends::Published| published.event_type.to_string() == event_type;
         let known = || {
             let known: Vec<String> =
@@ -150,6 +165,9 @@ impl Ends {
         let pool: Box<dyn Any + Send> =
             Box::new(EventPool::<T>::new(published.events, &numbered, T::default));
         published.pool = Some(pool);
+        if let Some(codec) = kind.codec() {
+            published.contents.say(published.origin.publication, codec, T::default);
+        }
         Ok(place)
     }
 }

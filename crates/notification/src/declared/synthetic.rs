@@ -18,6 +18,12 @@ pub struct SyntheticEvent {
 }
 
 impl SyntheticEvent {
+    /// One with zeros in fields of these names, and in so many bytes beside them.
+    fn empty(names: &Arc<[String]>, rest: usize) -> Self {
+        let (fields, bytes) = (vec![0; names.len()].into(), vec![0; rest].into());
+        SyntheticEvent { names: Arc::clone(names), fields, bytes }
+    }
+
     /// The field of this name.
     pub fn field(&self, name: &str) -> Option<i64> {
         let place = self.names.iter().position(|known| known == name)?;
@@ -67,6 +73,9 @@ impl Filterable for SyntheticEvent {
 pub(super) struct SyntheticSource {
     pool: EventPool<SyntheticEvent>,
     draws: Box<[(FieldValues, u64)]>,
+    names: Arc<[String]>,
+    /// Bytes beside the fields.
+    rest: usize,
 }
 
 /// The most fields of a publication: streams of publications do not overlap.
@@ -82,12 +91,19 @@ impl SyntheticSource {
         let draws: Box<[_]> = described.fields.iter().enumerate().map(draw).collect();
         let names: Arc<[String]> = described.fields.iter().map(|field| field.name.clone()).collect();
         let rest = (described.bytes as usize).saturating_sub(draws.len() * size_of::<i64>());
-        let content = || SyntheticEvent {
+        let content = || SyntheticEvent::empty(&names, rest);
+        SyntheticSource {
+            pool: EventPool::new(events, event_type, content),
+            draws,
             names: Arc::clone(&names),
-            fields: vec![0; draws.len()].into(),
-            bytes: vec![0; rest].into(),
-        };
-        SyntheticSource { pool: EventPool::new(events, event_type, content), draws }
+            rest,
+        }
+    }
+
+    /// What makes content without anything in it, as its events have.
+    pub fn empty(&self) -> impl Fn() -> SyntheticEvent + Send + Sync + use<> {
+        let (names, rest) = (Arc::clone(&self.names), self.rest);
+        move || SyntheticEvent::empty(&names, rest)
     }
 
     /// The event of the job of this origin, from the source of this number; none if all are under way.

@@ -449,12 +449,12 @@ events! {
             /// The lane of who wrote it.
             lane: u16 = Source means Lane,
         }
-        /// A published value is kept; its first bytes stand here, and the others in the value-part records that follow on the same node.
+        /// A published value is kept, or what a job took of a channel; its first bytes stand here, and the others in the value-part records that follow on the same node.
         VALUE = 4 "value" Value {
-            /// The job that published it.
+            /// The job that published it, or took the events.
             job: JobId = Causal,
-            /// The output.
-            output: u32 = First means Output,
+            /// The output; `None`: the events that the job took.
+            output: Option<u32> = First means Output,
             /// How many bytes it has.
             bytes: u32 = First << 32,
             /// The first eight of them, and zeros behind them if there are fewer.
@@ -477,10 +477,10 @@ events! {
         }
         /// A published value was to be kept, and is not: it came faster than values are kept, or is too long, or is never bytes.
         VALUE_LOST = 6 "value-lost" ValueLost {
-            /// The job that published it.
+            /// The job that published it, or took the events.
             job: JobId = Causal,
-            /// The output.
-            output: u32 = First means Output,
+            /// The output; `None`: the events that the job took.
+            output: Option<u32> = First means Output,
             /// The node.
             node: u16 = Source means Node,
             /// Why.

@@ -133,10 +133,12 @@ pub fn run_cluster(
     let leaving = leaving(&executed, &plans, options.slicing, is_lowered);
     let judging = (&lowerings[..], options.tolerance);
     let mut metadata = metadata(&executed, &plans, realtime, start, judging, &leaving)?;
-    let is_kept = options.keep_values.among(&executed).map_err(PrepareError::from)?;
-    for (entry, is_kept) in metadata.outputs.iter_mut().zip(is_kept) {
+    let kept = options.keep_values.among(&executed).map_err(PrepareError::from)?;
+    for (entry, is_kept) in metadata.outputs.iter_mut().zip(kept.outputs) {
         entry.is_kept = is_kept;
     }
+    let takers = executed.operations().iter().zip(kept.events).filter(|(_, is_kept)| *is_kept);
+    takers.for_each(|(operation, _)| metadata.keep_events_of(operation.id));
     let rings = members.rings(directory.path(), &options.collected(&executed))?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, (rings, None), options.samples(), log.as_deref(), None)

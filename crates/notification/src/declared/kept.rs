@@ -1,0 +1,337 @@
+//! What jobs take of channels, as bytes: for who records it, and to hand the same to the same job again.
+//!
+//! ```text
+//!   nothing             the job took no event: what had released it was not worth being delivered any more
+//!   head                priority, pushed, expires, number (little-endian, 26 bytes)
+//!   (header, content)…  each with its length in front (4 bytes); of several events of a condition first one that stands for all
+//! ```
+
+use super::SyntheticEvent;
+use crate::condition::{EventSet, TimeCame};
+use crate::delivery::Delivery;
+use crate::event::{Content, Event, EventType, Header};
+use std::sync::{Arc, OnceLock};
+use talea_channel::Codec;
+use talea_model::PublicationId;
+use talea_time::Instant;
+use talea_wire::{Body, Limits, Message};
+
+/// How the events of one publication become bytes, and bytes events.
+trait ContentCoding: Send + Sync {
+    fn encode(&self, event: &Event, to: &mut [u8]) -> Option<usize>;
+    fn decode(&self, message: &Message<'_>, from: &[u8]) -> Option<Event>;
+}
+
+/// Of events that carry a `T`, of which `empty` makes one to be read into.
+struct Coding<T, E> {
+    codec: Codec<T>,
+    empty: E,
+}
+
+impl<T: Content, E: Fn() -> T + Send + Sync> ContentCoding for Coding<T, E> {
+    fn encode(&self, event: &Event, to: &mut [u8]) -> Option<usize> {
+        (self.codec.encode)(event.content().expect("a publication has events of one kind"), to)
+    }
+
+    fn decode(&self, message: &Message<'_>, from: &[u8]) -> Option<Event> {
+        let mut content = (self.empty)();
+        (self.codec.decode)(&mut content, from).then(|| Event::received(message, content))
+    }
+}
+
+/// How the events of each publication become bytes, as far as they do.
+pub(super) struct Contents(Box<[OnceLock<Box<dyn ContentCoding>>]>);
+
+impl Contents {
+    /// Of so many publications.
+    pub fn new(publications: usize) -> Arc<Self> {
+        Arc::new(Contents((0..publications).map(|_| OnceLock::new()).collect()))
+    }
+
+    /// The events of the publication carry a `T`, which has this codec. What was said before counts.
+    pub fn say<T: Content>(
+        &self,
+        publication: PublicationId,
+        codec: Codec<T>,
+        empty: impl Fn() -> T + Send + Sync + 'static,
+    ) {
+        _ = self.0[publication.index()].set(Box::new(Coding { codec, empty }));
+    }
+
+    pub fn has(&self, publication: PublicationId) -> bool {
+        self.0[publication.index()].get().is_some()
+    }
+
+    fn of(&self, publication: PublicationId) -> Option<&dyn ContentCoding> {
+        self.0.get(publication.index())?.get().map(AsRef::as_ref)
+    }
+}
+
+/// What one job took: in a slot of a connection, and used again.
+pub(super) struct Taken {
+    contents: Arc<Contents>,
+    /// None if it took nothing.
+    head: Option<Head>,
+    /// If it took several, [one](Self::several) that stands for all is the first.
+    events: Vec<Event>,
+    /// Stands for all events of a condition; that which the job took is needed again.
+    several: Event,
+}
+
+#[derive(Clone, Copy)]
+struct Head {
+    priority: i16,
+    pushed: Instant,
+    expires: Instant,
+    number: u64,
+}
+
+const HEAD: usize = 2 + 3 * 8;
+const LENGTH: usize = 4;
+
+impl Taken {
+    pub const CODEC: Codec<Taken> = Codec { encode: |taken, to| taken.encode(to), decode: |_, _| false };
+
+    /// With memory for so many events.
+    pub fn new(contents: &Arc<Contents>, events: usize) -> Self {
+        let several = Event::new(Header::new(EventType::new(EventSet::DOMAIN, "")), EventSet::default());
+        Taken { contents: Arc::clone(contents), head: None, events: Vec::with_capacity(events + 1), several }
+    }
+
+    /// Writes what a job took in place of what was there. Does not allocate.
+    pub fn set(&mut self, delivery: Option<&Delivery>) {
+        self.events.clear();
+        self.head = delivery.map(|delivery| {
+            let Delivery { priority, pushed, expires, number, .. } = *delivery;
+            Head { priority, pushed, expires, number }
+        });
+        let Some(delivery) = delivery else { return };
+        if let Some(EventSet(events)) = delivery.event.content() {
+            debug_assert!(events.len() < self.events.capacity(), "a condition has no more");
+            self.events.push(self.several.clone());
+            self.events.extend(events.iter().cloned());
+        } else {
+            self.events.push(delivery.event.clone());
+        }
+    }
+
+    /// None if there is no room for it.
+    fn encode(&self, to: &mut [u8]) -> Option<usize> {
+        let Some(Head { priority, pushed, expires, number }) = self.head else { return Some(0) };
+        let head = to.get_mut(..HEAD)?;
+        head[..2].copy_from_slice(&priority.to_le_bytes());
+        let words = [pushed.as_nanos() as u64, expires.as_nanos() as u64, number];
+        for (place, word) in words.iter().enumerate() {
+            head[2 + 8 * place..][..8].copy_from_slice(&word.to_le_bytes());
+        }
+        let mut end = HEAD;
+        for event in &self.events {
+            let message = event.message(Body::raw(&[]));
+            end += with_length(to.get_mut(end..)?, |to| message.encode_into(to).ok())?;
+            end += with_length(to.get_mut(end..)?, |to| match event.header().origin {
+                Some(origin) => {
+                    let coding = self.contents.of(origin.publication);
+                    coding.expect("only events that can be bytes are kept").encode(event, to)
+                }
+                // It is time, or stands for several.
+                None => Some(0),
+            })?;
+        }
+        Some(end)
+    }
+}
+
+/// What `write` writes, behind its length.
+fn with_length(to: &mut [u8], write: impl FnOnce(&mut [u8]) -> Option<usize>) -> Option<usize> {
+    let (head, rest) = to.split_at_mut_checked(LENGTH)?;
+    let length = write(rest)?;
+    head.copy_from_slice(&u32::try_from(length).ok()?.to_le_bytes());
+    Some(LENGTH + length)
+}
+
+/// What stands behind its length at the beginning of `from`, which is shorter by that then.
+fn behind_length<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = from.split_first_chunk::<LENGTH>()?;
+    let (taken, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+    *from = rest;
+    Some(taken)
+}
+
+/// What a job took that had these bytes: nothing, or a delivery. `Err` if they are none.
+pub(super) fn taken_again(contents: &Contents, mut from: &[u8]) -> Result<Option<Delivery>, NotTaken> {
+    if from.is_empty() {
+        return Ok(None);
+    }
+    let (head, rest) = from.split_at_checked(HEAD).ok_or(NotTaken)?;
+    from = rest;
+    let word = |place: usize| {
+        let bytes = head[2 + 8 * place..][..8].try_into().expect("eight bytes");
+        u64::from_le_bytes(bytes)
+    };
+    let [pushed, expires] = [0, 1].map(|place| Instant::from_nanos(word(place) as i64));
+    let mut events = Vec::new();
+    while !from.is_empty() {
+        let header = behind_length(&mut from).ok_or(NotTaken)?;
+        let content = behind_length(&mut from).ok_or(NotTaken)?;
+        let message = Message::decode(header, &Limits::default()).map_err(|_| NotTaken)?;
+        events.push(event(contents, &message, content).ok_or(NotTaken)?);
+    }
+    let (first, others) = events.split_first().ok_or(NotTaken)?;
+    let event = match first.content::<EventSet>() {
+        Some(_) => {
+            let mut header = first.header().clone();
+            EventSet::describe(&mut header, others);
+            Event::new(header, EventSet(others.to_vec()))
+        }
+        None if others.is_empty() => first.clone(),
+        None => return Err(NotTaken),
+    };
+    let priority = i16::from_le_bytes([head[0], head[1]]);
+    let (number, not_before) = (word(2), pushed);
+    Ok(Some(Delivery { event, priority, pushed, not_before, expires, number, is_counted: false }))
+}
+
+/// These bytes say not what a job took.
+#[derive(Debug)]
+pub(super) struct NotTaken;
+
+fn event(contents: &Contents, message: &Message<'_>, content: &[u8]) -> Option<Event> {
+    match message.header.origin {
+        Some(origin) => {
+            let publication = PublicationId::from_index(origin.publication as usize);
+            contents.of(publication)?.decode(message, content)
+        }
+        None if message.header.domain == EventSet::DOMAIN => {
+            Some(Event::received(message, EventSet::default()))
+        }
+        None if message.header.domain == TimeCame::DOMAIN => Some(Event::received(message, TimeCame)),
+        None => None,
+    }
+}
+
+impl SyntheticEvent {
+    /// All its fields, and then the rest.
+    pub(super) const CODEC: Codec<SyntheticEvent> = Codec {
+        encode: |event, to| {
+            let fields = event.fields.len() * size_of::<i64>();
+            let length = fields + event.bytes.len();
+            let (to_fields, rest) = to.get_mut(..length)?.split_at_mut(fields);
+            for (bytes, field) in to_fields.chunks_exact_mut(size_of::<i64>()).zip(&event.fields) {
+                bytes.copy_from_slice(&field.to_le_bytes());
+            }
+            rest.copy_from_slice(&event.bytes);
+            Some(length)
+        },
+        decode: |event, from| {
+            let fields = event.fields.len() * size_of::<i64>();
+            if from.len() != fields + event.bytes.len() {
+                return false;
+            }
+            let (from_fields, rest) = from.split_at(fields);
+            for (bytes, field) in from_fields.chunks_exact(size_of::<i64>()).zip(&mut event.fields) {
+                *field = i64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+            }
+            event.bytes.copy_from_slice(rest);
+            true
+        },
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Origin;
+    use talea_model::OperationId;
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Charge(u8);
+    impl Content for Charge {}
+
+    const CODEC: Codec<Charge> = Codec {
+        encode: |charge, to| {
+            *to.first_mut()? = charge.0;
+            Some(1)
+        },
+        decode: |charge, from| from.try_into().map(|[byte]: [u8; 1]| charge.0 = byte).is_ok(),
+    };
+
+    fn contents() -> Arc<Contents> {
+        let contents = Contents::new(2);
+        contents.say(PublicationId::from_index(1), CODEC, Charge::default);
+        contents
+    }
+
+    fn charge(number: u8) -> Event {
+        let (publication, operation) = (PublicationId::from_index(1), OperationId::from_index(3));
+        let origin = Some(Origin { publication, operation, instance: 9 });
+        let event_name = Some("left".into());
+        Event::new(
+            Header { origin, event_name, ..Header::new(EventType::new("Robot", "Battery")) },
+            Charge(number),
+        )
+    }
+
+    fn delivery(event: Event) -> Delivery {
+        let [pushed, expires] = [5, 7].map(Instant::from_nanos);
+        Delivery { event, priority: -3, pushed, not_before: pushed, expires, number: 12, is_counted: false }
+    }
+
+    fn several(events: Vec<Event>) -> Event {
+        Event::new(Header::new(EventType::new(EventSet::DOMAIN, "")), EventSet(events))
+    }
+
+    fn bytes_of(delivery: Option<&Delivery>) -> Vec<u8> {
+        let mut taken = Taken::new(&contents(), 4);
+        taken.set(delivery);
+        let mut bytes = vec![0; 1 << 10];
+        let length = taken.encode(&mut bytes).expect("there is room");
+        bytes.truncate(length);
+        for short in 0..length {
+            assert_eq!(taken.encode(&mut vec![0; short]), None);
+        }
+        bytes
+    }
+
+    #[test]
+    fn what_a_job_took_is_the_same_again() {
+        let time = Event::new(Header::new(EventType::new(TimeCame::DOMAIN, "")), TimeCame);
+        for event in [charge(11), time.clone(), several(vec![charge(1), time.clone(), charge(2)])] {
+            let then = delivery(event);
+            let bytes = bytes_of(Some(&then));
+            let now = taken_again(&contents(), &bytes).expect("it was taken").expect("something was");
+            let said = |delivery: &Delivery| {
+                (delivery.priority(), delivery.pushed(), delivery.expires(), delivery.number())
+            };
+            assert_eq!(said(&now), said(&then));
+            assert_eq!(now.event().header(), then.event().header());
+            let carried = |delivery: &Delivery| -> Vec<_> {
+                let events = delivery.events().iter();
+                let carried = |event: &Event| {
+                    (
+                        event.header().clone(),
+                        event.content().map(|Charge(number)| *number),
+                        event.content() == Some(&TimeCame),
+                    )
+                };
+                events.map(carried).collect()
+            };
+            assert_eq!(carried(&now), carried(&then));
+        }
+        assert!(taken_again(&contents(), &bytes_of(None)).expect("nothing was taken").is_none());
+    }
+
+    #[test]
+    fn bytes_that_are_no_events_are_refused() {
+        let bytes = bytes_of(Some(&delivery(several(vec![charge(1), charge(2)]))));
+        for short in 1..bytes.len() {
+            // Where an event ends, fewer were taken.
+            let _any = taken_again(&contents(), &bytes[..short]);
+        }
+        assert!(taken_again(&contents(), &bytes[..HEAD]).is_err(), "an event that is none");
+        assert!(taken_again(&contents(), &bytes[..bytes.len() - 1]).is_err());
+        assert!(taken_again(&Contents::new(2), &bytes).is_err(), "nobody says what they carry");
+        let unlike = bytes_of(Some(&delivery(charge(1))));
+        let longer = [&unlike[..], &[0]].concat();
+        assert!(taken_again(&contents(), &longer).is_err());
+    }
+}
