@@ -48,7 +48,7 @@ struct State {
 }
 
 /// A word of the operator's, as an event.
-#[derive(Clone, Copy, Default, Filterable)]
+#[derive(Clone, Copy, Default, Filterable, Serialize, Deserialize)]
 #[filterable(crate = "talea::notification::etcl")]
 struct Spoken {
     stop: bool,
@@ -57,7 +57,7 @@ struct Spoken {
 }
 
 /// How a part of the robot is, as an event.
-#[derive(Clone, Copy, Default, Filterable)]
+#[derive(Clone, Copy, Default, Filterable, Serialize, Deserialize)]
 #[filterable(crate = "talea::notification::etcl")]
 struct Diagnosis {
     /// From 0, all is well, to 2, it must not go on like this.
@@ -112,6 +112,14 @@ where
     ports.output_of(name, OutputKind::any().serialized(), value)
 }
 
+/// Opens events likewise.
+fn told<T>(ports: &mut Ports<'_>, event_type: &str) -> Publication<T>
+where
+    T: Content + Filterable + Default + Serialize + DeserializeOwned,
+{
+    ports.publication_of(event_type, OutputKind::any().serialized())
+}
+
 /// Says how the part is; where diagnostics are ordered, the worst comes first.
 fn diagnose(job: &JobContext<'_>, part: Publication<Diagnosis>, level: i16, value: f32) {
     // Where there is no room, others wait that say that something is wrong.
@@ -148,7 +156,7 @@ fn sensors(operations: Operations) -> Operations {
         .with_ports("lidar.localise", |ports| {
             let obstacles = ports.input::<Obstacles>("obstacles");
             let pose = kept(ports, "pose", Pose::default);
-            let health = ports.publication::<Diagnosis>("Diagnostics/Pose");
+            let health = told::<Diagnosis>(ports, "Diagnostics/Pose");
             let mut x = 0.0;
             move |job: &JobContext<'_>| {
                 let Some(seen) = job.get(obstacles) else { return };
@@ -170,7 +178,7 @@ fn sensors(operations: Operations) -> Operations {
         })
         .with_ports("imu.estimate", |ports| {
             let (sample, state) = (ports.input::<Inertia>("sample"), kept(ports, "state", State::default));
-            let health = ports.publication::<Diagnosis>("Diagnostics/Motion");
+            let health = told::<Diagnosis>(ports, "Diagnostics/Motion");
             let mut speed = 0.0;
             move |job: &JobContext<'_>| {
                 let Some(sample) = job.get(sample) else { return };
@@ -187,7 +195,7 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
         .with_ports("stop", move |ports| {
             // What it reads from the socket, no replay can give it.
             ports.outside();
-            let word = ports.publication::<Spoken>("Operator/Word");
+            let word = told::<Spoken>(ports, "Operator/Word");
             let mut text = [0; 64];
             move |job: &JobContext<'_>| {
                 // It is ready, or the task would not have been released; without the operator arrivals are drawn, and nothing is there.
@@ -222,7 +230,7 @@ fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>
         .with_ports("control.drive", move |ports| {
             ports.outside();
             let command = ports.input::<Command>("command");
-            let health = ports.publication::<Diagnosis>("Diagnostics/Drive");
+            let health = told::<Diagnosis>(ports, "Diagnostics/Drive");
             let mut before = Command::default();
             move |job: &JobContext<'_>| {
                 let Some(command) = job.get(command) else { return };

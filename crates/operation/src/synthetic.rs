@@ -17,29 +17,39 @@ pub struct SyntheticValue {
 impl SyntheticValue {
     /// Fields and then the rest, as bytes.
     pub(crate) fn encode(&self, to: &mut [u8]) -> Option<usize> {
-        let fields = self.fields.len() * size_of::<i64>();
-        let all = to.get_mut(..fields + self.bytes.len())?;
-        let (numbers, rest) = all.split_at_mut(fields);
-        for (field, bytes) in self.fields.iter().zip(numbers.chunks_exact_mut(size_of::<i64>())) {
-            bytes.copy_from_slice(&field.to_le_bytes());
-        }
-        rest.copy_from_slice(&self.bytes);
-        Some(all.len())
+        encode_fields((&self.fields, &self.bytes), to)
     }
 
     /// The same back, into a value of the same shape.
     pub(crate) fn decode(&mut self, from: &[u8]) -> bool {
-        let fields = self.fields.len() * size_of::<i64>();
-        if from.len() != fields + self.bytes.len() {
-            return false;
-        }
-        let (numbers, rest) = from.split_at(fields);
-        for (field, bytes) in self.fields.iter_mut().zip(numbers.chunks_exact(size_of::<i64>())) {
-            *field = i64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        }
-        self.bytes.copy_from_slice(rest);
-        true
+        decode_fields((&mut self.fields, &mut self.bytes), from)
     }
+}
+
+/// Writes drawn fields and then the rest, and returns how many bytes that is; `None` if they do not fit.
+pub fn encode_fields((fields, rest): (&[i64], &[u8]), to: &mut [u8]) -> Option<usize> {
+    let numbers = size_of_val(fields);
+    let all = to.get_mut(..numbers + rest.len())?;
+    let (to_numbers, to_rest) = all.split_at_mut(numbers);
+    for (field, bytes) in fields.iter().zip(to_numbers.chunks_exact_mut(size_of::<i64>())) {
+        bytes.copy_from_slice(&field.to_le_bytes());
+    }
+    to_rest.copy_from_slice(rest);
+    Some(all.len())
+}
+
+/// Reads the same back. False if these bytes are more or fewer.
+pub fn decode_fields((fields, rest): (&mut [i64], &mut [u8]), from: &[u8]) -> bool {
+    let numbers = size_of_val(fields);
+    if from.len() != numbers + rest.len() {
+        return false;
+    }
+    let (from_numbers, from_rest) = from.split_at(numbers);
+    for (field, bytes) in fields.iter_mut().zip(from_numbers.chunks_exact(size_of::<i64>())) {
+        *field = i64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    }
+    rest.copy_from_slice(from_rest);
+    true
 }
 
 /// What the values of a synthetic output are made of.

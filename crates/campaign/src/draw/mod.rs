@@ -1,12 +1,14 @@
 //! Systems that cross all features: each node has lanes or a hierarchy, in which there may be lanes again.
 
 mod channels;
+mod code;
 mod conditions;
 mod events;
 mod hierarchy;
 mod tasks;
 mod values;
 
+pub use code::code;
 pub use events::{constraint, event};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -15,9 +15,11 @@ use talea_insight::explain::{Measure, Question, Which, explain, explain_chains};
 use talea_insight::flow::{Direction, Limits, flow};
 use talea_insight::verify::Verifier;
 use talea_model::{System, Task, Trigger, parse};
+use talea_operation::KeptOutputs;
 use talea_policy::arrangement::{Basis, Kept};
 use talea_policy::strategy::{Plan, plan_lanes_of};
 use talea_record::{Event, JobId, Metadata, Record, Sink};
+use talea_replay::{Replay, ReplayError};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
 
@@ -69,7 +71,8 @@ fn judge(seed: u64, system: &System, text: &str, counts: &mut Counts) -> Result<
     bounds_hold(system, &check.report, &run, counts)?;
     promises_are_kept(system, &check, &run, counts)?;
     explanations_add_up(&run, counts)?;
-    ways_agree(&run, counts)
+    ways_agree(&run, counts)?;
+    is_the_same_replayed(system, &plans, counts)
 }
 
 fn reads_the_same(system: &System, text: &str) -> Result<(), String> {
@@ -94,6 +97,33 @@ fn simulate(system: &System, slices: &[Instant]) -> Option<Run> {
     let kept = (0..system.nodes.len()).map(|node| simulation.kept(node)).collect();
     simulation.finish(&mut everything);
     Some(Run { metadata, records: everything.0, kept })
+}
+
+/// Code that is called again with what it was handed publishes the same.
+fn is_the_same_replayed(system: &System, plans: &[Plan], counts: &mut Counts) -> Result<(), String> {
+    let simulation = Simulation::with_operations(system, plans, draw::code(system));
+    let simulation = simulation.map_err(|error| format!("with code: {error}"))?;
+    let mut simulation =
+        simulation.with_kept_values(system, &KeptOutputs::All).expect("what has no bytes is left out");
+    let metadata = simulation.metadata().clone();
+    let mut replay = match Replay::new(system, &metadata, draw::code(system)) {
+        Ok(replay) => replay,
+        Err(ReplayError::NoValues) => return Ok(()),
+        Err(error) => return Err(format!("replay: {error}")),
+    };
+    simulation.advance(Instant::ZERO + SIMULATED, &mut replay);
+    simulation.finish(&mut replay);
+    let report = replay.finish();
+    match &report.first {
+        Some(first) => Err(format!("replayed, it differs: {first}")),
+        None if report.unknown() + report.outside > 0 => {
+            Err(format!("replayed, not all is known: {report:?}"))
+        }
+        None => {
+            counts.hold("values replayed", report.compared());
+            Ok(())
+        }
+    }
 }
 
 /// The same system gives the same records, however it is advanced.

@@ -238,8 +238,8 @@ impl EventEnds for Ends {
             return None;
         }
         let handling = Handling { same: None, codec: Some(Taken::CODEC) };
-        let taken = || Taken::new(contents, consumer.most_at_once());
-        let (made, _no_readers, end) = OutputPort::kept(&[], handling, *room, taken);
+        let slots = Taken::slots(contents, consumer.most_at_once());
+        let (made, _no_readers, end) = OutputPort::kept(&[], handling, *room, slots);
         *port = Some(made);
         end
     }

@@ -13,6 +13,7 @@ use crate::event::{Content, Event, EventType, Header};
 use std::sync::{Arc, OnceLock};
 use talea_channel::Codec;
 use talea_model::PublicationId;
+use talea_operation::{decode_fields, encode_fields};
 use talea_time::Instant;
 use talea_wire::{Body, Limits, Message};
 
@@ -92,10 +93,16 @@ const LENGTH: usize = 4;
 impl Taken {
     pub const CODEC: Codec<Taken> = Codec { encode: |taken, to| taken.encode(to), decode: |_, _| false };
 
-    /// With memory for so many events.
-    pub fn new(contents: &Arc<Contents>, events: usize) -> Self {
+    /// Makes slots with memory for so many events each.
+    pub fn slots(contents: &Arc<Contents>, events: usize) -> impl FnMut() -> Self + use<> {
+        let contents = Arc::clone(contents);
         let several = Event::new(Header::new(EventType::new(EventSet::DOMAIN, "")), EventSet::default());
-        Taken { contents: Arc::clone(contents), head: None, events: Vec::with_capacity(events + 1), several }
+        move || Taken {
+            contents: Arc::clone(&contents),
+            head: None,
+            events: Vec::with_capacity(events + 1),
+            several: several.clone(),
+        }
     }
 
     /// Writes what a job took in place of what was there. Does not allocate.
@@ -212,28 +219,8 @@ fn event(contents: &Contents, message: &Message<'_>, content: &[u8]) -> Option<E
 impl SyntheticEvent {
     /// All its fields, and then the rest.
     pub(super) const CODEC: Codec<SyntheticEvent> = Codec {
-        encode: |event, to| {
-            let fields = event.fields.len() * size_of::<i64>();
-            let length = fields + event.bytes.len();
-            let (to_fields, rest) = to.get_mut(..length)?.split_at_mut(fields);
-            for (bytes, field) in to_fields.chunks_exact_mut(size_of::<i64>()).zip(&event.fields) {
-                bytes.copy_from_slice(&field.to_le_bytes());
-            }
-            rest.copy_from_slice(&event.bytes);
-            Some(length)
-        },
-        decode: |event, from| {
-            let fields = event.fields.len() * size_of::<i64>();
-            if from.len() != fields + event.bytes.len() {
-                return false;
-            }
-            let (from_fields, rest) = from.split_at(fields);
-            for (bytes, field) in from_fields.chunks_exact(size_of::<i64>()).zip(&mut event.fields) {
-                *field = i64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-            }
-            event.bytes.copy_from_slice(rest);
-            true
-        },
+        encode: |event, to| encode_fields((&event.fields, &event.bytes), to),
+        decode: |event, from| decode_fields((&mut event.fields, &mut event.bytes), from),
     };
 }
 
@@ -281,7 +268,7 @@ mod tests {
     }
 
     fn bytes_of(delivery: Option<&Delivery>) -> Vec<u8> {
-        let mut taken = Taken::new(&contents(), 4);
+        let mut taken = Taken::slots(&contents(), 4)();
         taken.set(delivery);
         let mut bytes = vec![0; 1 << 10];
         let length = taken.encode(&mut bytes).expect("there is room");

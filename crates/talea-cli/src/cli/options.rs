@@ -71,8 +71,8 @@ pub struct ResultOptions {
     /// Write who ran when to this file: start_ns,end_ns,node,cpu,task,subtask,job
     #[arg(long, value_name = "FILE.csv")]
     pub schedule: Option<PathBuf>,
-    /// Record the values of these outputs in the trace, so that the run can be replayed: all, or names such as imu.read.sample,control.command
-    #[arg(long, value_name = "all|OUTPUT,...", requires = "out", value_parser = kept_outputs)]
+    /// Record the values of these outputs in the trace, and the events that these operations take, so that the run can be replayed: all, or names such as imu.read.sample,halt
+    #[arg(long, value_name = "all|NAME,...", requires = "out", value_parser = kept_outputs)]
     pub keep_values: Option<KeptOutputs>,
     /// Length of the samples in which soft deadlines count only if no hard one was missed
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive)]
@@ -98,14 +98,15 @@ fn kept_outputs(text: &str) -> Result<KeptOutputs, Infallible> {
 }
 
 impl ResultOptions {
-    /// The outputs whose values are recorded, which the system has.
+    /// What is recorded of outputs and events, which the system has.
     pub fn kept(&self, system: &System) -> Result<KeptOutputs, Failure> {
         let kept = self.keep_values.clone().unwrap_or_default();
-        kept.among(system)
-            .map_err(|error| Failure::new(error, "name an output as task.output or task.subtask.output"))?;
-        if kept != KeptOutputs::None && system.outputs().is_empty() {
+        let help =
+            "name an output as task.output or task.subtask.output, or an operation that events release";
+        let parts = kept.among(system).map_err(|error| Failure::new(error, help))?;
+        if kept != KeptOutputs::None && !parts.are_any() {
             let help = "give subtasks outputs, or leave --keep-values out";
-            return Err(Failure::new("the system has no outputs whose values could be kept", help));
+            return Err(Failure::new("the system has no outputs or events that could be kept", help));
         }
         Ok(kept)
     }

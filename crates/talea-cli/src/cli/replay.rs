@@ -15,7 +15,7 @@ use talea_runtime::Operations;
 /// Call the operations of a recorded run again, and compare what they publish
 ///
 /// The trace has to have been recorded with --keep-values (in a program, Run::keep_values). Each operation is called in the order of the
-/// recorded run, with the values that it took then, the instant at which it began and the answers that it was given; what it publishes is
+/// recorded run, with the values and events that it took then, the instant at which it began and the answers that it was given; what it publishes is
 /// compared, byte for byte, with what it published then. An operation that uses only what it is handed publishes the same again; so a
 /// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by itself: the others are
 /// handed what was recorded.

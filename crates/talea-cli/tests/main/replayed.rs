@@ -103,7 +103,10 @@ fn what_cannot_be_replayed_is_refused_with_a_remedy() {
     let out = tempfile::tempdir().expect("a folder").path().join("x").display().to_string();
     let unknown = ["sim", &robot, "--out", &out, "--keep-values", "imu.read.sampel"];
     refused(&unknown, &["did you mean \"imu.read.sample\"?"]);
-    refused(&["run", &example("hello.toml"), "--out", &out, "--keep-values", "all"], &["has no outputs"]);
+    refused(
+        &["run", &example("hello.toml"), "--out", &out, "--keep-values", "all"],
+        &["has no outputs or events"],
+    );
 }
 
 /// A trace that is cut short has the values of its beginning.

@@ -48,7 +48,7 @@ fn system(dispatch: LaneDispatch) -> System {
 type Digest = [u64; 2];
 
 /// An event's content.
-#[derive(Clone, Copy, Default, Filterable)]
+#[derive(Clone, Copy, Default, Filterable, serde::Serialize, serde::Deserialize)]
 #[filterable(crate = "talea::notification::etcl")]
 struct Count {
     number: u64,
@@ -163,71 +163,122 @@ fn values_of_the_outputs_that_are_named_are_recorded_and_no_others() {
     assert!(error.contains("\"slow.out\" cannot be kept, for they are never bytes"), "{error}");
 }
 
-/// What code pushes into a channel nobody takes in a replay, however much it is; what those published who took it then is there for their readers.
-#[test]
-fn operations_that_push_events_are_called_again_and_those_that_take_them_are_outside() {
-    use talea::notification::declared::{EventPorts, JobEvents};
+/// A task pushes events, another one takes them, and a third reads what that makes of them.
+fn of_events() -> System {
     let task = |name: &str| TaskBuilder::new(name, Duration::from_millis(2)).wcet(Work::from_micros(50));
     let taking = TaskBuilder::triggered_by("take", SubscriptionBuilder::new("c").types(["T/Count"]));
-    let system = System::builder("pushing")
+    let taking = taking.deadline(Duration::from_millis(9)).wcet(Work::from_micros(20));
+    let reading = task("read").input(InputBuilder::new("taken").from("take.out"));
+    System::builder("pushing")
         .node("n", [0])
         .channel("c", QosSettings::new().max_events(2))
         .task(
             task("push").event(PublicationBuilder::new("c", "T/Count")).output(OutputBuilder::new("pushed")),
         )
-        .task(
-            taking
-                .deadline(Duration::from_millis(9))
-                .wcet(Work::from_micros(20))
-                .output(OutputBuilder::new("out")),
-        )
-        .task(
-            task("read").input(InputBuilder::new("taken").from("take.out")).output(OutputBuilder::new("out")),
-        )
+        .task(taking.output(OutputBuilder::new("out")))
+        .task(reading.output(OutputBuilder::new("out")))
         .build()
-        .expect("sound");
-    let operations = || {
-        Operations::synthetic()
-            .with_ports("push", |ports| {
-                let (events, pushed) = (
-                    ports.publication::<Count>("T/Count"),
-                    ports.output_of("pushed", OutputKind::any().plain(), || 0),
-                );
-                move |job: &JobContext<'_>| {
-                    let is_pushed = job.push(events, |count, _| count.number = job.instance());
-                    let now = job.now().as_nanos().unsigned_abs();
-                    job.set(pushed, 2 * now + u64::from(is_pushed));
-                }
-            })
-            .with_ports("take", |ports| {
-                ports.subscription();
-                let out = ports.output_of::<u64>("out", OutputKind::any().plain(), || 0);
-                move |job: &JobContext<'_>| {
-                    let Some(taken) = job.event() else { return };
-                    job.set(out, taken.event().content::<Count>().expect("it carries one").number);
-                }
-            })
-            .with_ports("read", |ports| {
-                let taken = ports.input::<u64>("taken");
-                let out = ports.output_of::<u64>("out", OutputKind::any().plain(), || 0);
-                move |job: &JobContext<'_>| job.set(out, job.get(taken).map_or(u64::MAX, |taken| *taken))
-            })
-    };
-    let folder = tempfile::tempdir().expect("a folder");
+        .expect("sound")
+}
+
+/// Its code, in which events that `kind` says how to make bytes of carry more by `twist`.
+fn with_events(kind: fn() -> OutputKind<Count>, twist: u64) -> Operations {
+    use talea::notification::declared::{EventPorts, JobEvents};
+    Operations::synthetic()
+        .with_ports("push", move |ports| {
+            let (events, pushed) = (
+                ports.publication_of::<Count>("T/Count", kind()),
+                ports.output_of("pushed", OutputKind::any().plain(), || 0),
+            );
+            move |job: &JobContext<'_>| {
+                let is_pushed = job.push(events, |count, _| count.number = job.instance() + twist);
+                let now = job.now().as_nanos().unsigned_abs();
+                job.set(pushed, 2 * now + u64::from(is_pushed));
+            }
+        })
+        .with_ports("take", |ports| {
+            ports.subscription();
+            let out = ports.output_of::<Digest>("out", OutputKind::any().plain(), Digest::default);
+            move |job: &JobContext<'_>| {
+                let Some(taken) = job.event() else { return };
+                let mut hasher = DefaultHasher::new();
+                (taken.number(), taken.pushed(), taken.priority(), job.started()).hash(&mut hasher);
+                let number = taken.event().content::<Count>().expect("it carries one").number;
+                job.set(out, [number, hasher.finish()]);
+            }
+        })
+        .with_ports("read", |ports| {
+            let taken = ports.input::<Digest>("taken");
+            let out = ports.output_of::<Digest>("out", OutputKind::any().plain(), Digest::default);
+            move |job: &JobContext<'_>| job.set(out, job.get(taken).copied().unwrap_or_default())
+        })
+}
+
+/// What code pushes into a channel nobody takes in a replay, however much it is. Who takes events is handed those that it had, if they were kept; else
+/// what it published then is there for who reads it.
+#[test]
+fn operations_that_take_events_are_called_again_where_these_are_kept() {
+    let (system, folder) = (of_events(), tempfile::tempdir().expect("a folder"));
     let trace = folder.path().join("trace.talea");
-    let run = Run::new(&system).operations(operations()).keep_values(KeptOutputs::All).keep_trace(&trace);
-    let ran = run.realtime(RtMode::Warn).duration(Duration::from_millis(300)).run().expect("it runs");
-    let report = talea::replay(&system, operations(), &trace).expect("it can be replayed");
-    assert_eq!(report.first, None, "{report:?}");
-    let is_outside =
-        |name: &str| report.outputs.iter().find(|row| row.output == name).expect("it has a row").is_outside;
-    assert_eq!(["push.pushed", "take.out", "read.out"].map(is_outside), [false, true, false]);
-    if report.lost_records == 0 {
-        assert_eq!(report.unknown(), 0, "{report:?}");
-        let completed = |name: &str| {
-            ran.report.tasks.iter().find(|task| task.name == name).expect("it has a row").completed
-        };
-        assert_eq!(report.outside, completed("take"), "{report:?}");
-        assert_eq!(report.called, completed("push") + completed("read"), "{report:?}");
+    let kinds: [(fn() -> OutputKind<Count>, bool); 2] =
+        [(|| OutputKind::any().serialized(), true), (OutputKind::any, false)];
+    for (kind, are_kept) in kinds {
+        let run = Run::new(&system).operations(with_events(kind, 0)).keep_values(KeptOutputs::All);
+        let run = run.keep_trace(&trace).realtime(RtMode::Warn).duration(Duration::from_millis(300));
+        let ran = run.run().expect("it runs");
+        let of_events = |said: &&String| said.contains("the events that \"take\" takes cannot be kept");
+        assert_eq!(ran.missing.iter().filter(of_events).count(), usize::from(!are_kept), "{:?}", ran.missing);
+        // Whatever is pushed now, they have what they had.
+        for twist in [0, 1] {
+            let report =
+                talea::replay(&system, with_events(kind, twist), &trace).expect("it can be replayed");
+            assert_eq!(report.first, None, "{report:?}");
+            let row =
+                |name: &str| report.outputs.iter().find(|row| row.output == name).expect("it has a row");
+            let is_outside = |name: &str| row(name).is_outside;
+            assert_eq!(["push.pushed", "take.out", "read.out"].map(is_outside), [false, !are_kept, false]);
+            if report.lost_records > 0 {
+                continue;
+            }
+            assert_eq!(report.unknown(), 0, "{report:?}");
+            let completed = |name: &str| {
+                ran.report.tasks.iter().find(|task| task.name == name).expect("it has a row").completed
+            };
+            let (others, taking) = (completed("push") + completed("read"), completed("take"));
+            let expected = if are_kept { (others + taking, 0) } else { (others, taking) };
+            assert_eq!((report.called, report.outside), expected, "{report:?}");
+        }
     }
+}
+
+#[test]
+fn events_of_the_tasks_that_are_named_are_recorded() {
+    let (system, folder) = (of_events(), tempfile::tempdir().expect("a folder"));
+    let trace = folder.path().join("trace.talea");
+    let prepared = |kind: fn() -> OutputKind<Count>, names: &str| {
+        let run = Run::new(&system).operations(with_events(kind, 0)).keep_trace(&trace);
+        run.keep_values(names.parse().expect("names")).duration(Duration::from_millis(50)).run()
+    };
+    prepared(|| OutputKind::any().serialized(), "take,take.out").expect("it runs");
+    let report = talea::replay(&system, with_events(|| OutputKind::any().serialized(), 0), &trace);
+    let report = report.expect("it can be replayed");
+    let kept =
+        report.outputs.iter().filter(|row| row.is_kept).map(|row| (row.output.as_str(), row.is_outside));
+    assert_eq!((kept.collect::<Vec<_>>(), report.first), (vec![("take.out", false)], None));
+
+    let refused = |kind, names, part: &str| {
+        let error = prepared(kind, names).expect_err("refused").to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    refused(
+        OutputKind::any,
+        "take",
+        "the events that \"take\" takes cannot be kept, for some are never bytes",
+    );
+    refused(
+        OutputKind::any,
+        "tak",
+        "and no operation of that name that takes events; did you mean \"take\"?",
+    );
+    refused(OutputKind::any, "push", "the system has no output \"push\"");
 }
