@@ -1,7 +1,7 @@
 //! Code for the operations of a system: each publishes a digest of all that it was ever handed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use talea_model::{OperationId, System, Trigger};
+use talea_model::{Description, OperationId, Output, System, Trigger};
 use talea_notification::TimeCame;
 use talea_notification::declared::{EventPorts, JobEvents, SyntheticEvent};
 use talea_operation::{Input, JobContext, Operations, OutputKind, Ports, SyntheticValue};
@@ -10,6 +10,17 @@ use talea_operation::{Input, JobContext, Operations, OutputKind, Ports, Syntheti
 enum Read {
     OfCode(Input<u64>),
     Synthetic(Input<SyntheticValue>),
+}
+
+/// The same system, in which each operation that events release has one output more, on which its code can say what it was handed.
+pub fn with_digests(system: &System) -> Option<System> {
+    let mut description = Description::clone(system);
+    for task in &mut description.tasks {
+        if let Some(Trigger::Events(_)) = task.trigger {
+            task.subtasks[0].outputs.push(Output { name: "digest".into(), bytes: 8, fields: Vec::new() });
+        }
+    }
+    System::new(description).ok()
 }
 
 /// Code for all operations that publish no events, which stay as they are drawn.

@@ -8,7 +8,7 @@ mod hierarchy;
 mod tasks;
 mod values;
 
-pub use code::code;
+pub use code::{code, with_digests};
 pub use events::{constraint, event};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

@@ -101,6 +101,7 @@ fn simulate(system: &System, slices: &[Instant]) -> Option<Run> {
 
 /// Code that is called again with what it was handed publishes the same.
 fn is_the_same_replayed(system: &System, plans: &[Plan], counts: &mut Counts) -> Result<(), String> {
+    let system = &draw::with_digests(system).ok_or("with one output more, it is refused")?;
     let simulation = Simulation::with_operations(system, plans, draw::code(system));
     let simulation = simulation.map_err(|error| format!("with code: {error}"))?;
     let mut simulation =
