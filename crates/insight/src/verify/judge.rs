@@ -6,7 +6,7 @@
 
 use super::Coverage;
 use super::arrivals::Arrivals;
-use super::choosing::Choosing;
+use super::choosing::{Choosing, Heard};
 use super::events::Events;
 use super::guards::Guards;
 use super::idle_points::IdlePoints;
@@ -121,6 +121,8 @@ pub(super) struct Judge<'a> {
     /// Whose turn it is, where schedulers decide.
     pub hierarchies: Hierarchies,
     pub node_touched: Vec<bool>,
+    /// By node: when its threads were heard of last, of nodes of one processor in runs on threads.
+    pub heard: Vec<Option<Heard>>,
     /// Whether the node has more than one lane.
     pub has_levels: Vec<bool>,
     ends: Vec<Option<Instant>>,
@@ -226,6 +228,11 @@ impl<'a> Judge<'a> {
             occupancy: Occupancy::new(&expected),
             hierarchies: Hierarchies::new(trace),
             node_touched: vec![false; trace.nodes.len()],
+            heard: trace
+                .nodes
+                .iter()
+                .map(|node| (!is_simulated && node.cpus.len() == 1).then(|| Heard::nothing(trace.start)))
+                .collect(),
             has_levels: plans.iter().map(|plan| plan.lanes.len() > 1).collect(),
             ends: vec![None; trace.nodes.len()],
             unreleased: Vec::new(),
@@ -271,6 +278,7 @@ impl<'a> Judge<'a> {
             self.count_choosing(record.time);
             self.advance(record.time);
         }
+        self.hear(record);
         match record.typed() {
             _ if record.event.is_job() => {
                 if std::mem::replace(&mut self.beginning, Beginning::Passed) == Beginning::Awaited {
@@ -291,6 +299,9 @@ impl<'a> Judge<'a> {
             Typed::Deliver(deliver) => self.deliver(deliver),
             Typed::Signal(signal) => self.signal(signal.job, record),
             Typed::NoSlot(told) => self.has_no_slot(told),
+            Typed::Timer(timer) if usize::from(timer.node) < self.node_touched.len() => {
+                self.hear_late(usize::from(timer.node), timer.due);
+            }
             Typed::RunStart(start) => {
                 self.beginning = Beginning::Passed;
                 self.arrivals.plan_end(usize::from(start.node), start.planned_end);
@@ -410,6 +421,10 @@ impl<'a> Judge<'a> {
         self.idle_points.take(self.lanes[lane].node, record);
         if let Typed::Release(release) = record.typed() {
             self.inheritance.see(&release);
+            if self.expected.lanes[lane].is_thread() {
+                // The controller tells of a burst that begins with its period.
+                self.hear_late(self.lanes[lane].node, release.nominal);
+            }
         }
         // A thread below schedulers is no lane: of its jobs is known only how far they are.
         let has_order = !self.expected.lanes[lane].is_thread();

@@ -276,3 +276,32 @@ fn a_lane_may_have_chosen_before_it_lost_its_processor() {
     assert_eq!(order(Some(191)), [Certainty::Certain], "it had more than it takes to choose");
     assert_eq!(order(None), [Certainty::Certain], "nobody kept it off");
 }
+
+/// Whoever wakes up late above the lanes tells that nobody has gone on, if nobody is heard of meanwhile.
+#[test]
+fn a_lane_may_have_chosen_before_the_machine_stood_still() {
+    let system = system_of("strategy = \"rms+mlf\"\nlate = \"none\"", "criticality = \"high\"");
+    let (metadata, tolerance) = (traced(&system, [1, 1]), Duration::from_nanos(200));
+    // A thread that was to wake up at `due` does at 1 100; something is written at `between`.
+    let order = |due: Option<i64>, between: Option<i64>| {
+        let mut trace = Trace::new(&metadata);
+        trace.post(0, (LONG, 0), 1_000_000);
+        trace.post(100, (SHORT, 0), 5_000);
+        if let Some(between) = between {
+            trace.post(between, (LONG, 1), 1_000_000);
+        }
+        if let Some(due) = due {
+            let [due, woken] = [due, 1_100].map(|after| Instant::from_nanos(START + after));
+            trace.records.push(event::Timer { due, woken, node: 0 }.at(woken, 0));
+        }
+        trace.begin(1_110, (LONG, 0));
+        trace.complete(1_200, (LONG, 0), [0, 1_000_000]);
+        let report = trace.verified_within(tolerance, &metadata, &system);
+        let found = report.violations.iter().filter(|violation| violation.rule == Rule::Order);
+        found.map(|violation| violation.certainty).collect::<Vec<_>>()
+    };
+    assert_eq!(order(Some(190), None), [Certainty::Possible], "it had 190 ns before, and 10 after");
+    assert_eq!(order(Some(191), None), [Certainty::Certain], "it had more than it takes to choose");
+    assert_eq!(order(Some(150), Some(600)), [Certainty::Certain], "somebody went on");
+    assert_eq!(order(None, None), [Certainty::Certain], "nobody came late");
+}
