@@ -41,7 +41,8 @@ violated; where records were lost, so is the verdict. docs/verification.md lists
 Which thread really had a processor is known only if the kernel's context switches were recorded, too (talea trace record). Without \
 them, a processor may look idle or taken by a lower lane while the kernel withholds it, as real-time throttling does: what the \
 rules idle and lanes find in a trace of real threads, and order in preemptive lanes, is then shown as possible, not as a violation. And while jobs of several \
-lanes have begun on one processor, the rule lanes is not judged.
+lanes have begun on one processor, the rule lanes is not judged. In other lanes order is possible where the lane lost its processor \
+before it told what it had chosen.
 
 Exit status: 0 no certain violation; 1 there is one; 2 bad input, a trace that cannot be judged, or a damaged one whose rest shows \
 no violation.
