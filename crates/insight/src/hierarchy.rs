@@ -105,6 +105,11 @@ pub(crate) struct Hierarchies {
 impl Hierarchies {
     /// Of a run with these tables; nothing has been heard yet.
     pub fn new(metadata: &Metadata) -> Self {
+        Hierarchies::with_lanes(metadata, metadata)
+    }
+
+    /// The same with lanes as these other tables number them, which are of the same nodes.
+    pub fn with_lanes(metadata: &Metadata, lanes: &Metadata) -> Self {
         let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
         let mut groups: Vec<Group> = Vec::new();
         let mut to: HashMap<(usize, &str), Vec<usize>> = HashMap::new();
@@ -128,8 +133,8 @@ impl Hierarchies {
         for (scheduler, number) in &numbers {
             groups[*number].above = to.get(scheduler).cloned().unwrap_or_default();
         }
-        let of_lane = metadata.lanes.iter().map(|lane| {
-            let name = metadata.place_name(lane);
+        let of_lane = lanes.lanes.iter().map(|lane| {
+            let name = lanes.place_name(lane);
             name.and_then(|name| to.get(&(lane.node, name))).cloned().unwrap_or_default()
         });
         let away = vec![Vec::new(); metadata.nodes.len()];

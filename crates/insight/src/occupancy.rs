@@ -389,6 +389,11 @@ impl Occupancy {
         }
     }
 
+    /// Whether the higher lane always has the processor of the node.
+    pub fn is_by_level(&self, node: usize) -> bool {
+        self.preemption_rule[node] == PreemptionRule::ByLevel
+    }
+
     /// The processor that the job has according to the records of jobs, even if someone else is on it just now.
     pub fn processor_of(&self, node: usize, job: JobId) -> Option<usize> {
         self.nodes[node].iter().position(|processor| processor.jobs.contains(&job))

@@ -218,6 +218,12 @@ impl System {
         &self.description.tasks[self.operations[id.index()].task]
     }
 
+    /// Whether events of a channel release the jobs of the operation: it is the first one of a task that has subscribed.
+    pub fn takes_events(&self, id: OperationId) -> bool {
+        let is_first = self.operations[id.index()].predecessors.is_empty();
+        is_first && matches!(self.task_of(id).trigger, Some(crate::Trigger::Events(_)))
+    }
+
     /// All outputs, indexed by [`OutputId::index`].
     pub fn outputs(&self) -> &[OutputSite] {
         &self.connections.outputs

@@ -22,6 +22,8 @@ pub trait EventEnds: Any + Send {
     );
     /// The job of this instance begins, and has what one had that is [kept](Self::keep) as these bytes. False if they are none.
     fn begin_again(&mut self, instance: u64, from: &[u8]) -> bool;
+    /// Whether all that its jobs may take can be bytes.
+    fn are_bytes(&self) -> bool;
     /// From now on, what jobs take comes to this end, too, as bytes; none if what may come has none, or nothing comes.
     fn keep(&mut self) -> Option<Box<dyn KeptEnd>>;
     /// The job of this instance, which has no code, has completed: pushes what the description says.

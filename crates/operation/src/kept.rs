@@ -2,7 +2,7 @@
 
 use crate::error::{OperationError, OperationErrors, nearest};
 use std::str::FromStr;
-use talea_model::{System, Trigger};
+use talea_model::{Operation, System};
 
 /// What the trace of a run keeps, so that the run can be replayed: values of outputs, and events that jobs take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,11 +60,7 @@ impl KeptOutputs {
             KeptOutputs::All => true,
             KeptOutputs::Named(names) => names.iter().any(|wanted| wanted == name),
         };
-        let takes_events = |operation: &talea_model::Operation| {
-            operation.predecessors.is_empty()
-                && matches!(system.task_of(operation.id).trigger, Some(Trigger::Events(_)))
-        };
-        let takers = || system.operations().iter().filter(|operation| takes_events(operation));
+        let takers = || system.operations().iter().filter(|operation| system.takes_events(operation.id));
         let names = || {
             let outputs = system.outputs().iter().map(|site| site.name.as_str());
             outputs.chain(takers().map(|operation| operation.name.as_str()))
@@ -81,8 +77,8 @@ impl KeptOutputs {
                 return Err(OperationErrors(errors));
             }
         }
-        let events =
-            system.operations().iter().map(|operation| takes_events(operation) && named(&operation.name));
+        let is_kept = |operation: &Operation| system.takes_events(operation.id) && named(&operation.name);
+        let events = system.operations().iter().map(is_kept);
         let outputs = system.outputs().iter().map(|site| named(&site.name));
         Ok(KeptParts { outputs: outputs.collect(), events: events.collect() })
     }

@@ -25,6 +25,11 @@ impl<T> OutputKind<T> {
         self.0.codec
     }
 
+    /// Whether they can be compared.
+    pub fn compares(&self) -> bool {
+        self.0.same.is_some()
+    }
+
     /// They can be compared, so that tasks can be triggered when they change.
     #[must_use]
     pub fn compared(mut self) -> Self

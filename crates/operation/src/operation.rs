@@ -110,6 +110,11 @@ impl Operation {
         self.ends.events.as_mut().is_some_and(|events| events.get_mut().begin_again(instance, from))
     }
 
+    /// Whether it takes events, and all of them can be bytes.
+    pub fn events_are_bytes(&self) -> bool {
+        self.ends.events.as_ref().is_some_and(|events| events.borrow().are_bytes())
+    }
+
     /// From now on, the events that its jobs take come to this end, too; none if they are never bytes, or it takes none.
     pub fn keep_events(&mut self) -> Option<Box<dyn KeptEnd>> {
         self.ends.events.as_mut().and_then(|events| events.get_mut().keep())

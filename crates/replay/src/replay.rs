@@ -3,13 +3,13 @@
 use crate::answers::{Answering, Answers};
 use crate::compare::compare;
 use crate::report::{Difference, OutputReport, ReplayReport, What};
-use crate::steps::{End, Ending, Missing, Published, Step, Steps, Taken};
+use crate::steps::{End, Ending, Missing, Recorded, Step, Steps, Taken};
 use crate::unverified::Unverified;
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use talea_model::{Operation, OperationId, System, Trigger};
-use talea_operation::{Encoded, Operation as Assembled, OperationErrors, Operations, Stamp, Wiring};
+use talea_model::{OperationId, System};
+use talea_operation::{Encoded, Operation, OperationErrors, Operations, Stamp, Wiring};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::event::{Typed, ValueLost};
@@ -31,8 +31,10 @@ pub enum ReplayError {
         /// What the description has in its place.
         description: String,
     },
-    /// The trace has no values of outputs.
-    #[error("the trace keeps no values; record them with `--keep-values`, or `Run::keep_values`")]
+    /// The trace has no values of outputs, and no events.
+    #[error(
+        "the trace keeps neither values nor events; record them with `--keep-values`, or `Run::keep_values`"
+    )]
     NoValues,
     /// The code does not fit the system: all that is wrong.
     #[error(transparent)]
@@ -49,7 +51,7 @@ struct Begun {
 
 /// What is replayed of an operation.
 struct Replayed {
-    operation: Assembled,
+    operation: Operation,
     /// The job that has taken values last and has not ended.
     holder: Option<JobId>,
     /// Whether all its jobs have been done again as they were, so that it has kept what it kept then.
@@ -60,7 +62,7 @@ struct Replayed {
 impl Replayed {
     /// What its jobs do besides, or have had besides, is not in the trace: they are not done again.
     fn is_outside(&self) -> bool {
-        self.operation.is_outside() || self.events == Events::Unkept
+        self.operation.is_outside() || self.events == Events::Unkept && self.operation.has_code()
     }
 }
 
@@ -75,12 +77,12 @@ enum Events {
 }
 
 impl Events {
-    fn of(system: &System, metadata: &Metadata, operation: OperationId) -> Self {
-        let Operation { task, predecessors, .. } = &system.operations()[operation.index()];
-        let is_released = matches!(system.tasks[*task].trigger, Some(Trigger::Events(_)));
-        match predecessors.is_empty() && is_released {
+    fn of((system, metadata): (&System, &Metadata), id: OperationId, operation: &Operation) -> Self {
+        let task = system.operations()[id.index()].task;
+        match system.takes_events(id) {
             false => Events::None,
-            true if metadata.tasks[*task].keeps_events => Events::Kept,
+            // A run of several processes says only that they were to be kept.
+            true if metadata.tasks[task].keeps_events && operation.events_are_bytes() => Events::Kept,
             true => Events::Unkept,
         }
     }
@@ -127,9 +129,10 @@ impl Replay {
         // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
         let operations = talea_notification::declared::connect(&system, operations, &|_| 0);
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
-        let replayed = |(assembled, described): (Option<Assembled>, &Operation)| {
-            let events = Events::of(&system, metadata, described.id);
-            assembled.map(|operation| Replayed { operation, holder: None, is_on_track: true, events })
+        let replayed = |(operation, described): (Option<Operation>, &talea_model::Operation)| {
+            let operation = operation?;
+            let events = Events::of((&system, metadata), described.id, &operation);
+            Some(Replayed { operation, holder: None, is_on_track: true, events })
         };
         let mut operations: Vec<_> =
             assembled.operations.into_iter().zip(system.operations()).map(replayed).collect();
@@ -216,8 +219,8 @@ impl Replay {
         let operation = &mut replayed.operation;
         if let Some(events) = &end.events {
             is_intact &= match events {
-                Published::Bytes(bytes) => operation.take_events_again(end.job.instance, bytes),
-                Published::Awaited | Published::Unrecorded => false,
+                Recorded::Bytes(bytes) => operation.take_events_again(end.job.instance, bytes),
+                Recorded::Awaited | Recorded::Unrecorded => false,
             };
         }
         let is_done = match end.how {
@@ -271,31 +274,31 @@ impl Replay {
             }
             let now = port.encode(&mut self.buffer);
             let what = match (recorded, now) {
-                (Some(Published::Bytes(recorded)), Encoded::Bytes(length)) => {
+                (Some(Recorded::Bytes(recorded)), Encoded::Bytes(length)) => {
                     Some(compare(recorded, &self.buffer[..length]))
                 }
-                (Some(Published::Bytes(recorded)), Encoded::NoRoom) => {
+                (Some(Recorded::Bytes(recorded)), Encoded::NoRoom) => {
                     Some(Some(What::TooLongNow { recorded_length: recorded.len(), most: MOST_BYTES }))
                 }
-                (Some(Published::Bytes(_)), Encoded::Nothing) => Some(Some(match &panicked {
+                (Some(Recorded::Bytes(_)), Encoded::Nothing) => Some(Some(match &panicked {
                     Some(message) => What::Panicked { message: message.clone() },
                     None => What::NothingNow,
                 })),
                 (None, Encoded::Nothing) => Some(None),
                 (None, Encoded::Bytes(_) | Encoded::NoRoom) => Some(Some(What::NothingThen)),
-                (Some(Published::Awaited | Published::Unrecorded), _) => {
+                (Some(Recorded::Awaited | Recorded::Unrecorded), _) => {
                     row.unrecorded += 1;
                     self.unverified.publish(site.id, end.job.instance);
                     None
                 }
             };
             match recorded {
-                Some(Published::Bytes(bytes)) => {
+                Some(Recorded::Bytes(bytes)) => {
                     if what != Some(None) && !port.decode(bytes) {
                         port.discard();
                     }
                 }
-                Some(Published::Awaited | Published::Unrecorded) => {}
+                Some(Recorded::Awaited | Recorded::Unrecorded) => {}
                 None => port.discard(),
             }
             let Some(what) = what.filter(|_| is_called) else { continue };
@@ -335,7 +338,7 @@ impl Replay {
             let (taken, dropped) = (Vec::new(), Vec::new());
             let replayed = self.operations[job.operation.index()].as_ref();
             let takes = replayed.is_some_and(|replayed| replayed.events == Events::Kept);
-            let events = (takes && how != Ending::Unbegun).then_some(Published::Awaited);
+            let events = (takes && how != Ending::Unbegun).then_some(Recorded::Awaited);
             let end = End { job, at, dates, how, taken, published, events, visible: at, dropped };
             self.steps.push(Step::End(end));
         }
@@ -351,7 +354,7 @@ impl Sink for Replay {
         if let Some(KeptValue { job, output, bytes }) = self.values.take(&record) {
             match output {
                 Some(output) => self.steps.receive(job, output, bytes),
-                None => self.steps.receive_events(job, Published::Bytes(bytes)),
+                None => self.steps.receive_events(job, Recorded::Bytes(bytes)),
             }
         }
         match record.typed() {
@@ -375,7 +378,7 @@ impl Sink for Replay {
                 self.steps.publish(publish.job, publish.output, publish.visible, is_kept);
             }
             Typed::ValueLost(ValueLost { job, output: None, .. }) => {
-                self.steps.receive_events(job, Published::Unrecorded);
+                self.steps.receive_events(job, Recorded::Unrecorded);
             }
             Typed::ValueLost(ValueLost { job, output: Some(output), cause, .. }) => {
                 let why = match cause.known() {

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct ReplayReport {
     /// Jobs whose code was called again.
     pub called: u64,
-    /// Jobs that have to do with something outside, which were not called.
+    /// Jobs that have to do with something outside, or have taken events that are not in the trace: they were not called.
     pub outside: u64,
     /// By output of the system, in its order; those of operations outside are not compared.
     pub outputs: Vec<OutputReport>,
@@ -54,7 +54,7 @@ pub struct OutputReport {
     pub output: String,
     /// Whether its values were recorded, so that they can be compared.
     pub is_kept: bool,
-    /// Whether its operation has to do with something outside.
+    /// Whether its operation has to do with something outside, or takes events that are not in the trace.
     pub is_outside: bool,
     /// Jobs of which it is known what they published, and which were called.
     pub compared: u64,

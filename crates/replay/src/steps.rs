@@ -47,9 +47,9 @@ pub(crate) struct End {
     /// What it took only then: the simulator lets a job that passes another one of its operation wait for the ports until it is called.
     pub taken: Vec<Taken>,
     /// What it published, by output, as far as it is known.
-    pub published: BTreeMap<u32, Published>,
+    pub published: BTreeMap<u32, Recorded>,
     /// The events that it took, if these are kept.
-    pub events: Option<Published>,
+    pub events: Option<Recorded>,
     /// From when on readers saw that.
     pub visible: Instant,
     /// Inputs that never had it.
@@ -66,9 +66,9 @@ pub(crate) enum Ending {
     Unbegun,
 }
 
-/// A value of a job that has ended, or the events that it took.
+/// What there is in the trace of a value that a job published, or of the events that it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Published {
+pub(crate) enum Recorded {
     /// Its bytes have not come yet.
     Awaited,
     /// These are its bytes.
@@ -97,7 +97,7 @@ pub(crate) struct Steps {
     /// By output, the jobs whose values have not come, in the order in which they published.
     awaited: HashMap<u32, VecDeque<JobId>>,
     /// The events of jobs that have not ended.
-    events: HashMap<JobId, Published>,
+    events: HashMap<JobId, Recorded>,
     /// The instant of the last record.
     now: Option<Instant>,
 }
@@ -135,7 +135,7 @@ impl Steps {
         if end.published.contains_key(&output) {
             return;
         }
-        let published = if is_kept { Published::Awaited } else { Published::Unrecorded };
+        let published = if is_kept { Recorded::Awaited } else { Recorded::Unrecorded };
         end.published.insert(output, published);
         if is_kept {
             self.awaited.entry(output).or_default().push_back(job);
@@ -152,11 +152,11 @@ impl Steps {
     /// These are the bytes of a value.
     pub fn receive(&mut self, job: JobId, output: u32, bytes: Vec<u8>) {
         self.pass(job, output);
-        self.settle(job, output, Published::Bytes(bytes));
+        self.settle(job, output, Recorded::Bytes(bytes));
     }
 
     /// These are the events that a job took, which ends later or has ended.
-    pub fn receive_events(&mut self, job: JobId, events: Published) {
+    pub fn receive_events(&mut self, job: JobId, events: Recorded) {
         match self.end_of(job) {
             Some(end) => end.events = Some(events),
             None => drop(self.events.insert(job, events)),
@@ -173,7 +173,7 @@ impl Steps {
                 }
             }
         }
-        self.settle(job, output, Published::Unrecorded);
+        self.settle(job, output, Recorded::Unrecorded);
     }
 
     /// Values of an output come in the order in which they were published: with this one, those before it do not come any more.
@@ -181,10 +181,10 @@ impl Steps {
         let Some(awaited) = self.awaited.get_mut(&output) else { return };
         let Some(place) = awaited.iter().position(|other| *other == job) else { return };
         let before: Vec<JobId> = awaited.drain(..=place).filter(|other| *other != job).collect();
-        before.into_iter().for_each(|other| self.settle(other, output, Published::Unrecorded));
+        before.into_iter().for_each(|other| self.settle(other, output, Recorded::Unrecorded));
     }
 
-    fn settle(&mut self, job: JobId, output: u32, value: Published) {
+    fn settle(&mut self, job: JobId, output: u32, value: Recorded) {
         if let Some(end) = self.end_of(job) {
             end.published.insert(output, value);
         }
@@ -204,7 +204,7 @@ impl Steps {
             Step::Begin { .. } | Step::Take { .. } | Step::Gap => true,
             Step::End(end) => {
                 let is_settled = self.now.is_some_and(|now| now > end.at.saturating_add(SETTLING));
-                let is_there = |published: &Published| *published != Published::Awaited;
+                let is_there = |published: &Recorded| *published != Recorded::Awaited;
                 let is_whole =
                     end.published.values().all(is_there) && end.events.as_ref().is_none_or(is_there);
                 let is_given_up =
@@ -221,7 +221,7 @@ impl Steps {
             if self.ends.get(&end.job) == Some(&self.first) {
                 self.ends.remove(&end.job);
             }
-            for (output, _) in end.published.iter().filter(|(_, value)| **value == Published::Awaited) {
+            for (output, _) in end.published.iter().filter(|(_, value)| **value == Recorded::Awaited) {
                 if let Some(awaited) = self.awaited.get_mut(output) {
                     awaited.retain(|job| *job != end.job);
                 }
@@ -261,7 +261,7 @@ mod tests {
         })
     }
 
-    fn published(steps: &mut Steps, is_over: bool) -> Vec<(u64, Published)> {
+    fn published(steps: &mut Steps, is_over: bool) -> Vec<(u64, Recorded)> {
         let mut all = Vec::new();
         while let Some(step) = steps.next(is_over) {
             let Step::End(end) = step else { continue };
@@ -288,7 +288,7 @@ mod tests {
         steps.receive(job(0), 7, vec![1]);
         steps.receive(job(1), 7, vec![2]);
         let expected =
-            [(0, Published::Bytes(vec![1])), (1, Published::Bytes(vec![2])), (2, Published::Unrecorded)];
+            [(0, Recorded::Bytes(vec![1])), (1, Recorded::Bytes(vec![2])), (2, Recorded::Unrecorded)];
         assert_eq!(published(&mut steps, false), expected);
     }
 
@@ -300,9 +300,9 @@ mod tests {
                 None => steps.receive(job(1), 7, vec![2]),
                 Some(why) => steps.miss(job(1), 7, why),
             }
-            let own = if why.is_none() { Published::Bytes(vec![2]) } else { Published::Unrecorded };
-            assert_eq!(published(&mut steps, false), [(0, Published::Unrecorded), (1, own)]);
-            assert_eq!(published(&mut steps, true), [(2, Published::Awaited)]);
+            let own = if why.is_none() { Recorded::Bytes(vec![2]) } else { Recorded::Unrecorded };
+            assert_eq!(published(&mut steps, false), [(0, Recorded::Unrecorded), (1, own)]);
+            assert_eq!(published(&mut steps, true), [(2, Recorded::Awaited)]);
             assert!(steps.awaited[&7].is_empty() && steps.ends.is_empty());
         }
     }

@@ -59,8 +59,10 @@ pub enum PrepareError {
     /// The code that was given does not fit the system: all that is wrong.
     #[error(transparent)]
     Operations(#[from] OperationErrors),
-    /// Values are to be in the trace, and none is kept.
-    #[error("values of outputs are to be kept, and no trace to keep them in: call `Run::keep_trace`, too")]
+    /// Values or events are to be in the trace, and none is kept.
+    #[error(
+        "values of outputs or events are to be kept, and no trace to keep them in: call `Run::keep_trace`, too"
+    )]
     ValuesWithoutTrace,
     /// The deliveries of a notification service cannot be work of this run.
     #[error("events cannot be delivered: {0}")]

@@ -8,7 +8,7 @@
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
-use talea_model::{Excess, OperationId, OutputId, Separation, System};
+use talea_model::{Excess, OperationId, OutputId, PublicationSite, Separation, System};
 use talea_operation::{KeptBytes, KeptEnd, KeptOutput, KeptOutputs, OperationError, OperationErrors};
 use talea_record::event::ValueLost;
 use talea_record::values::{self, MOST_BYTES, records_of};
@@ -26,7 +26,7 @@ const MOST: usize = 1 << 16;
 /// How often the thread looks.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// Bytes of an event beside what it carries, about: its header and its place among those that a job takes.
+/// Bytes of an event beside what it carries, about: its header, in memory and in the trace.
 const EVENT_BYTES: usize = 128;
 
 /// Room for what each job of the operation publishes on one output, or takes of a channel, and is not written yet, when `kept` of these are: as much as
@@ -46,12 +46,14 @@ pub(crate) fn room(system: &System, operation: OperationId, kept: usize, bytes: 
     in_stall.min(most).clamp(2, MOST)
 }
 
-/// About how many bytes the events have that a job of the operation takes.
+/// About how many bytes the events have that a job of the operation takes: so many as there may be of each publication, since each has memory for these.
 pub(crate) fn event_bytes(system: &System, operation: OperationId) -> usize {
     let task = system.operations()[operation.index()].task;
-    let sites = system.publications().iter();
-    let of_task = sites.filter(|site| site.subscribers.iter().any(|(subscriber, _)| *subscriber == task));
-    EVENT_BYTES + of_task.map(|site| system.publication(site).bytes as usize).max().unwrap_or(0)
+    let of_site = |site: &PublicationSite| {
+        let (_, leaves) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
+        Some(leaves.len().max(1) * (EVENT_BYTES + system.publication(site).bytes as usize))
+    };
+    system.publications().iter().filter_map(of_site).sum::<usize>().max(EVENT_BYTES)
 }
 
 /// Records in a quarter of a second, when they come as fast as planned, about what jobs of these operations publish or take, with so many bytes each.

@@ -143,7 +143,7 @@ pub struct Mishaps {
     /// Messages from other processes none of whose values was published, for what they carry could not be decoded.
     #[serde(default)]
     pub values_unread: u64,
-    /// Values that were to be kept and are not: they came faster than they could be written, or were too long.
+    /// Values, and events of jobs, that were to be kept and are not: they came faster than they could be written, or were too long.
     #[serde(default)]
     pub values_unkept: u64,
     /// Values that were published after the end of their period, as their job was late.

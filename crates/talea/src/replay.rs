@@ -46,10 +46,11 @@ use talea_runtime::Operations;
 pub use talea_replay::{Difference, OutputReport, Replay, ReplayError, ReplayFileError, ReplayReport, What};
 
 /// Calls the operations again as the trace in this file tells, in the order in which their jobs ended, and compares what they publish. Those that
-/// have said that they have to do with something [outside](crate::run::Ports::outside) are not called.
+/// have said that they have to do with something [outside](crate::run::Ports::outside) are not called, nor those that take events which the trace does
+/// not have.
 ///
 /// # Errors
-/// [`ReplayFileError`]: the trace cannot be read, is of another system, or keeps no values; or the code does not fit the system.
+/// [`ReplayFileError`]: the trace cannot be read, is of another system, or keeps neither values nor events; or the code does not fit the system.
 pub fn replay(
     system: &System,
     operations: Operations,

@@ -38,9 +38,7 @@ pub fn code(system: &System) -> Operations {
             .collect();
         let outputs = system.outputs_of(operation.id).iter();
         let outputs: Vec<String> = outputs.map(|site| system.output(site.id).name.clone()).collect();
-        let is_first = operation.predecessors.is_empty();
-        let takes_events =
-            is_first && matches!(system.tasks[operation.task].trigger, Some(Trigger::Events(_)));
+        let takes_events = system.takes_events(operation.id);
         operations = operations
             .with_ports(&operation.name, move |ports| digesting(ports, &inputs, &outputs, takes_events));
     }

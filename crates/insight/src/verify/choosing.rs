@@ -1,8 +1,7 @@
 //! Since when a lane may have made the choice that its next start tells.
 //!
-//! The thread of a lane chooses a job, and then writes that it starts it. Whoever takes its processor in between, the lane of another level, schedulers
-//! above or the kernel, keeps it from writing that for as long as it likes, and what is released meanwhile was not there when the thread chose.
-//! So no time counts in which the lane could not go on. A virtual machine may stand still meanwhile, too, which no record tells; but a thread above all
+//! The thread of a lane chooses a job, and then writes that it starts it. In between it may lose its processor to a lane of a higher level, to schedulers
+//! above or to the kernel. What is released until it has one again was not there when it chose. So no time counts in which the lane could not go on. A virtual machine may stand still meanwhile, too, which no record tells; but a thread above all
 //! lanes that wakes up late for an instant does: if no other record is from in between, nobody on the one processor of its node has gone on since that instant.
 
 use super::judge::Judge;
@@ -35,7 +34,7 @@ impl Heard {
     }
 }
 
-/// Of one lane: how long it could have said what it chose, and did not.
+/// How long a lane could go on since it last told of something.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choosing {
     /// When its last job began or ended, or when it got its first one.
@@ -106,21 +105,35 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the lane could not go on, for others have what it needs.
+    /// Whether the lane could not go on, since others have every processor that it could have.
     fn is_kept_off(&self, index: usize) -> bool {
         let node = self.lanes[index].node;
-        if self.hierarchies.decide_on(node) && self.hierarchies.knows(index) {
-            return self.hierarchies.turn(index) != Turn::Granted;
+        let hierarchies = &self.hierarchies;
+        if hierarchies.decide_on(node) && hierarchies.knows(index) && hierarchies.turn(index) != Turn::Granted
+        {
+            return true;
         }
         match self.occupancy.thread_state(index) {
-            ThreadState::Preempted => true,
-            ThreadState::Running | ThreadState::Off => false,
-            ThreadState::Unknown => (0..self.occupancy.processors(node).len()).all(|place| {
-                match self.occupancy.holder(node, place) {
-                    Occupant::Job(job) => self.occupancy.lane_of(job) != Some(index),
-                    holder => holder == Occupant::Withheld,
-                }
-            }),
+            ThreadState::Running => return false,
+            ThreadState::Preempted | ThreadState::Off => return true,
+            ThreadState::Unknown => {}
         }
+        let places = 0..self.occupancy.processors(node).len();
+        !places.into_iter().any(|place| match self.occupancy.holder(node, place) {
+            Occupant::Idle => true,
+            Occupant::Lane(lane) => self.goes_before(index, lane),
+            Occupant::Job(job) => {
+                self.occupancy.lane_of(job).is_some_and(|lane| self.goes_before(index, lane))
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether the lane has the processor that this other one, or itself, has.
+    fn goes_before(&self, index: usize, holder: usize) -> bool {
+        let levels = [index, holder].map(|lane| self.lanes[lane].level);
+        let is_ranked =
+            self.occupancy.is_by_level(self.lanes[index].node) && self.expected.are_ranked(index, holder);
+        index == holder || is_ranked && levels[0] < levels[1]
     }
 }

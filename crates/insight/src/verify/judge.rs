@@ -226,7 +226,7 @@ impl<'a> Judge<'a> {
             lost_of_others: 0,
             jobs: 0,
             occupancy: Occupancy::new(&expected),
-            hierarchies: Hierarchies::new(trace),
+            hierarchies: Hierarchies::with_lanes(trace, &expected),
             node_touched: vec![false; trace.nodes.len()],
             heard: trace
                 .nodes

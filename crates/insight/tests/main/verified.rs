@@ -3,7 +3,7 @@
 use std::path::Path;
 use talea_insight::verify::{Certainty, Rule, Verifier, VerifyReport};
 use talea_model::{OperationId, System};
-use talea_policy::strategy::{Plan, plan_system};
+use talea_policy::strategy::{Plan, plan_lanes_of};
 use talea_record::*;
 use talea_time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn system_of(settings: &str, of_base: &str) -> System {
 }
 
 fn plans(system: &System) -> Vec<Plan> {
-    plan_system(system).expect("it can be planned")
+    plan_lanes_of(system).expect("it can be planned")
 }
 
 /// Operations of [`traced`].
@@ -304,4 +304,58 @@ fn a_lane_may_have_chosen_before_the_machine_stood_still() {
     assert_eq!(order(Some(191), None), [Certainty::Certain], "it had more than it takes to choose");
     assert_eq!(order(Some(150), Some(600)), [Certainty::Certain], "somebody went on");
     assert_eq!(order(None, None), [Certainty::Certain], "nobody came late");
+}
+
+/// Below schedulers a lane goes on when these have given the lanes a processor, and no higher one has it.
+#[test]
+fn a_lane_below_schedulers_goes_on_when_it_is_its_turn() {
+    let text = "strategy = \"rms+mlf\"\nlate = \"none\"";
+    let below = "[[scheduler]]\nname = \"top\"\nkind = \"fixed-priority\"\n\
+                 [[scheduler]]\nname = \"lanes\"\nkind = \"lanes\"\nunder = [{ scheduler = \"top\", priority = 1 }]\n";
+    let system = system_of(text, &format!("criticality = \"high\"\n{below}"));
+    let mut metadata = traced(&system, [1, 1]);
+    let (parent, child, guarantee) = ("top".into(), "lanes".into(), "NULL".into());
+    metadata.edges = vec![EdgeEntry { node: 0, parent, child, guarantee }];
+    let tolerance = Duration::from_nanos(200);
+    let at = |after: i64| Instant::from_nanos(START + after);
+    let trigger = Trigger::Timer.into();
+    let begun = || {
+        let mut trace = Trace::new(&metadata);
+        let request = event::VpRequest { edge: 0, by: None, trigger };
+        trace.records.push(request.at(at(0), Record::NO_CPU));
+        trace.records.push(event::VpGrant { edge: 0, by: None, trigger }.at(at(0), 0));
+        trace.post(0, (LONG, 0), 1_000_000);
+        trace
+    };
+    let ended = |mut trace: Trace, system: &System| {
+        trace.begin(1_110, (LONG, 0));
+        trace.complete(1_200, (LONG, 0), [0, 1_000_000]);
+        let report = trace.verified_within(tolerance, &metadata, system);
+        let found = report.violations.iter().filter(|violation| violation.rule == Rule::Order);
+        found.map(|violation| violation.certainty).collect::<Vec<_>>()
+    };
+    // The lanes have no processor from 190 to 1 100.
+    let mut revoked = begun();
+    revoked.records.push(event::VpRevoke { edge: 0, by: None, trigger }.at(at(190), 0));
+    revoked.post(400, (SHORT, 0), 5_000);
+    revoked.records.push(event::VpGrant { edge: 0, by: None, trigger }.at(at(1_100), 0));
+    assert_eq!(ended(revoked, &system), [Certainty::Possible]);
+    // They have one, and the higher lane has it.
+    let mut higher = begun();
+    higher.post(190, (BASE, 0), SECOND_NS);
+    higher.begin(190, (BASE, 0));
+    higher.post(400, (SHORT, 0), 5_000);
+    higher.complete(1_100, (BASE, 0), [190, SECOND_NS + 190]);
+    assert_eq!(ended(higher, &system), [Certainty::Possible]);
+    let mut free = begun();
+    free.post(400, (SHORT, 0), 5_000);
+    assert_eq!(ended(free, &system), [Certainty::Certain]);
+    // Against a strategy with fewer lanes, or with more, than the run had.
+    let other = system_of("strategy = \"edf\"\nlate = \"none\"", &format!("criticality = \"high\"\n{below}"));
+    assert_eq!(ended(begun(), &other), []);
+    let fewer = Metadata { edges: metadata.edges.clone(), ..traced(&other, [0, 0]) };
+    let mut trace = Trace::new(&fewer);
+    trace.post(0, (SLOW, 0), 2 * SECOND_NS);
+    trace.begin(10, (SLOW, 0));
+    assert!(trace.verified_within(tolerance, &fewer, &system).jobs > 0);
 }

@@ -93,6 +93,10 @@ pub(super) struct Keeping {
 }
 
 impl Keeping {
+    fn are_bytes(&self) -> bool {
+        self.publications.iter().all(|publication| self.contents.has(*publication))
+    }
+
     /// Deliveries that may be held at once for who records them.
     fn held(&self) -> usize {
         if self.room == 0 { 0 } else { 2 * self.room + 1 }
@@ -157,9 +161,9 @@ impl Subscribed {
         self.losses.clone()
     }
 
-    /// Events that it can have at once, waiting, in hand and to be recorded.
-    pub fn room(&self) -> usize {
-        self.consumer.memory() + self.keeping.held() * self.consumer.most_at_once()
+    /// Events of one publication that it can have at once, waiting, in hand and to be recorded, if so many of them are in one delivery at most.
+    pub fn room(&self, at_once: usize) -> usize {
+        self.consumer.memory() + self.keeping.held() * at_once
     }
 
     /// What the current job has.
@@ -231,12 +235,16 @@ impl EventEnds for Ends {
         true
     }
 
+    fn are_bytes(&self) -> bool {
+        self.subscribed.as_ref().is_some_and(|subscribed| subscribed.keeping.are_bytes())
+    }
+
     fn keep(&mut self) -> Option<Box<dyn KeptEnd>> {
         let Subscribed { keeping, consumer, .. } = self.subscribed.as_mut()?;
-        let Keeping { contents, publications, room, port } = keeping;
-        if *room == 0 || !publications.iter().all(|publication| contents.has(*publication)) {
+        if keeping.room == 0 || !keeping.are_bytes() {
             return None;
         }
+        let Keeping { contents, room, port, .. } = keeping;
         let handling = Handling { same: None, codec: Some(Taken::CODEC) };
         let slots = Taken::slots(contents, consumer.most_at_once());
         let (made, _no_readers, end) = OutputPort::kept(&[], handling, *room, slots);

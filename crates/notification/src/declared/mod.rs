@@ -60,9 +60,6 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
         let keeping = Keeping { contents, publications, room: room(first), port: None };
         ends.entry(first).or_default().subscribed = Some(Subscribed::new(consumer, first, filters, keeping));
     }
-    // How many events of a publication can be under way at once.
-    let consumers: BTreeMap<OperationId, usize> =
-        ends.iter().filter_map(|(first, ends)| Some((*first, ends.subscribed.as_ref()?.room()))).collect();
     for site in system.publications() {
         let described = system.publication(site);
         let event_type = EventType::new(&described.event_type.domain, &described.event_type.name);
@@ -78,7 +75,12 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
             site.subscribers.iter().filter_map(|(task, _)| first_of(task)).collect();
         let filters = subscribers.iter().filter_map(|first| ends.get(first)?.subscribed.as_ref());
         let filters = filters.flat_map(|subscribed| subscribed.filters.iter().cloned()).collect();
-        let events = subscribers.iter().filter_map(|first| consumers.get(first)).sum::<usize>() + 2;
+        // How many of its events can be under way at once.
+        let held = |(task, leaves): &(usize, Vec<usize>)| {
+            let subscribed = ends.get(&first_of(task)?)?.subscribed.as_ref()?;
+            Some(subscribed.room(leaves.len().max(1)))
+        };
+        let events = site.subscribers.iter().filter_map(held).sum::<usize>() + 2;
         let origin = Origin { publication: site.id, operation: site.operation, instance: 0 };
         let source = SyntheticSource::new(system, site, &event_type, events);
         if !operations.have_code(&system.operations()[site.operation.index()].name) {

@@ -62,6 +62,9 @@ impl EventPorts for Ports<'_> {
         kind: OutputKind<T>,
     ) -> Publication<T> {
         let operation = self.operation();
+        if kind.compares() {
+            self.refuse_events(format!("opens events {event_type} of a kind that is compared, and events are not: leave out `compared()`"));
+        }
         let opened = match self.event_ends().map(own) {
             Some(ends) => ends.open::<T>(event_type, &kind),
             None => Err(format!(

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod delivering;
+mod kept;
 mod monitoring;
 mod partners;
 mod properties;

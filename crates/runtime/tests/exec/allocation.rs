@@ -186,6 +186,10 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
             assert!(ran.position(Event::COMPLETE, "chain.a", 5).is_some(), "the counting was on");
             assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), 0, "{dispatch}, {kept:?}");
             assert_eq!(ran.count(Event::VALUE, "chain.a") > 0, *kept == KeptOutputs::All);
+            assert_eq!(
+                ran.count(Event::VALUE, "alone") > 0,
+                *kept == KeptOutputs::All && ran.count(Event::DELIVER, "alone") > 0
+            );
             assert_eq!(ran.outcome.mishaps.panics, []);
             // What a long stall of the machine leaves no room for is told.
             let lost = &ran.outcome.mishaps.lost_values;

@@ -105,7 +105,8 @@ impl ResultOptions {
             "name an output as task.output or task.subtask.output, or an operation that events release";
         let parts = kept.among(system).map_err(|error| Failure::new(error, help))?;
         if kept != KeptOutputs::None && !parts.are_any() {
-            let help = "give subtasks outputs, or leave --keep-values out";
+            let help =
+                "give subtasks outputs, have events of a channel release a task, or leave --keep-values out";
             return Err(Failure::new("the system has no outputs or events that could be kept", help));
         }
         Ok(kept)

@@ -162,7 +162,7 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
 fn note(row: &OutputReport) -> String {
     let mut notes = Vec::new();
     if row.is_outside {
-        notes.push("outside: taken from the trace".to_owned());
+        notes.push("not called: taken from the trace".to_owned());
     }
     if !row.is_kept {
         notes.push("not recorded".to_owned());

@@ -430,7 +430,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         (mishaps.values_unread, "messages brought values that could not be decoded, and were not published"),
         (
             mishaps.values_unkept,
-            "values were not kept, for they came faster than they could be written or have more than 64 KiB",
+            "values or events were not kept, for they came faster than they could be written or have more than 64 KiB",
         ),
         (mishaps.triggers_refused, "calls of triggers were refused, for too many instances were in flight"),
         (mishaps.early_arrivals, EARLIER_THAN_DECLARED),

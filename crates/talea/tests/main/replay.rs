@@ -48,7 +48,7 @@ fn system(dispatch: LaneDispatch) -> System {
 type Digest = [u64; 2];
 
 /// An event's content.
-#[derive(Clone, Copy, Default, Filterable, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, Default, PartialEq, Filterable, serde::Serialize, serde::Deserialize)]
 #[filterable(crate = "talea::notification::etcl")]
 struct Count {
     number: u64,
@@ -164,12 +164,13 @@ fn values_of_the_outputs_that_are_named_are_recorded_and_no_others() {
 }
 
 /// A task pushes events, another one takes them, and a third reads what that makes of them.
-fn of_events() -> System {
+fn of_events(dispatch: LaneDispatch) -> System {
     let task = |name: &str| TaskBuilder::new(name, Duration::from_millis(2)).wcet(Work::from_micros(50));
     let taking = TaskBuilder::triggered_by("take", SubscriptionBuilder::new("c").types(["T/Count"]));
     let taking = taking.deadline(Duration::from_millis(9)).wcet(Work::from_micros(20));
     let reading = task("read").input(InputBuilder::new("taken").from("take.out"));
     System::builder("pushing")
+        .lane_dispatch(dispatch)
         .node("n", [0])
         .channel("c", QosSettings::new().max_events(2))
         .task(
@@ -218,11 +219,15 @@ fn with_events(kind: fn() -> OutputKind<Count>, twist: u64) -> Operations {
 /// what it published then is there for who reads it.
 #[test]
 fn operations_that_take_events_are_called_again_where_these_are_kept() {
-    let (system, folder) = (of_events(), tempfile::tempdir().expect("a folder"));
+    let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path().join("trace.talea");
-    let kinds: [(fn() -> OutputKind<Count>, bool); 2] =
-        [(|| OutputKind::any().serialized(), true), (OutputKind::any, false)];
-    for (kind, are_kept) in kinds {
+    let kinds: [(fn() -> OutputKind<Count>, bool, LaneDispatch); 3] = [
+        (|| OutputKind::any().serialized(), true, LaneDispatch::NonPreemptive),
+        (|| OutputKind::any().serialized(), true, LaneDispatch::Preemptive),
+        (OutputKind::any, false, LaneDispatch::NonPreemptive),
+    ];
+    for (kind, are_kept, dispatch) in kinds {
+        let system = of_events(dispatch);
         let run = Run::new(&system).operations(with_events(kind, 0)).keep_values(KeptOutputs::All);
         let run = run.keep_trace(&trace).realtime(RtMode::Warn).duration(Duration::from_millis(300));
         let ran = run.run().expect("it runs");
@@ -253,7 +258,7 @@ fn operations_that_take_events_are_called_again_where_these_are_kept() {
 
 #[test]
 fn events_of_the_tasks_that_are_named_are_recorded() {
-    let (system, folder) = (of_events(), tempfile::tempdir().expect("a folder"));
+    let (system, folder) = (of_events(LaneDispatch::NonPreemptive), tempfile::tempdir().expect("a folder"));
     let trace = folder.path().join("trace.talea");
     let prepared = |kind: fn() -> OutputKind<Count>, names: &str| {
         let run = Run::new(&system).operations(with_events(kind, 0)).keep_trace(&trace);
@@ -281,4 +286,6 @@ fn events_of_the_tasks_that_are_named_are_recorded() {
         "and no operation of that name that takes events; did you mean \"take\"?",
     );
     refused(OutputKind::any, "push", "the system has no output \"push\"");
+    let part = "events T/Count of a kind that is compared, and events are not";
+    refused(|| OutputKind::any().encoded(|_, _| None, |_, _| false).compared(), "take", part);
 }

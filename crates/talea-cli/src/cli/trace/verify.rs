@@ -191,6 +191,7 @@ pub(super) fn tell(
             match (violation.certainty, violation.rule) {
                 (Certainty::Certain, _) => "",
                 (Certainty::Possible, Rule::Lanes) => ", unless the kernel held the higher lane's thread off",
+                (Certainty::Possible, Rule::Order) => ", unless its lane was held off meanwhile",
                 (Certainty::Possible, _) => ", unless the kernel held it off",
             }
         );
