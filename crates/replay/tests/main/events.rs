@@ -1,5 +1,6 @@
 //! Simulated runs of drawn systems in which events release tasks, replayed: who takes events is handed what it had.
 
+use crate::{recorded, replayed};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,11 +12,8 @@ use talea_notification::declared::{EventPorts, JobEvents};
 use talea_notification::qos::QosSettings;
 use talea_notification::{Content, Filterable, TimeCame};
 use talea_operation::{JobContext, KeptOutputs, Operations, OutputKind, Ports};
-use talea_policy::strategy::plan_lanes_of;
-use talea_record::{Metadata, Record, Sink};
-use talea_replay::{Replay, ReplayReport};
-use talea_sim::Simulation;
-use talea_time::{Duration, Instant, Work};
+use talea_record::Record;
+use talea_time::{Duration, Work};
 
 /// What the events carry.
 #[derive(Clone, Copy, Default, Filterable)]
@@ -42,6 +40,9 @@ fn kind() -> OutputKind<Count> {
         },
     )
 }
+
+/// So long is simulated.
+const UNTIL: i64 = 300;
 
 const TYPES: [&str; 3] = ["T/A", "T/B", "T/C"];
 
@@ -174,33 +175,12 @@ fn operations(drawn: &Drawn, twist: u64) -> Operations {
     operations.with_ports("last", |ports| taking(ports, None))
 }
 
-fn recorded(system: &System, operations: Operations, kept: &KeptOutputs) -> (Metadata, Vec<Record>) {
-    let plans = plan_lanes_of(system).expect("sorted");
-    let simulation = Simulation::with_operations(system, &plans, operations).expect("simulated");
-    let mut simulation = simulation.with_kept_values(system, kept).expect("they have bytes");
-    let mut records = Vec::new();
-    simulation.advance(Instant::from_nanos(300), &mut records);
-    let metadata = simulation.metadata().clone();
-    simulation.finish(&mut records);
-    (metadata, records)
-}
-
-fn replayed(
-    system: &System,
-    (metadata, records): &(Metadata, Vec<Record>),
-    operations: Operations,
-) -> ReplayReport {
-    let mut replay = Replay::new(system, metadata, operations).expect("it can be replayed");
-    records.iter().for_each(|record| replay.record(*record));
-    replay.finish()
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
     #[test]
     fn who_takes_events_is_handed_what_it_had(drawn in drawn(), twist in 1u64..9) {
         let system = system(&drawn);
-        let run = recorded(&system, operations(&drawn, 0), &KeptOutputs::All);
+        let run = recorded(&system, operations(&drawn, 0), UNTIL, &KeptOutputs::All);
         let completed = run.1.iter().filter(|record| record.event == talea_record::Event::COMPLETE).count() as u64;
         let same = replayed(&system, &run, operations(&drawn, 0));
         prop_assert_eq!((&same.first, same.unknown(), same.outside), (&None, 0, 0));
@@ -211,7 +191,7 @@ proptest! {
 
         // Without the events of one, that one is left as it was, and so are those of which it takes them.
         let named = KeptOutputs::Named(vec!["take0.out".into(), "last.out".into(), "last".into()]);
-        let part = recorded(&system, operations(&drawn, 0), &named);
+        let part = recorded(&system, operations(&drawn, 0), UNTIL, &named);
         let report = replayed(&system, &part, operations(&drawn, 0));
         prop_assert_eq!((&report.first, report.unknown()), (&None, 0));
         let row = |name: &str| report.outputs.iter().find(|row| row.output == name).expect("a row");
@@ -236,7 +216,7 @@ fn one_that_was_changed_is_found() {
         dispatch: LaneDispatch::NonPreemptive,
     };
     let system = system(&drawn);
-    let run = recorded(&system, operations(&drawn, 0), &KeptOutputs::All);
+    let run = recorded(&system, operations(&drawn, 0), UNTIL, &KeptOutputs::All);
     let changed = operations(&drawn, 0).with_ports("last", |ports| {
         let mut code = taking(ports, None);
         move |job: &JobContext<'_>| {

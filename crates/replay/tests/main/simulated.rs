@@ -1,5 +1,6 @@
 //! Simulated runs of drawn systems, replayed: the same operations publish the same, and one that was changed is found.
 
+use crate::{recorded, replayed};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,12 +9,10 @@ use talea_model::{
     Strategy as By, SubtaskBuilder, Synchronisation, System, TaskBuilder,
 };
 use talea_operation::{JobContext, KeptOutputs, Operations, OutputKind, Ports};
-use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Lost, ValueLost};
-use talea_record::{Event, LossCause, Metadata, Record, Sink, ValueLoss};
-use talea_replay::{Replay, ReplayError, ReplayReport, What};
-use talea_sim::Simulation;
-use talea_time::{Duration, Instant, Work};
+use talea_record::{Event, LossCause, Record, Sink, ValueLoss};
+use talea_replay::{Replay, ReplayError, What};
+use talea_time::{Duration, Work};
 
 /// A task of up to three steps, one after the other, each with an output; the first reads outputs of other tasks.
 #[derive(Clone, Debug)]
@@ -186,33 +185,6 @@ fn digesting(
             job.set(output, [job.instance(), state, changed]);
         }
     }
-}
-
-/// The records of a simulation, kept as `kept` says.
-fn recorded(
-    system: &System,
-    operations: Operations,
-    until: i64,
-    kept: &KeptOutputs,
-) -> (Metadata, Vec<Record>) {
-    let plans = plan_lanes_of(system).expect("sorted");
-    let simulation = Simulation::with_operations(system, &plans, operations).expect("simulated");
-    let mut simulation = simulation.with_kept_values(system, kept).expect("there are such outputs");
-    let mut records = Vec::new();
-    simulation.advance(Instant::from_nanos(until), &mut records);
-    let metadata = simulation.metadata().clone();
-    simulation.finish(&mut records);
-    (metadata, records)
-}
-
-fn replayed(
-    system: &System,
-    (metadata, records): &(Metadata, Vec<Record>),
-    operations: Operations,
-) -> ReplayReport {
-    let mut replay = Replay::new(system, metadata, operations).expect("it can be replayed");
-    records.iter().for_each(|record| replay.record(*record));
-    replay.finish()
 }
 
 proptest! {
