@@ -36,7 +36,7 @@ of each against what else is known of it:
   each thread and scheduler was promised is received, by the monitors of the schedulers and by a second judge that knows only what work
   there was and what was received; threads received by the books of the hierarchy what their jobs executed by the records of
   jobs; the parts of each explained response add up to it; the same system gives the same records, however it is advanced;
-  and the file that is written of a system is read as the same system.
+  the file that is written of a system is read as the same system; and code that is called again with what it was handed publishes the same.
 - *files*: a system file with mistakes is refused with problems, or is a system that can be checked and simulated; files of rt-app, SimSo and
   CSV tables with mistakes are refused with problems, or are systems. Rings of damaged live streams are not drawn.
 - *traces*: a trace with altered bytes is read, or an error says why not.
