@@ -97,6 +97,8 @@ pub struct Replay {
     operations: Vec<Option<Replayed>>,
     /// By output.
     kept: Vec<bool>,
+    /// By node, whether the trace has the end of its run.
+    ended: Vec<bool>,
     values: ValueReader,
     steps: Steps,
     begun: HashMap<JobId, Begun>,
@@ -159,6 +161,7 @@ impl Replay {
             is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
             operations,
             kept,
+            ended: vec![false; system.nodes.len()],
             values: ValueReader::default(),
             steps: Steps::default(),
             begun: HashMap::new(),
@@ -261,6 +264,8 @@ impl Replay {
     fn settle_outputs(&mut self, end: &End, is_called: bool, panicked: Option<String>) {
         let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
         let is_on_track = replayed.is_on_track;
+        // The trace may end between a job and what it published.
+        let is_cut = !end.is_settled && !self.ended[self.system.subtask(end.job.operation).node];
         let sites = self.system.outputs_of(end.job.operation);
         for (port, site) in replayed.operation.outputs().zip(sites) {
             let place = site.id.index();
@@ -285,6 +290,10 @@ impl Replay {
                     None => What::NothingNow,
                 })),
                 (None, Encoded::Nothing) => Some(None),
+                (None, Encoded::Bytes(_) | Encoded::NoRoom) if is_cut => {
+                    row.unrecorded += 1;
+                    None
+                }
                 (None, Encoded::Bytes(_) | Encoded::NoRoom) => Some(Some(What::NothingThen)),
                 (Some(Recorded::Awaited | Recorded::Unrecorded), _) => {
                     row.unrecorded += 1;
@@ -339,7 +348,8 @@ impl Replay {
             let replayed = self.operations[job.operation.index()].as_ref();
             let takes = replayed.is_some_and(|replayed| replayed.events == Events::Kept);
             let events = (takes && how != Ending::Unbegun).then_some(Recorded::Awaited);
-            let end = End { job, at, dates, how, taken, published, events, visible: at, dropped };
+            let is_settled = false;
+            let end = End { job, at, dates, how, taken, published, events, visible: at, dropped, is_settled };
             self.steps.push(Step::End(end));
         }
     }
@@ -388,6 +398,11 @@ impl Sink for Replay {
                 self.steps.miss(job, output, why);
             }
             Typed::Drop(drop) => self.steps.drop_value(drop.job, drop.input),
+            Typed::RunEnd(end) => {
+                if let Some(ended) = self.ended.get_mut(usize::from(end.node)) {
+                    *ended = true;
+                }
+            }
             Typed::Release(release) if self.is_simulated && self.is_known(release.job) => {
                 self.answers.entry(release.job).or_default().released = Some(record.time);
             }

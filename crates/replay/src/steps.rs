@@ -54,6 +54,8 @@ pub(crate) struct End {
     pub visible: Instant,
     /// Inputs that never had it.
     pub dropped: Vec<u32>,
+    /// Whether word of all that it published has come, if the trace did not end before.
+    pub is_settled: bool,
 }
 
 /// How a job ended.
@@ -200,16 +202,16 @@ impl Steps {
 
     /// The next step, if all is known of it, or if nothing more will be.
     pub fn next(&mut self, is_over: bool) -> Option<Step> {
-        let is_ready = match self.pending.front()? {
+        let is_ready = match self.pending.front_mut()? {
             Step::Begin { .. } | Step::Take { .. } | Step::Gap => true,
             Step::End(end) => {
-                let is_settled = self.now.is_some_and(|now| now > end.at.saturating_add(SETTLING));
+                end.is_settled = self.now.is_some_and(|now| now > end.at.saturating_add(SETTLING));
                 let is_there = |published: &Recorded| *published != Recorded::Awaited;
                 let is_whole =
                     end.published.values().all(is_there) && end.events.as_ref().is_none_or(is_there);
                 let is_given_up =
                     self.now.is_some_and(|now| now > end.visible.max(end.at).saturating_add(PATIENCE));
-                is_settled && (is_whole || is_given_up)
+                end.is_settled && (is_whole || is_given_up)
             }
         };
         if !is_ready && !is_over {
@@ -258,6 +260,7 @@ mod tests {
             events: None,
             visible: at(0),
             dropped,
+            is_settled: false,
         })
     }
 

@@ -162,8 +162,8 @@ pub(crate) struct Tally {
     pub triggers_refused: AtomicU64,
     /// Values of jobs that ended after the end of the period at which these were to be published.
     pub late_values: AtomicU64,
-    /// Arrivals from outside that came earlier than is declared of them.
-    pub early_arrivals: AtomicU64,
+    /// Arrivals that came earlier than is declared of their tasks. Only locked when a node ends, and after the run.
+    pub early_arrivals: Mutex<Vec<guard::EarlyArrivals>>,
     /// Values that were too long for a message to another process.
     pub values_unsent: AtomicU64,
     /// Messages from other processes whose bytes were no values of their outputs.

@@ -91,8 +91,8 @@ pub use options::{
     JudgeBy, Links, LostNodes, Lower, RtMode, RunOptions, Slicing, Start, StopHandle, UnknownRtMode,
 };
 pub use outcome::{
-    BoundOverrun, HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin, OperationPanic, Outcome,
-    ParkingOutcome, ScheduledBy, Stopped, ThreadAttributes,
+    BoundOverrun, EarlyArrivals, HierarchyOutcome, LostNode, MemberOutcome, Mishaps, NodeSpin,
+    OperationPanic, Outcome, ParkingOutcome, ScheduledBy, Stopped, ThreadAttributes,
 };
 pub use poster::Poster;
 pub use posting::PostingRoom;

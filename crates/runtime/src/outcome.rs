@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use talea_insight::Report;
 use talea_linux::thread::ThreadReport;
 use talea_linux::timer::SpinCost;
+use talea_model::System;
 use talea_operation::LostValues;
+use talea_policy::release::guard;
 use talea_time::Duration;
 
 pub use hierarchy::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy};
@@ -112,6 +114,25 @@ pub struct BoundOverrun {
     pub late_ns: i64,
 }
 
+/// Arrivals that came earlier than separation and burst declare of their task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlyArrivals {
+    /// The task.
+    pub task: String,
+    /// How many.
+    pub arrivals: u64,
+    /// What became of them, as the description says it: `defer`, `drop` or `count`.
+    pub excess: String,
+}
+
+impl EarlyArrivals {
+    /// Those that guards have counted in a run or simulation of `system`.
+    pub fn of(system: &System, early: guard::EarlyArrivals) -> Self {
+        let guard::EarlyArrivals { operation, arrivals, excess } = early;
+        EarlyArrivals { task: system.task_of(operation).name.clone(), arrivals, excess: excess.to_string() }
+    }
+}
+
 /// Events that are no part of the schedule and that a good run has none of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mishaps {
@@ -152,9 +173,9 @@ pub struct Mishaps {
     /// Calls of triggers that found no room for another instance.
     #[serde(default)]
     pub triggers_refused: u64,
-    /// Arrivals from outside that came earlier than is declared of them.
+    /// Arrivals that came earlier than is declared of their tasks.
     #[serde(default)]
-    pub early_arrivals: u64,
+    pub early_arrivals: Vec<EarlyArrivals>,
     /// Tasks whose descriptors have ended, as the other side closed them: nothing has released these tasks since.
     #[serde(default)]
     pub ended_descriptors: Vec<String>,

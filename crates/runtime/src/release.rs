@@ -156,9 +156,10 @@ impl ReleaseThread {
 
     fn count_overruns(&self, shared: &Shared) {
         if let Some(keeper) = &self.keeper {
-            let Counts { bound_overruns, worst_overrun, excess, .. } = keeper.guards.counts();
+            let Counts { bound_overruns, worst_overrun, .. } = keeper.guards.counts();
             shared.tally.bound_overruns.fetch_add(bound_overruns, atomic::Ordering::Relaxed);
-            shared.tally.early_arrivals.fetch_add(excess, atomic::Ordering::Relaxed);
+            let mut early = shared.tally.early_arrivals.lock().unwrap_or_else(PoisonError::into_inner);
+            early.extend(keeper.guards.early_arrivals());
             let mut worst = shared.tally.worst_overrun.lock().unwrap_or_else(PoisonError::into_inner);
             *worst = BoundOverrun::worst([*worst, worst_overrun]);
         }

@@ -7,7 +7,9 @@ use crate::hierarchy_node::HierarchyNode;
 use crate::keeping::ValueWriting;
 use crate::lane::SteppedLanesSetUp;
 use crate::options::{RunOptions, Start, StopHandle};
-use crate::outcome::{BoundOverrun, HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes};
+use crate::outcome::{
+    BoundOverrun, EarlyArrivals, HierarchyOutcome, Mishaps, NodeSpin, Outcome, Stopped, ThreadAttributes,
+};
 use crate::store::Store;
 use crate::threads::{EndedThreads, RunThreads};
 use crate::triggering::{ExternalTrigger, TriggerError, open_descriptor, open_trigger};
@@ -222,6 +224,15 @@ impl Prepared {
             .collect()
     }
 
+    /// What came earlier than declared, in the order of the tasks.
+    fn early_arrivals(&self) -> Vec<EarlyArrivals> {
+        let tally = &self.participants.threads.shared.tally;
+        let mut early =
+            std::mem::take(&mut *tally.early_arrivals.lock().unwrap_or_else(PoisonError::into_inner));
+        early.sort_unstable_by_key(|early| early.operation.index());
+        early.into_iter().map(|early| EarlyArrivals::of(self.dispatcher.system(), early)).collect()
+    }
+
     /// Runs the threads from `start` to their end.
     pub(crate) fn run_threads(&mut self, start: Instant) -> Ended {
         self.store.rings().set_run_start(start);
@@ -271,7 +282,7 @@ impl Prepared {
             values_unkept,
             late_values: tally.late_values.load(Ordering::Relaxed),
             triggers_refused: tally.triggers_refused.load(Ordering::Relaxed),
-            early_arrivals: tally.early_arrivals.load(Ordering::Relaxed),
+            early_arrivals: self.early_arrivals(),
             ended_descriptors: self.ended_descriptors(),
             lost_values: self.participants.threads.shared.lost_values(),
             lost_on_links: counts.lost,

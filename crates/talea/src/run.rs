@@ -31,7 +31,7 @@ use talea_time::Duration;
 pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
-    BoundOverrun, Declaration, DeclareError, Dispatcher, Ending, ExternalTrigger, FinishedJob,
+    BoundOverrun, Declaration, DeclareError, Dispatcher, EarlyArrivals, Ending, ExternalTrigger, FinishedJob,
     HierarchyOutcome, Input, JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes, Lower, Mishaps,
     NoPoster, NotPosted, NotTriggered, OperationError, OperationErrors, Operations, Outcome, Output,
     OutputKind, Ports, Post, Posted, PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode,

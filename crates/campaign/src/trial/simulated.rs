@@ -18,6 +18,7 @@ use talea_model::{System, Task, Trigger, parse};
 use talea_operation::KeptOutputs;
 use talea_policy::arrangement::{Basis, Kept};
 use talea_policy::strategy::{Plan, plan_lanes_of};
+use talea_record::event::Take;
 use talea_record::{Event, JobId, Metadata, Record, Sink};
 use talea_replay::{Replay, ReplayError};
 use talea_sim::{DispatchRecords, Simulation};
@@ -343,7 +344,8 @@ fn explanations_add_up(run: &Run, counts: &mut Counts) -> Result<(), String> {
     Ok(())
 }
 
-/// The longest ways along chains are explained without gaps, and each of their jobs led to the last one.
+/// The longest ways along chains are explained without gaps, and each of their jobs led to the last one. A way goes on from what an operation took
+/// before where one of its jobs found nothing; that job has nothing to do with it.
 fn ways_agree(run: &Run, counts: &mut Counts) -> Result<(), String> {
     let replay = |sink: &mut dyn Sink| {
         run.records.iter().for_each(|record| sink.record(*record));
@@ -357,6 +359,9 @@ fn ways_agree(run: &Run, counts: &mut Counts) -> Result<(), String> {
     }
     let explanations = explain_chains(&run.metadata, &wanted, replay);
     let explanations = explanations.map_err(|error| format!("explain a chain: {error:?}"))?;
+    let without_value = |record: &Record| Take::read(record).filter(|take| take.from.is_none());
+    let without_value: HashSet<JobId> =
+        run.records.iter().filter_map(|record| Some(without_value(record)?.job)).collect();
     for one in &explanations.list {
         counts.hold("ways", 1);
         let sum: Duration = one.totals.iter().map(|total| total.sum()).sum();
@@ -367,7 +372,8 @@ fn ways_agree(run: &Run, counts: &mut Counts) -> Result<(), String> {
         let limits = Limits { depth: one.hops.len() + 8, jobs: 5_000 };
         let Ok(flow) = flow(&run.metadata, (last.job, Direction::Back), limits, replay);
         let led: HashSet<JobId> = flow.steps.iter().map(|step| step.job).collect();
-        if let Some(hop) = one.hops.iter().find(|hop| !led.contains(&hop.job) && !flow.is_cut) {
+        let own = one.hops.iter().rposition(|hop| without_value.contains(&hop.job)).unwrap_or(0);
+        if let Some(hop) = one.hops[own..].iter().find(|hop| !led.contains(&hop.job) && !flow.is_cut) {
             let [hop, last] = [hop.job, last.job].map(|job| run.metadata.job_name(job));
             return Err(format!("{hop} stands on {:?} and did not lead to {last}", one.subject));
         }

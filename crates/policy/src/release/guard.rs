@@ -273,8 +273,17 @@ pub struct Counts {
     pub bound_overruns: u64,
     /// The latest of these against its promise; the first of several.
     pub worst_overrun: Option<BoundOverrun>,
-    /// Instances that came earlier than is declared of what releases their task.
-    pub excess: u64,
+}
+
+/// Instances that came earlier than is declared of what releases their task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EarlyArrivals {
+    /// The first operation of the task.
+    pub operation: OperationId,
+    /// How many.
+    pub arrivals: u64,
+    /// What became of them.
+    pub excess: Excess,
 }
 
 /// A signal that came later than response bounds had promised.
@@ -357,9 +366,18 @@ impl Guards {
             refused: sum.refused + guard.refused,
             bound_overruns: sum.bound_overruns + guard.overruns,
             worst_overrun: BoundOverrun::worst([sum.worst_overrun, guard.worst_overrun]),
-            excess: sum.excess + guard.excess,
         };
         self.guards.iter().fold(Counts::default(), add)
+    }
+
+    /// What came earlier than declared, of each operation of which anything did.
+    pub fn early_arrivals(&self) -> impl Iterator<Item = EarlyArrivals> {
+        self.guards.iter().filter(|guard| guard.excess > 0).filter_map(|guard| match guard.rule {
+            Rule::Sporadic(Separation { excess, .. }) => {
+                Some(EarlyArrivals { operation: guard.operation, arrivals: guard.excess, excess })
+            }
+            _ => None,
+        })
     }
 
     /// The instance that `signal` is about waits at the guard at `place`.

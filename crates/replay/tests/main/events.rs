@@ -203,10 +203,8 @@ proptest! {
     }
 }
 
-/// One that makes something else of what it takes is found.
-#[test]
-fn one_that_was_changed_is_found() {
-    let drawn = Drawn {
+fn one() -> Drawn {
+    Drawn {
         periods: vec![5, 7, 11],
         have_code: vec![true, false, true],
         conditions: vec![of_type("T")],
@@ -214,7 +212,13 @@ fn one_that_was_changed_is_found() {
         timeout: None,
         by: By::Edf,
         dispatch: LaneDispatch::NonPreemptive,
-    };
+    }
+}
+
+/// One that makes something else of what it takes is found.
+#[test]
+fn one_that_was_changed_is_found() {
+    let drawn = one();
     let system = system(&drawn);
     let run = recorded(&system, operations(&drawn, 0), UNTIL, &KeptOutputs::All);
     let changed = operations(&drawn, 0).with_ports("last", |ports| {
@@ -240,4 +244,17 @@ fn one_that_was_changed_is_found() {
     records.remove(lost);
     let report = replayed(&system, &(run.0, records), operations(&drawn, 0));
     assert!(report.first.is_none() && report.unknown() > 0, "{report:?}");
+}
+
+/// A trace that ends anywhere, as that of a program which is killed does, tells of no difference.
+#[test]
+fn a_trace_may_end_anywhere() {
+    let drawn = one();
+    let system = system(&drawn);
+    let (metadata, records) = recorded(&system, operations(&drawn, 0), UNTIL, &KeptOutputs::All);
+    for length in (0..records.len()).step_by(5) {
+        let cut = (metadata.clone(), records[..length].to_vec());
+        let report = replayed(&system, &cut, operations(&drawn, 0));
+        assert_eq!((&report.first, report.unknown()), (&None, 0), "after {length} records");
+    }
 }

@@ -433,7 +433,7 @@ impl Members {
                 ended.mishaps.values_unkept += mishaps.values_unkept;
                 ended.mishaps.late_values += mishaps.late_values;
                 ended.mishaps.triggers_refused += mishaps.triggers_refused;
-                ended.mishaps.early_arrivals += mishaps.early_arrivals;
+                ended.mishaps.early_arrivals.extend(mishaps.early_arrivals);
                 ended.mishaps.ended_descriptors.extend(mishaps.ended_descriptors);
                 ended.mishaps.lost_values.extend(mishaps.lost_values);
                 ended.mishaps.slow_messages += mishaps.slow_messages;

@@ -5,7 +5,7 @@ use crate::node::Slot;
 use talea_model::{Synchronisation, System};
 use talea_operation::LostValues;
 use talea_policy::release::bounds::{MissingBound, ResponseBounds};
-use talea_policy::release::guard::{BoundOverrun, Guards, NO_TIMER, Signal, Taken, Way};
+use talea_policy::release::guard::{BoundOverrun, EarlyArrivals, Guards, NO_TIMER, Signal, Taken, Way};
 use talea_record::{JobId, Sink, SkipReason};
 use talea_time::{Instant, Work};
 
@@ -20,8 +20,8 @@ pub struct Mishaps {
     pub bound_overruns: u64,
     /// The worst of these.
     pub worst_overrun: Option<BoundOverrun>,
-    /// Arrivals that came earlier than is declared of them.
-    pub early_arrivals: u64,
+    /// Arrivals that came earlier than is declared of their tasks.
+    pub early_arrivals: Vec<EarlyArrivals>,
     /// Values that were published after the end of their period, under logical execution time.
     pub late_values: u64,
     /// Values of connections that no job had.
@@ -67,13 +67,13 @@ impl Simulation {
             late_signals: self.guarding.late,
             late_values: self.values.as_ref().map_or(0, |values| values.late),
             lost_values: self.values.as_ref().map_or_else(Vec::new, |values| values.lost()),
+            early_arrivals: self.guarding.guards.iter().flat_map(Guards::early_arrivals).collect(),
             ..Mishaps::default()
         };
         self.guarding.guards.iter().map(Guards::counts).fold(mishaps, |sum, of_node| Mishaps {
             overflows: sum.overflows + of_node.refused,
             bound_overruns: sum.bound_overruns + of_node.bound_overruns,
             worst_overrun: BoundOverrun::worst([sum.worst_overrun, of_node.worst_overrun]),
-            early_arrivals: sum.early_arrivals + of_node.excess,
             ..sum
         })
     }

@@ -19,8 +19,8 @@ use talea_policy::strategy::Plan;
 use talea_runtime::cluster::{MemberError, Membership, run_cluster};
 use talea_runtime::doctor;
 use talea_runtime::{
-    Executive, JudgeBy, Leaving, Links, LostNodes, LostValues, Lower, Operations, Outcome, RtMode,
-    RunOptions, Slicing, Stopped, leaving_of, limits,
+    EarlyArrivals, Executive, JudgeBy, Leaving, Links, LostNodes, LostValues, Lower, Operations, Outcome,
+    RtMode, RunOptions, Slicing, Stopped, leaving_of, limits,
 };
 use talea_time::Duration;
 
@@ -35,9 +35,6 @@ pub(super) fn later_than_bounds(worst: Option<(&str, u64, Duration)>) -> String 
     what.to_owned() + &worst.map_or(String::new(), to)
 }
 
-/// Of arrivals of tasks without a period.
-pub(super) const EARLIER_THAN_DECLARED: &str =
-    "arrivals came earlier than separation and burst declare of their tasks";
 /// Of values under logical execution time.
 pub(super) const AFTER_THEIR_PERIOD: &str =
     "values were published after the end of their period, for their job was late";
@@ -418,6 +415,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         ));
     }
     remarks.extend(of_lost_values(&mishaps.lost_values));
+    remarks.extend(of_early_arrivals(&mishaps.early_arrivals));
     if mishaps.late_signals > 0 {
         remarks.push(format!("note: {} {LATE_FOR_JOINS}", mishaps.late_signals));
     }
@@ -433,7 +431,6 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             "values or events were not kept, for they came faster than they could be written or have more than 64 KiB",
         ),
         (mishaps.triggers_refused, "calls of triggers were refused, for too many instances were in flight"),
-        (mishaps.early_arrivals, EARLIER_THAN_DECLARED),
         (mishaps.overflows, TOO_MANY_IN_FLIGHT),
         (mishaps.bound_overruns, &later_than_bounds(worst)),
         (
@@ -457,6 +454,21 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// Warns of what came earlier than declared.
+pub(super) fn of_early_arrivals(early: &[EarlyArrivals]) -> Vec<String> {
+    let of_task = |EarlyArrivals { task, arrivals, excess }: &EarlyArrivals| {
+        let fate = match excess.as_str() {
+            "defer" => "waited",
+            "drop" => "were dropped",
+            _ => "were counted, and released at once",
+        };
+        format!(
+            "warning: task {task}: {arrivals} arrivals came earlier than its separation and burst declare, and {fate}"
+        )
+    };
+    early.iter().map(of_task).collect()
 }
 
 /// Warns of values that no job had.

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::options::{ResultOptions, SystemOptions, lanes_of, planned, positive, who_decides};
 use super::run::{
-    AFTER_THEIR_PERIOD, EARLIER_THAN_DECLARED, LATE_FOR_JOINS, TOO_MANY_IN_FLIGHT, later_than_bounds,
+    AFTER_THEIR_PERIOD, LATE_FOR_JOINS, TOO_MANY_IN_FLIGHT, later_than_bounds, of_early_arrivals,
     of_lost_values,
 };
 use super::{artefacts, progress, report};
@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use talea_insight::accounting::HierarchyReport;
 use talea_insight::{Accounting, Report};
 use talea_model::{Node, OperationId, Scheduler, System, Thread, ThreadWork};
+use talea_policy::release::guard;
 use talea_record::Sink;
+use talea_runtime::EarlyArrivals;
 use talea_sim::{DispatchRecords, Mishaps, Simulation};
 use talea_time::{Duration, Instant};
 
@@ -85,6 +87,7 @@ pub fn main(options: &Options) -> super::Outcome {
         let (operation, late_ns) = (name_of(&system, worst.operation), worst.by.as_nanos());
         serde_json::json!({ "operation": operation, "instance": worst.instance, "late_ns": late_ns })
     });
+    let early_arrivals = early(&early_arrivals, &system);
     let mishaps = serde_json::json!({
         "late_signals": late_signals, "overflows": overflows, "bound_overruns": bound_overruns,
         "worst_overrun": worst_overrun, "early_arrivals": early_arrivals, "late_values": late_values, "lost_values": lost_values,
@@ -123,18 +126,23 @@ fn warn_of_shortcomings(simulation: &Simulation, system: &System) {
     }
 }
 
+/// What came earlier than declared, in the words of a run.
+fn early(early: &[guard::EarlyArrivals], system: &System) -> Vec<EarlyArrivals> {
+    early.iter().map(|early| EarlyArrivals::of(system, *early)).collect()
+}
+
 /// Warns of what did not go as planned, in the words of a run.
 fn warn_of(mishaps: &Mishaps, system: &System) {
     let worst = mishaps.worst_overrun;
     let worst = worst.map(|worst| (name_of(system, worst.operation), worst.instance, worst.by));
-    for remark in of_lost_values(&mishaps.lost_values) {
+    let lost = of_lost_values(&mishaps.lost_values);
+    for remark in lost.into_iter().chain(of_early_arrivals(&early(&mishaps.early_arrivals, system))) {
         tell!("{remark}");
     }
     for (count, what) in [
         (mishaps.late_values, AFTER_THEIR_PERIOD),
         (mishaps.overflows, TOO_MANY_IN_FLIGHT),
         (mishaps.bound_overruns, &later_than_bounds(worst)),
-        (mishaps.early_arrivals, EARLIER_THAN_DECLARED),
     ] {
         if count > 0 {
             tell!("warning: {count} {what}");

@@ -98,7 +98,10 @@ fn what_cannot_be_replayed_is_refused_with_a_remedy() {
         ["replay", &trace, "--", "sh", "-c", "echo '{\"error\": \"no such port\"}' > $TALEA_REPLAY_REPORT"];
     refused(&error, &["no such port"]);
     let (_place, bare) = traced(&["sim", &robot, "--for", "100ms"]);
-    refused(&["replay", &bare, "--system", &robot], &["the trace keeps no values", "--keep-values"]);
+    refused(
+        &["replay", &bare, "--system", &robot],
+        &["the trace keeps neither values nor events", "--keep-values"],
+    );
     refused(&["sim", &robot, "--keep-values", "all"], &["--out"]);
     let out = tempfile::tempdir().expect("a folder").path().join("x").display().to_string();
     let unknown = ["sim", &robot, "--out", &out, "--keep-values", "imu.read.sampel"];

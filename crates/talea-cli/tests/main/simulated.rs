@@ -171,3 +171,35 @@ fn what_a_guard_kept_back_is_explained() {
         "{held:?}"
     );
 }
+
+/// Of each task what came earlier than declared is told with what became of it.
+#[test]
+fn early_arrivals_are_told_task_by_task() {
+    let place = folder();
+    let task = |excess: &str| {
+        format!(
+            "[[task]]\nname = \"{excess}s\"\ntrigger = \"external\"\nseparation = \"20ms\"\nexcess = \"{excess}\"\n\
+             arrivals = {{ list = [\"5ms\", \"6ms\"] }}\nwcet = \"1ms\"\n"
+        )
+    };
+    let tasks = ["defer", "drop", "count"].map(task).concat();
+    let late = "[[task]]\nname = \"calm\"\ntrigger = \"external\"\nseparation = \"1ms\"\narrivals = { list = [\"5ms\"] }\nwcet = \"1ms\"\n";
+    let file = write(&place, "early.toml", &format!("[system]\nname = \"early\"\n{tasks}{late}"));
+    let out = within(&place, "out");
+    let said = run(&["sim", &file, "--for", "1s", "--fail-on", "never", "--out", &out]).exits(0).stderr;
+    for (task, fate) in
+        [("defers", "waited"), ("drops", "were dropped"), ("counts", "were counted, and released at once")]
+    {
+        let line = said.lines().find(|line| line.contains(&format!("task {task}: "))).expect("it is told");
+        assert!(line.contains("arrivals came earlier than its separation and burst declare"), "{line}");
+        assert!(said.replace("\n  ", " ").contains(&format!("declare, and {fate}")), "{said}");
+    }
+    assert!(!said.contains("calm"), "{said}");
+    let result = std::fs::read_to_string(within(&place, "out/result.json")).expect("written");
+    let result: serde_json::Value = serde_json::from_str(&result).expect("JSON");
+    let early = result["run"]["mishaps"]["early_arrivals"].as_array().expect("a list");
+    let told: Vec<_> = early.iter().map(|early| (early["task"].as_str(), early["excess"].as_str())).collect();
+    let expected = ["defer", "drop", "count"].map(|excess| (format!("{excess}s"), excess));
+    assert_eq!(told, expected.each_ref().map(|(task, excess)| (Some(task.as_str()), Some(*excess))));
+    assert!(early.iter().all(|early| early["arrivals"].as_u64() > Some(0)), "{early:?}");
+}
