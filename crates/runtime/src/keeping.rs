@@ -66,6 +66,9 @@ pub(crate) fn ring_records(system: &System, kept: impl Iterator<Item = (Operatio
     kept.map(rate).sum::<f64>().min(MOST) as usize
 }
 
+/// The operations of which what jobs take is kept, with where it comes; none where it is never bytes.
+pub(crate) type KeptEvents = Vec<(OperationId, Option<Box<dyn KeptEnd>>)>;
+
 /// Writes the values of a process's outputs, and the events that its jobs take, into the trace.
 pub(crate) struct ValueLog {
     pub all: Vec<Logged>,
@@ -90,7 +93,7 @@ impl ValueLog {
     /// What can be kept of what is to be, in the process whose first node this is: says of what never has bytes why it is not.
     pub fn new(
         (system, node): (&System, usize),
-        (kept, events): (Vec<KeptOutput>, Vec<(OperationId, Option<Box<dyn KeptEnd>>)>),
+        (kept, events): (Vec<KeptOutput>, KeptEvents),
         wanted: &KeptOutputs,
     ) -> Result<(Self, Vec<OperationError>), OperationErrors> {
         let (mut all, mut without) = (Vec::new(), Vec::new());

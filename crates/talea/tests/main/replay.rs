@@ -182,8 +182,11 @@ fn of_events(dispatch: LaneDispatch) -> System {
         .expect("sound")
 }
 
+/// How events become bytes, if they do.
+type Kind = fn() -> OutputKind<Count>;
+
 /// Its code, in which events that `kind` says how to make bytes of carry more by `twist`.
-fn with_events(kind: fn() -> OutputKind<Count>, twist: u64) -> Operations {
+fn with_events(kind: Kind, twist: u64) -> Operations {
     use talea::notification::declared::{EventPorts, JobEvents};
     Operations::synthetic()
         .with_ports("push", move |ports| {
@@ -221,7 +224,7 @@ fn with_events(kind: fn() -> OutputKind<Count>, twist: u64) -> Operations {
 fn operations_that_take_events_are_called_again_where_these_are_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path().join("trace.talea");
-    let kinds: [(fn() -> OutputKind<Count>, bool, LaneDispatch); 3] = [
+    let kinds: [(Kind, bool, LaneDispatch); 3] = [
         (|| OutputKind::any().serialized(), true, LaneDispatch::NonPreemptive),
         (|| OutputKind::any().serialized(), true, LaneDispatch::Preemptive),
         (OutputKind::any, false, LaneDispatch::NonPreemptive),
@@ -260,7 +263,7 @@ fn operations_that_take_events_are_called_again_where_these_are_kept() {
 fn events_of_the_tasks_that_are_named_are_recorded() {
     let (system, folder) = (of_events(LaneDispatch::NonPreemptive), tempfile::tempdir().expect("a folder"));
     let trace = folder.path().join("trace.talea");
-    let prepared = |kind: fn() -> OutputKind<Count>, names: &str| {
+    let prepared = |kind: Kind, names: &str| {
         let run = Run::new(&system).operations(with_events(kind, 0)).keep_trace(&trace);
         run.keep_values(names.parse().expect("names")).duration(Duration::from_millis(50)).run()
     };
