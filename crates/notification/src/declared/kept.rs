@@ -49,8 +49,8 @@ impl Contents {
         Arc::new(Contents((0..publications).map(|_| OnceLock::new()).collect()))
     }
 
-    /// The events of the publication carry a `T`, which has this codec. What was said before counts.
-    pub fn say<T: Content>(
+    /// The events of the publication carry a `T`, which this codec makes bytes of, and `empty` makes one to be read into. The first codec counts.
+    pub fn set_codec<T: Content>(
         &self,
         publication: PublicationId,
         codec: Codec<T>,
@@ -244,7 +244,7 @@ mod tests {
 
     fn contents() -> Arc<Contents> {
         let contents = Contents::new(2);
-        contents.say(PublicationId::from_index(1), CODEC, Charge::default);
+        contents.set_codec(PublicationId::from_index(1), CODEC, Charge::default);
         contents
     }
 

@@ -84,7 +84,7 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
         let origin = Origin { publication: site.id, operation: site.operation, instance: 0 };
         let source = SyntheticSource::new(system, site, &event_type, events);
         if !operations.have_code(&system.operations()[site.operation.index()].name) {
-            contents.say(site.id, SyntheticEvent::CODEC, source.empty());
+            contents.set_codec(site.id, SyntheticEvent::CODEC, source.empty());
         }
         ends.entry(site.operation).or_default().published.push(Published {
             supplier: supplier.expect("there is no limit on suppliers"),

@@ -169,7 +169,7 @@ impl Ends {
             Box::new(EventPool::<T>::new(published.events, &numbered, T::default));
         published.pool = Some(pool);
         if let Some(codec) = kind.codec() {
-            published.contents.say(published.origin.publication, codec, T::default);
+            published.contents.set_codec(published.origin.publication, codec, T::default);
         }
         Ok(place)
     }
