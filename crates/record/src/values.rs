@@ -1,4 +1,5 @@
-//! Values that operations have published, and events that jobs have taken, as records: the first says whose it is and how long, those behind it have the bytes.
+//! Values that operations have published, and events that jobs have taken, as records: the first says whose it is and how long, those behind it have
+//! the bytes.
 
 use crate::event::{Typed, Value, ValuePart};
 use crate::{JobId, Record, Sink};

@@ -1,8 +1,10 @@
 //! Since when a lane may have made the choice that its next start tells.
 //!
 //! The thread of a lane chooses a job, and then writes that it starts it. In between it may lose its processor to a lane of a higher level, to schedulers
-//! above or to the kernel. What is released until it has one again was not there when it chose. So no time counts in which the lane could not go on. A virtual machine may stand still meanwhile, too, which no record tells; but a thread above all
-//! lanes that wakes up late for an instant does: if no other record is from in between, nobody on the one processor of its node has gone on since that instant.
+//! above or to the kernel. What is released until it has one again was not there when it chose. So no time counts in which the lane could not go on.
+//!
+//! A virtual machine may stand still meanwhile, too, which no record tells. But a thread above all lanes that wakes up late for an instant does: if no
+//! other record is from in between, nobody on the one processor of its node has gone on since that instant.
 
 use super::judge::Judge;
 use crate::hierarchy::Turn;
