@@ -39,22 +39,36 @@ impl Heard {
 /// How long a lane could go on since it last told of something.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Choosing {
-    /// When its last job began or ended, or when it got its first one.
-    since: Instant,
-    /// How long it could go on since then.
+    /// The first instant at which it could go on since its last job began or ended, or since it got its first one; none if it could not yet.
+    since: Option<Instant>,
+    /// How long it could since then.
     able: Duration,
     /// Nobody has gone on for some time before this.
     stood_until: Instant,
 }
 
 impl Choosing {
-    pub fn anew(now: Instant) -> Self {
-        Choosing { since: now, able: Duration::ZERO, stood_until: now }
+    pub fn new(start: Instant) -> Self {
+        Choosing { since: None, able: Duration::ZERO, stood_until: start }
+    }
+
+    /// It has begun or ended a job.
+    pub fn begin_anew(&mut self) {
+        if self.since.is_some() {
+            (self.since, self.able) = (None, Duration::ZERO);
+        }
+    }
+
+    /// It could go on for so long from `now` on.
+    fn go_on(&mut self, now: Instant, length: Duration) {
+        self.since.get_or_insert(now);
+        self.able = Duration::from_nanos(self.able.as_nanos().saturating_add(length.as_nanos()));
     }
 
     /// Nobody has gone on from `due` to `now`.
     fn take_back(&mut self, due: Instant, now: Instant) {
-        let from = due.max(self.stood_until);
+        let Some(since) = self.since else { return };
+        let from = due.max(since).max(self.stood_until);
         self.stood_until = self.stood_until.max(now);
         let stood = now.saturating_since(from).max(Duration::ZERO);
         self.able = (self.able - stood).max(Duration::ZERO);
@@ -63,28 +77,37 @@ impl Choosing {
     /// The first instant at which what it starts `now` may have been chosen, if threads take up to `tolerance` for that.
     pub fn earliest(&self, now: Instant, tolerance: Duration) -> Instant {
         let before = Instant::from_nanos(now.as_nanos().saturating_sub(tolerance.as_nanos()));
-        if self.able <= tolerance { before.min(self.since) } else { before }
+        // Before it could go on for the first time it had chosen nothing.
+        self.since.filter(|_| self.able <= tolerance).map_or(before, |since| before.min(since))
     }
 }
 
 impl Judge<'_> {
-    /// The time up to `now` is over, in which each lane stood as it stands.
-    pub(super) fn count_choosing(&mut self, now: Instant) {
-        if self.is_simulated() {
+    /// For so long from `since` on the lane stood as it stands, and executed nothing. `holders` are those of the node that was asked for last: lanes
+    /// of a node stand together.
+    pub(super) fn count_choosing(
+        &mut self,
+        index: usize,
+        (since, length): (Instant, Duration),
+        holders: &mut Option<(usize, Vec<Occupant>)>,
+    ) {
+        let lane = &mut self.lanes[index];
+        if lane.ready.is_empty() {
+            return lane.choosing.begin_anew();
+        }
+        if lane.order.rules.dispatch == LaneDispatch::Preemptive || self.is_simulated() {
             return;
         }
-        let length = now.saturating_since(self.now);
-        for index in 0..self.lanes.len() {
-            let lane = &self.lanes[index];
-            if lane.order.rules.dispatch == LaneDispatch::Preemptive {
-                continue;
+        let node = self.lanes[index].node;
+        let (_, holders) = match holders.take().filter(|(of, _)| *of == node) {
+            Some(known) => holders.insert(known),
+            None => {
+                let places = 0..self.occupancy.processors(node).len();
+                holders.insert((node, places.map(|place| self.occupancy.holder(node, place)).collect()))
             }
-            if lane.ready.is_empty() || lane.ready.values().any(|ready| ready.running.is_some()) {
-                self.lanes[index].choosing = Choosing::anew(now);
-            } else if !self.is_kept_off(index) {
-                let able = &mut self.lanes[index].choosing.able;
-                *able = Duration::from_nanos(able.as_nanos().saturating_add(length.as_nanos()));
-            }
+        };
+        if !self.is_kept_off(index, holders) {
+            self.lanes[index].choosing.go_on(since, length);
         }
     }
 
@@ -107,25 +130,26 @@ impl Judge<'_> {
         }
     }
 
-    /// Whether the lane could not go on, since others have every processor that it could have.
-    fn is_kept_off(&self, index: usize) -> bool {
+    /// Whether the lane could not go on, since others have every processor that it could have, which these have.
+    fn is_kept_off(&self, index: usize, holders: &[Occupant]) -> bool {
         let node = self.lanes[index].node;
         let hierarchies = &self.hierarchies;
         if hierarchies.decide_on(node) && hierarchies.knows(index) && hierarchies.turn(index) != Turn::Granted
         {
             return true;
         }
-        match self.occupancy.thread_state(index) {
-            ThreadState::Running => return false,
-            ThreadState::Preempted | ThreadState::Off => return true,
-            ThreadState::Unknown => {}
+        if self.occupancy.hears_kernel() {
+            match self.occupancy.thread_state(index) {
+                ThreadState::Running | ThreadState::Off => return false,
+                ThreadState::Preempted => return true,
+                ThreadState::Unknown => {}
+            }
         }
-        let places = 0..self.occupancy.processors(node).len();
-        !places.into_iter().any(|place| match self.occupancy.holder(node, place) {
+        !holders.iter().any(|holder| match holder {
             Occupant::Idle => true,
-            Occupant::Lane(lane) => self.goes_before(index, lane),
+            Occupant::Lane(lane) => self.goes_before(index, *lane),
             Occupant::Job(job) => {
-                self.occupancy.lane_of(job).is_some_and(|lane| self.goes_before(index, lane))
+                self.occupancy.lane_of(*job).is_some_and(|lane| self.goes_before(index, lane))
             }
             _ => false,
         })
@@ -133,9 +157,8 @@ impl Judge<'_> {
 
     /// Whether the lane has the processor that this other one, or itself, has.
     fn goes_before(&self, index: usize, holder: usize) -> bool {
-        let levels = [index, holder].map(|lane| self.lanes[lane].level);
-        let is_ranked =
-            self.occupancy.is_by_level(self.lanes[index].node) && self.expected.are_ranked(index, holder);
-        index == holder || is_ranked && levels[0] < levels[1]
+        let [own, other] = [index, holder].map(|lane| &self.lanes[lane]);
+        let is_higher = own.level < other.level && self.occupancy.is_by_level(own.node);
+        index == holder || is_higher && self.expected.are_ranked(index, holder)
     }
 }

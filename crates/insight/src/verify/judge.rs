@@ -188,7 +188,7 @@ impl<'a> Judge<'a> {
             order: plans[entry.node].lanes.get(entry.level).map_or(LaneOrder::OF_THREAD, LaneOrder::of),
             ready: BTreeMap::new(),
             last_ran: None,
-            choosing: Choosing::anew(trace.start),
+            choosing: Choosing::new(trace.start),
             chosen: None,
             within: None,
             without_slot: None,
@@ -275,7 +275,6 @@ impl<'a> Judge<'a> {
     pub fn take(&mut self, record: &Record) {
         if record.time > self.now {
             self.end_instant();
-            self.count_choosing(record.time);
             self.advance(record.time);
         }
         self.hear(record);
@@ -483,12 +482,19 @@ impl<'a> Judge<'a> {
 
     /// Time goes on: whoever has a processor executes.
     fn advance(&mut self, now: Instant) {
+        let stood = (self.now, now.saturating_since(self.now));
         self.now = now;
-        for lane in &mut self.lanes {
+        let mut holders = None;
+        for index in 0..self.lanes.len() {
+            let lane = &mut self.lanes[index];
             let executing =
                 lane.ready.iter().find(|(_, ready)| ready.running.is_some_and(|since| since < now));
-            if let Some((job, _)) = executing {
-                lane.last_ran = Some(*job);
+            match executing {
+                Some((job, _)) => {
+                    lane.last_ran = Some(*job);
+                    lane.choosing.begin_anew();
+                }
+                None => self.count_choosing(index, stood, &mut holders),
             }
         }
     }

@@ -275,6 +275,17 @@ fn a_lane_may_have_chosen_before_it_lost_its_processor() {
     assert_eq!(order(Some(190)), [Certainty::Possible], "it had 190 ns before, and 10 after");
     assert_eq!(order(Some(191)), [Certainty::Certain], "it had more than it takes to choose");
     assert_eq!(order(None), [Certainty::Certain], "nobody kept it off");
+    // What it was given while it had no processor, it had not chosen.
+    let mut trace = Trace::new(&metadata);
+    trace.post(0, (BASE, 0), SECOND_NS);
+    trace.begin(0, (BASE, 0));
+    trace.post(50, (LONG, 0), 1_000_000);
+    trace.post(400, (SHORT, 0), 5_000);
+    trace.complete(1_100, (BASE, 0), [0, SECOND_NS]);
+    trace.begin(1_110, (LONG, 0));
+    trace.complete(1_200, (LONG, 0), [50, 1_000_000]);
+    let report = trace.verified_within(tolerance, &metadata, &system);
+    assert_eq!(report.of(Rule::Order), 1, "{:?}", report.violations);
 }
 
 /// Whoever wakes up late above the lanes tells that nobody has gone on, if nobody is heard of meanwhile.
