@@ -569,6 +569,14 @@ impl Member {
         self.threads.iter().any(|thread| thread.owed.is_some())
     }
 
+    /// Another thread comes first from now on: threads of one level run in the order in which they were raised. The kernel's time slices alone do not do
+    /// it: they end where a tick of its clock finds a thread running, which one that runs for a part of each period may never be.
+    pub fn next_turn(&mut self) {
+        if self.threads.len() > 1 {
+            self.threads.rotate_left(1);
+        }
+    }
+
     /// Whether a thread of it could run, by the kernel's word.
     pub fn is_runnable(&self) -> bool {
         self.threads.iter().any(|thread| proc::activity(thread.tid) == Activity::Runnable)

@@ -153,7 +153,10 @@ impl State {
             }
             // The new one first: it queues behind the old one, and no sentinel gets in between.
             let after = match wanted {
-                Some(slot) => self.raise(place, slot, caller),
+                Some(slot) => {
+                    self.member(slot).next_turn();
+                    self.raise(place, slot, caller)
+                }
                 None => After::Idle,
             };
             if let Some(slot) = before {
