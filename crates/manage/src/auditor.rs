@@ -29,7 +29,6 @@ use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::{Tid, proc};
 use talea_policy::arrangement::{Promise, Receipts};
 use talea_record::event;
-use talea_record::event::Typed;
 use talea_record::stream::builtin_switch;
 use talea_record::{EdgeNumbers, Record, RingReader, RingWriter, Sink};
 use talea_time::{Clock, Duration, Instant};
@@ -226,8 +225,8 @@ impl AuditState {
                 (None, None) => break,
             };
             if let Some(record) = next {
-                if let (Typed::Member(member), Some(switches)) = (record.typed(), &mut self.switches) {
-                    switches.introduce(&member);
+                if let Some(switches) = &mut self.switches {
+                    switches.note(&record.typed());
                 }
                 self.ledger.record(record);
             }
@@ -314,6 +313,13 @@ impl Auditor {
                 }
             })?;
         Ok(Auditor { done, audit_state, shared, thread: Some(thread) })
+    }
+
+    /// These threads of a program have just been dismissed, and may come back as others' at once.
+    pub fn part(&self, threads: impl Iterator<Item = u32>) {
+        if let Some(switches) = &mut at(&self.audit_state).switches {
+            switches.part(threads);
+        }
     }
 
     /// What every edge has received by now, edges by number.

@@ -2,7 +2,7 @@
 
 use crate::definitions;
 use crate::hold::{Hold, Parking};
-use crate::member::{Body, Member};
+use crate::member::{Body, Managed, Member};
 use crate::member::{MemberId, Received};
 use crate::options::AdmitError;
 use crate::set::ManagedSet;
@@ -170,6 +170,9 @@ impl ManagedSet {
     }
 
     fn give_back(&self, mut member: Member, granted: Work) {
+        if let (Ok(auditor), Body::Opaque { .. }) = (&self.auditor, &member.body) {
+            auditor.part(member.all_threads().map(Managed::number));
+        }
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         departed.push(Received::of(&mut member, granted));
         drop(departed);

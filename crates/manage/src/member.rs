@@ -17,6 +17,7 @@ use talea_linux::Tid;
 use talea_linux::cgroup::Cgroup;
 use talea_linux::cpu_account::{CpuAccount, CpuClock};
 use talea_linux::proc::{self, Activity};
+use talea_model::ChildProcesses;
 use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
 use talea_time::{Instant, Work};
@@ -184,7 +185,8 @@ pub(crate) enum Body {
 pub(crate) enum Scope {
     /// A command of ours with all that it starts.
     Family,
-    Process,
+    /// A process that was there before, with those of its children.
+    Process(ChildProcesses),
     Thread,
 }
 
@@ -193,7 +195,7 @@ impl Body {
     pub fn whom(&self) -> Option<SignalTarget> {
         match *self {
             Body::Opaque { process, scope: Scope::Family, .. } => Some(SignalTarget::Group(process)),
-            Body::Opaque { process, scope: Scope::Process, .. } => Some(SignalTarget::Process(process)),
+            Body::Opaque { process, scope: Scope::Process(_), .. } => Some(SignalTarget::Process(process)),
             Body::Opaque { scope: Scope::Thread, .. } | Body::Own { .. } => None,
         }
     }
@@ -269,13 +271,20 @@ impl Member {
         }
     }
 
+    /// These are its processes, too, if it is more than a thread.
+    pub fn count_processes(&mut self, processes: impl Iterator<Item = Tid>) {
+        if let Body::Opaque { scope: Scope::Process(_), .. } = self.body {
+            processes.for_each(|process| self.account.enter_child(process));
+        }
+    }
+
     /// Begins to count, or begins anew, now that the threads are known.
     pub fn open_account(&mut self) {
         let Some(first) = self.threads.first().map(|thread| thread.tid) else { return };
         self.make_room();
         self.account.count_in(self.cgroup.clone());
         self.account.open(match &self.body {
-            Body::Opaque { process, scope: Scope::Family | Scope::Process, .. } => {
+            Body::Opaque { process, scope: Scope::Family | Scope::Process(_), .. } => {
                 CpuClock::Process(*process)
             }
             Body::Opaque { scope: Scope::Thread, .. } => CpuClock::Thread(first),

@@ -4,10 +4,13 @@ use crate::hold::Parking;
 use crate::priorities::Priorities;
 use crate::slices;
 use rustix::io::Errno;
+use rustix::process::getpid;
 use std::io;
+use talea_linux::Tid;
 use talea_linux::affinity::AffinityError;
+use talea_linux::proc;
 use talea_linux::thread::SpawnError;
-use talea_model::Slices;
+use talea_model::{ChildProcesses, Slices, ThreadWork};
 use talea_policy::arrangement::Promise;
 use talea_policy::hierarchy::{Parameters, Refusal, SchedulerId};
 use talea_time::{Duration, Work};
@@ -97,11 +100,48 @@ pub struct WatchedEdge<'a> {
 /// Threads that exist already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// All threads of the process with this number, those that it will create included. They are one member: granted, they
-    /// take turns on its processor.
-    Process(u32),
+    /// All threads of the process with this number and of such processes that it has started, those that they will create included. They are one
+    /// member: granted, they take turns on its processor.
+    Process(u32, ChildProcesses),
     /// The thread with this number alone.
     Thread(u32),
+}
+
+impl Target {
+    /// What a description says of threads that exist already; nothing if the threads are to be created.
+    pub fn of(work: &ThreadWork) -> Option<Self> {
+        match *work {
+            ThreadWork::Process { number, children } => Some(Target::Process(number, children)),
+            ThreadWork::Thread(number) => Some(Target::Thread(number)),
+            ThreadWork::CpuBound | ThreadWork::Bursts { .. } | ThreadWork::Command(_) => None,
+        }
+    }
+
+    /// The process, and the thread by whose number it was found, for the member of this name.
+    ///
+    /// # Errors
+    /// There is none of this number, it is the kernel's, or of this process.
+    pub fn find(self, name: &str) -> Result<(Tid, Tid), AdmitError> {
+        let (Target::Process(number, _) | Target::Thread(number)) = self;
+        let missing = || self.missing(name);
+        let tid = i32::try_from(number).ok().and_then(Tid::from_raw).ok_or_else(missing)?;
+        let process = proc::process_of(tid).ok_or_else(missing)?;
+        match self {
+            _ if proc::is_kernel_thread(tid) => Err(AdmitError::Kernel { name: name.into(), number }),
+            _ if process == getpid() => Err(AdmitError::Own { name: name.into(), number }),
+            Target::Process(..) if process != tid => Err(missing()),
+            Target::Process(..) | Target::Thread(_) => Ok((process, tid)),
+        }
+    }
+
+    /// That there is none.
+    pub(crate) fn missing(self, name: &str) -> AdmitError {
+        let (what, number) = match self {
+            Target::Process(number, _) => ("process", number),
+            Target::Thread(number) => ("thread", number),
+        };
+        AdmitError::Missing { name: name.into(), what, number }
+    }
 }
 
 /// Why there is no managed set. Nothing has changed.
@@ -251,8 +291,7 @@ pub enum AdmitError {
     },
     /// Not all of its processes can be held.
     #[error(
-        "{name}: some of its processes have left its process group, and without a cgroup (version 2, writable) they cannot be \
-         held with it; let it use idle processors"
+        "{name}: without a cgroup (version 2, writable) not all of its processes can be held together; let it use idle processors"
     )]
     OutOfReach {
         /// The member.

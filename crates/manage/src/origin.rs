@@ -6,6 +6,7 @@
 
 use talea_linux::Tid;
 use talea_linux::signal_safe::{children_of, stat_field, threads_of};
+use talea_model::ChildProcesses;
 
 /// A CPU mask of 1024 CPUs, as the C library's.
 pub(crate) const MASK_WORDS: usize = 16;
@@ -93,6 +94,16 @@ impl Origin {
     /// Whether a thread, or a process by its first one, has begun since then. Reads a file.
     pub fn precedes(&self, tid: i32) -> bool {
         stat_field(tid, START).is_some_and(|start| start >= self.since)
+    }
+
+    /// Whether a process that one of the program's processes has started is scheduled with it; this process never is, nor what it starts. Reads a file
+    /// if only later ones are.
+    pub fn is_heir(&self, process: Tid, children: ChildProcesses) -> bool {
+        let is_own = || process == rustix::process::getpid();
+        match children {
+            ChildProcesses::All => !is_own(),
+            ChildProcesses::Later => !is_own() && self.precedes(process.as_raw_nonzero().get()),
+        }
     }
 
     /// Whether a thread is bound only because its creator was. Reads a file.

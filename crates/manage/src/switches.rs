@@ -1,14 +1,14 @@
 //! The kernel's switches on the processors of a set: recorded by programs in the kernel, or as events of perf where these are refused.
 //!
 //! With the programs, who is behind one edge is one group: switches among the threads of a program are not recorded, whose two look-ups are
-//! all that they cost. A group is shown as one of its threads, since for what is received it does not matter which of them has the processor.
+//! all that they cost. For what is received it does not matter which of them has the processor.
 
 use serde::{Deserialize, Serialize};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use talea_linux::clock::MonotonicClock;
 use talea_linux::watch::{Group, Inherit, SwitchReader, Switched, ThreadWatch};
-use talea_record::event::{Flag, Lost, Member, Switch, Typed};
-use talea_record::{MemberRole, Record, Sink};
+use talea_record::event::{EdgeChange, Flag, Lost, Member, Switch, Typed};
+use talea_record::{ChangeKind, MemberRole, Record, Sink};
 use talea_recording::kernel::{KernelEvent, KernelOptions, KernelScope, KernelStream, Processors};
 use talea_time::{Clock, Instant};
 
@@ -66,11 +66,26 @@ impl SwitchStream {
         &self.told_by
     }
 
-    /// Who a thread is.
-    pub(crate) fn introduce(&mut self, member: &Member) {
-        if let (Source::Watch(watched), Some(MemberRole::Scheduled)) = (&mut self.source, member.role.known())
-        {
-            watched.introduce(member);
+    /// What is told of members: who a thread is, and that nobody is behind an edge any more.
+    pub(crate) fn note(&mut self, told: &Typed) {
+        let Source::Watch(watched) = &mut self.source else { return };
+        match *told {
+            Typed::Member(Member { tid, edge: Some(edge), role, .. })
+                if role.known() == Some(MemberRole::Scheduled) =>
+            {
+                watched.introduce(tid, edge);
+            }
+            Typed::EdgeChange(EdgeChange { edge, what }) if what == ChangeKind::Removed => {
+                watched.removed(edge.into());
+            }
+            _ => {}
+        }
+    }
+
+    /// These threads are behind no edge any more, which [`Self::note`] is told later: from now on switches between them are recorded.
+    pub(crate) fn part(&mut self, threads: impl Iterator<Item = u32>) {
+        if let Source::Watch(watched) = &mut self.source {
+            threads.for_each(|tid| watched.watch.leave(tid));
         }
     }
 
@@ -123,15 +138,18 @@ impl Sink for Without<'_> {
     }
 }
 
+/// Threads of a program for which there is room at first.
+const FEW: usize = 8;
+
 /// Switches that are recorded by programs.
 struct Watched {
     watch: ThreadWatch,
     reader: SwitchReader,
-    /// The thread as which a group is shown.
-    shown: HashMap<Group, u32>,
     /// Groups by the edges that programs are behind. Threads of this process have a group each, since their own clocks are held against
     /// what they received.
-    by_edge: HashMap<Option<u32>, Group>,
+    by_edge: HashMap<u32, Group>,
+    /// The threads that were entered into a program's group, some of which may have ended.
+    entered: HashMap<Group, HashSet<u32>>,
     /// Those of each processor that are later than what was asked for.
     waiting: Vec<(u16, VecDeque<(Instant, u32)>)>,
     lost: u64,
@@ -142,39 +160,56 @@ impl Watched {
         Watched {
             watch,
             reader,
-            shown: HashMap::new(),
             by_edge: HashMap::new(),
+            entered: HashMap::new(),
             waiting: Vec::new(),
             lost: 0,
         }
     }
 
     /// A thread that finds no room stays a stranger, whose switches are recorded one by one.
-    fn introduce(&mut self, member: &Member) {
-        let (tid, edge) = (member.tid, member.edge);
-        if self.watch.group_of(tid).is_some() {
+    fn introduce(&mut self, tid: u32, edge: u32) {
+        let current = self.watch.group_of(tid);
+        if std::fs::exists(format!("/proc/self/task/{tid}")).unwrap_or(false) {
+            if let Some(group) = current.is_none().then(|| self.watch.group()).flatten() {
+                let _no_room = self.watch.enter(tid, group, Inherit::Nobody);
+            }
             return;
         }
-        let is_own = std::fs::exists(format!("/proc/self/task/{tid}")).unwrap_or(false);
-        let known = self.by_edge.get(&edge).copied().filter(|_| !is_own);
+        // Where something else is promised from now on, the edge is another, and the group the same.
+        let known = self.by_edge.get(&edge).copied().or(current);
         let Some(group) = known.or_else(|| self.watch.group()) else { return };
-        if !is_own {
-            self.by_edge.insert(edge, group);
+        self.by_edge.insert(edge, group);
+        if current != Some(group) && self.watch.enter(tid, group, Inherit::Nobody).is_ok() {
+            let Watched { entered, watch, .. } = self;
+            let entered = entered.entry(group).or_default();
+            if entered.len() == entered.capacity() {
+                entered.retain(|tid| watch.group_of(*tid) == Some(group));
+                entered.reserve(entered.len().max(FEW));
+            }
+            entered.insert(tid);
         }
-        self.shown.entry(group).or_insert(tid);
-        let _no_room = self.watch.enter(tid, group, Inherit::Nobody);
+    }
+
+    /// Nobody is behind the edge any more. What was behind it may be behind several others next.
+    fn removed(&mut self, edge: u32) {
+        let Some(group) = self.by_edge.remove(&edge) else { return };
+        self.by_edge.retain(|_, other| *other != group);
+        let entered = self.entered.remove(&group).unwrap_or_default();
+        let are_in_it = entered.into_iter().filter(|tid| self.watch.group_of(*tid) == Some(group));
+        are_in_it.for_each(|tid| self.watch.leave(tid));
+        self.watch.release(group);
     }
 
     fn poll(&mut self, horizon: Instant, switches: &mut VecDeque<Record>) -> u64 {
-        let Watched { reader, waiting, shown, lost, .. } = self;
+        let Watched { reader, waiting, lost, .. } = self;
         reader.drain(|cpu, switched| match switched {
-            Switched::To { at, tid, group } => {
-                let shown = group.and_then(|group| shown.get(&group).copied()).unwrap_or(tid);
+            Switched::To { at, tid, .. } => {
                 let place = waiting.iter().position(|(other, _)| *other == cpu).unwrap_or_else(|| {
                     waiting.push((cpu, VecDeque::new()));
                     waiting.len() - 1
                 });
-                waiting[place].1.push_back((at, shown));
+                waiting[place].1.push_back((at, tid));
             }
             Switched::Lost(more) => *lost += more,
         });

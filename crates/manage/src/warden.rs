@@ -259,7 +259,7 @@ impl Warden<'_> {
                 let growing = Growing { slot, life, scope, origin, holds_heirs };
                 let processes = match scope {
                     Scope::Thread => vec![*process],
-                    Scope::Family | Scope::Process => member.processes(),
+                    Scope::Family | Scope::Process(_) => member.processes(),
                 };
                 growing_members.push((growing, processes, threads));
             }
@@ -269,10 +269,10 @@ impl Warden<'_> {
         let mut beyond = 0;
         for (member, processes, threads) in growing_members {
             let Growing { scope, origin, holds_heirs, .. } = &member;
-            // What a process had started before it was taken in is somebody else's affair.
+            // Those of a thread alone are only let run where they could.
             let is_heir = |process: Tid| match scope {
                 Scope::Family | Scope::Thread => true,
-                Scope::Process => *holds_heirs && origin.precedes(process.as_raw_nonzero().get()),
+                Scope::Process(children) => *holds_heirs && origin.is_heir(process, *children),
             };
             let family = proc::families(processes, self.threads_max, is_heir);
             let mut own = threads.len();
@@ -414,7 +414,7 @@ fn limit<T>(looks: &mut Vec<T>, first: &mut usize) {
 fn life_of(member: &Member) -> Option<Tid> {
     match member.body {
         Body::Own { .. } => None,
-        Body::Opaque { process, scope: Scope::Family | Scope::Process, .. } => Some(process),
+        Body::Opaque { process, scope: Scope::Family | Scope::Process(_), .. } => Some(process),
         Body::Opaque { process, scope: Scope::Thread, .. } => {
             Some(member.threads.first().map_or(process, |thread| thread.tid))
         }

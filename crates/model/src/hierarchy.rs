@@ -6,6 +6,7 @@
 //! virtual processor that it is given in the place of a whole one.
 
 use crate::execution::Execution;
+use crate::keyword::keywords;
 use crate::plan::{Plan, PlanError};
 use crate::suggest::known_words;
 use std::collections::BTreeMap;
@@ -178,8 +179,37 @@ pub enum ThreadWork {
     },
     /// A command with its arguments, started for the run.
     Command(Vec<String>),
-    /// A process that is there already, by its number.
-    Process(u32),
+    /// A process that is there already, with all of its threads.
+    Process {
+        /// Its number.
+        number: u32,
+        /// Which of the processes that it has started are scheduled with it.
+        children: ChildProcesses,
+    },
+    /// One thread of a process that is there already, by its number.
+    Thread(u32),
+}
+
+impl ThreadWork {
+    /// Whether it is what other programs do, of which nothing is known.
+    pub fn is_program(&self) -> bool {
+        match self {
+            ThreadWork::CpuBound | ThreadWork::Bursts { .. } => false,
+            ThreadWork::Command(_) | ThreadWork::Process { .. } | ThreadWork::Thread(_) => true,
+        }
+    }
+}
+
+keywords! {
+    /// Which of the processes that a process has started, and those of theirs, are scheduled with it.
+    #[derive(Default)]
+    ChildProcesses {
+        /// All of them.
+        #[default]
+        All = "all",
+        /// Those that it starts from then on.
+        Later = "later",
+    }
 }
 
 /// One virtual processor: who gives it, and what is asked of him.

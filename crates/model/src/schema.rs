@@ -68,7 +68,8 @@ fn table(table: &Table) -> Value {
         schema["dependentRequired"] = json!({ "capacity": ["take"], "full": ["take"], "limit": ["full"] });
     }
     if std::ptr::eq(table, &THREAD) {
-        schema["oneOf"] = one_of(&["work", "run", "pid"]);
+        schema["oneOf"] = one_of(&["work", "run", "pid", "tid"]);
+        schema["dependentRequired"] = json!({ "children": ["pid"] });
     }
     if std::ptr::eq(table, &UNDER) {
         let requests = ["priority", "share", "guarantee"];

@@ -26,9 +26,10 @@ fn task_of_thread(thread: &Thread) -> Task {
     let (exec, period, deadline) = match &thread.work {
         ThreadWork::Bursts { burst, period } => (burst.clone(), *period, *period),
         // Never, and not the end of the period: a scheduler that serves by deadlines would take that for one.
-        ThreadWork::CpuBound | ThreadWork::Command(_) | ThreadWork::Process(_) => {
-            (Execution::Constant(ENDLESS.as_work()), ENDLESS, Duration::MAX)
-        }
+        ThreadWork::CpuBound
+        | ThreadWork::Command(_)
+        | ThreadWork::Process { .. }
+        | ThreadWork::Thread(_) => (Execution::Constant(ENDLESS.as_work()), ENDLESS, Duration::MAX),
     };
     let work = Subtask {
         name: thread.name.clone(),

@@ -5,7 +5,7 @@ use crate::chain::Chain;
 use crate::channel::{Channel, Condition, Publication, Subscription};
 use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
-use crate::hierarchy::{Request, Scheduler, Setting, Thread, ThreadWork, Under};
+use crate::hierarchy::{ChildProcesses, Request, Scheduler, Setting, Thread, ThreadWork, Under};
 use crate::inheritance::INHERITED;
 use crate::link::{Link, LinkEnds};
 use crate::plan::{Plan, PlanEntry};
@@ -115,7 +115,13 @@ impl System {
                     words.iter().map(|word| toml::Value::from(word.as_str()).to_string()).collect();
                 writeln!(out, "run = [{}]", words.join(", "))?;
             }
-            ThreadWork::Process(number) => writeln!(out, "pid = {number}")?,
+            ThreadWork::Process { number, children } => {
+                writeln!(out, "pid = {number}")?;
+                if *children != ChildProcesses::default() {
+                    quoted(out, "children", children)?;
+                }
+            }
+            ThreadWork::Thread(number) => writeln!(out, "tid = {number}")?,
         }
         if let Some(requires) = &thread.requires {
             quoted(out, "requires", requires)?;

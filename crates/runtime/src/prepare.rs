@@ -124,7 +124,7 @@ pub(crate) fn prepare(
     nodes.extend(hierarchies.iter().filter_map(|node| lowered(*node)));
     let is_own_lane = |thread: usize| {
         let thread = &system.threads[thread];
-        is_lowered(thread.node) && !hierarchy::is_program(&thread.work)
+        is_lowered(thread.node) && !thread.work.is_program()
     };
 
     let leaving = hierarchy::leaving(system, &plans, options.slicing, is_lowered);

@@ -247,7 +247,9 @@ impl<'a> Promised<'a> {
             let ends = match thread.work {
                 ThreadWork::Bursts { .. } => Ok(()),
                 ThreadWork::CpuBound => Err(Obstacle::Endless),
-                ThreadWork::Command(_) | ThreadWork::Process(_) => Err(Obstacle::Unknown),
+                ThreadWork::Command(_) | ThreadWork::Process { .. } | ThreadWork::Thread(_) => {
+                    Err(Obstacle::Unknown)
+                }
             };
             places.push((thread.name.clone(), self.place(&thread.name, vec![lane], ends, effort)));
         }

@@ -14,12 +14,13 @@ use crate::set::ManagedSet;
 use crate::signal_target::SignalTarget;
 use crate::thread_jobs::ThreadJobs;
 use rustix::io::Errno;
-use rustix::process::setpriority_process;
+use rustix::process::{getpid, setpriority_process};
 use std::process::Command;
 use std::sync::Arc;
 use talea_linux::Tid;
 use talea_linux::cgroup::Cgroup;
 use talea_linux::proc;
+use talea_model::ChildProcesses;
 
 /// Threads that are looked at with the dispatcher's lock held.
 const AT_A_TIME: usize = 32;
@@ -28,13 +29,20 @@ const AT_A_TIME: usize = 32;
 struct Program {
     process: Tid,
     scope: Scope,
-    threads: Vec<Tid>,
-    /// What the threads had.
-    before: Vec<Ordinary>,
+    origin: Origin,
+    threads: Vec<ProgramThread>,
     /// What lets it go, if it waits.
     go: Option<Go>,
     /// Where it was started.
     cgroup: Option<Arc<Cgroup>>,
+}
+
+/// One of its threads.
+struct ProgramThread {
+    process: Tid,
+    tid: Tid,
+    /// What it had.
+    before: Ordinary,
 }
 
 impl ManagedSet {
@@ -86,8 +94,12 @@ impl ManagedSet {
         let program = Program {
             process: started.process,
             scope: Scope::Family,
-            threads: vec![started.process],
-            before: vec![Ordinary::OTHER],
+            origin: Origin::of(started.process, &self.options.cpus, Binding::ToOne),
+            threads: vec![ProgramThread {
+                process: started.process,
+                tid: started.process,
+                before: Ordinary::OTHER,
+            }],
             go: Some(started.go()),
             cgroup: started.cgroup().map(Arc::clone),
         };
@@ -125,17 +137,20 @@ impl ManagedSet {
         program: Program,
         jobs: Option<ThreadJobs>,
     ) -> Result<MemberId, AdmitError> {
-        let Program { process, scope, threads: tids, before, go, cgroup } = program;
+        let Program { process, scope, origin, threads, go, cgroup } = program;
+        let tids: Vec<Tid> = threads.iter().map(|thread| thread.tid).collect();
         if scope != Scope::Family && self.threads_managed() + tids.len() > self.options.threads_max {
             return Err(too_many(&admission, "threads", self.options.threads_max));
         }
-        let first = tids.first().copied().filter(|_| scope == Scope::Thread).unwrap_or(process);
-        let origin = Origin::of(first, &self.options.cpus, Binding::ToOne);
         let body = Body::Opaque { process, scope, origin: Box::new(origin) };
         let hold = match (admission.parking, &cgroup) {
             (Parking::WorkConserving, _) => None,
             (Parking::Held, Some(cgroup)) => Some(Hold::in_cgroup(cgroup)),
-            (Parking::Held, None) => Some(self.hold_of(admission.name, body.whom(), vec![process])?),
+            (Parking::Held, None) => {
+                let mut known: Vec<Tid> = threads.iter().map(|thread| thread.process).collect();
+                known.dedup();
+                Some(self.hold_of(admission.name, body.whom(), known)?)
+            }
         };
         let waits = jobs.is_some();
         // A command's heirs are contained with it. Where nobody hears of them, they begin as ordinary threads and are looked for.
@@ -155,7 +170,7 @@ impl ManagedSet {
         let place = id.slot as usize % self.options.cpus.len();
         let taken = match scope != Scope::Thread && !self.guardian.note_program(process, &origin) {
             true => Err(too_many(&admission, "programs", guardian::PROGRAMS_MAX)),
-            false => self.take_threads(&admission, (id, place), heirs, (&tids, &before)),
+            false => self.take_threads(&admission, (id, place), heirs, &threads),
         };
         if let Err(error) = taken {
             return Err(self.undo(id, (process, &tids), error));
@@ -182,18 +197,19 @@ impl ManagedSet {
         admission: &Admission<'_>,
         (id, place): (MemberId, usize),
         heirs: Heirs,
-        (tids, before): (&[Tid], &[Ordinary]),
+        threads: &[ProgramThread],
     ) -> Result<(), AdmitError> {
         let cpu = self.options.cpus[place];
-        self.park(admission, heirs, (tids, before), cpu)?;
+        self.park(admission, heirs, threads, cpu)?;
         // Not longer at a time than a decision may wait.
-        for tids in tids.chunks(AT_A_TIME) {
+        for threads in threads.chunks(AT_A_TIME) {
             self.shared.tell(|state, _| {
                 if let Some(member) = state.member_of(id) {
-                    member.threads.extend(tids.iter().map(|&tid| Managed::new(tid, Level::Parked)));
+                    member.threads.extend(threads.iter().map(|one| Managed::new(one.tid, Level::Parked)));
                     member.is_bound(place, cpu);
+                    member.count_processes(threads.iter().map(|one| one.process));
                     member.open_account();
-                    tids.iter().for_each(|tid| state.index_thread(number(*tid), id.slot));
+                    threads.iter().for_each(|one| state.index_thread(number(one.tid), id.slot));
                 }
             });
         }
@@ -218,7 +234,7 @@ impl ManagedSet {
     ) -> Result<Hold, AdmitError> {
         let Some(whom) = whom else { return Err(AdmitError::CannotHold { name: name.into() }) };
         let processes = || match whom {
-            SignalTarget::Process(process) => vec![process],
+            SignalTarget::Process(_) => known.clone(),
             SignalTarget::Group(_) => proc::families(known.clone(), self.options.threads_max, |_| true),
         };
         Hold::of(whom, &processes, &self.guardian).map_err(|reason| match reason {
@@ -230,65 +246,68 @@ impl ManagedSet {
     }
 
     fn resolve(&self, admission: &Admission<'_>, target: Target) -> Result<Program, AdmitError> {
-        let (what, number) = match target {
-            Target::Process(number) => ("process", number),
-            Target::Thread(number) => ("thread", number),
-        };
-        let missing = || AdmitError::Missing { name: admission.name.into(), what, number };
-        let tid = i32::try_from(number).ok().and_then(Tid::from_raw).ok_or_else(missing)?;
-        let process = proc::process_of(tid).ok_or_else(missing)?;
-        if proc::is_kernel_thread(tid) {
-            return Err(AdmitError::Kernel { name: admission.name.into(), number });
+        let (process, tid) = target.find(admission.name)?;
+        if process == self.guardian_tid() {
+            return Err(AdmitError::Own { name: admission.name.into(), number: number(tid) });
         }
-        if process == rustix::process::getpid() || process == self.guardian_tid() {
-            return Err(AdmitError::Own { name: admission.name.into(), number });
-        }
+        // Before anybody looks: what begins meanwhile is later than this.
+        let origin = Origin::of(tid, &self.options.cpus, Binding::ToOne);
         let (scope, threads) = match target {
-            Target::Thread(_) => (Scope::Thread, vec![tid]),
-            Target::Process(_) if process != tid => return Err(missing()),
-            Target::Process(_) => (Scope::Process, self.threads_of_process(admission, process)?),
+            Target::Thread(_) => (Scope::Thread, vec![(process, tid)]),
+            Target::Process(_, children) => {
+                (Scope::Process(children), self.threads_of_program(process, children))
+            }
         };
-        let before = self.ordinary_policies(admission, &threads)?;
-        Ok(Program { process, scope, threads, before, go: None, cgroup: None })
+        let threads = self.ordinary_policies(admission, &threads)?;
+        if threads.first().is_none_or(|first| first.process != process) {
+            return Err(target.missing(admission.name));
+        }
+        Ok(Program { process, scope, origin, threads, go: None, cgroup: None })
     }
 
-    fn threads_of_process(&self, admission: &Admission<'_>, process: Tid) -> Result<Vec<Tid>, AdmitError> {
-        let listed = proc::threads(process, self.options.threads_max + 1).unwrap_or_default();
-        match listed.is_empty() {
-            true => Err(AdmitError::Missing {
-                name: admission.name.into(),
-                what: "process",
-                number: number(process),
-            }),
-            false => Ok(listed),
-        }
+    /// The threads of a process, and of those that it has started, each with its process. Others that are managed already are left where they are, with
+    /// what they have started.
+    fn threads_of_program(&self, process: Tid, children: ChildProcesses) -> Vec<(Tid, Tid)> {
+        let most = self.options.threads_max + 1;
+        let is_managed = |process: Tid| self.shared.state.lock_patiently().is_managed(number(process));
+        let processes = match children {
+            ChildProcesses::Later => vec![process],
+            ChildProcesses::All => {
+                proc::families(vec![process], most, |child| child != getpid() && !is_managed(child))
+            }
+        };
+        let threads = |process| proc::threads(process, most).unwrap_or_default().into_iter();
+        let all = processes.into_iter().flat_map(|process| threads(process).map(move |tid| (process, tid)));
+        all.take(most).collect()
     }
 
     fn guardian_tid(&self) -> Tid {
         Tid::from_raw(self.guardian.process() as i32).expect("a process has a number")
     }
 
-    /// The policies of all threads, if they are ordinary ones and nobody's.
+    /// All threads with the policies that they have, if these are ordinary ones and the threads nobody's.
     fn ordinary_policies(
         &self,
         admission: &Admission<'_>,
-        tids: &[Tid],
-    ) -> Result<Vec<Ordinary>, AdmitError> {
+        threads: &[(Tid, Tid)],
+    ) -> Result<Vec<ProgramThread>, AdmitError> {
         let mut taken = None;
-        for tids in tids.chunks(AT_A_TIME) {
+        for threads in threads.chunks(AT_A_TIME) {
             let state = self.shared.state.lock_patiently();
-            taken = taken.or_else(|| tids.iter().copied().find(|tid| state.is_managed(number(*tid))));
+            taken = taken.or_else(|| threads.iter().find(|(_, tid)| state.is_managed(number(*tid))));
         }
         let name = || admission.name.to_string();
-        if let Some(tid) = taken {
-            return Err(AdmitError::Managed { name: name(), tid: number(tid) });
+        if let Some((_, tid)) = taken {
+            return Err(AdmitError::Managed { name: name(), tid: number(*tid) });
         }
-        let policy = |tid: &Tid| match Ordinary::of(*tid) {
-            Ok(Some(before)) => Ok(before),
-            Ok(None) => Err(AdmitError::RealTime { name: name(), tid: number(*tid) }),
-            Err(_) => Err(AdmitError::Missing { name: name(), what: "thread", number: number(*tid) }),
+        let policy = |&(process, tid): &(Tid, Tid)| match Ordinary::of(tid) {
+            Ok(Some(before)) => Some(Ok(ProgramThread { process, tid, before })),
+            Ok(None) => Some(Err(AdmitError::RealTime { name: name(), tid: number(tid) })),
+            // It has ended meanwhile.
+            Err(_) => None,
         };
-        tids.iter().map(policy).collect()
+        let threads: Vec<ProgramThread> = threads.iter().filter_map(policy).collect::<Result<_, _>>()?;
+        Ok(threads)
     }
 
     /// Threads of processes that were there before.
@@ -303,11 +322,11 @@ impl ManagedSet {
         &self,
         admission: &Admission<'_>,
         heirs: Heirs,
-        (tids, before): (&[Tid], &[Ordinary]),
+        threads: &[ProgramThread],
         cpu: u16,
     ) -> Result<(), AdmitError> {
-        let turns = if tids.len() > 1 { Turns::RoundRobin } else { Turns::Fifo };
-        for (&tid, &before) in tids.iter().zip(before) {
+        let turns = if threads.len() > 1 { Turns::RoundRobin } else { Turns::Fifo };
+        for &ProgramThread { tid, before, .. } in threads {
             let mask = Mask::of(tid.as_raw_nonzero().get()).unwrap_or(Mask::ALL);
             if heirs == Heirs::Ordinary && !self.guardian.note(tid, before, mask) {
                 return Err(too_many(admission, "threads", guardian::THREADS_MAX));

@@ -16,7 +16,7 @@ use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::scheduler::{Parameter, UnknownKind};
 use talea_guarantee::suggest::known_words;
 use talea_linux::Tid;
-use talea_linux::proc::is_kernel_thread;
+use talea_linux::proc::{is_kernel_thread, process_of};
 use talea_linux::signal_safe::{PARENT, SESSION, stat_field};
 use talea_model::{Description, Request, SchedulerKind, Setting, ThreadWork};
 use talea_policy::arrangement::Promise;
@@ -272,7 +272,8 @@ impl CommandHandler for Governor {
             Command::AddThread { name, program, requires, under } => {
                 let work = match program {
                     Program::Command(words) => ThreadWork::Command(words),
-                    Program::Process(number) => ThreadWork::Process(number),
+                    Program::Process { number, children } => ThreadWork::Process { number, children },
+                    Program::Thread(number) => ThreadWork::Thread(number),
                 };
                 let (under, request) = edge(under);
                 self.change(&Change::AddThread { name, work, requires, under, request }, insistence)
@@ -341,12 +342,13 @@ impl Inner {
             Change::AddThread { name, work: ThreadWork::CpuBound | ThreadWork::Bursts { .. }, .. } => {
                 Err(Reason::OwnWork(name.clone()))
             }
-            Change::AddThread { work: ThreadWork::Process(number), .. }
-                if insistence == Insistence::Careful && protection(*number).is_some() =>
-            {
-                Err(Reason::Protected { number: *number, why: protection(*number).expect("it is protected") })
-            }
             Change::AddThread { name, work, .. } => {
+                if let Some(Target::Process(number, _) | Target::Thread(number)) = Target::of(work)
+                    && insistence == Insistence::Careful
+                    && let Some((number, why)) = protection(number)
+                {
+                    return Err(Reason::Protected { number, why });
+                }
                 self.add(change, name, insistence, |set, admission| take_in(set, admission, work))
             }
             Change::RemoveThread { name } => self.dismiss(change, name, insistence),
@@ -538,16 +540,21 @@ fn carry_out(set: &ManagedSet, live: &Live, planned: &Planned) -> Result<Renewed
     made.map_err(|step: StepError| Refused::Step(step).into())
 }
 
-/// What a process is that should not be taken in by mistake.
-fn protection(number: u32) -> Option<&'static str> {
-    let process = i32::try_from(number).ok().and_then(Tid::from_raw)?;
-    if number == 1 {
-        return Some("starts all others");
-    }
-    if is_kernel_thread(process) {
+/// The process of a thread that should not be taken in by mistake, and why.
+fn protection(number: u32) -> Option<(u32, &'static str)> {
+    let tid = i32::try_from(number).ok().and_then(Tid::from_raw)?;
+    let process = process_of(tid).unwrap_or(tid);
+    Some((process.as_raw_nonzero().get() as u32, special(tid, process)?))
+}
+
+fn special(tid: Tid, process: Tid) -> Option<&'static str> {
+    if is_kernel_thread(tid) {
         return Some("is a thread of the kernel");
     }
-    if stat_field(getpid().as_raw_nonzero().get(), SESSION) == Some(number.into()) {
+    if process == Tid::INIT {
+        return Some("starts all others");
+    }
+    if stat_field(getpid().as_raw_nonzero().get(), SESSION) == Some(process.as_raw_nonzero().get() as u64) {
         return Some("leads the session of this run");
     }
     let mut ancestor = getppid();
@@ -566,12 +573,10 @@ fn take_in(
     admission: Admission<'_>,
     work: &ThreadWork,
 ) -> Result<MemberId, AdmitError> {
-    match work {
-        ThreadWork::Process(number) => set.attach(admission, Target::Process(*number)),
-        ThreadWork::Command(words) => set.command(admission, &mut command::of_words(words)),
-        ThreadWork::CpuBound | ThreadWork::Bursts { .. } => {
-            unreachable!("own work is refused before")
-        }
+    match (Target::of(work), work) {
+        (Some(target), _) => set.attach(admission, target),
+        (None, ThreadWork::Command(words)) => set.command(admission, &mut command::of_words(words)),
+        (None, _) => unreachable!("own work is refused before"),
     }
 }
 

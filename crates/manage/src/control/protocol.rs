@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use talea_guarantee::guarantee::Guarantee;
-use talea_model::Request as Wish;
+use talea_model::{ChildProcesses, Request as Wish};
 pub use talea_policy::arrangement::live::Insistence;
 use talea_time::Duration;
 
@@ -181,8 +181,16 @@ pub enum EdgeRequest {
 pub enum Program {
     /// A command with its arguments, started in the folder and environment of the run.
     Command(Vec<String>),
-    /// A running process, by number.
-    Process(u32),
+    /// A running process.
+    Process {
+        /// Its number.
+        number: u32,
+        /// Which of the processes that it has started are scheduled with it.
+        #[serde(default)]
+        children: ChildProcesses,
+    },
+    /// One thread of a running process, by number.
+    Thread(u32),
 }
 
 impl EdgeRequest {

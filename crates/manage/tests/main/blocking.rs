@@ -1,7 +1,7 @@
 //! Who blocks hands over at once, and who wakes up is granted what its scheduler says.
 
 use crate::programs::{endless, eventually, stage};
-use crate::{admission, flat, hog, proportional};
+use crate::{admission, flat, hog, proportional, whole};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -185,7 +185,7 @@ fn a_program_that_waits_is_woken() {
     set.command(admission("hog", root, Parameters::Priority(1)), &mut endless()).unwrap();
     let mut echo = std::process::Command::new("cat");
     let mut echo = echo.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let target = talea_manage::Target::Process(echo.id());
+    let target = whole(echo.id());
     set.attach(admission("echo", root, Parameters::Priority(2)), target).unwrap();
     let (mut to, from) = (echo.stdin.take().unwrap(), echo.stdout.take().unwrap());
     let mut from = BufReader::new(from);

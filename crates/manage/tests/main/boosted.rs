@@ -6,7 +6,7 @@
 
 use crate::programs::{Program, eventually, stage};
 use crate::restoration::{ARGUMENT, in_own_process, policy, told};
-use crate::{admission, after, flat, hog, part, reservation};
+use crate::{admission, after, flat, hog, part, reservation, whole};
 use rustix::thread::futex::{self, Flags};
 use std::process::Command;
 use std::sync::atomic::AtomicU32;
@@ -115,7 +115,7 @@ fn programs_of_several_threads_that_block_end_nothing() {
         let (mut set, root) = beside_a_hog(&system, &options);
         let programs: Vec<_> = (0..OTHERS).map(|number| program(3 + number % 2)).collect();
         for (program, _) in &programs {
-            set.attach(admission("program", root, system.1), Target::Process(program.id())).unwrap();
+            set.attach(admission("program", root, system.1), whole(program.id())).unwrap();
         }
         endures(set);
         let threads = programs.iter().flat_map(|(_, threads)| threads);
@@ -145,7 +145,7 @@ fn floods_of_threads_that_block_end_nothing() {
     let (mut set, root) = beside_a_hog(&system, &options);
     let floods: Vec<_> = (0..FLOODS).map(|_| program(FLOOD)).collect();
     for (flood, threads) in &floods {
-        let member = set.attach(admission("flood", root, system.1), Target::Process(flood.id())).unwrap();
+        let member = set.attach(admission("flood", root, system.1), whole(flood.id())).unwrap();
         assert!(set.threads_of(member).len() >= threads.len());
     }
     endures(set);

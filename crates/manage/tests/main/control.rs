@@ -16,7 +16,9 @@ use talea_manage::control::{
     Client, CommandHandler, Governor, OwnThread, Piece, Reason, ServeError, Server, Sockets,
 };
 use talea_manage::{Admission, AdmitError, Blocks, ManagedSet, Options, Parking};
-use talea_model::{Request, SchedulerBuilder, SchedulerKind, System, TaskBuilder, ThreadBuilder, ThreadWork};
+use talea_model::{
+    ChildProcesses, Request, SchedulerBuilder, SchedulerKind, System, TaskBuilder, ThreadBuilder, ThreadWork,
+};
 use talea_policy::arrangement::arrange;
 use talea_policy::arrangement::live::{Change, Insistence, Live, Refused};
 use talea_policy::strategy::plan_lanes_of;
@@ -425,7 +427,7 @@ fn a_client_changes_the_hierarchy_and_is_told_why_not() {
     assert_eq!(refusal.force, Force::Helps);
     assert!(refusal.remedy.is_some());
     let under = ParentRequest { scheduler: "PS".into(), asks: EdgeRequest::Share(1.try_into().unwrap()) };
-    let program = Program::Process(1 << 22);
+    let program = Program::Process { number: 1 << 22, children: ChildProcesses::All };
     let nobody = Command::AddThread { name: "x".into(), program, requires: None, under };
     let Outcome::Refused(refusal) = served.client.ask(&nobody, Insistence::Forced).unwrap() else {
         panic!("there is no such process")

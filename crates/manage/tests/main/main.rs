@@ -14,7 +14,8 @@ mod restoration;
 mod shares;
 
 use programs::eventually;
-use talea_manage::{Admission, Handle, ManagedSet, Parking, Received};
+use talea_manage::{Admission, Handle, ManagedSet, Parking, Received, Target};
+use talea_model::ChildProcesses;
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId};
 use talea_policy::scheduler::{Announcing, Configuration, WakeUp, config};
 use talea_time::{Duration, Work};
@@ -36,6 +37,11 @@ fn reservation(budget_ms: i64, period_ms: i64) -> Parameters {
 
 fn admission(name: &str, parent: SchedulerId, parameters: Parameters) -> Admission<'_> {
     Admission { name, parent, parameters, parking: Parking::WorkConserving, edge: None }
+}
+
+/// A process with all that it has started and starts.
+fn whole(process: u32) -> Target {
+    Target::Process(process, ChildProcesses::All)
 }
 
 /// Uses its processor until the set ends.

@@ -1,7 +1,7 @@
 //! The impossible is refused with the reason, before anything is changed.
 
 use crate::programs::{Program, endless, stage};
-use crate::{admission, flat, hog, proportional, reservation};
+use crate::{admission, flat, hog, proportional, reservation, whole};
 use talea_linux::Tid;
 use talea_linux::sched::{self, Policy};
 use talea_manage::{
@@ -42,7 +42,7 @@ fn what_the_scheduler_refuses_leaves_no_trace() {
     let tid = Tid::from_raw(program.id() as i32).unwrap();
     for parking in [Parking::WorkConserving, Parking::Held] {
         let admission = Admission { parking, ..admission("program", root, reservation(3, 10)) };
-        let error = set.attach(admission, Target::Process(program.id())).unwrap_err();
+        let error = set.attach(admission, whole(program.id())).unwrap_err();
         assert!(matches!(error, AdmitError::Refused { .. }), "{error}");
         assert_eq!(sched::get(Some(tid)), Ok(Policy::Other));
     }
@@ -63,13 +63,13 @@ fn threads_that_are_not_to_be_managed_are_refused() {
         set.attach(admission, target).unwrap_err()
     };
     let soft = Parking::WorkConserving;
-    let own = attach(Target::Process(std::process::id()), soft);
+    let own = attach(whole(std::process::id()), soft);
     assert!(matches!(own, AdmitError::Own { .. }), "{own}");
-    let missing = attach(Target::Process(4_194_304), soft);
+    let missing = attach(whole(4_194_304), soft);
     assert!(matches!(missing, AdmitError::Missing { what: "process", .. }), "{missing}");
     // Where process numbers are the machine's own, the second is the parent of the kernel's threads.
     if std::fs::read_to_string("/proc/2/comm").is_ok_and(|name| name.trim() == "kthreadd") {
-        for target in [Target::Process(2), Target::Thread(2)] {
+        for target in [whole(2), Target::Thread(2)] {
             let kernel = attach(target, soft);
             assert!(matches!(kernel, AdmitError::Kernel { number: 2, .. }), "{kernel}");
         }
@@ -79,7 +79,7 @@ fn threads_that_are_not_to_be_managed_are_refused() {
     let single = attach(Target::Thread(program.id()), Parking::Held);
     assert!(matches!(single, AdmitError::CannotHold { .. }), "{single}");
     sched::set_thread(tid, Policy::Fifo(1)).unwrap();
-    let real_time = attach(Target::Process(program.id()), soft);
+    let real_time = attach(whole(program.id()), soft);
     assert!(matches!(real_time, AdmitError::RealTime { .. }), "{real_time}");
     assert_eq!(sched::get(Some(tid)), Ok(Policy::Fifo(1)));
     set.stop().unwrap();

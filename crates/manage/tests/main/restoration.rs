@@ -2,7 +2,7 @@
 
 use crate::families::named_child;
 use crate::programs::{Program, eventually, lives, parent, stage};
-use crate::{admission, after, flat, hog, proportional, reservation};
+use crate::{admission, after, flat, hog, proportional, reservation, whole};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use talea_linux::Tid;
 use talea_linux::affinity;
 use talea_linux::sched::{self, Policy};
-use talea_manage::{Admission, Blocks, ManagedSet, NotDismissed, Options, Parking, Target};
+use talea_manage::{Admission, Blocks, ManagedSet, NotDismissed, Options, Parking};
 use talea_policy::hierarchy::{
     Context, Decision, Engine, Fraction, Parameters, ProcessorId, Refusal, Scheduler, VpId, Width,
 };
@@ -46,7 +46,7 @@ fn a_killed_program_leaves_and_the_others_go_on() {
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     set.spawn(admission("low", root, Parameters::Priority(1)), Blocks::ByHandle, hog).unwrap();
     let program = Program::start();
-    set.attach(admission("high", root, Parameters::Priority(2)), Target::Process(program.id())).unwrap();
+    set.attach(admission("high", root, Parameters::Priority(2)), whole(program.id())).unwrap();
     after(&set, Work::from_millis(50));
     kill(program.id());
     eventually("the program has left", || set.departed().iter().any(|gone| gone.name == "high"));
@@ -65,7 +65,7 @@ fn the_end_of_a_set_makes_threads_ordinary() {
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let program = Program::start();
     let cpus = affinity::get(Tid::from_raw(program.id() as i32)).unwrap();
-    set.attach(admission("program", root, Parameters::Weight(1)), Target::Process(program.id())).unwrap();
+    set.attach(admission("program", root, Parameters::Weight(1)), whole(program.id())).unwrap();
     assert!(matches!(policy(program.id()), Some(Policy::Fifo(_))));
     let summary = set.stop().unwrap();
     assert_eq!((policy(program.id()), summary.cause), (Some(Policy::Other), None));
@@ -188,7 +188,7 @@ impl Managed {
             ManagedSet::prepare(engine, &Options { slices: None, ..Options::on(&options.cpus[1..]) })
                 .unwrap();
         let admission = admission("late", root, Parameters::Weight(1));
-        let member = set.attach(admission, Target::Process(program)).unwrap();
+        let member = set.attach(admission, whole(program)).unwrap();
         Managed::Here { set: Some(Box::new(set)), end, member }
     }
 
@@ -254,7 +254,7 @@ fn as_set_of_one() {
     let last = *affinity::allowed().unwrap().last().unwrap();
     let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &Options { slices: None, ..Options::on(&[last]) }).unwrap();
-    let target = Target::Process(number.parse().unwrap());
+    let target = whole(number.parse().unwrap());
     set.attach(admission("late", root, Parameters::Weight(1)), target).unwrap();
     println!("managed {number}");
     loop {
@@ -325,7 +325,7 @@ fn as_set() {
         // The processor is idle for three quarters, in which all are held.
         let admission =
             Admission { parking: Parking::Held, ..admission("program", root, reservation(5, 60)) };
-        set.attach(admission, Target::Process(number.parse().unwrap())).unwrap();
+        set.attach(admission, whole(number.parse().unwrap())).unwrap();
     }
     // More than all their budgets of some periods.
     after(&set, Work::from_millis(60));
@@ -343,8 +343,7 @@ fn a_flood_of_threads_is_bounded() {
     let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let mut flood = Program(in_own_process("restoration::as_flood", "40"));
-    let member =
-        set.attach(admission("flood", root, Parameters::Weight(1)), Target::Process(flood.id())).unwrap();
+    let member = set.attach(admission("flood", root, Parameters::Weight(1)), whole(flood.id())).unwrap();
     let threads = told(&mut flood.0, "threads ");
     eventually("the limit is reached", || set.threads_of(member).len() == 8);
     eventually("the others are counted", || set.totals().unmanaged_threads >= 30);
@@ -471,7 +470,7 @@ fn a_panic_of_the_infrastructure_gives_everything_back() {
         let tid = Tid::from_raw(program.id() as i32);
         let cpus = affinity::get(tid).unwrap();
         let held = Admission { parking: Parking::Held, ..admission("program", root, Parameters::Weight(1)) };
-        set.attach(held, Target::Process(program.id())).unwrap();
+        set.attach(held, whole(program.id())).unwrap();
         after(&set, Work::from_millis(30));
         let threads = [set.threads_of(blocks), vec![program.id()]].concat();
         assert!(threads.iter().all(|tid| policy(*tid) != Some(Policy::Other)));

@@ -1,7 +1,9 @@
 //! The tables of schedulers and threads.
 
-use super::Presence::{DefaultFrom, Optional, Required};
-use super::{Key, Kind, TIME, Table};
+use super::Literal::Text;
+use super::Presence::{Default, DefaultFrom, Optional, Required};
+use super::{Key, Kind, TIME, Table, words};
+use crate::hierarchy::ChildProcesses;
 
 /// `[[scheduler]]`.
 pub(crate) static SCHEDULER: Table = Table {
@@ -51,7 +53,7 @@ pub(crate) static SCHEDULER: Table = Table {
 /// `[[thread]]`.
 pub(crate) static THREAD: Table = Table {
     header: "[[thread]]",
-    doc: "A thread under a scheduler. What it does is said by exactly one of work, run and pid.",
+    doc: "A thread under a scheduler. What it does is said by exactly one of work, run, pid and tid.",
     keys: &[
         Key {
             name: "name",
@@ -82,7 +84,21 @@ pub(crate) static THREAD: Table = Table {
             name: "pid",
             kind: Kind::Integer { min: 1, max: i32::MAX as i128 },
             presence: Optional,
-            doc: "A process that is there already, by its number.",
+            doc: "A process that is there already, by its number, with all of its threads.",
+        },
+        Key {
+            name: "children",
+            kind: Kind::Word(|| words(ChildProcesses::ALL, ChildProcesses::keyword)),
+            presence: Default(Text(ChildProcesses::All.keyword())),
+            doc: "Beside pid: which of the processes that it has started, and those of theirs, are scheduled with it: all, or those that it \
+                  starts later.",
+        },
+        Key {
+            name: "tid",
+            kind: Kind::Integer { min: 1, max: i32::MAX as i128 },
+            presence: Optional,
+            doc: "One thread of a process that is there already, by its number (the folder /proc/PID/task has them all), without the \
+                  other threads.",
         },
     ],
 };

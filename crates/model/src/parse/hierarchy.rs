@@ -185,15 +185,27 @@ fn read_work(own: &Section<'_>, findings: &mut Findings) -> ThreadWork {
     let work = findings
         .with_traces(|findings, traces| own.other("work", findings, |key, value| work(key, value, traces)));
     let run = own.other("run", findings, command).map(ThreadWork::Command);
-    let pid = own.integer("pid", findings).map(|pid| ThreadWork::Process(pid as u32));
+    let pid = own.integer("pid", findings);
+    let children = own.word("children", findings);
+    let process =
+        pid.map(|pid| ThreadWork::Process { number: pid as u32, children: children.unwrap_or_default() });
+    let tid = own.integer("tid", findings).map(|tid| ThreadWork::Thread(tid as u32));
     let is_given = |name: &&str| matches!(own.given(name).1, Given::Value(_));
-    let given: Vec<&str> = ["work", "run", "pid"].into_iter().filter(is_given).collect();
+    let given: Vec<&str> = ["work", "run", "pid", "tid"].into_iter().filter(is_given).collect();
+    if is_given(&"children") && !given.contains(&"pid") {
+        findings.error(
+            own.span("children"),
+            "\"children\" says which processes are scheduled with a process that is there, and the thread has no \"pid\"".into(),
+            "add pid = 1234, or leave the key out; a command is always scheduled with all that it starts",
+        );
+    }
     match given[..] {
         [_] => {}
         [] => findings.error(
             own.header(),
             "the thread does not say what it does".into(),
-            "add work = \"cpu-bound\", work = { burst = \"5ms\", period = \"33ms\" }, run = [\"program\"] or pid = 1234",
+            "add work = \"cpu-bound\", work = { burst = \"5ms\", period = \"33ms\" }, run = [\"program\"], pid = 1234 or \
+             tid = 1234",
         ),
         [first, second, ..] => findings.error(
             own.span(second),
@@ -201,7 +213,7 @@ fn read_work(own: &Section<'_>, findings: &mut Findings) -> ThreadWork {
             "keep one of them; it does one thing",
         ),
     }
-    work.or(run).or(pid).unwrap_or(ThreadWork::CpuBound)
+    work.or(run).or(process).or(tid).unwrap_or(ThreadWork::CpuBound)
 }
 
 /// A guarantee in its notation; what is wrong is shown where it stands in the text.

@@ -175,7 +175,8 @@ impl<'t> Tables<'t> {
         let key = |work: &ThreadWork| match work {
             ThreadWork::CpuBound | ThreadWork::Bursts { .. } => "work",
             ThreadWork::Command(_) => "run",
-            ThreadWork::Process(_) => "pid",
+            ThreadWork::Process { .. } => "pid",
+            ThreadWork::Thread(_) => "tid",
         };
         let work = description.threads.iter().enumerate();
         MemberLines {

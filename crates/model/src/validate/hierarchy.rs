@@ -262,6 +262,11 @@ fn allowed(values: Values) -> String {
     }
 }
 
+/// Whether the kernel may have given a process or thread this number.
+fn can_be_one(number: u32) -> bool {
+    number > 0 && i32::try_from(number).is_ok()
+}
+
 fn check_thread(index: usize, thread: &Thread, found: &mut Vec<Violation>) {
     let place = |key| Place::Thread(index, key);
     let owner = || format!("thread \"{}\"", thread.name);
@@ -298,12 +303,15 @@ fn check_thread(index: usize, thread: &Thread, found: &mut Vec<Violation>) {
                 refuse("run", message, "remove it");
             }
         }
-        ThreadWork::Process(number) => {
-            if *number == 0 || i32::try_from(*number).is_err() {
-                let message = format!("{} is process {number}, which cannot be", owner());
-                refuse("pid", message, "write the number of a running process");
-            }
+        ThreadWork::Process { number, .. } if !can_be_one(*number) => {
+            let message = format!("{} is process {number}, which cannot be", owner());
+            refuse("pid", message, "write the number of a running process");
         }
+        ThreadWork::Thread(number) if !can_be_one(*number) => {
+            let message = format!("{} is thread {number}, which cannot be", owner());
+            refuse("tid", message, "write the number of a thread of a running process");
+        }
+        ThreadWork::Process { .. } | ThreadWork::Thread(_) => {}
     }
 }
 

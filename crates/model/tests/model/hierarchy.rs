@@ -8,8 +8,8 @@ use std::num::NonZeroU32;
 use talea_guarantee::derivation::derive;
 use talea_guarantee::guarantee::Guarantee;
 use talea_model::{
-    Asks, Execution, HIERARCHY_LIMIT, Plan, PlanEntry, Request, SchedulerBuilder, SchedulerKind, Scheduling,
-    Setting, System, SystemBuilder, ThreadBuilder, ThreadWork, Under,
+    Asks, ChildProcesses, Execution, HIERARCHY_LIMIT, Plan, PlanEntry, Request, SchedulerBuilder,
+    SchedulerKind, Scheduling, Setting, System, SystemBuilder, ThreadBuilder, ThreadWork, Under,
 };
 use talea_time::{Duration, Work};
 
@@ -51,7 +51,10 @@ fn every_key_arrives() {
     assert_eq!(bursts.requires, Some(guarantee("PS 0.1")));
     assert_eq!(command.work, ThreadWork::Command(vec!["sleep".into(), "10".into()]));
     assert_eq!(command.under, [Under { scheduler: 2, request: Request::Priority(9) }]);
-    assert_eq!((&process.work, process.node), (&ThreadWork::Process(1), 1));
+    assert_eq!(
+        (&process.work, process.node),
+        (&ThreadWork::Process { number: 1, children: ChildProcesses::All }, 1)
+    );
     assert_eq!(bound.work, ThreadWork::CpuBound);
     let reservation = Request::Guarantee(guarantee("RESBH 5ms 33ms"));
     assert_eq!(reserved.under, [Under { scheduler: 5, request: reservation }]);
@@ -192,7 +195,9 @@ fn work() -> impl Strategy<Value = ThreadWork> {
         }),
         ("[^\0]{1,9}", vec("[^\0]{0,9}", 0..3))
             .prop_map(|(first, rest)| ThreadWork::Command([vec![first], rest].concat())),
-        (1u32..i32::MAX as u32).prop_map(ThreadWork::Process),
+        (1u32..i32::MAX as u32, prop_oneof![Just(ChildProcesses::All), Just(ChildProcesses::Later)])
+            .prop_map(|(number, children)| ThreadWork::Process { number, children }),
+        (1u32..i32::MAX as u32).prop_map(ThreadWork::Thread),
     ]
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use talea_linux::Tid;
-use talea_linux::proc::is_kernel_thread;
+use talea_linux::proc::{is_kernel_thread, process_of};
 use talea_model::{System, ThreadWork};
 
 /// What of a node's threads is not on this machine: the index of the thread, and a sentence. The description may be meant for another, or the
@@ -40,17 +40,32 @@ fn absent(thread: &str, work: &ThreadWork, search: &OsStr) -> Option<String> {
                 )
             })
         }
-        ThreadWork::Process(pid) if tid(*pid).is_some_and(is_kernel_thread) => Some(format!(
-            "thread \"{thread}\": {pid} is a thread of the kernel on this machine, which nobody else may schedule; name a \
+        ThreadWork::Process { number, .. } | ThreadWork::Thread(number)
+            if tid(*number).is_some_and(is_kernel_thread) =>
+        {
+            Some(format!(
+            "thread \"{thread}\": {number} is a thread of the kernel on this machine, which nobody else may schedule; name a \
              program's process (`pgrep NAME` finds it)"
-        )),
-        ThreadWork::Process(pid) => (!Path::new(&format!("/proc/{pid}")).exists()).then(|| {
+        ))
+        }
+        ThreadWork::Thread(number) => (!Path::new(&format!("/proc/{number}")).exists()).then(|| {
             format!(
-                "thread \"{thread}\": there is no process {pid} on this machine, so it cannot be run here now; a process has its \
+                "thread \"{thread}\": there is no thread {number} on this machine, so it cannot be run here now; a thread has its \
+                 number only while it runs (`ls /proc/PID/task` shows those of a process)"
+            )
+        }),
+        ThreadWork::Process { number, .. } => (!is_process(*number)).then(|| {
+            format!(
+                "thread \"{thread}\": there is no process {number} on this machine, so it cannot be run here now; a process has its \
                  number only while it runs (`pgrep NAME` finds it)"
             )
         }),
     }
+}
+
+/// Whether there is a process, and not only a thread, of this number.
+fn is_process(number: u32) -> bool {
+    tid(number).is_some_and(|tid| process_of(tid) == Some(tid))
 }
 
 fn tid(number: u32) -> Option<Tid> {
@@ -64,6 +79,7 @@ fn is_program(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talea_model::ChildProcesses;
 
     fn of(work: ThreadWork) -> Option<String> {
         absent("t", &work, OsStr::new("/nowhere:/bin:/usr/bin"))
@@ -87,8 +103,13 @@ mod tests {
 
     #[test]
     fn processes_are_there_or_not() {
-        assert_eq!(of(ThreadWork::Process(std::process::id())), None);
-        assert!(of(ThreadWork::Process(4_194_304)).is_some_and(|text| text.contains("4194304")));
+        let process = |number| ThreadWork::Process { number, children: ChildProcesses::All };
+        assert_eq!(of(process(std::process::id())), None);
+        assert!(of(process(4_194_304)).is_some_and(|text| text.contains("no process 4194304")));
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert_eq!(of(ThreadWork::Thread(own)), None);
+        assert!(of(process(own)).is_some(), "a thread is no process");
+        assert!(of(ThreadWork::Thread(4_194_304)).is_some_and(|text| text.contains("no thread 4194304")));
         assert_eq!(of(ThreadWork::CpuBound), None);
     }
 }

@@ -192,7 +192,7 @@ impl HierarchyParts<'_> {
             named: admitting.named,
             shortcomings: arrangement.shortcomings.as_ref().map(ToString::to_string),
             blocks_unseen: has_code
-                || leaves.iter().any(|leaf| is_program(&self.system.threads[leaf.thread].work)),
+                || leaves.iter().any(|leaf| self.system.threads[leaf.thread].work.is_program()),
             _introductions: admitting.introductions,
         })
     }
@@ -262,9 +262,10 @@ impl HierarchyParts<'_> {
                 admitting.introduce(self, admitted.0, operation, ring);
                 admitted
             }
-            ThreadWork::Process(number) => {
+            ThreadWork::Process { .. } | ThreadWork::Thread(_) => {
+                let target = Target::of(&thread.work).expect("it is there");
                 let admitted = held_if_possible(admission, |admission| {
-                    set.admit_process(admission, Target::Process(*number), part.clone())
+                    set.admit_process(admission, target, part.clone())
                 })?;
                 admitting.introduce(self, admitted.0, operation, ring);
                 admitted
@@ -326,10 +327,6 @@ fn held_if_possible(
         }
         admitted => Ok((admitted?, admission.parking.into())),
     }
-}
-
-pub(crate) fn is_program(work: &ThreadWork) -> bool {
-    matches!(work, ThreadWork::Command(_) | ThreadWork::Process(_))
 }
 
 /// What an own thread does when it is granted a processor.

@@ -1,10 +1,10 @@
 //! A lowered node: its programs get their settings, and what came of all its threads.
 
 use super::control::RefusingHandler;
-use super::program::{Post, Program, Waits};
+use super::program::{Extent, Post, Program};
 use super::warden::{Account, Warden};
 use crate::flow::Shared;
-use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end, is_program};
+use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end};
 use crate::lowering::hierarchy::{PartAccount, Settings, ThreadSetting};
 use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use std::collections::HashMap;
@@ -12,14 +12,13 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
 use talea_guarantee::derivation::derive;
 use talea_linux::Tid;
-use talea_linux::proc;
 use talea_linux::sched::Policy;
 use talea_linux::thread::{JoinHandle, spawn};
 use talea_manage::Priorities;
 use talea_manage::command::{self, Started};
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX};
 use talea_manage::keeper::Keeper;
-use talea_manage::{AdmitError, ForeignChanges, SetError};
+use talea_manage::{AdmitError, ForeignChanges, SetError, Target};
 use talea_model::{System, ThreadWork};
 use talea_policy::arrangement::{Blueprint, Kept};
 use talea_record::RingWriter;
@@ -39,7 +38,7 @@ pub(crate) struct OwnThread {
 /// The names of the rings that a lowered node writes beside those of its lanes: its programs'.
 pub(crate) fn rings_of(system: &System, node: usize) -> Vec<String> {
     let threads = system.threads_on(node).map(|thread| &system.threads[thread]);
-    threads.filter(|thread| is_program(&thread.work)).map(|thread| thread.name.clone()).collect()
+    threads.filter(|thread| thread.work.is_program()).map(|thread| thread.name.clone()).collect()
 }
 
 /// A lowered node with its programs. Dropping it ends it, and the run.
@@ -113,16 +112,16 @@ impl LoweredNode {
         for &ThreadSetting { thread: index, policy, .. } in &settings.threads {
             let thread = &parts.system.threads[index];
             self.roles.push((thread.name.clone(), index));
-            if !is_program(&thread.work) {
+            if !thread.work.is_program() {
                 continue;
             }
             let operation = parts.system.operation_of_thread(index).expect("threads are tasks");
             let guardian = self.guardian(settings)?;
-            let (process, waits) = self.start(&thread.name, &thread.work, (&guardian, cpus))?;
-            let go = self.commands.last().filter(|_| waits == Waits::Stopped).map(Started::go);
+            let (process, extent) = self.start(&thread.name, &thread.work, (&guardian, cpus))?;
+            let go = self.commands.last().filter(|_| extent == Extent::Command).map(Started::go);
             let (name, jobs, node) = (thread.name.clone(), parts.jobs_of(operation), parts.node);
             let ring = rings.next().expect("each program has one");
-            let post = Post { name, process, waits, go, policy, cpus: cpus.clone(), jobs, node, ring };
+            let post = Post { name, process, extent, go, policy, cpus: cpus.clone(), jobs, node, ring };
             self.programs.push(Program::engage(post, &guardian)?);
         }
         self.attributes.extend(self.programs.iter().flat_map(|program| program.attributes.clone()));
@@ -157,22 +156,18 @@ impl LoweredNode {
         name: &str,
         work: &ThreadWork,
         (guardian, cpus): (&Arc<Guardian>, &[u16]),
-    ) -> Result<(Tid, Waits), HierarchyError> {
-        let missing = |number| AdmitError::Missing { name: name.to_owned(), what: "process", number };
-        let tid = |number: u32| i32::try_from(number).ok().and_then(Tid::from_raw).ok_or(missing(number));
-        let words = match work {
-            ThreadWork::Command(words) => words,
-            ThreadWork::Process(number) if *number == std::process::id() => {
-                return Err(AdmitError::Own { name: name.to_owned(), number: *number }.into());
-            }
-            ThreadWork::Process(number) => {
-                let process = tid(*number)?;
-                return match proc::is_kernel_thread(process) {
-                    true => Err(AdmitError::Kernel { name: name.to_owned(), number: *number }.into()),
-                    false => Ok((process, Waits::AsItIs)),
+    ) -> Result<(Tid, Extent), HierarchyError> {
+        let words = match (Target::of(work), work) {
+            (Some(target), _) => {
+                let (process, tid) = target.find(name)?;
+                let extent = match target {
+                    Target::Process(_, children) => Extent::Process(children),
+                    Target::Thread(_) => Extent::Thread(tid),
                 };
+                return Ok((process, extent));
             }
-            ThreadWork::CpuBound | ThreadWork::Bursts { .. } => panic!("{name} is no program"),
+            (None, ThreadWork::Command(words)) => words,
+            (None, _) => panic!("{name} is no program"),
         };
         let keeper = self.keeper((guardian, cpus))?;
         let mut started = Started::start(name, &command::of_words(words), &keeper).map_err(|source| {
@@ -184,7 +179,7 @@ impl LoweredNode {
         }
         let process = started.process;
         self.commands.push(started);
-        Ok((process, Waits::Stopped))
+        Ok((process, Extent::Command))
     }
 
     fn start_warden(&mut self, settings: &Settings) -> Result<(), HierarchyError> {

@@ -12,6 +12,7 @@ use talea_manage::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
 use talea_manage::keeper::Go;
 use talea_manage::origin::{Binding, Origin};
 use talea_manage::{AdmitError, ForeignChanges, Ordinary, ThreadJobs};
+use talea_model::ChildProcesses;
 use talea_record::event::{Complete, Dates, Release, Thread};
 use talea_record::{Record, RingWriter, Sink, ThreadRole};
 use talea_time::{Clock, Instant, Work};
@@ -19,13 +20,15 @@ use talea_time::{Clock, Instant, Work};
 /// Threads of a process that are taken in; more stay ordinary ones.
 const THREADS_OF_ONE: usize = 256;
 
-/// How a program waits for the start of the run.
+/// What belongs to a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waits {
-    /// A command, which has not begun.
-    Stopped,
-    /// A process, which goes on as it is.
-    AsItIs,
+pub(super) enum Extent {
+    /// A command, which has not begun, and all that it will start.
+    Command,
+    /// A process, which goes on as it is until the start of the run, with those of its children.
+    Process(ChildProcesses),
+    /// A thread of one.
+    Thread(Tid),
 }
 
 pub(super) struct Program {
@@ -54,7 +57,7 @@ pub(super) struct Post {
     /// What the description calls it.
     pub name: String,
     pub process: Tid,
-    pub waits: Waits,
+    pub extent: Extent,
     /// What lets a command begin.
     pub go: Option<Go>,
     pub policy: Policy,
@@ -72,7 +75,9 @@ impl Program {
     /// It is not there, has a real-time policy already, or may not have this one. It has what it had.
     pub fn engage(post: Post, guardian: &Guardian) -> Result<Self, HierarchyError> {
         let process = post.process;
-        let origin = Origin::of(process, &post.cpus, Binding::ToAll);
+        let first = if let Extent::Thread(tid) = post.extent { tid } else { process };
+        // Before anybody looks: what begins meanwhile is later than this.
+        let origin = Origin::of(first, &post.cpus, Binding::ToAll);
         let mut program = Program {
             post,
             origin,
@@ -103,40 +108,65 @@ impl Program {
                 number: number(tid),
             })
         };
-        let listed = proc::threads(self.post.process, THREADS_OF_ONE)
-            .map_err(|_| missing("process", self.post.process))?;
-        if listed.is_empty() {
+        let listed = self.listed();
+        if listed.first().is_none_or(|(process, _)| *process != self.post.process) {
             return Err(missing("process", self.post.process));
         }
         let mut noted = Vec::with_capacity(listed.len());
-        for tid in listed {
+        for (process, tid) in listed {
             let before = match Ordinary::of(tid) {
                 // It has the priority of whoever has started it.
-                _ if self.post.waits == Waits::Stopped => Ordinary::OTHER,
+                _ if self.post.extent == Extent::Command => Ordinary::OTHER,
                 Ok(Some(before)) => before,
                 Ok(None) => {
                     return Err(
                         AdmitError::RealTime { name: self.post.name.clone(), tid: number(tid) }.into()
                     );
                 }
-                Err(_) => return Err(missing("thread", tid)),
+                Err(_) if tid == self.first() => return Err(missing("thread", tid)),
+                // It has ended meanwhile.
+                Err(_) => continue,
             };
             let mask = self.origin.mask_of(tid.as_raw_nonzero().get());
             if !guardian.note(tid, before, mask) {
                 return Err(self.too_many("threads", THREADS_MAX));
             }
             self.threads.push(tid);
+            if !matches!(self.post.extent, Extent::Thread(_)) {
+                self.account.enter_child(process);
+            }
             noted.push((tid, before, mask));
         }
         self.lend_all()?;
         self.attributes = self.threads.iter().map(|tid| self.attributes_of(*tid)).collect();
-        if self.post.waits == Waits::AsItIs {
+        if self.post.extent != Extent::Command {
             for (tid, before, mask) in noted {
                 guardian.restore(tid);
                 guardian.note(tid, before, mask);
             }
         }
         Ok(())
+    }
+
+    /// The threads that it has now, each with its process.
+    fn listed(&self) -> Vec<(Tid, Tid)> {
+        let process = self.post.process;
+        let processes = match self.post.extent {
+            Extent::Thread(tid) => return vec![(process, tid)],
+            Extent::Command | Extent::Process(ChildProcesses::Later) => vec![process],
+            Extent::Process(ChildProcesses::All) => self.with_heirs(vec![process]),
+        };
+        let threads = |process| proc::threads(process, THREADS_OF_ONE).unwrap_or_default().into_iter();
+        let all = processes.into_iter().flat_map(|process| threads(process).map(move |tid| (process, tid)));
+        all.take(THREADS_OF_ONE).collect()
+    }
+
+    /// The thread of which there is a first word: a process by its own number.
+    fn first(&self) -> Tid {
+        match self.post.extent {
+            Extent::Thread(tid) => tid,
+            Extent::Command | Extent::Process(_) => self.post.process,
+        }
     }
 
     fn too_many(&self, what: &'static str, most: usize) -> HierarchyError {
@@ -184,14 +214,17 @@ impl Program {
     /// The kernel refuses what it granted before.
     pub fn release(&mut self, start: Instant) -> Result<(), HierarchyError> {
         self.state = State::Released;
-        self.account.open(CpuClock::Process(self.post.process));
+        self.account.open(match self.post.extent {
+            Extent::Thread(tid) => CpuClock::Thread(tid),
+            Extent::Command | Extent::Process(_) => CpuClock::Process(self.post.process),
+        });
         self.note_released(start);
-        match self.post.waits {
-            Waits::Stopped => {
+        match self.post.extent {
+            Extent::Command => {
                 self.post.go.iter().for_each(Go::let_go);
                 Ok(())
             }
-            Waits::AsItIs => self.lend_all(),
+            Extent::Process(_) | Extent::Thread(_) => self.lend_all(),
         }
     }
 
@@ -204,7 +237,8 @@ impl Program {
             return Ok(());
         }
         self.note_received();
-        if is_gone(self.post.process) && self.threads.iter().all(|tid| is_thread_gone(*tid)) {
+        let is_alone = matches!(self.post.extent, Extent::Thread(_));
+        if (is_alone || is_gone(self.post.process)) && self.threads.iter().all(|tid| is_thread_gone(*tid)) {
             self.state = State::Gone;
             self.note_completed(start);
             self.threads.drain(..).for_each(|tid| guardian.forget(tid));
@@ -231,23 +265,28 @@ impl Program {
         let Ok(policy) = Ordinary::of(tid) else { return };
         let mask = self.origin.mask_of(tid.as_raw_nonzero().get());
         if guardian.note(tid, policy.unwrap_or(Ordinary::OTHER), mask) {
-            self.changes.priorities += u64::from(policy.is_none() && self.post.waits == Waits::AsItIs);
+            self.changes.priorities += u64::from(policy.is_none() && self.post.extent != Extent::Command);
             self.account.enter_child(process);
             self.threads.push(tid);
         }
     }
 
-    /// Its process and all that it has started; if it was there before, since it was taken in.
+    /// Its process and what it has started, as far as that belongs to it; none if it is a thread.
     fn processes(&self) -> Vec<Tid> {
-        proc::families(self.account.processes().collect(), THREADS_OF_ONE, |process| match self.post.waits {
-            Waits::Stopped => true,
-            Waits::AsItIs => self.origin.precedes(process.as_raw_nonzero().get()),
+        self.with_heirs(self.account.processes().collect())
+    }
+
+    fn with_heirs(&self, known: Vec<Tid>) -> Vec<Tid> {
+        proc::families(known, THREADS_OF_ONE, |process| match self.post.extent {
+            Extent::Command => true,
+            Extent::Process(children) => self.origin.is_heir(process, children),
+            Extent::Thread(_) => false,
         })
     }
 
     /// What somebody else has changed of how its threads are scheduled is put back, and counted. A command is kept from calling for it.
     fn put_back_changes(&mut self) -> Result<(), HierarchyError> {
-        if self.post.waits == Waits::Stopped {
+        if self.post.extent == Extent::Command {
             return Ok(());
         }
         let due = self.policy_of_each();
@@ -295,10 +334,9 @@ impl Program {
 
     /// Tells those who follow the run which thread it is: the first thread of a process has its number.
     fn introduce(&mut self) {
-        let process = number(self.post.process);
+        let (tid, pid) = (number(self.first()), number(self.post.process));
         let (node, lane) = (self.post.node as u32, self.post.jobs.lane);
-        let thread =
-            Thread { tid: process, pid: process, node, lane: Some(lane), role: ThreadRole::Lane.into() };
+        let thread = Thread { tid, pid, node, lane: Some(lane), role: ThreadRole::Lane.into() };
         let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
         self.post.ring.identify(&record);
         self.post.ring.record(record);

@@ -239,6 +239,41 @@ fn a_process_has_the_policy_for_as_long_as_the_run_lasts() {
     assert_eq!((ran.count(Event::RELEASE, "low"), ran.count(Event::PREEMPT, "low")), (1, 0));
 }
 
+/// With its child, which was there before; or, as one thread, without it.
+#[test]
+fn a_process_has_the_policy_with_what_it_has_started_or_without() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (key, of_both) in [
+        ("pid = PID", [Policy::RoundRobin(10), Policy::RoundRobin(10)]),
+        ("pid = PID\nchildren = \"later\"", [Policy::Fifo(10), Policy::Other]),
+        ("tid = PID", [Policy::Fifo(10), Policy::Other]),
+    ] {
+        let note = folder.path().join(key);
+        let [shell, arguments @ ..] = parent(&note);
+        let mut command = std::process::Command::new(shell);
+        let program = Program(command.args(arguments).spawn().expect("a shell"));
+        let mut child = None;
+        eventually("the child is named", || {
+            child = child_of(&note);
+            child.is_some()
+        });
+        let both = [Tid::from_raw(program.id() as i32).expect("a process has a number"), child.expect("it is")];
+        let work = key.replace("PID", &program.id().to_string());
+        let tables = PRIORITIES.replace("work = \"cpu-bound\"", &work);
+        let system = described(at.cpus[0], &tables).with_threads_as_tasks();
+        let are = move || both.map(|tid| sched::get(Some(tid)).expect("it is there"));
+        let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), move |job| {
+            // What is not its own is not taken in later, either.
+            job.operation == "high" && job.instance > 10 && are() == of_both
+        });
+        assert_eq!(are(), [Policy::Other, Policy::Other], "{key}: they have back what they had");
+        let member = &ran.outcome.hierarchies[0].members[0];
+        assert_eq!(member.policy, Some(of_both[0].to_string()), "{key}");
+        rustix::process::kill_process(both[1], rustix::process::Signal::KILL).expect("it lives");
+    }
+}
+
 #[test]
 fn what_others_change_of_a_process_is_put_back_and_told() {
     let Some((_alone, at)) = stage(1) else { return };

@@ -14,7 +14,7 @@ use talea_manage::control::protocol::{
     Answer, Child, Command, Insistence, Outcome, ParentRequest, Program, VERSION,
 };
 use talea_manage::control::{Client, ClientError, Controllable, FindError, Sockets};
-use talea_model::SchedulerKind;
+use talea_model::{ChildProcesses, SchedulerKind};
 use talea_time::Duration;
 
 /// Look at a running hierarchy of schedulers, and change it while it runs
@@ -69,11 +69,12 @@ enum Action {
         #[command(flatten)]
         place: Places,
     },
-    /// Add a thread: a command to start, or a process that runs already
+    /// Add a thread: a command to start, or a process or thread that runs already
     #[command(after_help = "\
 Examples:
   talea ctl multimedia add-thread build --under PS --share 1 -- xz -9 big.tar
-  talea ctl multimedia add-thread player --under RES --guarantee \"RESBH 5ms 33ms\" --pid 4711")]
+  talea ctl multimedia add-thread player --under RES --guarantee \"RESBH 5ms 33ms\" --pid 4711
+  talea ctl multimedia add-thread decoder --under FP --priority 3 --tid 4713")]
     AddThread {
         /// The name of the new thread
         name: String,
@@ -82,11 +83,15 @@ Examples:
         /// The guarantee that it must receive, such as "PSBE 0.4 60ms"; later changes that would break it are refused
         #[arg(long, value_name = "GUARANTEE")]
         requires: Option<Guarantee>,
-        /// A running process; all of its threads are scheduled as one
-        #[arg(long, conflicts_with = "command")]
-        pid: Option<u32>,
+        #[command(flatten)]
+        there: There,
         /// A command, which is started in the folder and with the environment of the run
-        #[arg(last = true, required_unless_present = "pid", value_name = "COMMAND")]
+        #[arg(
+            last = true,
+            required_unless_present_any = ["pid", "tid"],
+            conflicts_with_all = ["pid", "tid"],
+            value_name = "COMMAND"
+        )]
         command: Vec<String>,
     },
     /// Remove a thread, which goes on as an ordinary process, or a scheduler without children
@@ -230,6 +235,27 @@ impl Places {
     }
 }
 
+/// What runs already.
+#[derive(Args)]
+struct There {
+    /// A running process; all of its threads, and the processes that it has started, are scheduled as one
+    #[arg(long)]
+    pid: Option<u32>,
+    /// Beside --pid: with all processes that it has started (all), or with those that it starts from now on (later)
+    #[arg(long, requires = "pid", value_name = "all|later", default_value_t, hide_default_value = false)]
+    children: ChildProcesses,
+    /// One thread of a running process, without the other threads
+    #[arg(long, conflicts_with = "pid")]
+    tid: Option<u32>,
+}
+
+impl There {
+    fn program(&self) -> Option<Program> {
+        let process = self.pid.map(|number| Program::Process { number, children: self.children });
+        process.or(self.tid.map(Program::Thread))
+    }
+}
+
 impl Action {
     fn command(&self) -> Result<Command, Failure> {
         Ok(match self {
@@ -241,9 +267,9 @@ impl Action {
                 settings: new.settings.iter().cloned().collect(),
                 under: place.ties()?,
             },
-            Action::AddThread { name, place, requires, pid, command } => Command::AddThread {
+            Action::AddThread { name, place, requires, there, command } => Command::AddThread {
                 name: name.clone(),
-                program: pid.map_or_else(|| Program::Command(command.clone()), Program::Process),
+                program: there.program().unwrap_or_else(|| Program::Command(command.clone())),
                 requires: requires.clone(),
                 under: place.tie(),
             },

@@ -12,7 +12,7 @@ use clap::Args;
 use std::sync::atomic::{AtomicBool, Ordering};
 use talea_insight::accounting::HierarchyReport;
 use talea_insight::{Accounting, Report};
-use talea_model::{Node, OperationId, Scheduler, System, Thread, ThreadWork};
+use talea_model::{Node, OperationId, Scheduler, System};
 use talea_policy::release::guard;
 use talea_record::Sink;
 use talea_runtime::EarlyArrivals;
@@ -159,10 +159,8 @@ fn name_of(system: &System, operation: OperationId) -> &str {
 
 /// Notes what is simulated in place of programs.
 fn note_programs(system: &System) {
-    let is_program =
-        |thread: &&Thread| matches!(thread.work, ThreadWork::Command(_) | ThreadWork::Process(_));
-    let programs: Vec<&str> =
-        system.threads.iter().filter(is_program).map(|thread| thread.name.as_str()).collect();
+    let programs = system.threads.iter().filter(|thread| thread.work.is_program());
+    let programs: Vec<&str> = programs.map(|thread| thread.name.as_str()).collect();
     if !programs.is_empty() {
         tell!(
             "note: what programs do is unknown; simulated as always wanting a processor: {}",

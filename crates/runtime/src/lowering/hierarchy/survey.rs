@@ -127,7 +127,7 @@ impl<'a> Surveyor<'a> {
     }
 
     fn is_program(&self, thread: usize) -> bool {
-        matches!(self.work(thread), ThreadWork::Command(_) | ThreadWork::Process(_))
+        self.work(thread).is_program()
     }
 
     /// Somebody of a level, for messages.
