@@ -139,7 +139,9 @@ fn what_a_process_has_started_is_held_with_it() {
     let capped = Admission { parking, ..admission("capped", root, reservation(5, 20)) };
     let member = match set.attach(capped, whole(group.0.id())) {
         // Without a cgroup a signal to the process does not reach its child.
-        Err(AdmitError::OutOfReach { .. }) => return talea_measure::skip("there is no cgroup (version 2) to hold them in"),
+        Err(AdmitError::OutOfReach { .. }) => {
+            return talea_measure::skip("there is no cgroup (version 2) to hold them in");
+        }
         member => member.unwrap(),
     };
     assert!(set.threads_of(member).contains(&(child.as_raw_nonzero().get() as u32)));

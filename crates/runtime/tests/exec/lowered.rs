@@ -258,7 +258,8 @@ fn a_process_has_the_policy_with_what_it_has_started_or_without() {
             child = child_of(&note);
             child.is_some()
         });
-        let both = [Tid::from_raw(program.id() as i32).expect("a process has a number"), child.expect("it is")];
+        let both =
+            [Tid::from_raw(program.id() as i32).expect("a process has a number"), child.expect("it is")];
         let work = key.replace("PID", &program.id().to_string());
         let tables = PRIORITIES.replace("work = \"cpu-bound\"", &work);
         let system = described(at.cpus[0], &tables).with_threads_as_tasks();

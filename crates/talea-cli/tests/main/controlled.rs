@@ -2,6 +2,8 @@
 
 use crate::support::{Done, Running, alone, eventually, example, folder, run, within};
 use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use talea_linux::signal_safe::{SESSION, stat_field};
 
 /// A run of an example under a name of its own until it is ended, and that name. None, said on standard error, where hierarchies are
@@ -119,6 +121,83 @@ fn what_the_run_stands_on_is_taken_in_by_force_alone() {
 }
 
 /// A run that leaves the kernel its part in slices holds changes against what is left.
+/// Threads that were together one thread of the hierarchy, and are one each next: what each receives is seen then, too.
+#[test]
+fn threads_of_a_process_are_scheduled_together_and_then_each_for_itself() {
+    let _alone = alone();
+    let Some((mut running, name)) = start("shares.toml", "shares", "apart") else { return };
+    let place = folder();
+    let note = within(&place, "threads");
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", "controlled::as_program_of_two_threads", "--ignored", "--nocapture"]);
+    let mut program = command.env(NOTE, &note).stdout(Stdio::null()).spawn().expect("this test");
+    let mut tids = Vec::new();
+    eventually("its threads are named", || {
+        let text = fs::read_to_string(&note).unwrap_or_default();
+        tids = text.lines().map(str::to_owned).collect();
+        tids.len() == 2
+    });
+    let under = ["--under", "PS", "--share", "1"];
+    let add = |thread: &str, which: [&str; 2]| {
+        ctl(&name, &[&["add-thread", thread][..], &under, &which].concat()).exits(0);
+    };
+    let rows = || {
+        let listing = ctl(&name, &["list", "--json"]).exits(0).json();
+        listing["outcome"]["listing"]["rows"].as_array().expect("rows").clone()
+    };
+    let has_received = |thread: &str| {
+        let rows = rows();
+        let row = rows.iter().find(|row| row["name"] == thread).expect("it is listed");
+        row["used_ns"].as_i64() > Some(50_000_000)
+    };
+    add("whole", ["--pid", &program.id().to_string()]);
+    eventually("all of it receives", || has_received("whole"));
+    ctl(&name, &["remove", "whole"]).exits(0);
+    add("one", ["--tid", &tids[0]]);
+    add("two", ["--tid", &tids[1]]);
+    eventually("each receives", || has_received("one") && has_received("two"));
+    running.signal(rustix::process::Signal::INT);
+    let outcome = running.finish().exits(0).json();
+    program.kill().expect("it lives");
+    program.wait().expect("it has ended");
+    let hierarchy = &outcome["run"]["hierarchies"][0];
+    if hierarchy["judged_by"]["by"] != "receipts" {
+        return talea_measure::skip(format!("what is received is not seen here: {}", hierarchy["judged_by"]));
+    }
+    let edges = outcome["report"]["hierarchies"][0]["edges"].as_array().expect("edges");
+    for thread in ["whole", "one", "two"] {
+        let of_thread = || edges.iter().filter(|edge| edge["child"] == thread);
+        let sum = |of: &dyn Fn(&serde_json::Value) -> Option<i64>| of_thread().filter_map(of).sum::<i64>();
+        let received = sum(&|edge| edge["received_ns"].as_i64());
+        let withheld = sum(&|edge| edge["receipts"]["withheld_ns"].as_i64());
+        // By its clock it had much more than nothing.
+        assert!(received > withheld, "{thread} received {received} ns, withheld were {withheld}: {edges:#?}");
+    }
+}
+
+/// Tells the program where it writes what its threads are.
+const NOTE: &str = "TALEA_TEST_NOTE";
+
+#[test]
+#[ignore = "run by the test above as a program"]
+fn as_program_of_two_threads() {
+    let Some(path) = std::env::var_os(NOTE) else { return };
+    let spin = || {
+        let tid = rustix::thread::gettid();
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).expect("a file");
+        file.write_all(format!("{tid}\n").as_bytes()).expect("a line");
+        // Should nobody be left to end it.
+        let began = std::time::Instant::now();
+        while began.elapsed() < std::time::Duration::from_secs(120) {
+            std::hint::spin_loop();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(spin);
+        scope.spawn(spin);
+    });
+}
+
 #[test]
 fn what_slices_leave_is_what_can_be_promised() {
     let _alone = alone();
