@@ -205,7 +205,7 @@ fn advance(simulation: &mut Simulation, end: Instant, interrupted: &AtomicBool, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talea_model::{SchedulerBuilder, SchedulerKind, ThreadBuilder};
+    use talea_model::{SchedulerBuilder, SchedulerKind, ThreadBuilder, ThreadWork};
 
     #[test]
     fn what_takes_long_is_announced_with_what_takes_less() {
