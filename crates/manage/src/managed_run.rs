@@ -201,6 +201,7 @@ impl ManagedRun {
     /// It will last from `start` to `end`.
     pub(crate) fn await_start(&mut self, start: Instant, end: Instant) {
         (self.stage, self.start, self.end) = (Stage::Awaited, start, end);
+        self.watch.end_at(end);
         self.planned_end = end;
     }
 

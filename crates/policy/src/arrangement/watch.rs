@@ -25,6 +25,8 @@ pub struct Watch {
     workers: Workers,
     /// Violations that came to light when somebody [asked](Self::kept), and that nobody has [taken](Self::found).
     found: Vec<(usize, Violation)>,
+    /// Nothing is judged beyond: what is later counts as if it had come then.
+    end: Instant,
 }
 
 /// Something has become of the edges that are watched.
@@ -78,7 +80,12 @@ impl Watch {
     /// A watch over nobody yet. What is short by no more than `tolerance` is no violation.
     pub fn new(tolerance: Duration) -> Self {
         let (edges, edge_of, workers) = (Vec::new(), Vec::new(), Workers::default());
-        Watch { tolerance, edges, edge_of, untold: None, workers, found: Vec::new() }
+        Watch { tolerance, edges, edge_of, untold: None, workers, found: Vec::new(), end: Instant::MAX }
+    }
+
+    /// Nothing is promised beyond this instant, which may come before the last decisions and changes do. These count as if they had come then.
+    pub fn end_at(&mut self, end: Instant) {
+        self.end = end;
     }
 
     /// What is short by no more is no violation.
@@ -135,7 +142,7 @@ impl Watch {
     ) -> usize {
         let number = self.edges.len();
         let (parent, child) = (parent.to_owned(), child.to_owned());
-        let (state, at) = (cx.state(vp), cx.now());
+        let (state, at) = (cx.state(vp), cx.now().min(self.end));
         let promise = promise.map(Box::new);
         self.apply(Change::Held { parent, child, promise, vp, state, at });
         number
@@ -144,7 +151,7 @@ impl Watch {
     /// What happens on `vp` from `now` on concerns the edge no more; its account stays.
     pub fn let_go(&mut self, vp: VpId, now: Instant) {
         if self.edge_of(vp).is_some() {
-            self.apply(Change::LetGo { vp, at: now });
+            self.apply(Change::LetGo { vp, at: now.min(self.end) });
         }
     }
 
@@ -155,6 +162,7 @@ impl Watch {
 
     /// Judges every edge up to `now`, as it stands, and none beyond it. Tells the violations that come to light by it.
     pub fn close_at(&mut self, now: Instant, mut broken: impl FnMut(usize, Violation)) {
+        let now = now.min(self.end);
         for (number, edge) in self.edges.iter_mut().enumerate() {
             if self.edge_of[edge.vp.index()] == Some(number as u32) {
                 edge.bring_up_to(now);
@@ -171,6 +179,7 @@ impl Watch {
     #[inline]
     pub fn note(&mut self, transition: Transition, now: Instant) -> Option<(usize, Violation)> {
         let number = (*self.edge_of.get(transition.vp.index())?)? as usize;
+        let now = now.min(self.end);
         if let Some(by_work) = &mut self.edges[number].by_work {
             by_work.note_grant(transition.state, now);
         }
@@ -182,7 +191,7 @@ impl Watch {
     /// who has the work tells. What is missing by no more than `tolerance` is not missing.
     pub fn judge_work(&mut self, vp: VpId, counts: Counts, tolerance: Duration, now: Instant) {
         self.workers.begin(vp, Working { counts, tolerance, is_pending: false });
-        self.begin_judging(vp, VpState::Waiting, now);
+        self.begin_judging(vp, VpState::Waiting, now.min(self.end));
     }
 
     /// How far behind the edge on `vp` may be from now on, while what is promised is the same: as far as it might before, or further.
@@ -211,6 +220,7 @@ impl Watch {
     /// There is work to do for who is below the edge on `vp`, from `now` on if there was none.
     #[inline]
     pub fn work_arrives(&mut self, vp: VpId, now: Instant) {
+        let now = now.min(self.end);
         // Where there was some before, nothing changes.
         if self.workers.set_pending(vp, true)
             && let Some(by_work) = self.judge_by_work(vp)
@@ -222,6 +232,7 @@ impl Watch {
     /// All of it is done at `now`.
     #[inline]
     pub fn work_is_done(&mut self, vp: VpId, now: Instant) {
+        let now = now.min(self.end);
         self.workers.set_pending(vp, false);
         if let Some(by_work) = self.judge_by_work(vp) {
             by_work.work_is_done(now);
@@ -231,6 +242,7 @@ impl Watch {
     /// It was worked at from `from` to `to`.
     #[inline]
     pub fn received(&mut self, vp: VpId, (from, to): (Instant, Instant)) {
+        let (from, to) = (from.min(self.end), to.min(self.end));
         if let Some(by_work) = self.judge_by_work(vp) {
             by_work.received(from, to);
         }
@@ -271,10 +283,11 @@ impl Watch {
     /// What has come of every promise up to the instant of `cx`, edges by number.
     pub fn kept(&mut self, cx: &Context<'_>) -> Vec<Kept> {
         let mut kept = Vec::with_capacity(self.edges.len());
+        let now = cx.now().min(self.end);
         for (number, edge) in self.edges.iter_mut().enumerate() {
             if self.edge_of[edge.vp.index()] == Some(number as u32) {
-                edge.bring_up_to(cx.now());
-                let violation = edge.monitor.note(cx.now(), standing(cx.state(edge.vp)));
+                edge.bring_up_to(now);
+                let violation = edge.monitor.note(now, standing(cx.state(edge.vp)));
                 self.found.extend(violation.map(|violation| (number, violation)));
             }
             kept.push(edge.kept());
@@ -329,6 +342,9 @@ fn standing(state: VpState) -> Standing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hierarchy::{Engine, Parameters, Trigger};
+    use crate::scheduler::{Announcing, Configuration, config};
+    use talea_time::Work;
 
     fn ms(ms: i64) -> Instant {
         Instant::from_nanos(ms * 1_000_000)
@@ -359,5 +375,23 @@ mod tests {
         told.into_iter().for_each(|change| companion.apply(change));
         assert_eq!(companion.so_far(), watch.so_far());
         assert_eq!(companion.told().count(), 0, "nobody is told by it");
+    }
+
+    /// Who is judged comes and goes until nobody decides any more, which is a moment after the planned end.
+    #[test]
+    fn what_comes_after_the_end_counts_as_if_it_had_come_then() {
+        let mut engine = Engine::new(1);
+        let scheduler = Configuration::from(config::RoundRobin { quantum: Work::from_millis(1) });
+        let root = engine.add_root(scheduler.build(Announcing::Nothing).expect("it has no parameters"));
+        let vp = engine.add_thread(root, Parameters::None).expect("there is room");
+        let mut watch = Watch::new(Duration::ZERO);
+        watch.end_at(ms(10));
+        engine.advance(ms(12));
+        let promise = Promise::Derived("PS 1".parse().expect("a guarantee"));
+        watch.hold(("RR", "thread"), Some(promise), vp, &engine.context());
+        let ready = Transition { vp, state: VpState::Ready, trigger: Trigger::Thread(vp) };
+        assert_eq!(watch.note(ready, ms(11)), None);
+        assert_eq!(watch.kept(&engine.context())[0].wanted_ns, Some(0));
+        watch.close_at(ms(10), |_, violation| panic!("{violation:?}"));
     }
 }
