@@ -258,7 +258,12 @@ impl Warden<'_> {
                 let holds_heirs = member.hold.as_ref().is_none_or(Hold::holds_heirs);
                 let growing = Growing { slot, life, scope, origin, holds_heirs };
                 let processes = match scope {
-                    Scope::Thread => vec![*process],
+                    Scope::Thread => {
+                        // Once it has gone, nobody tells what it has received.
+                        let process = *process;
+                        member.received();
+                        vec![process]
+                    }
                     Scope::Family | Scope::Process(_) => member.processes(),
                 };
                 growing_members.push((growing, processes, threads));

@@ -177,8 +177,14 @@ fn one_thread_of_a_process_is_a_member_alone() {
     let share = part(&received, "large");
     assert!((0.6..0.9).contains(&share), "{share} of three quarters: {received:?}");
     assert_eq!(policy(group.0.id()), Some(Policy::Other), "its first thread is nobody's");
-    set.stop().unwrap();
-    assert!(tids.iter().all(|tid| policy(*tid) == Some(Policy::Other)));
+    set.dismiss(small, |_, _| Ok::<(), ()>(())).unwrap();
+    assert_eq!(policy(tids[1]), Some(Policy::Other));
+    // What the other one has received is known when it has gone as well, but for the last moments.
+    drop(group);
+    eventually("it has left", || !set.is_member(large));
+    let summary = set.stop().unwrap();
+    let large = summary.received.iter().find(|received| received.name == "large").unwrap();
+    assert!(large.work * 2 > large.granted, "{large:?}");
 }
 
 /// Tells the program where it writes what its threads are.
