@@ -608,6 +608,17 @@ impl Member {
         arrived.or_else(|| self.job.take()).unwrap_or(anything)
     }
 
+    /// The threads of a program that may have a processor, and are nobody's from now on, are ordinary ones before anybody else decides. Whoever gives them
+    /// back all that they had may be an ordinary thread, which they would keep from it.
+    pub fn come_down(&self) {
+        if let Body::Opaque { .. } = self.body {
+            // One to which the kernel lends a priority has its own back later, with the rest.
+            self.threads
+                .iter()
+                .for_each(|thread| _ = Ordinary::OTHER.restore(thread.tid.as_raw_nonzero().get()));
+        }
+    }
+
     /// Gives its threads back what they had, also those of its processes that nobody has taken in yet.
     pub fn give_back(&mut self, guardian: &Guardian) {
         if self.heirs == Heirs::Alike {

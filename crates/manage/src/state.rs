@@ -240,6 +240,7 @@ impl State {
     /// Takes a member out of the hierarchy.
     pub fn remove(&mut self, slot: u32, now: Instant) -> Option<Member> {
         let mut member = self.members.get_mut(slot as usize)?.take()?;
+        member.come_down();
         if !self.broken {
             self.leave(&mut member, now);
             if self.engine.context().state(member.vp) != VpState::Waiting {

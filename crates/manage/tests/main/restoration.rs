@@ -39,6 +39,27 @@ pub(crate) fn told(child: &mut Child, word: &str) -> Vec<u32> {
     line.expect("the process says so").split_whitespace().map(|number| number.parse().unwrap()).collect()
 }
 
+/// Before anybody else is granted its processor, and not when the thread that dismisses it, which is an ordinary one, runs again: the program would keep it
+/// from that.
+#[test]
+fn a_program_is_ordinary_in_the_instant_in_which_it_is_dismissed() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let program = Program::start();
+    let (engine, root) = flat(config::FixedPriority);
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let admission = admission("program", root, Parameters::Priority(1));
+    let member = set.attach(admission, whole(program.id())).unwrap();
+    eventually("it is granted its processor", || policy(program.id()) == Some(Policy::Fifo(12)));
+    let mut seen = Vec::new();
+    let dismissed = set.dismiss(member, |_, _| {
+        seen.push(policy(program.id()));
+        Ok::<(), ()>(())
+    });
+    dismissed.unwrap();
+    assert_eq!(seen, [Some(Policy::Fifo(12)), Some(Policy::Other)], "as planned, and then");
+    set.stop().unwrap();
+}
+
 #[test]
 fn a_killed_program_leaves_and_the_others_go_on() {
     let Some((_alone, options)) = stage(1) else { return };
