@@ -23,7 +23,7 @@ use crate::hierarchy::{EdgeState, Hierarchies};
 use children::AllChildren;
 use received::Received;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{Bound, Monitor, Standing};
 use talea_model::{Request, SchedulerKind, System, Under};
@@ -33,6 +33,8 @@ use talea_time::Instant;
 
 /// Violations that are listed one by one; all are counted.
 const LISTED: usize = 1_000;
+/// Findings that a loss can still make doubtful. Before a loss is told, records that others wrote meanwhile are there, of so many decisions at most.
+const OPEN: usize = 1 << 14;
 
 /// What must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -135,6 +137,8 @@ pub struct Decisions<'a> {
     now: Instant,
     rules: Vec<RuleReport>,
     violations: Vec<Violation>,
+    /// The latest of them, by the instant that was judged, and whether each is listed.
+    open: VecDeque<(Rule, Instant, bool)>,
 }
 
 impl<'a> Decisions<'a> {
@@ -178,6 +182,7 @@ impl<'a> Decisions<'a> {
             now: metadata.start,
             rules: Rule::ALL.map(|rule| RuleReport { rule, cases: 0, violations: 0 }).into(),
             violations: Vec::new(),
+            open: VecDeque::new(),
             metadata,
         }
     }
@@ -207,6 +212,10 @@ impl<'a> Decisions<'a> {
 
     fn find_at(&mut self, rule: Rule, at: Instant, text: String) {
         self.rules[rule as usize].violations += 1;
+        if self.open.len() == OPEN {
+            self.open.pop_front();
+        }
+        self.open.push_back((rule, self.now, self.violations.len() < LISTED));
         if self.violations.len() < LISTED {
             let at_ns = at.as_nanos().saturating_sub(self.metadata.start.as_nanos());
             self.violations.push(Violation { rule, at_ns, text });
@@ -421,6 +430,20 @@ impl<'a> Decisions<'a> {
         }
     }
 
+    /// Records were lost that had been made at this instant or later, or at any. What was found from then on was found without them.
+    fn withdraw(&mut self, since: Option<Instant>) {
+        while let Some((rule, _, is_listed)) =
+            self.open.pop_back_if(|(_, judged, _)| since.is_none_or(|since| *judged >= since))
+        {
+            let report = &mut self.rules[rule as usize];
+            report.violations -= 1;
+            report.cases = report.cases.saturating_sub(1);
+            if is_listed {
+                self.violations.pop();
+            }
+        }
+    }
+
     fn forget(&mut self, records: u64) {
         self.lost_records = self.lost_records.saturating_add(records.max(1));
         self.executing.iter_mut().for_each(Vec::clear);
@@ -513,6 +536,7 @@ impl Sink for Decisions<'_> {
             }
             Typed::NodeLeft(node) => self.close(node.left as usize, record.time),
             Typed::Lost(lost) if !lost.is_of_kernel() => {
+                self.withdraw(lost.since);
                 self.forget(lost.records);
                 self.hierarchies.apply(&record);
                 self.children.rebuild(&self.hierarchies);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// In the environment of everything that a trial starts.
 pub(super) const MARK: &str = "TALEA_CAMPAIGN_TRIAL";
 /// What a run that is killed may take until nothing of it is left.
-const GONE: Duration = Duration::from_secs(1);
+pub(super) const GONE: Duration = Duration::from_secs(1);
 /// A run of some hundred milliseconds is over by then, on any machine.
 const OVER: Duration = Duration::from_secs(60);
 

@@ -178,3 +178,38 @@ fn what_follows_a_loss_is_not_judged_until_it_is_heard_of() {
     let decisions = records.iter().filter(|record| matches!(record.typed(), Typed::VpGrant(_))).count();
     assert!(decisions > 100);
 }
+
+/// Decisions stand in a ring of their own. When some of them are lost, records that others wrote meanwhile are there, and come first.
+#[test]
+fn what_was_found_without_what_was_lost_does_not_stand() {
+    let system = figure();
+    let (metadata, records) = simulated(&system, 500);
+    let (from, to) = (records.len() / 3, records.len() / 2);
+    let since = records[from].time;
+    let of_jobs = |record: &&Record| record.event.is_job();
+    let (before, between) = (records[..from].to_vec(), records[from..to].iter().filter(of_jobs));
+    let told = |since: Option<Instant>| {
+        let lost = talea_record::event::Lost {
+            records: 1,
+            since,
+            ring: 0,
+            cause: talea_record::LossCause::Overwritten.into(),
+        };
+        lost.at(records[to].time, Record::NO_CPU)
+    };
+    let judged_with = |loss: Option<Record>| {
+        let mut kept = before.clone();
+        kept.extend(between.clone());
+        kept.extend(loss);
+        judged(&system, &metadata, &kept)
+    };
+    let unsaid = judged_with(None);
+    assert!(unsaid.rules[Rule::Jobs as usize].violations > 0, "{:?}", unsaid.rules);
+    for since in [Some(since), None] {
+        let said = judged_with(Some(told(since)));
+        assert_eq!((said.count(), said.violations), (0, vec![]));
+    }
+    // What is wrong before that is wrong.
+    let later = judged_with(Some(told(Some(records[to].time))));
+    assert!(later.rules[Rule::Jobs as usize].violations > 0, "{:?}", later.rules);
+}
