@@ -124,6 +124,8 @@ pub struct Decisions<'a> {
     broken: BTreeMap<(usize, i64, i64, bool), i64>,
     /// Who judges by what was received, while that is known.
     received: Option<Received>,
+    /// By node, whether its run is over: who is still at a job executes without anybody's decision.
+    is_over: Vec<bool>,
     /// By lane: the processors on which a job of it executes.
     executing: Vec<Vec<(u64, u16)>>,
     children: AllChildren,
@@ -176,6 +178,7 @@ impl<'a> Decisions<'a> {
             monitors: metadata.edges.iter().map(monitor).collect(),
             broken: BTreeMap::new(),
             received: Received::new(metadata),
+            is_over: vec![false; metadata.nodes.len()],
             executing: vec![Vec::new(); metadata.lanes.len()],
             is_changed: false,
             lost_records: 0,
@@ -270,6 +273,9 @@ impl<'a> Decisions<'a> {
 
     /// The run is over on a node: what its promises came to up to now.
     fn close(&mut self, node: usize, at: Instant) {
+        self.is_over.get_mut(node).into_iter().for_each(|is_over| *is_over = true);
+        let lanes = self.executing.iter_mut().zip(&self.metadata.lanes);
+        lanes.filter(|(_, lane)| lane.node == node).for_each(|(executing, _)| executing.clear());
         for edge in 0..self.monitors.len() {
             if self.metadata.edges[edge].node != node {
                 continue;
@@ -314,6 +320,10 @@ impl<'a> Decisions<'a> {
     fn job(&mut self, record: &Record) {
         let job = record.job();
         let Some(entry) = self.metadata.operations.get(job.operation.index()) else { return };
+        let node = self.metadata.lanes.get(entry.lane).map(|lane| lane.node);
+        if node.is_some_and(|node| self.is_over.get(node) == Some(&true)) {
+            return;
+        }
         let Some(executing) = self.executing.get_mut(entry.lane) else { return };
         match record.typed() {
             Typed::Start(_) | Typed::Resume(_) => executing.push((record.causal, record.cpu)),

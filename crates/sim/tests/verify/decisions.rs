@@ -213,3 +213,22 @@ fn what_was_found_without_what_was_lost_does_not_stand() {
     let later = judged_with(Some(told(Some(records[to].time))));
     assert!(later.rules[Rule::Jobs as usize].violations > 0, "{:?}", later.rules);
 }
+
+/// Threads may be at a job still when nobody decides any more, and begin the next one before they hear of it.
+#[test]
+fn jobs_after_the_end_are_not_judged() {
+    let system = figure();
+    let (metadata, mut records) = simulated(&system, 500);
+    let is_start = |record: &&Record| matches!(record.typed(), Typed::Start(_));
+    let start = *records.iter().rfind(is_start).expect("some job begins");
+    let late = |end: Instant| Record { time: end + talea_time::Duration::from_micros(300), ..start };
+    let end = records.last().expect("the end of the run").time;
+    assert_eq!(
+        judged(&system, &metadata, &[&records[..], &[late(end), late(late(end).time)]].concat()).violations,
+        []
+    );
+    // Before it, nobody has let it.
+    records.retain(|record| !matches!(record.typed(), Typed::RunEnd(_)));
+    let unended = judged(&system, &metadata, &[&records[..], &[late(end), late(late(end).time)]].concat());
+    assert!(unended.rules[Rule::Jobs as usize].violations > 0, "{:?}", unended.rules);
+}
