@@ -20,7 +20,7 @@ use super::values::Values;
 use crate::hierarchy::Hierarchies;
 use crate::occupancy::Occupancy;
 use std::collections::{BTreeMap, HashSet};
-use talea_model::{Scheduling, System};
+use talea_model::{LaneDispatch, Scheduling, System};
 use talea_policy::strategy::Plan;
 use talea_record::event::{ChangeKind, Lost, Typed};
 use talea_record::{Event, JobId, LaneEntry, Metadata, OperationEntry, Origin, Record};
@@ -438,6 +438,9 @@ impl<'a> Judge<'a> {
                 self.check_alone(record);
             }
             return self.follow(record);
+        }
+        if record.event == Event::START && self.lanes[lane].order.rules.dispatch == LaneDispatch::NonPreemptive {
+            self.values.begins(lane, record.time);
         }
         // Also a job that is not judged takes a processor or leaves it.
         self.node_touched[self.lanes[lane].node] = true;

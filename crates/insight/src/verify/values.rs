@@ -6,11 +6,13 @@
 //! is there as soon as it is published.
 //!
 //! On real threads a value that was published less than the tolerance before may not have been seen, and over a link nobody knows when it
-//! arrived: of that is judged only that it was published before. Once records were lost, or where the recording joined the run, what was
+//! arrived: of that is judged only that it was published before. A value is dated by the end of its job, and a thread may lose its processor between
+//! that and handing it on: that a reader has missed it is certain only where the producer's lane has begun another job since, one after the other,
+//! and else [possible](Certainty::Possible). Once records were lost, or where the recording joined the run, what was
 //! there is not known.
 
 use super::judge::Judge;
-use super::report::Rule;
+use super::report::{Certainty, Rule};
 use std::collections::{BTreeSet, VecDeque};
 use talea_model::{Communication, Excess, OnValue, System, Take as Taking, Trigger};
 use talea_record::event::{Drop, Publish, Release, Take};
@@ -29,6 +31,8 @@ struct Value {
     instance: u64,
     published: Instant,
     visible: Instant,
+    /// The lane that has published it.
+    lane: u16,
     /// Whether the job of its instance has it.
     is_taken: bool,
 }
@@ -76,6 +80,8 @@ pub(super) struct Values {
     known: Known,
     readers: Vec<Reader>,
     released: Vec<Released>,
+    /// By lane whose jobs run one after the other: when the last of them began.
+    begun: Vec<Option<Instant>>,
 }
 
 impl Values {
@@ -93,7 +99,13 @@ impl Values {
             known: if is_known { Known::Everything } else { Known::InPart },
             readers: system.inputs().iter().map(reader).collect(),
             released: system.tasks.iter().map(|_| Released::default()).collect(),
+            begun: vec![None; trace.lanes.len()],
         }
+    }
+
+    /// A job begins in a lane whose jobs run one after the other: what those before it have published is there.
+    pub fn begins(&mut self, lane: usize, now: Instant) {
+        self.begun[lane] = Some(now);
     }
 
     /// Whether some of what was published is not known.
@@ -111,7 +123,7 @@ impl Values {
 
 impl Judge<'_> {
     pub(super) fn publish(&mut self, told: Publish) {
-        let Publish { job, output, visible, .. } = told;
+        let Publish { job, output, visible, lane } = told;
         let Some(site) = self.system.outputs().get(output as usize) else { return };
         let (values, published) = (&mut self.values, self.now);
         if values.known == Known::InPart {
@@ -126,7 +138,8 @@ impl Judge<'_> {
             if reader.values.len() == REMEMBERED {
                 reader.values.pop_front();
             }
-            reader.values.push_back(Value { instance: job.instance, published, visible, is_taken: false });
+            let instance = job.instance;
+            reader.values.push_back(Value { instance, published, visible, lane, is_taken: false });
         }
         for task in &site.triggers {
             let Some(Trigger::Output { every, on: OnValue::Value, .. }) = self.system.tasks[*task].trigger
@@ -175,7 +188,9 @@ impl Judge<'_> {
         };
         let tolerance = self.tolerance;
         let sure = Instant::from_nanos(self.now.as_nanos().saturating_sub(tolerance.as_nanos()));
-        let reader = &mut self.values.readers[input as usize];
+        let is_simulated = self.is_simulated();
+        let Values { readers, begun, .. } = &mut self.values;
+        let reader = &mut readers[input as usize];
         let place = from.map(|from| reader.values.iter().rposition(|value| value.instance == from.instance));
         let is_instance = site.take == Taking::Instance;
         let is_each = matches!(site.take, Taking::Each { .. });
@@ -189,6 +204,14 @@ impl Judge<'_> {
         };
         // What a later job of the operation had that went before stays the latest, also for one that arrived before it was visible.
         let is_kept = site.take == Taking::Latest && from.map(|from| from.instance) == reader.last;
+        let after = |place: Option<usize>| place.map_or(0, |place| place + 1);
+        // Whether one of those that it has missed was handed on for certain.
+        let is_handed_on = |value: &Value| {
+            is_simulated || begun.get(usize::from(value.lane)).is_some_and(|at| *at > Some(value.published))
+        };
+        let missed = reader.values.iter().take(after(newest)).skip(after(place.flatten()));
+        let missed = if missed.into_iter().any(is_handed_on) { Certainty::Certain } else { Certainty::Possible };
+        let mut certainty = Certainty::Certain;
         let problem = match place {
             Some(None) if is_instance => Some("nobody has published what it took, or it was dropped"),
             Some(None) => Some("nobody has published what it took, or it was taken or dropped before"),
@@ -200,9 +223,13 @@ impl Judge<'_> {
             }
             _ if is_instance || reader.way == Way::Link => None,
             Some(Some(place)) if newest.is_some_and(|newest| newest > place) => {
+                certainty = missed;
                 Some("it took a value although a newer one was visible")
             }
-            None if newest.is_some() => Some("it took nothing although a value was visible"),
+            None if newest.is_some() => {
+                certainty = missed;
+                Some("it took nothing although a value was visible")
+            }
             Some(Some(place)) if is_each && place + 1 != values as usize => {
                 Some("what it took is not each value since the one that was taken last")
             }
@@ -225,7 +252,7 @@ impl Judge<'_> {
             }
         }
         if let Some(problem) = problem {
-            self.find(Rule::Values, job, from, || problem.into());
+            self.find_with(Rule::Values, certainty, (job, from), || problem.into());
         }
     }
 

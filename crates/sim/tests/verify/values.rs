@@ -136,3 +136,31 @@ fn separation_is_held_where_it_is_declared() {
     assert!(records.iter().filter(|record| record.event == Event::RELEASE).count() > 8);
     assert_eq!(judged(&defers, &records).of(Rule::Triggers), 0);
 }
+
+/// On threads a value is dated by the end of its job, and handed on when the thread has its processor again: a reader may miss it meanwhile. Where the
+/// lane has begun another job since, it was handed on.
+#[test]
+fn what_a_stopped_thread_may_not_have_handed_on_yet_is_missed_possibly() {
+    let text = "[system]\nname = \"late\"\nstrategy = \"rms\"\nlane_dispatch = \"nonpreemptive\"\n[[node]]\nname = \"one\"\ncpus = [0]\n\
+                [[task]]\nname = \"p\"\nperiod = \"10ms\"\nwcet = \"1ms\"\noutputs = [{ name = \"v\", bytes = 8 }]\n\
+                [[task]]\nname = \"c\"\nperiod = \"20ms\"\nphase = \"5ms\"\nwcet = \"1ms\"\n\
+                inputs = [{ name = \"v\", from = \"p.v\", take = \"latest\" }]\n";
+    let system = talea_model::parse("late.toml", text, std::path::Path::new(".")).expect("a system").system;
+    let mut metadata = metadata(&system);
+    metadata.origin = talea_record::Origin::Threads { realtime: true };
+    let records = records_with(&system, &[], 100_000_000, DispatchRecords::Dropped);
+    let judged = |older: u64| {
+        let mut records = records.clone();
+        let of_third = |record: &&mut Record| Take::read(record).is_some_and(|take| take.job.instance == 3);
+        let record = records.iter_mut().find(of_third).expect("the third job takes a value");
+        let take = Take::read(record).expect("it is one");
+        let from = take.from.map(|from| JobId { instance: from.instance - older, ..from });
+        *record = Take { from, ..take }.at(record.time, record.cpu);
+        let report = verify(&metadata, &records, &system, Duration::from_micros(200));
+        let values = report.rules.iter().find(|rule| rule.rule == Rule::Values).expect("each rule is there");
+        (values.violations, values.possible)
+    };
+    assert_eq!([judged(0), judged(1)], [(0, 0), (0, 1)], "its lane has begun nothing since");
+    // The one before the newest was there, for the newest had begun.
+    assert_eq!(judged(2), (1, 0));
+}
