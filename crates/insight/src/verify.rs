@@ -34,7 +34,8 @@
 //! A processor of real threads that seems idle may be held off by the kernel, as real-time throttling does. Where the kernel
 //! was not recorded nobody can tell, and what `idle` finds is [possible](Certainty::Possible) only. So is a wrong order that lasts in a preemptive lane, as
 //! the thread that chooses there may have been held off. In other lanes a wrong choice is possible only if the lane could not go on for a while before it
-//! told what it had chosen, and what was there before that had been chosen rightly.
+//! told what it had chosen, and what was there before that had been chosen rightly. That a reader has missed a value is possible only unless the lane that
+//! published it had begun another job since.
 //!
 //! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
 //! way, nothing is known of the jobs before; they are not judged, and counted. What a processor does is unknown until the

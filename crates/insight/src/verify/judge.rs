@@ -439,8 +439,10 @@ impl<'a> Judge<'a> {
             }
             return self.follow(record);
         }
-        if record.event == Event::START && self.lanes[lane].order.rules.dispatch == LaneDispatch::NonPreemptive {
-            self.values.begins(lane, record.time);
+        if let Typed::Start(start) = record.typed()
+            && self.lanes[lane].order.rules.dispatch == LaneDispatch::NonPreemptive
+        {
+            self.values.begins(start.lane, record.time);
         }
         // Also a job that is not judged takes a processor or leaves it.
         self.node_touched[self.lanes[lane].node] = true;

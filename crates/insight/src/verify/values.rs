@@ -103,9 +103,9 @@ impl Values {
         }
     }
 
-    /// A job begins in a lane whose jobs run one after the other: what those before it have published is there.
-    pub fn begins(&mut self, lane: usize, now: Instant) {
-        self.begun[lane] = Some(now);
+    /// A job begins in a lane of the trace whose jobs run one after the other: what those before it have published is there.
+    pub fn begins(&mut self, lane: u16, now: Instant) {
+        self.begun.get_mut(usize::from(lane)).into_iter().for_each(|begun| *begun = Some(now));
     }
 
     /// Whether some of what was published is not known.
@@ -210,7 +210,8 @@ impl Judge<'_> {
             is_simulated || begun.get(usize::from(value.lane)).is_some_and(|at| *at > Some(value.published))
         };
         let missed = reader.values.iter().take(after(newest)).skip(after(place.flatten()));
-        let missed = if missed.into_iter().any(is_handed_on) { Certainty::Certain } else { Certainty::Possible };
+        let missed =
+            if missed.into_iter().any(is_handed_on) { Certainty::Certain } else { Certainty::Possible };
         let mut certainty = Certainty::Certain;
         let problem = match place {
             Some(None) if is_instance => Some("nobody has published what it took, or it was dropped"),
