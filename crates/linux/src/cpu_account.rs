@@ -73,9 +73,19 @@ impl CpuAccount {
         self.add(CpuClock::Process(process));
     }
 
+    /// The same from now on, for one that was there before whoever counts knew of it.
+    pub fn enter_elder(&mut self, process: Tid) {
+        let source = CpuClock::Process(process);
+        self.add_from(source, || source.read().unwrap_or(Work::ZERO));
+    }
+
     fn add(&mut self, source: CpuClock) {
+        self.add_from(source, || Work::ZERO);
+    }
+
+    fn add_from(&mut self, source: CpuClock, before: impl FnOnce() -> Work) {
         if self.entries.iter().all(|entry| entry.source != source) {
-            self.entries.push(Entry { source, before: Work::ZERO, received: Work::ZERO });
+            self.entries.push(Entry { source, before: before(), received: Work::ZERO });
         }
     }
 
@@ -122,6 +132,9 @@ mod tests {
         account.open(CpuClock::OwnThread(gettid()));
         let since = account.received();
         assert!(since <= thread_cpu_time_of(gettid()).expect("still") - all, "{since}");
+        let mut late = CpuAccount::default();
+        late.enter_elder(getpid());
+        assert!(late.received() < all, "what it had received before nobody counts");
         account.enter_child(getpid());
         account.enter_child(getpid());
         assert_eq!(account.processes().collect::<Vec<_>>(), [getpid()]);

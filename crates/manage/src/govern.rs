@@ -170,14 +170,14 @@ impl ManagedSet {
     }
 
     fn give_back(&self, mut member: Member, granted: Work) {
-        if let (Ok(auditor), Body::Opaque { .. }) = (&self.auditor, &member.body) {
-            auditor.part(member.all_threads().map(Managed::number));
-        }
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         departed.push(Received::of(&mut member, granted));
         drop(departed);
         // Whoever is held is let go first.
         drop(member.hold.take());
+        if let (Ok(auditor), Body::Opaque { .. }) = (&self.auditor, &member.body) {
+            auditor.part(member.all_threads().map(Managed::number));
+        }
         member.give_back(&self.guardian);
         member.set_going();
         if let Some(sleep_word) = member.sleep_word() {

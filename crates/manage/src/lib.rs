@@ -48,11 +48,11 @@
 //! ends, for as long as the record takes, and a thread that rings for a lane that sleeps takes it for a decision; ringing for one that
 //! is awake is one atomic step, unless a scheduler above guarantees single jobs: then that hears of the job, too.
 //!
-//! **A program is one member.** Granted, its threads are raised and take turns on the CPU by the kernel's time slice; it has blocked when all of
-//! them have. What a command of ours starts, threads and processes, begins at its creator's level ([`keeper`] contains it and ends it with the
+//! **A program is one member.** Granted, its threads are raised and take turns on the CPU, in an order that is drawn anew each time; it has blocked when
+//! all of them have. What a command of ours starts, threads and processes, begins at its creator's level ([`keeper`] contains it and ends it with the
 //! set), and the kernel tells of it in the buffer of the wake-ups. Those of its threads that sleep are left alone until they are woken, so that
-//! a decision costs nothing for them. The threads and processes that a process creates which was there before begin as ordinary ones and are taken
-//! in by the warden; what it had started before that is not managed: name each. Where somebody changes how its threads are scheduled, the warden
+//! a decision costs nothing for them. A process that was there before is taken in with its threads and children. The threads and processes that it
+//! creates from then on begin as ordinary ones and are taken in by the warden. Where somebody changes how its threads are scheduled, the warden
 //! puts that back and counts it.
 //!
 //! **Guarantees that are maxima.** Parking is work-conserving: an idle CPU runs parked threads, last parked first. A member with

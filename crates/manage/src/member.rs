@@ -242,6 +242,8 @@ pub(crate) struct Member {
     pub cgroup: Option<Arc<Cgroup>>,
     /// Threads that were missed. There is room for all.
     gone: Vec<Tid>,
+    /// The state of what draws the threads' order; never 0.
+    draw: u64,
     account: CpuAccount,
     /// What was put back.
     pub changes: ForeignChanges,
@@ -266,6 +268,7 @@ impl Member {
             hold,
             cgroup: None,
             gone: Vec::new(),
+            draw: 1,
             account: CpuAccount::default(),
             changes: ForeignChanges::default(),
         }
@@ -302,7 +305,12 @@ impl Member {
 
     /// A thread of one of its processes is taken in, at `level` and bound to `cpu`.
     pub fn adopt(&mut self, process: Tid, tid: Tid, level: Level, cpu: u16) {
-        self.account.enter_child(process);
+        match &self.body {
+            Body::Opaque { process: first, origin, .. } if !is_young(process, *first, origin) => {
+                self.account.enter_elder(process);
+            }
+            _ => self.account.enter_child(process),
+        }
         self.threads.push(Managed { bound: cpu, may_be_elsewhere: true, ..Managed::new(tid, level) });
         self.make_room();
         if let Some(hold) = &self.hold {
@@ -578,11 +586,16 @@ impl Member {
         self.threads.iter().any(|thread| thread.owed.is_some())
     }
 
-    /// Another thread comes first from now on: threads of one level run in the order in which they were raised. The kernel's time slices alone do not do
-    /// it: they end where a tick of its clock finds a thread running, which one that runs for a part of each period may never be.
-    pub fn next_turn(&mut self) {
-        if self.threads.len() > 1 {
-            self.threads.rotate_left(1);
+    /// Draws in what order the threads come from now on: threads of one level run in the order in which they were raised. The kernel's time slices alone
+    /// do not have them take turns: they end where a tick of its clock finds a thread running, which one that runs for a part of each period may never be.
+    /// Who of them sleeps is not known here, so that in an order that only moved on a thread behind sleeping ones would come first more often than others.
+    pub fn draw_order(&mut self) {
+        for left in (2..=self.threads.len()).rev() {
+            // Marsaglia's xorshift, with the shifts 13, 7 and 17.
+            self.draw ^= self.draw << 13;
+            self.draw ^= self.draw >> 7;
+            self.draw ^= self.draw << 17;
+            self.threads.swap(left - 1, (self.draw % left as u64) as usize);
         }
     }
 
@@ -622,7 +635,11 @@ impl Member {
     /// Gives its threads back what they had, also those of its processes that nobody has taken in yet.
     pub fn give_back(&mut self, guardian: &Guardian) {
         if self.heirs == Heirs::Alike {
-            return self.make_ordinary();
+            self.make_ordinary();
+            if let Body::Opaque { process, .. } = &self.body {
+                guardian.release_program(*process);
+            }
+            return;
         }
         self.threads.iter().for_each(|thread| guardian.restore(thread.tid));
         let processes = self.processes();
@@ -644,12 +661,13 @@ impl Member {
             let mut changed = false;
             for process in proc::families(known, usize::MAX, |_| true) {
                 for tid in proc::threads(process, usize::MAX).unwrap_or_default() {
+                    let number = tid.as_raw_nonzero().get();
                     if Ordinary::of(tid) == Ok(None) {
-                        let number = tid.as_raw_nonzero().get();
                         // One that keeps its priority is not tried for ever.
                         changed |= Ordinary::OTHER.restore(number).is_ok();
-                        before.give_to(number);
                     }
+                    // Calls for other ones are refused, so it has none of its own.
+                    before.give_to(number);
                 }
             }
             if !changed {
@@ -665,6 +683,11 @@ impl Member {
             self.wake_all();
         }
     }
+}
+
+/// Whether a process has begun since the program of this first one had what its origin says, or is the first.
+fn is_young(process: Tid, first: Tid, origin: &Origin) -> bool {
+    process == first || origin.precedes(process.as_raw_nonzero().get())
 }
 
 /// Binds a thread to one CPU. One that has gone, or whose cpuset excludes it, stays as it is: it is then not where it

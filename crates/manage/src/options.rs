@@ -117,12 +117,18 @@ impl Target {
         }
     }
 
+    /// The number by which they are named.
+    pub fn number(self) -> u32 {
+        let (Target::Process(number, _) | Target::Thread(number)) = self;
+        number
+    }
+
     /// The process, and the thread by whose number it was found, for the member of this name.
     ///
     /// # Errors
     /// There is none of this number, it is the kernel's, or of this process.
     pub fn find(self, name: &str) -> Result<(Tid, Tid), AdmitError> {
-        let (Target::Process(number, _) | Target::Thread(number)) = self;
+        let number = self.number();
         let missing = || self.missing(name);
         let tid = i32::try_from(number).ok().and_then(Tid::from_raw).ok_or_else(missing)?;
         let process = proc::process_of(tid).ok_or_else(missing)?;
@@ -291,7 +297,8 @@ pub enum AdmitError {
     },
     /// Not all of its processes can be held.
     #[error(
-        "{name}: without a cgroup (version 2, writable) not all of its processes can be held together; let it use idle processors"
+        "{name}: without a cgroup (version 2, writable) not all of its processes can be held together; let it use idle processors, or take \
+         in a process without its children"
     )]
     OutOfReach {
         /// The member.

@@ -18,7 +18,7 @@ use crate::sleep_word::SleepWord;
 use crate::slices::Account;
 use crate::wakeups::Traced;
 use rustix::io::Errno;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::Tid;
@@ -136,6 +136,8 @@ pub(crate) struct State {
     by_vp: Vec<Option<u32>>,
     /// Members by thread.
     by_tid: HashMap<u32, u32>,
+    /// Processes that are members by themselves, or will be: nobody's children are they.
+    apart: HashSet<u32>,
     /// A command was lowered, which may have created a thread in that moment: the holder of the lock settles once more.
     pub recheck: bool,
     /// Tells which threads begin, are woken and end; none if that is not permitted.
@@ -171,6 +173,7 @@ impl State {
             places: cpus.iter().map(place).collect(),
             by_vp: Vec::new(),
             by_tid: HashMap::new(),
+            apart: HashSet::new(),
             recheck: false,
             watch: None,
             followed: None,
@@ -301,6 +304,17 @@ impl State {
     /// Whether a thread is a member's.
     pub fn is_managed(&self, tid: u32) -> bool {
         self.by_tid.contains_key(&tid)
+    }
+
+    /// Whether a process that a member's has started is no part of that member.
+    pub fn is_apart(&self, process: Tid) -> bool {
+        let number = process.as_raw_nonzero().get() as u32;
+        self.is_managed(number) || self.apart.contains(&number)
+    }
+
+    /// These processes will be members by themselves.
+    pub fn keep_apart(&mut self, processes: impl IntoIterator<Item = u32>) {
+        self.apart.extend(processes);
     }
 
     /// Takes what the kernel has told since the last time of threads that began, were woken and ended. Makes no system call but for recording.

@@ -176,8 +176,7 @@ impl Watched {
             }
             return;
         }
-        // Where something else is promised from now on, the edge is another, and the group the same.
-        let known = self.by_edge.get(&edge).copied().or(current);
+        let known = self.by_edge.get(&edge).copied();
         let Some(group) = known.or_else(|| self.watch.group()) else { return };
         self.by_edge.insert(edge, group);
         if current != Some(group) && self.watch.enter(tid, group, Inherit::Nobody).is_ok() {

@@ -274,10 +274,13 @@ impl Warden<'_> {
         let mut beyond = 0;
         for (member, processes, threads) in growing_members {
             let Growing { scope, origin, holds_heirs, .. } = &member;
-            // Those of a thread alone are only let run where they could.
+            // Those of a thread alone are only let run where they could. A child that was taken in by itself is not its parent's any more.
+            let is_apart = |process: Tid| self.shared.state.lock_patiently().is_apart(process);
             let is_heir = |process: Tid| match scope {
                 Scope::Family | Scope::Thread => true,
-                Scope::Process(children) => *holds_heirs && origin.is_heir(process, *children),
+                Scope::Process(children) => {
+                    *holds_heirs && origin.is_heir(process, *children) && !is_apart(process)
+                }
             };
             let family = proc::families(processes, self.threads_max, is_heir);
             let mut own = threads.len();

@@ -108,6 +108,11 @@ impl ManagedSet {
         Ok(member)
     }
 
+    /// These processes will be members by themselves, and are not taken in with those that have started them.
+    pub fn keep_apart(&self, processes: impl IntoIterator<Item = u32>) {
+        self.shared.state.lock_patiently().keep_apart(processes);
+    }
+
     /// Takes in threads of another process.
     ///
     /// # Errors
@@ -269,11 +274,11 @@ impl ManagedSet {
     /// what they have started.
     fn threads_of_program(&self, process: Tid, children: ChildProcesses) -> Vec<(Tid, Tid)> {
         let most = self.options.threads_max + 1;
-        let is_managed = |process: Tid| self.shared.state.lock_patiently().is_managed(number(process));
+        let is_apart = |process: Tid| self.shared.state.lock_patiently().is_apart(process);
         let processes = match children {
             ChildProcesses::Later => vec![process],
             ChildProcesses::All => {
-                proc::families(vec![process], most, |child| child != getpid() && !is_managed(child))
+                proc::families(vec![process], most, |child| child != getpid() && !is_apart(child))
             }
         };
         let threads = |process| proc::threads(process, most).unwrap_or_default().into_iter();

@@ -1,9 +1,9 @@
 //! What is said over a control socket: one request in one line of JSON, one answer in one line.
 //!
 //! ```text
-//! {"version":1,"command":"list"}
-//! {"version":1,"command":{"replace":{"name":"PS","kind":"eevdf","quantum":"5ms"}}}
-//! {"version":1,"insistence":"forced","command":{"remove":{"name":"words"}}}
+//! {"version":2,"command":"list"}
+//! {"version":2,"command":{"replace":{"name":"PS","kind":"eevdf","quantum":"5ms"}}}
+//! {"version":2,"insistence":"forced","command":{"remove":{"name":"words"}}}
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub use talea_policy::arrangement::live::Insistence;
 use talea_time::Duration;
 
 /// The version that is spoken.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What a client wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

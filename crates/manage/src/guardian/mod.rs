@@ -112,7 +112,7 @@ impl Guardian {
     }
 
     /// Whether there is something to give back to a thread of this number.
-    pub(crate) fn has_note(&self, tid: Tid) -> bool {
+    pub fn has_note(&self, tid: Tid) -> bool {
         self.table().threads.used().any(|(noted, _)| noted == raw(tid))
     }
 

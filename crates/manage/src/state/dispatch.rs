@@ -154,7 +154,7 @@ impl State {
             // The new one first: it queues behind the old one, and no sentinel gets in between.
             let after = match wanted {
                 Some(slot) => {
-                    self.member(slot).next_turn();
+                    self.member(slot).draw_order();
                     self.raise(place, slot, caller)
                 }
                 None => After::Idle,

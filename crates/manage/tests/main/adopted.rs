@@ -152,6 +152,30 @@ fn what_a_process_has_started_is_held_with_it() {
     assert!(lives(child) && !is_real_time(child));
 }
 
+/// A child that is a member by itself, or will be, is not its parent's, and neither is it once it was.
+#[test]
+fn a_child_that_is_kept_apart_is_not_of_its_parents_member() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("child");
+    let [program, arguments @ ..] = parent(&note);
+    let mut command = Command::new(program);
+    let group = Group(command.args(arguments).process_group(0).spawn().unwrap());
+    let child = named_child(&note).as_raw_nonzero().get() as u32;
+    let (engine, root) = flat(proportional());
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    set.spawn(admission("own", root, Parameters::Weight(1)), Blocks::ByHandle, hog).unwrap();
+    set.keep_apart([child]);
+    let family = set.attach(admission("family", root, Parameters::Weight(1)), whole(group.0.id())).unwrap();
+    // Longer than the warden takes to look for new processes.
+    after(&set, Work::from_millis(150));
+    assert_eq!(set.threads_of(family), [group.0.id()]);
+    let own = set.attach(admission("child", root, Parameters::Weight(1)), whole(child)).unwrap();
+    after(&set, Work::from_millis(150));
+    assert_eq!((set.threads_of(family), set.threads_of(own)), (vec![group.0.id()], vec![child]));
+    set.stop().unwrap();
+}
+
 /// Each of two threads of a process is scheduled for itself.
 #[test]
 fn one_thread_of_a_process_is_a_member_alone() {

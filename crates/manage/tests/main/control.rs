@@ -455,10 +455,10 @@ fn hostile_clients_disturb_nobody() {
     let garbage: [&[u8]; 6] = [
         b"\n",
         b"\xff\xfe\x00 hello\n",
-        b"{\"version\":1}\n",
+        b"{\"version\":2}\n",
         b"{\"version\":99,\"command\":\"list\"}\n",
-        b"{\"version\":1,\"command\":{\"add-thread\":{\"name\":7}}}\n",
-        b"{\"version\":1,\"command\":\"list\",\"more\":1}\n",
+        b"{\"version\":2,\"command\":{\"add-thread\":{\"name\":7}}}\n",
+        b"{\"version\":2,\"command\":\"list\",\"more\":1}\n",
     ];
     let mut stream = served.connect();
     for request in garbage {
@@ -466,14 +466,14 @@ fn hostile_clients_disturb_nobody() {
         assert!(matches!(outcome, Outcome::Misstated(_)), "{outcome:?}");
     }
     // The same connection is good for something still.
-    assert!(matches!(answer_to(&mut stream, b"{\"version\":1,\"command\":\"list\"}\n"), Outcome::Listing(_)));
+    assert!(matches!(answer_to(&mut stream, b"{\"version\":2,\"command\":\"list\"}\n"), Outcome::Listing(_)));
     // A hundred levels of brackets and more.
-    let deep = [b"{\"version\":1,\"command\":".as_slice(), &[b'['; 20_000], b"\n"].concat();
+    let deep = [b"{\"version\":2,\"command\":".as_slice(), &[b'['; 20_000], b"\n"].concat();
     assert!(matches!(answer_to(&mut stream, &deep), Outcome::Misstated(_)));
     drop(stream);
     // Half a line, and then nothing more.
     let mut half = served.connect();
-    half.write_all(b"{\"version\":1,").unwrap();
+    half.write_all(b"{\"version\":2,").unwrap();
     half.shutdown(Shutdown::Write).unwrap();
     assert_eq!(half.read(&mut [0; 16]).unwrap(), 0, "there is no answer to half a line");
     // A line without an end.
@@ -483,18 +483,18 @@ fn hostile_clients_disturb_nobody() {
     drop(endless);
     // Many who say nothing, or not all of it, or ask and do not listen: whoever asks is answered at once, and is not told that it is busy.
     let mut silent: Vec<UnixStream> = (0..100).map(|_| served.connect()).collect();
-    silent.iter_mut().step_by(2).for_each(|stream| drop(stream.write_all(b"{\"version\":1,")));
+    silent.iter_mut().step_by(2).for_each(|stream| drop(stream.write_all(b"{\"version\":2,")));
     let deaf: Vec<UnixStream> = (0..20)
         .map(|_| {
             let mut stream = served.connect();
             stream.set_nonblocking(true).unwrap();
-            let requests = b"{\"version\":1,\"command\":\"list\"}\n".repeat(2_000);
+            let requests = b"{\"version\":2,\"command\":\"list\"}\n".repeat(2_000);
             let _as_much_as_there_is_room_for = stream.write(&requests);
             stream
         })
         .collect();
     for _ in 0..10 {
-        let outcome = answer_to(&mut served.connect(), b"{\"version\":1,\"command\":\"list\"}\n");
+        let outcome = answer_to(&mut served.connect(), b"{\"version\":2,\"command\":\"list\"}\n");
         assert!(matches!(outcome, Outcome::Listing(_)), "{outcome:?}");
     }
     assert_eq!(served.listing().rows.len(), 3);

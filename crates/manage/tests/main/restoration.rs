@@ -1,7 +1,7 @@
 //! Whoever dies, nobody stays at a real-time priority, parked or held.
 
 use crate::families::named_child;
-use crate::programs::{Program, eventually, lives, parent, stage};
+use crate::programs::{Program, endless, eventually, lives, parent, stage};
 use crate::{admission, after, flat, hog, proportional, reservation, whole};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ use talea_manage::{Admission, Blocks, ManagedSet, NotDismissed, Options, Parking
 use talea_policy::hierarchy::{
     Context, Decision, Engine, Fraction, Parameters, ProcessorId, Refusal, Scheduler, VpId, Width,
 };
-use talea_policy::scheduler::{Announcing, config};
+use talea_policy::scheduler::{Announcing, Configuration, config};
 use talea_time::Work;
 
 pub(crate) fn policy(tid: u32) -> Option<Policy> {
@@ -57,6 +57,27 @@ fn a_program_is_ordinary_in_the_instant_in_which_it_is_dismissed() {
     });
     dismissed.unwrap();
     assert_eq!(seen, [Some(Policy::Fifo(12)), Some(Policy::Other)], "as planned, and then");
+    set.stop().unwrap();
+}
+
+#[test]
+fn a_command_that_is_dismissed_runs_where_it_could() {
+    let Some((_alone, options)) = stage(2) else { return };
+    let mut engine = Engine::new(2);
+    let root =
+        engine.add_root(Configuration::from(config::FixedPriority).build(Announcing::Nothing).unwrap());
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let admission = admission("command", root, Parameters::Priority(1));
+    let member = set.command(admission, &mut endless()).unwrap();
+    let leader = Tid::from_raw(set.threads_of(member)[0] as i32).unwrap();
+    eventually("it is granted a processor", || {
+        policy(set.threads_of(member)[0]) == Some(Policy::Fifo(12))
+            && affinity::get(Some(leader)).unwrap().len() == 1
+    });
+    set.dismiss(member, |_, _| Ok::<(), ()>(())).unwrap();
+    let now = (policy(leader.as_raw_nonzero().get() as u32), affinity::get(Some(leader)).unwrap());
+    // A command stays on the processors of the set.
+    assert_eq!(now, (Some(Policy::Other), options.cpus.clone()));
     set.stop().unwrap();
 }
 

@@ -36,4 +36,4 @@ pub use error::HierarchyError;
 pub(crate) use lanes::{LaneMember, below_others, release_is_above};
 pub(crate) use leaving::leaving;
 pub use present::absentees;
-pub(crate) use set_up::{Hierarchy, HierarchyParts, edges, rings_of};
+pub(crate) use set_up::{Hierarchy, HierarchyParts, edges, numbers, rings_of};

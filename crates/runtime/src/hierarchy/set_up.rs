@@ -11,10 +11,12 @@ use crate::recorder::{Recorder, Recording};
 use std::sync::Arc;
 use talea_analysis::system::Leaving;
 use talea_guarantee::guarantee::Guarantee;
+use talea_linux::Tid;
 use talea_linux::affinity;
 use talea_linux::burn::Burner;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::memory::prefault_stack;
+use talea_linux::proc;
 use talea_manage::control::{CommandHandler, Governor};
 use talea_manage::{
     Admission, AdmitError, Blocks, Handle, MORE_TO_HOLD, ManagedRun, ManagedSet, Marks, MemberId, MemberJobs,
@@ -171,6 +173,7 @@ impl HierarchyParts<'_> {
             named: Vec::new(),
             introductions: Vec::new(),
         };
+        admitting.set.keep_apart(numbers(self.system));
         admitting.set.set_run(run);
         let told = rings.next_back().expect("the last ring is that of receipts");
         admitting.set.audit(sight, (told, self.edges()))?;
@@ -294,6 +297,11 @@ impl HierarchyParts<'_> {
     }
 }
 
+/// The numbers of processes and threads that are there already, and that the description schedules by themselves.
+pub(crate) fn numbers(system: &System) -> impl Iterator<Item = u32> + '_ {
+    system.threads.iter().filter_map(|thread| Target::of(&thread.work)).map(Target::number)
+}
+
 /// The lanes' threads become members. Returns whether any of them runs code of users.
 fn place_lanes(
     set: &mut ManagedSet,
@@ -370,10 +378,12 @@ impl Admitting {
         mut ring: RingWriter,
     ) {
         if let Some(&thread) = self.set.threads_of(member).first() {
-            // The first thread of a process has its number.
+            let tid = i32::try_from(thread).ok().and_then(Tid::from_raw);
+            let process = tid.and_then(proc::process_of);
+            let pid = process.map_or(thread, |process| process.as_raw_nonzero().get() as u32);
             let lane = parts.metadata.operations[operation.index()].lane as u16;
             let (node, role) = (parts.node as u32, ThreadRole::Lane.into());
-            let thread = Thread { tid: thread, pid: thread, node, lane: Some(lane), role };
+            let thread = Thread { tid: thread, pid, node, lane: Some(lane), role };
             let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
             ring.identify(&record);
             ring.record(record);

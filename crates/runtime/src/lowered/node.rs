@@ -4,7 +4,7 @@ use super::control::RefusingHandler;
 use super::program::{Extent, Post, Program};
 use super::warden::{Account, Warden};
 use crate::flow::Shared;
-use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end};
+use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end, numbers};
 use crate::lowering::hierarchy::{PartAccount, Settings, ThreadSetting};
 use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use std::collections::HashMap;
@@ -109,6 +109,7 @@ impl LoweredNode {
     ) -> Result<(), HierarchyError> {
         let cpus = &parts.system.nodes[parts.node].cpus;
         let mut rings = rings.into_iter();
+        let apart: Arc<[u32]> = numbers(parts.system).collect();
         for &ThreadSetting { thread: index, policy, .. } in &settings.threads {
             let thread = &parts.system.threads[index];
             self.roles.push((thread.name.clone(), index));
@@ -121,7 +122,8 @@ impl LoweredNode {
             let go = self.commands.last().filter(|_| extent == Extent::Command).map(Started::go);
             let (name, jobs, node) = (thread.name.clone(), parts.jobs_of(operation), parts.node);
             let ring = rings.next().expect("each program has one");
-            let post = Post { name, process, extent, go, policy, cpus: cpus.clone(), jobs, node, ring };
+            let (cpus, apart) = (cpus.clone(), Arc::clone(&apart));
+            let post = Post { name, process, extent, go, policy, cpus, jobs, node, ring, apart };
             self.programs.push(Program::engage(post, &guardian)?);
         }
         self.attributes.extend(self.programs.iter().flat_map(|program| program.attributes.clone()));

@@ -2,6 +2,7 @@
 
 use crate::hierarchy::HierarchyError;
 use crate::outcome::ThreadAttributes;
+use std::sync::Arc;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::cpu_account::{CpuAccount, CpuClock};
 use talea_linux::proc;
@@ -65,6 +66,8 @@ pub(super) struct Post {
     pub jobs: ThreadJobs,
     pub node: usize,
     pub ring: RingWriter,
+    /// Processes that are scheduled by themselves, whoever has started them.
+    pub apart: Arc<[u32]>,
 }
 
 impl Program {
@@ -89,7 +92,8 @@ impl Program {
             state: State::Waiting,
         };
         program.introduce();
-        if !guardian.note_program(process, &program.origin) {
+        let is_alone = matches!(program.post.extent, Extent::Thread(_));
+        if !is_alone && !guardian.note_program(process, &program.origin) {
             return Err(program.too_many("programs", PROGRAMS_MAX));
         }
         let taken = program.take_threads(guardian);
@@ -108,12 +112,16 @@ impl Program {
                 number: number(tid),
             })
         };
-        let listed = self.listed();
+        let listed = self.listed(guardian);
         if listed.first().is_none_or(|(process, _)| *process != self.post.process) {
             return Err(missing("process", self.post.process));
         }
         let mut noted = Vec::with_capacity(listed.len());
         for (process, tid) in listed {
+            if guardian.has_note(tid) {
+                let (name, tid) = (self.post.name.clone(), number(tid));
+                return Err(AdmitError::Managed { name, tid }.into());
+            }
             let before = match Ordinary::of(tid) {
                 // It has the priority of whoever has started it.
                 _ if self.post.extent == Extent::Command => Ordinary::OTHER,
@@ -149,12 +157,12 @@ impl Program {
     }
 
     /// The threads that it has now, each with its process.
-    fn listed(&self) -> Vec<(Tid, Tid)> {
+    fn listed(&self, guardian: &Guardian) -> Vec<(Tid, Tid)> {
         let process = self.post.process;
         let processes = match self.post.extent {
             Extent::Thread(tid) => return vec![(process, tid)],
             Extent::Command | Extent::Process(ChildProcesses::Later) => vec![process],
-            Extent::Process(ChildProcesses::All) => self.with_heirs(vec![process]),
+            Extent::Process(ChildProcesses::All) => self.with_heirs(vec![process], guardian),
         };
         let threads = |process| proc::threads(process, THREADS_OF_ONE).unwrap_or_default().into_iter();
         let all = processes.into_iter().flat_map(|process| threads(process).map(move |tid| (process, tid)));
@@ -242,18 +250,19 @@ impl Program {
             self.state = State::Gone;
             self.note_completed(start);
             self.threads.drain(..).for_each(|tid| guardian.forget(tid));
-            guardian.release_program(self.post.process);
+            self.release_program(guardian);
             return Ok(());
         }
         guardian.sweep();
         self.threads.retain(|tid| !is_thread_gone(*tid));
         self.put_back_changes()?;
         let known = self.threads.len();
-        for process in self.processes() {
+        for process in self.processes(guardian) {
             for tid in proc::threads(process, THREADS_OF_ONE).unwrap_or_default() {
                 self.adopt(process, tid, guardian);
             }
         }
+        self.unbind_young();
         if self.threads.len() > known { self.lend_all() } else { Ok(()) }
     }
 
@@ -261,27 +270,47 @@ impl Program {
         if self.threads.len() == THREADS_OF_ONE || self.threads.contains(&tid) || is_thread_gone(tid) {
             return;
         }
+        // Its process may be scheduled by itself.
+        if guardian.has_note(tid) {
+            return;
+        }
         // One that has made itself a real-time thread, or was created by one that had, becomes what the others are.
         let Ok(policy) = Ordinary::of(tid) else { return };
         let mask = self.origin.mask_of(tid.as_raw_nonzero().get());
         if guardian.note(tid, policy.unwrap_or(Ordinary::OTHER), mask) {
             self.changes.priorities += u64::from(policy.is_none() && self.post.extent != Extent::Command);
-            self.account.enter_child(process);
+            match self.origin.precedes(process.as_raw_nonzero().get()) {
+                true => self.account.enter_child(process),
+                false => self.account.enter_elder(process),
+            }
             self.threads.push(tid);
         }
     }
 
     /// Its process and what it has started, as far as that belongs to it; none if it is a thread.
-    fn processes(&self) -> Vec<Tid> {
-        self.with_heirs(self.account.processes().collect())
+    fn processes(&self, guardian: &Guardian) -> Vec<Tid> {
+        self.with_heirs(self.account.processes().collect(), guardian)
     }
 
-    fn with_heirs(&self, known: Vec<Tid>) -> Vec<Tid> {
+    fn with_heirs(&self, known: Vec<Tid>, guardian: &Guardian) -> Vec<Tid> {
+        let is_apart =
+            |process: Tid| self.post.apart.contains(&number(process)) || guardian.has_note(process);
         proc::families(known, THREADS_OF_ONE, |process| match self.post.extent {
             Extent::Command => true,
-            Extent::Process(children) => self.origin.is_heir(process, children),
+            Extent::Process(children) => self.origin.is_heir(process, children) && !is_apart(process),
             Extent::Thread(_) => false,
         })
+    }
+
+    /// What a thread that is scheduled alone creates is bound like it, and is to run where it could.
+    fn unbind_young(&self) {
+        if let Extent::Thread(own) = self.post.extent {
+            for process in proc::families(vec![self.post.process], THREADS_OF_ONE, |_| true) {
+                let threads = proc::threads(process, THREADS_OF_ONE).unwrap_or_default();
+                let others = threads.into_iter().filter(|tid| *tid != own);
+                others.for_each(|tid| self.origin.unbind_young(tid.as_raw_nonzero().get()));
+            }
+        }
     }
 
     /// What somebody else has changed of how its threads are scheduled is put back, and counted. A command is kept from calling for it.
@@ -312,8 +341,8 @@ impl Program {
     }
 
     /// Threads that it has beyond those that are taken in.
-    pub fn unmanaged(&self) -> u64 {
-        let all: usize = self.processes().into_iter().filter_map(proc::thread_count).sum();
+    pub fn unmanaged(&self, guardian: &Guardian) -> u64 {
+        let all: usize = self.processes(guardian).into_iter().filter_map(proc::thread_count).sum();
         all.saturating_sub(self.threads.len()) as u64
     }
 
@@ -327,9 +356,16 @@ impl Program {
             self.note_received();
         }
         self.threads.iter().for_each(|tid| guardian.restore(*tid));
-        let processes = self.processes();
+        let processes = self.processes(guardian);
         processes.into_iter().for_each(|process| self.origin.unbind_all(process.as_raw_nonzero().get()));
-        guardian.release_program(self.post.process);
+        self.release_program(guardian);
+    }
+
+    /// Another thread of the process may be scheduled alone, too.
+    fn release_program(&self, guardian: &Guardian) {
+        if !matches!(self.post.extent, Extent::Thread(_)) {
+            guardian.release_program(self.post.process);
+        }
     }
 
     /// Tells those who follow the run which thread it is: the first thread of a process has its number.

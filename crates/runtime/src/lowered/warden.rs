@@ -44,7 +44,7 @@ impl Warden {
                 let looked =
                     self.programs.iter_mut().try_for_each(|program| program.look_after(guardian, start));
                 self.heed(looked.map_err(|error| error.to_string()));
-                beyond = self.programs.iter().map(Program::unmanaged).sum();
+                beyond = self.programs.iter().map(|program| program.unmanaged(&self.guardian)).sum();
                 if !self.guardian.is_alive() {
                     self.heed(Err("the guardian was killed, so nobody would restore the threads".into()));
                 }

@@ -275,6 +275,35 @@ fn a_process_has_the_policy_with_what_it_has_started_or_without() {
     }
 }
 
+/// A child that the description schedules by itself is not its parent's, in whatever order they stand there.
+#[test]
+fn a_process_and_its_child_have_each_their_own_policy() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let note = folder.path().join("child");
+    let [shell, arguments @ ..] = parent(&note);
+    let program = Program(std::process::Command::new(shell).args(arguments).spawn().expect("a shell"));
+    let mut child = None;
+    eventually("the child is named", || {
+        child = child_of(&note);
+        child.is_some()
+    });
+    let child = child.expect("it is");
+    let both = [Tid::from_raw(program.id() as i32).expect("a process has a number"), child];
+    let tables = PRIORITIES
+        .replace("work = \"cpu-bound\"", &format!("pid = {}", both[0]))
+        .replace("work = { burst = \"2ms\", period = \"15ms\" }", &format!("pid = {child}"));
+    let system = described(at.cpus[0], &tables).with_threads_as_tasks();
+    let are = move || both.map(|tid| sched::get(Some(tid)).expect("it is there"));
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), move |job| {
+        job.operation == "high" && job.instance > 20 && are() == [Policy::Fifo(10), Policy::Fifo(11)]
+    });
+    assert_eq!(are(), [Policy::Other, Policy::Other], "they have back what they had");
+    let members = &ran.outcome.hierarchies[0].members;
+    assert!(members.iter().all(|member| member.changes.are_none()), "{members:?}");
+    rustix::process::kill_process(child, rustix::process::Signal::KILL).expect("it lives");
+}
+
 #[test]
 fn what_others_change_of_a_process_is_put_back_and_told() {
     let Some((_alone, at)) = stage(1) else { return };

@@ -120,7 +120,6 @@ fn what_the_run_stands_on_is_taken_in_by_force_alone() {
     assert!(members.iter().all(|member| member["thread"] != "other"), "{members:?}");
 }
 
-/// A run that leaves the kernel its part in slices holds changes against what is left.
 /// Threads that were together one thread of the hierarchy, and are one each next: what each receives is seen then, too.
 #[test]
 fn threads_of_a_process_are_scheduled_together_and_then_each_for_itself() {
@@ -198,6 +197,7 @@ fn as_program_of_two_threads() {
     });
 }
 
+/// A run that leaves the kernel its part in slices holds changes against what is left.
 #[test]
 fn what_slices_leave_is_what_can_be_promised() {
     let _alone = alone();
