@@ -35,7 +35,7 @@
 //! was not recorded nobody can tell, and what `idle` finds is [possible](Certainty::Possible) only. So is a wrong order that lasts in a preemptive lane, as
 //! the thread that chooses there may have been held off. In other lanes a wrong choice is possible only if the lane could not go on for a while before it
 //! told what it had chosen, and what was there before that had been chosen rightly. That a reader has missed a value is possible only unless the lane that
-//! published it had begun another job since.
+//! published it had begun another job since; of events, which are pushed some time after that is told, likewise.
 //!
 //! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
 //! way, nothing is known of the jobs before; they are not judged, and counted. What a processor does is unknown until the

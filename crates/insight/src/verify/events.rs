@@ -2,19 +2,23 @@
 //! so. Which events a filter lets through is not judged: what programs push is not in the trace.
 //!
 //! On real threads two that push at once are recorded in another order than they come into a queue; of those less than the tolerance apart nothing
-//! is said.
+//! is said. A thread may also lose its processor between telling of a push and making it: that an event was taken out of turn is certain only where
+//! the operation that pushed it had begun its next job before the job began that pushed the other one, and else [possible](Certainty::Possible).
 
 use super::judge::Judge;
-use super::report::Rule;
+use super::report::{Certainty, Rule};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use talea_event::qos::{Level, OrderPolicy, Qos};
-use talea_model::{Condition, Subscription, System, Trigger};
+use talea_model::{Condition, OperationId, Subscription, System, Trigger};
 use talea_record::event::{Deliver, Push};
 use talea_record::{JobId, Metadata};
 use talea_time::Instant;
 
 /// Events of a publication that are remembered: more than wait at any time.
 const REMEMBERED: usize = 1 << 17;
+
+/// Jobs of an operation of which is remembered when they began: of late ones events may have waited for long.
+const BEGUN: usize = 256;
 
 /// What has been delivered to a task.
 #[derive(Debug, Default)]
@@ -26,6 +30,8 @@ struct Delivered {
     next_leaf: usize,
     /// When the latest event was pushed.
     pushed: Option<Instant>,
+    /// When the latest of the jobs began that pushed one of the events.
+    begun: Option<Instant>,
 }
 
 /// What is known of all publications and subscriptions.
@@ -34,6 +40,8 @@ pub(super) struct Events {
     is_known: bool,
     /// By publication: instances, and when they were pushed.
     pushed: Vec<VecDeque<(u64, Instant)>>,
+    /// By operation: the instances that began last, and when.
+    begun: Vec<VecDeque<(u64, Instant)>>,
     /// By task.
     delivered: Vec<Delivered>,
     /// By task, whether events come in the order in which they were pushed.
@@ -56,6 +64,7 @@ impl Events {
         Events {
             is_known: trace.recorded.as_ref().is_none_or(has_all),
             pushed: system.publications().iter().map(|_| VecDeque::new()).collect(),
+            begun: trace.operations.iter().map(|_| VecDeque::new()).collect(),
             delivered: system.tasks.iter().map(|_| Delivered::default()).collect(),
             in_order: system.tasks.iter().map(in_order).collect(),
         }
@@ -64,6 +73,21 @@ impl Events {
     /// Whether all is known that was pushed.
     pub fn is_known(&self) -> bool {
         self.is_known
+    }
+
+    /// A job begins.
+    pub fn begins(&mut self, job: JobId, now: Instant) {
+        let Some(begun) = self.begun.get_mut(job.operation.index()) else { return };
+        if begun.len() == BEGUN {
+            begun.pop_front();
+        }
+        begun.push_back((job.instance, now));
+    }
+
+    /// When the first of these instances of an operation began that are remembered.
+    fn first_begun(&self, operation: OperationId, is_it: impl Fn(u64) -> bool) -> Option<Instant> {
+        let begun = self.begun.get(operation.index())?.iter();
+        begun.filter(|(instance, _)| is_it(*instance)).map(|(_, at)| *at).min()
     }
 
     /// Records are missing.
@@ -116,6 +140,9 @@ impl Judge<'_> {
         };
         let pushed = self.events.pushed[publication as usize].iter().rev();
         let pushed = pushed.copied().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
+        let begun = self.events.first_begun(from.operation, |instance| instance == from.instance);
+        let next_begun = self.events.first_begun(from.operation, |instance| instance > from.instance);
+        let is_simulated = self.is_simulated();
         let (tolerance, in_order) = (self.tolerance, self.events.in_order[task]);
         let delivered = &mut self.events.delivered[task];
         let is_first = delivered.job != Some(job);
@@ -133,17 +160,21 @@ impl Judge<'_> {
             delivered.events.retain(|(_, instance), _| *instance >= least);
         }
         let before = delivered.pushed;
+        let is_certain = is_simulated || next_begun.is_some_and(|next| delivered.begun > Some(next));
         delivered.pushed = before.max(pushed);
+        delivered.begun = delivered.begun.max(begun);
+        let mut certainty = Certainty::Certain;
         let problem = match pushed {
             None => Some("nobody has pushed the event that it took"),
             Some(_) if is_taken => Some("another job of its task had the event that it took"),
             Some(at) if in_order && before.is_some_and(|before| before > at.saturating_add(tolerance)) => {
+                certainty = if is_certain { Certainty::Certain } else { Certainty::Possible };
                 Some("it took an event that was pushed before one that another job had")
             }
             Some(_) => delivered.second(subscription, leaves, is_first),
         };
         if let Some(problem) = problem {
-            self.find(Rule::Events, job, Some(from), || problem.into());
+            self.find_with(Rule::Events, certainty, (job, Some(from)), || problem.into());
         }
     }
 }

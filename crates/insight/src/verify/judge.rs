@@ -439,6 +439,9 @@ impl<'a> Judge<'a> {
             }
             return self.follow(record);
         }
+        if record.event == Event::START {
+            self.events.begins(job, record.time);
+        }
         if let Typed::Start(start) = record.typed()
             && self.lanes[lane].order.rules.dispatch == LaneDispatch::NonPreemptive
         {
