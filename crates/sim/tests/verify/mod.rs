@@ -4,6 +4,7 @@ mod beginnings;
 mod below;
 mod decisions;
 mod displaced;
+mod events;
 mod mutations;
 mod protocols;
 mod values;
