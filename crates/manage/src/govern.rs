@@ -160,7 +160,7 @@ impl ManagedSet {
             copy.remove_thread(member.vp);
             change(&mut copy, now).map_err(NotDismissed::Refused)?;
             let granted = state.engine.context().service(member.vp);
-            let removed = state.remove(member.slot, now);
+            let removed = state.expel(member, now);
             let result = change(&mut state.engine, now);
             let result = result.unwrap_or_else(|_| panic!("an engine decides as its copy did"));
             Ok((removed.expect("it is a member"), granted, result))

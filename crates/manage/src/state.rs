@@ -235,15 +235,19 @@ impl State {
         member.is_some_and(|member| member.serial == id.serial)
     }
 
-    /// [Removes](Self::remove) a member if it is one still.
+    /// [Removes](Self::remove) a member if it is one still. A program of which there may be something left is an ordinary one then.
     pub fn expel(&mut self, id: MemberId, now: Instant) -> Option<Member> {
-        if self.holds(id) { self.remove(id.slot, now) } else { None }
+        if !self.holds(id) {
+            return None;
+        }
+        let member = self.remove(id.slot, now)?;
+        member.come_down();
+        Some(member)
     }
 
     /// Takes a member out of the hierarchy.
     pub fn remove(&mut self, slot: u32, now: Instant) -> Option<Member> {
         let mut member = self.members.get_mut(slot as usize)?.take()?;
-        member.come_down();
         if !self.broken {
             self.leave(&mut member, now);
             if self.engine.context().state(member.vp) != VpState::Waiting {
