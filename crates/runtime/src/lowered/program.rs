@@ -169,7 +169,7 @@ impl Program {
         all.take(THREADS_OF_ONE).collect()
     }
 
-    /// The thread of which there is a first word: a process by its own number.
+    /// The thread by whose number it was named; the first thread of a process has that of the process.
     fn first(&self) -> Tid {
         match self.post.extent {
             Extent::Thread(tid) => tid,
