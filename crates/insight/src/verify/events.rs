@@ -9,7 +9,7 @@ use super::judge::Judge;
 use super::report::{Certainty, Rule};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use talea_event::qos::{Level, OrderPolicy, Qos};
-use talea_model::{Condition, OperationId, Subscription, System, Trigger};
+use talea_model::{Condition, Subscription, System, Trigger};
 use talea_record::event::{Deliver, Push};
 use talea_record::{JobId, Metadata};
 use talea_time::Instant;
@@ -84,12 +84,6 @@ impl Events {
         begun.push_back((job.instance, now));
     }
 
-    /// When the first of these instances of an operation began that are remembered.
-    fn first_begun(&self, operation: OperationId, is_it: impl Fn(u64) -> bool) -> Option<Instant> {
-        let begun = self.begun.get(operation.index())?.iter();
-        begun.filter(|(instance, _)| is_it(*instance)).map(|(_, at)| *at).min()
-    }
-
     /// Records are missing.
     pub fn forget(&mut self) {
         self.is_known = false;
@@ -140,11 +134,13 @@ impl Judge<'_> {
         };
         let pushed = self.events.pushed[publication as usize].iter().rev();
         let pushed = pushed.copied().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
-        let begun = self.events.first_begun(from.operation, |instance| instance == from.instance);
-        let next_begun = self.events.first_begun(from.operation, |instance| instance > from.instance);
         let is_simulated = self.is_simulated();
         let (tolerance, in_order) = (self.tolerance, self.events.in_order[task]);
-        let delivered = &mut self.events.delivered[task];
+        let Events { delivered, begun, .. } = &mut self.events;
+        let delivered = &mut delivered[task];
+        // Instances and when they began, the latest first.
+        let begun = || begun.get(from.operation.index()).into_iter().flatten().rev().copied();
+        let own_begun = begun().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
         let is_first = delivered.job != Some(job);
         if is_first {
             (delivered.job, delivered.next_leaf) = (Some(job), 0);
@@ -160,15 +156,18 @@ impl Judge<'_> {
             delivered.events.retain(|(_, instance), _| *instance >= least);
         }
         let before = delivered.pushed;
-        let is_certain = is_simulated || next_begun.is_some_and(|next| delivered.begun > Some(next));
+        let others_begun = delivered.begun;
         delivered.pushed = before.max(pushed);
-        delivered.begun = delivered.begun.max(begun);
+        delivered.begun = others_begun.max(own_begun);
         let mut certainty = Certainty::Certain;
         let problem = match pushed {
             None => Some("nobody has pushed the event that it took"),
             Some(_) if is_taken => Some("another job of its task had the event that it took"),
             Some(at) if in_order && before.is_some_and(|before| before > at.saturating_add(tolerance)) => {
-                certainty = if is_certain { Certainty::Certain } else { Certainty::Possible };
+                let next = begun().filter(|(instance, _)| *instance > from.instance).map(|(_, at)| at).min();
+                if !is_simulated && next.is_none_or(|next| others_begun <= Some(next)) {
+                    certainty = Certainty::Possible;
+                }
                 Some("it took an event that was pushed before one that another job had")
             }
             Some(_) => delivered.second(subscription, leaves, is_first),

@@ -33,6 +33,15 @@ fn part_granted(received: &Received) -> f64 {
     received.work.as_nanos() as f64 / received.granted.as_nanos() as f64
 }
 
+/// A process that waits, and a child of it that uses its processor for ever.
+fn with_child(folder: &std::path::Path) -> (Group, Tid) {
+    let note = folder.join("child");
+    let [program, arguments @ ..] = parent(&note);
+    let mut command = Command::new(program);
+    let group = Group(command.args(arguments).process_group(0).spawn().unwrap());
+    (group, named_child(&note))
+}
+
 fn is_real_time(tid: Tid) -> bool {
     matches!(sched::get(Some(tid)), Ok(Policy::Fifo(_) | Policy::RoundRobin(_)))
 }
@@ -128,11 +137,7 @@ fn what_a_process_has_started_is_of_its_member() {
 fn what_a_process_has_started_is_held_with_it() {
     let Some((_alone, options)) = stage(1) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let note = folder.path().join("child");
-    let [program, arguments @ ..] = parent(&note);
-    let mut command = Command::new(program);
-    let group = Group(command.args(arguments).process_group(0).spawn().unwrap());
-    let child = named_child(&note);
+    let (group, child) = with_child(folder.path());
     let (engine, root) = flat(config::Reservation::hard(Fraction::ONE));
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let parking = Parking::Held;
@@ -157,11 +162,8 @@ fn what_a_process_has_started_is_held_with_it() {
 fn a_child_that_is_kept_apart_is_not_of_its_parents_member() {
     let Some((_alone, options)) = stage(1) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let note = folder.path().join("child");
-    let [program, arguments @ ..] = parent(&note);
-    let mut command = Command::new(program);
-    let group = Group(command.args(arguments).process_group(0).spawn().unwrap());
-    let child = named_child(&note).as_raw_nonzero().get() as u32;
+    let (group, child) = with_child(folder.path());
+    let child = child.as_raw_nonzero().get() as u32;
     let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     set.spawn(admission("own", root, Parameters::Weight(1)), Blocks::ByHandle, hog).unwrap();
