@@ -56,14 +56,19 @@ impl Connection {
         self.overtaken.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Whether it takes one more value as it is.
+    pub fn has_room(&self) -> bool {
+        self.queue.len() < self.queue.capacity()
+    }
+
     /// Sleeps until there is room, or `until` has come, which counts from the origin of CLOCK_MONOTONIC.
     ///
     /// # Panics
     /// If nobody may wait for room here.
     pub fn wait_for_room(&self, until: std::time::Duration) {
         let bell = self.room.as_ref().expect("the producer may wait");
-        while self.queue.len() == self.queue.capacity() {
-            let waited = bell.wait_until(until, || self.queue.len() < self.queue.capacity());
+        while !self.has_room() {
+            let waited = bell.wait_until(until, || self.has_room());
             if waited == Waited::Due {
                 return;
             }

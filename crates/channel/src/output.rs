@@ -44,6 +44,17 @@ pub struct Dropped {
     pub instance: u64,
 }
 
+/// A reader that has no room for a value, and for which the producer waits.
+#[derive(Clone, Copy, Debug)]
+pub struct FullReader<'a> {
+    /// The reader, in the order in which they were given.
+    pub reader: usize,
+    /// Its connection.
+    pub connection: &'a Arc<Connection>,
+    /// How long the producer waits at most.
+    pub limit: Duration,
+}
+
 /// From when on readers see a value.
 pub enum Visible<'a> {
     /// All from this instant on.
@@ -205,8 +216,8 @@ pub trait Output: Any + Send {
     -> Published;
     /// The job did not complete: what it wrote is forgotten.
     fn discard(&mut self);
-    /// Calls `wait` with each connection that has no room for what the job wrote, and for which the producer is to wait, so long at most.
-    fn wait_for_room(&self, wait: &mut dyn FnMut(&Connection, Duration));
+    /// Calls `wait` with each reader that has no room for what the job wrote, and for which the producer is to wait.
+    fn wait_for_room(&self, wait: &mut dyn FnMut(FullReader<'_>));
     /// Whether its values can be bytes.
     fn has_bytes(&self) -> bool;
     /// What the job wrote, as bytes.
@@ -265,15 +276,15 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
         }
     }
 
-    fn wait_for_room(&self, wait: &mut dyn FnMut(&Connection, Duration)) {
+    fn wait_for_room(&self, wait: &mut dyn FnMut(FullReader<'_>)) {
         if self.writing.is_none() {
             return;
         }
-        for (connection, when_full) in &self.readers {
-            if let WhenFull::Wait(limit) = when_full
-                && connection.queue.len() == connection.queue.capacity()
+        for (reader, (connection, when_full)) in self.readers.iter().enumerate() {
+            if let WhenFull::Wait(limit) = *when_full
+                && !connection.has_room()
             {
-                wait(connection, *limit);
+                wait(FullReader { reader, connection, limit });
             }
         }
     }

@@ -142,10 +142,10 @@ fn whoever_publishes_learns_of_readers_without_room_that_are_waited_for() {
     let waited_for = Reader { when_full: WhenFull::Wait(limit), ..reader(Take::Each, 1) };
     let (mut output, mut inputs) = port(&[reader(Take::Each, 1), waited_for]);
     publish(&mut output, stamp(0, 0));
-    output.wait_for_room(&mut |_, _| unreachable!("nothing is to be published"));
+    output.wait_for_room(&mut |_| unreachable!("nothing is to be published"));
     _ = output.value();
     let mut waits = Vec::new();
-    output.wait_for_room(&mut |connection, limit| {
+    output.wait_for_room(&mut |FullReader { connection, limit, .. }| {
         connection.wait_for_room(std::time::Duration::ZERO);
         waits.push(limit);
     });
@@ -155,7 +155,7 @@ fn whoever_publishes_learns_of_readers_without_room_that_are_waited_for() {
     assert_eq!(take(&mut inputs[1], 0, Instant::MAX), [0]);
     inputs[1].leave();
     _ = output.value();
-    output.wait_for_room(&mut |_, _| unreachable!("there is room"));
+    output.wait_for_room(&mut |_| unreachable!("there is room"));
 }
 
 #[derive(Clone, Copy, Debug)]

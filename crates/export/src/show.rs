@@ -188,6 +188,10 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         Typed::Preempt(preempt) => {
             preempt.by.map(|by| format!("by {}", metadata.job_name(by))).unwrap_or_default()
         }
+        Typed::Wait(wait) => {
+            let most = length(since(wait.until, record.time));
+            format!("for room in {}, up to {most}", input_name(metadata, wait.input))
+        }
         Typed::Complete(complete) => {
             let is_last = |operation: &talea_record::OperationEntry| operation.is_last;
             let ends = metadata.operations.get(complete.job.operation.index()).is_some_and(is_last);

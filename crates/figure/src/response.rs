@@ -39,7 +39,7 @@ fn group(kind: Kind) -> usize {
         Kind::Jitter | Kind::Releaser | Kind::Timer | Kind::Releasing | Kind::Handover | Kind::Guard => 5,
         Kind::NextSample | Kind::PeriodEnd | Kind::UntilRead => 6,
         Kind::Message | Kind::Lost | Kind::Left => 5,
-        Kind::WakeUp | Kind::Idle | Kind::Blocked => 6,
+        Kind::WakeUp | Kind::Idle | Kind::Room | Kind::Blocked => 6,
         Kind::Companion | Kind::Program | Kind::Interrupt | Kind::Withheld => 7,
         Kind::Uncertain | Kind::Unheard | Kind::Unclear | Kind::Condensed | Kind::Unrecorded => 8,
         Kind::Shared => 9,

@@ -465,6 +465,7 @@ impl Accounting {
                     operation.preemptions += 1;
                     self.nodes[lane.node as usize].preemptions += 1;
                 }
+                Event::WAIT => lane.leave_processor(time_ns),
                 Event::SKIP => task.skip(instance, samples),
                 _ => unreachable!("an event of a job's life"),
             }
@@ -507,7 +508,8 @@ impl Sink for Accounting {
             | Event::RESUME
             | Event::COMPLETE
             | Event::SKIP
-            | Event::ABORT => {
+            | Event::ABORT
+            | Event::WAIT => {
                 self.job_event(&record);
                 if !self.chains.is_empty() {
                     self.chains.job_event(&record);

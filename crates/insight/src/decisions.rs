@@ -327,7 +327,7 @@ impl<'a> Decisions<'a> {
         let Some(executing) = self.executing.get_mut(entry.lane) else { return };
         match record.typed() {
             Typed::Start(_) | Typed::Resume(_) => executing.push((record.causal, record.cpu)),
-            Typed::Preempt(_) | Typed::Complete(_) | Typed::Abort(_) => {
+            Typed::Preempt(_) | Typed::Wait(_) | Typed::Complete(_) | Typed::Abort(_) => {
                 executing.retain(|(other, _)| *other != record.causal);
             }
             _ => return,

@@ -4,7 +4,7 @@
 //!
 //! | Layer | Records | What it tells |
 //! |---|---|---|
-//! | jobs | START, PREEMPT, RESUME, COMPLETE, ABORT | whose job a processor executes |
+//! | jobs | START, PREEMPT, WAIT, RESUME, COMPLETE, ABORT | whose job a processor executes |
 //! | lanes | WAKE, SLEEP | that a lane's thread is at work between its jobs |
 //! | kernel | SWITCH, IRQ with THREAD, THREAD_NAME | which thread really has the processor, and interrupts |
 //!
@@ -135,6 +135,14 @@ pub(crate) enum RunThread {
     Receiver,
 }
 
+/// A job that has given up its processor until there is room for what it wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WaitingForRoom {
+    pub job: JobId,
+    /// The input, by its index.
+    pub input: usize,
+}
+
 #[derive(Debug)]
 struct Lane {
     node: usize,
@@ -144,6 +152,8 @@ struct Lane {
     cpu: u16,
     /// The job it last ran, while that is unfinished.
     current: Option<JobId>,
+    /// The job of it that has given up its processor until there is room for what it wrote.
+    waiting: Option<WaitingForRoom>,
     knowledge: LaneKnowledge,
 }
 
@@ -244,6 +254,7 @@ impl Occupancy {
             awake: SleepState::Unknown,
             cpu: Record::NO_CPU,
             current: None,
+            waiting: None,
             knowledge: LaneKnowledge::Known,
         };
         let processors =
@@ -281,6 +292,11 @@ impl Occupancy {
     /// Whether the lane's thread is at work.
     pub fn awake(&self, lane: usize) -> SleepState {
         self.lanes[lane].awake
+    }
+
+    /// The job that keeps the lane while it waits for room.
+    pub fn waiting_for_room(&self, lane: usize) -> Option<WaitingForRoom> {
+        self.lanes[lane].waiting
     }
 
     /// What the thread is called: its own name, or what it does in the run.

@@ -97,7 +97,12 @@ impl Segments {
                     node.leave_all(index, record.time);
                 }
             }
-            Typed::Start(_) | Typed::Resume(_) | Typed::Preempt(_) | Typed::Complete(_) | Typed::Abort(_) => {
+            Typed::Start(_)
+            | Typed::Resume(_)
+            | Typed::Preempt(_)
+            | Typed::Wait(_)
+            | Typed::Complete(_)
+            | Typed::Abort(_) => {
                 if let Some(&node) = self.node_of_operation.get(record.job().operation.index()) {
                     self.look(node, record.time, &mut emit);
                 }

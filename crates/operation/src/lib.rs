@@ -40,7 +40,9 @@ pub use ports::{Input, Output, Ports};
 pub use posting::{Declaration, NotPosted, Posted, PostedOperation};
 pub use services::JobServices;
 pub use synthetic::{SyntheticValue, decode_fields, encode_fields};
-pub use talea_channel::{Dropped, Encoded, KeptBytes, KeptEnd, Moment, Published, Stamp};
+pub use talea_channel::{
+    Connection, Dropped, Encoded, FullReader, KeptBytes, KeptEnd, Moment, Published, Stamp,
+};
 pub use talea_event::EventLoss;
 pub use threads::{call_on_this_thread, on_each_thread};
 pub use workplace::{Binding, Post, TimedTask, Workplace};

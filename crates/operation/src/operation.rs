@@ -8,11 +8,11 @@ use crate::synthetic::Fields;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use talea_channel::{
-    Connection, Dropped, Encoded, Input, KeptEnd, Moment, Output, Published, Stamp, Taken, Visible,
+    Dropped, Encoded, FullReader, Input, KeptEnd, Moment, Output, Published, Stamp, Taken, Visible,
 };
 use talea_model::OperationId;
 use talea_policy::job::Job;
-use talea_time::{Duration, Instant};
+use talea_time::Instant;
 
 /// What its jobs do.
 pub enum Body {
@@ -268,10 +268,12 @@ impl Operation {
         }
     }
 
-    /// Calls `wait` with each connection that has no room for what the job wrote, and for which the job is to wait, so long at most.
+    /// Calls `wait` with the output and each reader that has no room for what the job wrote there, and for which the job is to wait.
     #[inline]
-    pub fn wait_for_room(&mut self, mut wait: impl FnMut(&Connection, Duration)) {
-        self.ends.outputs.iter_mut().for_each(|port| port.get_mut().wait_for_room(&mut wait));
+    pub fn wait_for_room(&mut self, mut wait: impl FnMut(usize, FullReader<'_>)) {
+        for (output, port) in self.ends.outputs.iter_mut().enumerate() {
+            port.get_mut().wait_for_room(&mut |full| wait(output, full));
+        }
     }
 
     /// The job did not complete: what it wrote is forgotten.

@@ -70,7 +70,7 @@ impl Answer {
 impl Event {
     /// Whether the event is one of a job's life.
     pub fn is_job(self) -> bool {
-        (Event::RELEASE.0..=Event::ABORT.0).contains(&self.0)
+        (Event::RELEASE.0..=Event::WAIT.0).contains(&self.0)
     }
 
     /// What the number in the event's field called `name` stands for. Those of other families than the builtin ones are numbers.

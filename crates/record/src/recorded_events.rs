@@ -107,26 +107,29 @@ pub(crate) fn name_of(event: Event) -> String {
     format!("{family}.{}", event.name().unwrap_or_default())
 }
 
-/// The builtin events of streams that are not among these names. What was lost, and whose a ring is, is told unasked.
+/// The builtin events of streams that are not among these names. What was lost, and whose a ring is, is told unasked; and recordings from before the
+/// waiting of jobs was told have all events of jobs that there were.
 fn unasked(recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
     let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
     let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
     events.filter(|event| {
-        ![Event::LOST, Event::THREAD, Event::MESSAGE_LOST, Event::NODE_LEFT, Event::STEAL].contains(event)
+        ![Event::LOST, Event::THREAD, Event::MESSAGE_LOST, Event::NODE_LEFT, Event::STEAL, Event::WAIT]
+            .contains(event)
             && !recorded.contains(&name_of(*event))
     })
 }
 
 /// The events that cannot but have happened, and have no record.
 ///
-/// What ended had begun, what began had been released, what goes on was preempted, and no more jobs than lanes are begun and
-/// neither ended nor preempted. Real threads that run jobs sleep, wake, queue them and release them by timers. A few records
+/// What ended had begun, what began had been released, what goes on was preempted or waited, and no more jobs than lanes are begun and
+/// neither ended nor preempted nor wait. Real threads that run jobs sleep, wake, queue them and release them by timers. A few records
 /// may be lost together; many are not without any of the others.
 fn absent(metadata: &Metadata, contents: &Contents) -> Vec<Event> {
     let count = |event| contents.count(event);
     let few = if contents.lost().programs == 0 { 0 } else { FEW };
     let ended = count(Event::COMPLETE) + count(Event::ABORT);
-    let begun_at_most = count(Event::PREEMPT) + metadata.lanes.len() as u64;
+    let stopped = count(Event::PREEMPT) + count(Event::WAIT);
+    let begun_at_most = stopped + metadata.lanes.len() as u64;
     // Threads of hierarchies are dispatched under their set's lock, which leaves no such records.
     let has_lanes = metadata.lanes.iter().any(|lane| !lane.is_thread());
     let on_threads =
@@ -134,7 +137,7 @@ fn absent(metadata: &Metadata, contents: &Contents) -> Vec<Event> {
     let lacks = [
         (Event::RELEASE, count(Event::START) + count(Event::COMPLETE) > few),
         (Event::START, count(Event::COMPLETE) + count(Event::RESUME) > few),
-        (Event::PREEMPT, count(Event::RESUME) > few),
+        (Event::PREEMPT, count(Event::RESUME) > count(Event::WAIT) + few),
         (Event::COMPLETE, ended == 0 && count(Event::START) > begun_at_most + few),
     ];
     let of_jobs = lacks.into_iter().filter(|(_, has_to_be)| *has_to_be).map(|(event, _)| event);

@@ -21,8 +21,8 @@
 //! - a job that ends reads the clock and ends. If it was recorded as displaced in between, its end is put after the last record of that. Whoever sees
 //!   that it has ended reads the clock later still.
 //!
-//! An operation that *blocks* lets lower lanes run although its lane is not asleep; what runs meanwhile
-//! is recorded as started but not as preempted. On nodes of several processors threads migrate and the
+//! A job that waits for room in an input gives the word back as a lane does that goes to sleep. Where the code of an operation *blocks*, lower lanes
+//! run although its lane is not asleep; what runs meanwhile is recorded as started but not as preempted. On nodes of several processors threads migrate and the
 //! word would lie; there, and without real-time priorities, no preemption is recorded at all.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering, compiler_fence};

@@ -90,15 +90,6 @@ impl JobFlow {
         }
     }
 
-    /// Waits until readers have room that are to be waited for, or no longer.
-    pub fn wait_for_room(&mut self, operation: &mut Operation) {
-        operation.wait_for_room(|connection, limit| {
-            let until = MonotonicClock.now().saturating_add(limit);
-            let until = std::time::Duration::from_nanos(until.as_nanos().max(0).unsigned_abs());
-            connection.wait_for_room(until);
-        });
-    }
-
     /// A job has completed at `end`: its values go to their readers. What they trigger is [released](Self::release_by_values) after that.
     pub fn publish(
         &mut self,

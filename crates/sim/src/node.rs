@@ -11,10 +11,10 @@ use std::collections::VecDeque;
 use talea_model::{OperationId, Overhead, System};
 use talea_policy::arrangement::{ArrangeError, Counts, Watch, arrange};
 use talea_policy::composition::{Composition, compose};
-use talea_policy::hierarchy::{Engine, Parameters, ProcessorId, SchedulerId, VpId};
+use talea_policy::hierarchy::{Engine, Message, Parameters, ProcessorId, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
-use talea_record::event::{Abort, Complete, Dates, Flag, Preempt, Release, Resume, Skip, Start, Timer};
+use talea_record::event::{Abort, Complete, Dates, Flag, Preempt, Release, Resume, Skip, Start, Timer, Wait};
 use talea_record::{CostKind, EdgeNumbers, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
 
@@ -46,6 +46,8 @@ pub(crate) struct Slot {
     /// When it got its processor; meaningless unless it runs.
     since: Instant,
     started: bool,
+    /// It has done its work and waits for room in an input.
+    waits: bool,
 }
 
 /// A job about to be released.
@@ -74,6 +76,15 @@ enum Seats {
     Many { scheduler: SchedulerId, free: Vec<VpId> },
     /// A thread: one after the other on the same virtual processor.
     One { vp: VpId, waiting: VecDeque<Arrived> },
+}
+
+/// A job that has done its work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    /// Its processor, by its place.
+    index: usize,
+    /// Its slot.
+    pub vp: VpId,
 }
 
 /// A job with what its place in the hierarchy is to know.
@@ -269,21 +280,76 @@ impl Node {
         completion.unwrap_or(Instant::MAX).min(timer).min(payment)
     }
 
-    /// Ends the job that completes at `now` on some processor, if there is one, and returns it.
-    pub fn complete(&mut self, now: Instant, sink: &mut dyn Sink) -> Option<Slot> {
+    /// A job that has done its work by `now`, and its processor, if there is one.
+    pub fn done(&self, now: Instant) -> Option<Done> {
         let index = self.processors.iter().position(|processor| processor.completes_at <= now)?;
         let vp = self.processors[index].running.expect("only a running job completes");
+        Some(Done { index, vp })
+    }
+
+    /// The job in `vp`, which is unfinished.
+    pub fn slot(&self, vp: VpId) -> &Slot {
+        self.slots[vp.index()].as_ref().expect("the slot of an unfinished job is taken")
+    }
+
+    /// Ends the job that has done its work at `now`, and returns it.
+    pub fn complete(&mut self, Done { index, vp }: Done, now: Instant, sink: &mut dyn Sink) -> Slot {
+        let cpu = self.take_processor(index, vp, now, sink);
+        let slot = self.vacate(vp, now);
+        self.go_on(index, vp, &slot);
+        let (job, lane, nominal, deadline) = (slot.id, self.source(&slot), slot.nominal, slot.deadline);
+        sink.record(Complete { job, lane, nominal, deadline }.at(now, cpu));
+        slot
+    }
+
+    /// The job that has done its work at `now` gives up its processor until there is [room](Self::room_came) for what it wrote, up to an instant.
+    /// It keeps its lane, as the thread of a lane does.
+    pub fn wait_for_room(
+        &mut self,
+        Done { index, vp }: Done,
+        (input, until): (u32, Instant),
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        let cpu = self.take_processor(index, vp, now, sink);
+        let slot = self.slots[vp.index()].as_mut().expect("a job that waits is unfinished");
+        (slot.remaining, slot.waits) = (Work::ZERO, true);
+        let slot = *slot;
+        if let Seats::Many { scheduler, .. } = self.lanes[slot.lane as usize].seats {
+            let kept = self.engine.message(scheduler, Some(vp), Message::KeepPlace, now);
+            kept.expect("the job runs, and such jobs are in lanes that run jobs to completion");
+        }
+        self.engine.release(vp, now);
+        if let Some(watching) = &mut self.watch {
+            watching.work_is_done(vp, now);
+        }
+        self.unsettled = true;
+        let (job, lane) = (slot.id, self.source(&slot));
+        sink.record(Wait { job, input, lane, until }.at(now, cpu));
+    }
+
+    /// The job in `vp` [waits](Self::wait_for_room) no longer, and wants a processor again.
+    pub fn room_came(&mut self, vp: VpId, now: Instant) {
+        let slot = self.slots[vp.index()].as_mut().expect("a job that waits is unfinished");
+        assert!(std::mem::take(&mut slot.waits), "only a job that waits is woken");
+        let Slot { id, deadline, released: release, .. } = *slot;
+        let service = self.services[id.operation.index()].expect("operations are released on their node");
+        let (wcet, rank, number, tag) = (service.wcet, service.rank, id.instance, vp.index() as u32);
+        if let Some(watching) = &mut self.watch {
+            watching.work_arrives(vp, now);
+        }
+        self.engine.request(vp, Job { release, deadline, wcet, rank, number, tag }, now);
+        self.unsettled = true;
+    }
+
+    /// The job loses its processor, and has worked up to `now`. Returns which one that is.
+    fn take_processor(&mut self, index: usize, vp: VpId, now: Instant, sink: &mut dyn Sink) -> u16 {
         self.stop_paying(index, vp, now, sink);
         self.tell_work(vp, now);
         let processor = &mut self.processors[index];
         processor.running = None;
         processor.completes_at = Instant::MAX;
-        let cpu = processor.cpu;
-        let slot = self.vacate(vp, now);
-        self.go_on(index, vp, &slot);
-        let (job, lane, nominal, deadline) = (slot.id, self.source(&slot), slot.nominal, slot.deadline);
-        sink.record(Complete { job, lane, nominal, deadline }.at(now, cpu));
-        Some(slot)
+        processor.cpu
     }
 
     /// Releases a job; the decision follows with [`Node::settle`]. Returns its slot.
@@ -317,6 +383,7 @@ impl Node {
             work,
             since: now,
             started: false,
+            waits: false,
         };
         let release = Release { job: id, lane: self.source(&slot), nominal, deadline };
         sink.record(release.at(now, Record::NO_CPU));
@@ -381,16 +448,12 @@ impl Node {
         if !self.has(vp, id) {
             return false;
         }
+        if self.slot(vp).waits {
+            self.room_came(vp, now);
+        }
         let place = self.processors.iter().position(|processor| processor.running == Some(vp));
         let (cpu, running) = match place {
-            Some(index) => {
-                self.stop_paying(index, vp, now, sink);
-                self.tell_work(vp, now);
-                let processor = &mut self.processors[index];
-                processor.running = None;
-                processor.completes_at = Instant::MAX;
-                (processor.cpu, Flag(true))
-            }
+            Some(index) => (self.take_processor(index, vp, now, sink), Flag(true)),
             None => (Record::NO_CPU, Flag(false)),
         };
         let slot = self.vacate(vp, now);

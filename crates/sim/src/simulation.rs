@@ -12,7 +12,9 @@ use crate::workplace::VirtualWorkplace;
 use guarding::Guarding;
 pub use guarding::Mishaps;
 use std::sync::Arc;
-use talea_model::{Execution, Full, Operation, OperationId, Overrun, Synchronisation, System, Take};
+use talea_model::{
+    Execution, Full, InputSite, LaneDispatch, Operation, OperationId, Overrun, Synchronisation, System, Take,
+};
 use talea_operation::{KeptOutputs, OperationError, OperationErrors, Operations};
 use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, MessageWay, Passage, Purpose};
@@ -51,9 +53,9 @@ pub enum SimulationError {
     /// The code that was given does not fit the system: all that is wrong.
     #[error(transparent)]
     Operations(#[from] OperationErrors),
-    /// Jobs that wait for room in an input are not simulated.
+    /// Jobs of preemptive lanes that wait for room in an input are not simulated.
     #[error(
-        "input \"{0}\" has full = \"block\", and jobs that wait for room are not simulated; run the system, or let the input drop the oldest or the newest value"
+        "input \"{0}\" has full = \"block\", and jobs that wait for room in preemptive lanes are not simulated; write lane_dispatch = \"non-preemptive\", run the system, or let the input drop the oldest or the newest value"
     )]
     Blocking(String),
     /// Channels do not deliver.
@@ -178,8 +180,7 @@ impl Simulation {
         operations: Operations,
     ) -> Result<Self, SimulationError> {
         let system = &system.with_threads_as_tasks();
-        let blocks = |take: Take| matches!(take, Take::Each { full: Full::Block { .. }, .. });
-        if let Some(input) = system.inputs().iter().find(|input| blocks(input.take)) {
+        if let Some(input) = system.inputs().iter().find(|input| blocks_preemptible(system, plans, input)) {
             return Err(SimulationError::Blocking(input.name.clone()));
         }
         let mut assembled =
@@ -344,7 +345,11 @@ impl Simulation {
     pub fn finish(mut self, sink: &mut dyn Sink) {
         for index in 0..self.nodes.len() {
             self.nodes[index].pay(self.now, sink);
-            while let Some(slot) = self.nodes[index].complete(self.now, sink) {
+            while let Some(done) = self.nodes[index].done(self.now) {
+                if self.waits_for_room(index, done, sink) {
+                    continue;
+                }
+                let slot = self.nodes[index].complete(done, self.now, sink);
                 self.operations[slot.id.operation.index()].outstanding -= 1;
                 // What its values would release comes too late.
                 self.complete_values(&slot, sink);
@@ -367,7 +372,8 @@ impl Simulation {
 
     fn next(&self) -> Instant {
         let asked_for = self.workplace.as_ref().map_or(Instant::MAX, VirtualWorkplace::next);
-        self.calendar.next().min(self.agenda.next()).min(asked_for)
+        let waited_for = self.values.as_ref().map_or(Instant::MAX, |values| values.next());
+        self.calendar.next().min(self.agenda.next()).min(asked_for).min(waited_for)
     }
 
     /// Everything that happens at the current instant.
@@ -376,8 +382,13 @@ impl Simulation {
         let mut due = self.agenda.first_due(now);
         while let Some(node) = due {
             self.nodes[node].pay(now, sink);
-            while let Some(slot) = self.nodes[node].complete(now, sink) {
-                self.after_completion(&slot, sink);
+            while let Some(done) = self.nodes[node].done(now) {
+                if self.waits_for_room(node, done, sink) {
+                    self.release_posted(node, done, sink);
+                } else {
+                    let slot = self.nodes[node].complete(done, now, sink);
+                    self.after_completion(&slot, sink);
+                }
             }
             due = self.agenda.due_after(node, now);
         }
@@ -412,6 +423,11 @@ impl Simulation {
             };
             self.agenda.set(index, next);
             due = self.agenda.due_after(index, now);
+        }
+        while let Some((node, vp)) = self.values.as_mut().and_then(|values| values.next_with_room(now)) {
+            self.nodes[node].room_came(vp, now);
+            // Decided in another step of this instant.
+            self.agenda.set(node, now);
         }
     }
 
@@ -641,6 +657,15 @@ impl Simulation {
     fn node_numbers(&self) -> impl Iterator<Item = u16> + use<> {
         (0..self.nodes.len()).map(|index| index as u16)
     }
+}
+
+/// Whether a job of a preemptive lane may wait for room in the input.
+fn blocks_preemptible(system: &System, plans: &[Plan], input: &InputSite) -> bool {
+    let from = system.outputs()[input.output.index()].operation;
+    let plan = &plans[system.subtask(from).node];
+    let is_preemptive = |lane: usize| plan.lanes[lane].rules.dispatch == LaneDispatch::Preemptive;
+    matches!(input.take, Take::Each { full: Full::Block { .. }, .. })
+        && plan.lane_of(from).is_some_and(is_preemptive)
 }
 
 /// The ways of the operation's messages to its successors, none to those on its own node.

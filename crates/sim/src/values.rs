@@ -8,12 +8,14 @@
 use crate::workplace;
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use talea_model::{Communication, InputId, OnValue, OperationId, System, Trigger};
+use std::sync::Arc;
+use talea_model::{Communication, Full, InputId, OnValue, OperationId, System, Take as Takes, Trigger};
 use talea_operation::{
-    Assembled, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts, LostValues, Moment, NotPosted,
-    Operation, Posted, Published, Stamp, TakenEvent,
+    Assembled, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts, LostValues,
+    Moment, NotPosted, Operation, Posted, Published, Stamp, TakenEvent,
 };
 use talea_policy::demand::{MessageWay, Passage};
+use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
 use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, Take, ValueLost};
 use talea_record::values::{self, MOST_BYTES};
@@ -27,6 +29,19 @@ struct Begun {
     started: Instant,
     /// Whether it has taken its values.
     has_taken: bool,
+    /// Whether its code has returned, and it has left what it took.
+    has_returned: bool,
+    /// The last output and reader for whose room it has waited.
+    waited_for: Option<(usize, usize)>,
+}
+
+/// A job whose code has returned and that waits for room for what it wrote.
+struct Waiting {
+    job: JobId,
+    /// Its node, and its slot there.
+    place: (usize, VpId),
+    connection: Arc<Connection>,
+    until: Instant,
 }
 
 /// A task that values release.
@@ -82,6 +97,8 @@ struct OperationState {
     /// Where the events come that its jobs take, if these are kept.
     kept_events: Option<Box<dyn KeptEnd>>,
     node: u16,
+    /// Whether its jobs may have to wait for readers to have room.
+    may_wait: bool,
 }
 
 /// All of them.
@@ -96,6 +113,8 @@ pub(crate) struct Values {
     /// Scratch: a value as bytes.
     bytes: Vec<u8>,
     told: RefCell<Told>,
+    /// In the order in which they began to wait.
+    waiting: Vec<Waiting>,
 }
 
 /// What a job can ask of a simulation.
@@ -163,8 +182,15 @@ impl Values {
         let tasks = system.operations().iter().map(|operation| operation.task).collect();
         let told = RefCell::new(Told { tasks, posted_before, ..Told::default() });
         let input_names = system.inputs().iter().map(|input| input.name.as_str().into()).collect();
-        let mut values =
-            Values { operations, late: 0, input_names, triggered: Vec::new(), bytes: Vec::new(), told };
+        let mut values = Values {
+            operations,
+            late: 0,
+            input_names,
+            triggered: Vec::new(),
+            bytes: Vec::new(),
+            told,
+            waiting: Vec::new(),
+        };
         if !system.chains.is_empty() {
             values.record();
         }
@@ -210,7 +236,13 @@ impl Values {
     /// A job has begun at `now`.
     pub fn begin(&mut self, job: JobId, deadline: Instant, lane: u16, now: Instant, sink: &mut dyn Sink) {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };
-        state.begun.push_back(Begun { job, started: now, has_taken: false });
+        state.begun.push_back(Begun {
+            job,
+            started: now,
+            has_taken: false,
+            has_returned: false,
+            waited_for: None,
+        });
         if state.begun.len() == 1 {
             state.take(job, deadline, (lane, now), &mut self.bytes, sink);
         }
@@ -220,37 +252,79 @@ impl Values {
     pub fn forget(&mut self, job: JobId) {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };
         if let Some(place) = state.begun.iter().position(|begun| begun.job == job) {
-            if state.begun[place].has_taken {
+            let Begun { has_taken, has_returned, .. } = state.begun[place];
+            if has_returned {
+                state.operation.discard();
+                self.waiting.retain(|waiting| waiting.job != job);
+            } else if has_taken {
                 state.operation.leave();
             }
             state.begun.remove(place);
         }
     }
 
-    /// A job has completed at `now`: calls its code and publishes its values. Returns how many [tasks](Self::triggered) that releases.
-    pub fn complete(&mut self, completed: &Completed, now: Instant, sink: &mut dyn Sink) -> usize {
+    /// Whether a job of the operation may have to wait for readers to have room.
+    #[inline]
+    pub fn may_wait(&self, operation: OperationId) -> bool {
+        self.operations[operation.index()].as_ref().is_some_and(|state| state.may_wait)
+    }
+
+    /// A job has done its work at `now`, and its code is called, if it has not been. Returns the input that has no room for what it wrote, and until
+    /// when it waits at most for that, if it does. Then it is told [when it is not to wait any longer](Self::next_with_room); the
+    /// [tasks](Self::triggered) that it has posted are released at once.
+    pub fn wait_for_room(
+        &mut self,
+        completed: &Completed,
+        place: (usize, VpId),
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) -> Option<(u32, Instant)> {
+        let job = completed.id;
+        self.triggered.clear();
+        let state = self.operations[job.operation.index()].as_mut()?;
+        let begun = state.call(completed, &mut self.told, &mut self.bytes, now, sink);
+        let mut found = None;
+        state.operation.wait_for_room(|output, full| {
+            let reader = (output, full.reader);
+            if found.is_none() && begun.waited_for.is_none_or(|last| reader > last) {
+                found = Some((reader, Arc::clone(full.connection), now.saturating_add(full.limit)));
+            }
+        });
+        let ((output, reader), connection, until) = found?;
+        let of_job = state.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
+        of_job.waited_for = Some((output, reader));
+        self.waiting.push(Waiting { job, place, connection, until });
+        self.triggered.append(&mut self.told.get_mut().posted);
+        Some((state.outputs[output].readers[reader].input.index() as u32, until))
+    }
+
+    /// The next instant at which a job waits no longer for room.
+    pub fn next(&self) -> Instant {
+        self.waiting.iter().map(|waiting| waiting.until).min().unwrap_or(Instant::MAX)
+    }
+
+    /// The node and the slot of a job that waits for room no longer, if there is one.
+    #[inline]
+    pub fn next_with_room(&mut self, now: Instant) -> Option<(usize, VpId)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let goes_on = |waiting: &Waiting| waiting.until <= now || waiting.connection.has_room();
+        let index = self.waiting.iter().position(goes_on)?;
+        Some(self.waiting.remove(index).place)
+    }
+
+    /// A job has completed at `now`: calls its code and publishes its values, which release [tasks](Self::triggered).
+    pub fn complete(&mut self, completed: &Completed, now: Instant, sink: &mut dyn Sink) {
         let Completed { id, job, lane } = *completed;
         self.triggered.clear();
-        let Some(state) = &mut self.operations[id.operation.index()] else { return 0 };
-        let place =
-            state.begun.iter().position(|begun| begun.job == id).expect("a job begins before it completes");
-        let begun = state.begun[place];
-        if !begun.has_taken {
-            // Another one has the ports, and does not run: it has begun before this one.
-            if let Some(holder) = state.begun.iter_mut().find(|begun| begun.has_taken) {
-                holder.has_taken = false;
-                state.operation.put_back();
-            }
-            state.take(id, job.deadline, (lane, now), &mut self.bytes, sink);
-        }
-        let services = Services { now, told: &self.told };
-        state.operation.call(&services, &state.name, &job, begun.started, 0);
-        state.operation.push_events(&services, job.number);
+        let Some(state) = &mut self.operations[id.operation.index()] else { return };
+        state.call(completed, &mut self.told, &mut self.bytes, now, sink);
+        state.operation.push_events(&Services { now, told: &self.told }, job.number);
         for note in self.told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), state.node, now));
         }
-        state.operation.leave();
-        state.begun.remove(place);
+        state.begun.retain(|begun| begun.job != id);
         let visible_at = match state.planned {
             None => now,
             Some((period, deadline)) => {
@@ -302,16 +376,48 @@ impl Values {
             },
         );
         self.triggered.append(&mut self.told.get_mut().posted);
-        self.triggered.len()
     }
 
-    /// The tasks that the values and the events of the job that completed last release.
+    /// The tasks that the values and the events of the job release that completed last, or began to wait.
     pub fn triggered(&self) -> &[usize] {
         &self.triggered
     }
 }
 
 impl OperationState {
+    /// Calls the code of a job that has done its work at `now`, unless it has been called.
+    fn call(
+        &mut self,
+        completed: &Completed,
+        told: &mut RefCell<Told>,
+        bytes: &mut [u8],
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) -> Begun {
+        let Completed { id, job, lane } = *completed;
+        let place =
+            self.begun.iter().position(|begun| begun.job == id).expect("a job begins before it completes");
+        if self.begun[place].has_returned {
+            return self.begun[place];
+        }
+        if !self.begun[place].has_taken {
+            // Another one has the ports, and does not run: it has begun before this one.
+            if let Some(holder) = self.begun.iter_mut().find(|begun| begun.has_taken) {
+                holder.has_taken = false;
+                self.operation.put_back();
+            }
+            self.take(id, job.deadline, (lane, now), bytes, sink);
+        }
+        let services = Services { now, told: &*told };
+        self.operation.call(&services, &self.name, &job, self.begun[place].started, 0);
+        for note in told.get_mut().notes.drain(..) {
+            sink.record(record_of(note, (id, lane), self.node, now));
+        }
+        self.operation.leave();
+        self.begun[place].has_returned = true;
+        self.begun[place]
+    }
+
     /// Records what the job wrote, of outputs whose values are kept.
     fn keep(&mut self, job: JobId, bytes: &mut [u8], now: Instant, mut sink: &mut dyn Sink) {
         let node = self.node;
@@ -408,6 +514,9 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
 
 fn state(system: &System, id: OperationId, operation: Operation) -> OperationState {
     let task = system.task_of(id);
+    let waits_for = |input: &InputId| {
+        matches!(system.inputs()[input.index()].take, Takes::Each { full: Full::Block { .. }, .. })
+    };
     let node = |operation: OperationId| system.subtask(operation).node;
     let reader = |input: &InputId| {
         let to = system.inputs()[input.index()].operation;
@@ -439,6 +548,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         keeps_answers: false,
         kept_events: None,
         node: node(id) as u16,
+        may_wait: system.outputs_of(id).iter().any(|output| output.readers.iter().any(waits_for)),
         inputs: system.inputs_of(id).iter().map(input).collect(),
         outputs: system.outputs_of(id).iter().map(output).collect(),
     }

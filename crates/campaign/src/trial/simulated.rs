@@ -282,7 +282,7 @@ fn received_is_executed(edges: &[Kept], run: &Run) -> Result<(), String> {
     let mut running: HashMap<usize, Instant> = HashMap::new();
     for record in &run.records {
         let begins = record.event == Event::START || record.event == Event::RESUME;
-        let ends = [Event::PREEMPT, Event::COMPLETE, Event::ABORT].contains(&record.event);
+        let ends = [Event::PREEMPT, Event::WAIT, Event::COMPLETE, Event::ABORT].contains(&record.event);
         if !begins && !ends {
             continue;
         }

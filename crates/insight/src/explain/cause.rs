@@ -108,6 +108,11 @@ pub enum Cause {
     /// Several jobs that had begun shared the processor, and nobody saw which of them ran: this one, another one, or both by
     /// turns.
     Shared,
+    /// The job had done its work and waited until a reader of its outputs had room for what it wrote.
+    Room {
+        /// The reader, by the index of its operation.
+        reader: usize,
+    },
     /// The job had begun, its thread slept, and nobody took its place: it waited for something outside.
     Blocked,
     /// Records that would tell were overwritten before they could be read.
@@ -184,6 +189,7 @@ pub enum Kind {
     LeftInSlices,
     Execution,
     Shared,
+    Room,
     Blocked,
     Uncertain,
     Unheard,
@@ -262,6 +268,7 @@ impl Cause {
             Cause::LeftInSlices => Kind::LeftInSlices,
             Cause::Execution => Kind::Execution,
             Cause::Shared => Kind::Shared,
+            Cause::Room { .. } => Kind::Room,
             Cause::Blocked => Kind::Blocked,
             Cause::Uncertain => Kind::Uncertain,
             Cause::Unheard => Kind::Unheard,
@@ -293,6 +300,7 @@ impl Cause {
             }
             Cause::Turn { edge, last, job: None } if edge != last => Blamed::EdgeTo { edge, last },
             Cause::Turn { edge, .. } | Cause::UsedUp { edge } => Blamed::Edge(edge),
+            Cause::Room { reader } => Blamed::Operation(reader),
             _ => self.job().map_or(Blamed::Nobody, |job| Blamed::Operation(job.operation.index())),
         }
     }
@@ -340,6 +348,7 @@ impl Kind {
             Kind::LeftInSlices => "left to the kernel in slices",
             Kind::Execution => "own execution",
             Kind::Shared => "shared unseen by several begun jobs",
+            Kind::Room => "waiting for room in an input of",
             Kind::Blocked => "blocked by itself",
             Kind::Uncertain => "uncertain, records were lost",
             Kind::Unheard => "unknown, from before the recording",

@@ -306,6 +306,9 @@ impl Explanations {
                  --unthrottle`"
                     .into()
             }
+            Kind::Room => {
+                "let the reader take more often, give the input a greater capacity or a smaller limit, or have it drop values (full = \"oldest\")".into()
+            }
             Kind::Execution | Kind::Blocked => self.own_remedy(explanation),
             Kind::Uncertain => "larger rings, or a shorter selection of --events, would lose fewer records".into(),
             Kind::Unheard => {
@@ -499,6 +502,7 @@ impl Class {
             | Kind::Withheld
             | Kind::Execution
             | Kind::Shared
+            | Kind::Room
             | Kind::Blocked
             | Kind::Uncertain
             | Kind::Unheard

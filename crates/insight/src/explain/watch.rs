@@ -5,7 +5,7 @@ use super::find::Target;
 use super::life::{Hop, TakenEvent};
 use super::pieces::{Cost, Pieces, SpentAt};
 use crate::hierarchy::{DECISIONS, Hierarchies, Turn};
-use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown};
+use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown, WaitingForRoom};
 use crate::receipts::lingering;
 use std::collections::HashMap;
 use talea_record::event::{self, Typed};
@@ -352,6 +352,14 @@ impl WatchedJob {
         let is_own = |(_, holder): &(usize, Holder)| *holder == Holder::One(Occupant::Job(self.hop.job));
         if let Some((index, _)) = holders().find(is_own) {
             return (Cause::Execution, at(index, Some(self.lane)));
+        }
+        if let Some(WaitingForRoom { job, input }) = view.occupancy.waiting_for_room(self.lane) {
+            let cause = match view.metadata.inputs.get(input) {
+                _ if job != self.hop.job => Cause::Peer { job, order: self.order(view, job, stage) },
+                Some(input) => Cause::Room { reader: input.operation },
+                None => Cause::Blocked,
+            };
+            return (cause, SpentAt { cpu: None, lane: Some(self.lane) });
         }
         if let Some(index) = view.occupancy.processor_of(self.node, self.hop.job) {
             return match view.holder(self.node, index) {

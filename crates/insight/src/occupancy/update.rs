@@ -2,8 +2,9 @@
 
 use super::{
     Beginning, KernelRecords, LaneKnowledge, Occupancy, Processor, RecordGap, RunThread, SleepState, Unknown,
+    WaitingForRoom,
 };
-use talea_record::event::{Abort, Switch, Thread};
+use talea_record::event::{Abort, Switch, Thread, Wait};
 use talea_record::{Event, JobId, Record, ThreadRole, Typed};
 
 /// More names of threads than this are not kept.
@@ -19,6 +20,7 @@ impl Occupancy {
             Typed::RunStart(start) => self.begin(usize::from(start.node)),
             Typed::Start(_) | Typed::Resume(_) => self.enter(record),
             Typed::Preempt(_) => self.leave(record),
+            Typed::Wait(wait) => self.wait(record, wait),
             Typed::Complete(_) | Typed::Abort(_) => self.end(record),
             Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, SleepState::Awake),
             Typed::Sleep(sleep) => self.set_awake(sleep.lane, record.cpu, SleepState::Asleep),
@@ -104,6 +106,7 @@ impl Occupancy {
         processors[index].gap = RecordGap::None;
         let lane = &mut self.lanes[lane];
         lane.current = Some(job);
+        lane.waiting = None;
         lane.cpu = record.cpu;
         if lane.awake == SleepState::Asleep {
             lane.awake = SleepState::Awake;
@@ -123,14 +126,22 @@ impl Occupancy {
         }
     }
 
+    /// The job gives up its processor until there is room for what it wrote, and its lane does nothing meanwhile.
+    fn wait(&mut self, record: &Record, Wait { job, input, .. }: Wait) {
+        self.leave(record);
+        let Some(lane) = self.lane_of(job).map(|lane| &mut self.lanes[lane]) else { return };
+        lane.waiting = Some(WaitingForRoom { job, input: input as usize });
+        if lane.awake == SleepState::Awake {
+            lane.awake = SleepState::Asleep;
+        }
+    }
+
     fn end(&mut self, record: &Record) {
         self.leave(record);
         let job = record.job();
-        if let Some(lane) = self.lane_of(job)
-            && self.lanes[lane].current == Some(job)
-        {
-            self.lanes[lane].current = None;
-        }
+        let Some(lane) = self.lane_of(job).map(|lane| &mut self.lanes[lane]) else { return };
+        lane.current = lane.current.filter(|current| *current != job);
+        lane.waiting = lane.waiting.filter(|waiting| waiting.job != job);
     }
 
     fn set_awake(&mut self, lane: u16, cpu: u16, awake: SleepState) {
@@ -195,7 +206,8 @@ impl Occupancy {
             processor.jobs.clear();
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.node == node) {
-            (lane.current, lane.knowledge) = (None, LaneKnowledge::Awaited(why));
+            (lane.current, lane.waiting) = (None, None);
+            lane.knowledge = LaneKnowledge::Awaited(why);
             if lane.awake == SleepState::Awake {
                 lane.awake = SleepState::Unknown;
             }

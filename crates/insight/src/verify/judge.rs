@@ -468,15 +468,16 @@ impl<'a> Judge<'a> {
                     .filter(|by| self.is_executed_within(*by, lane))
                     .map(|by| (job.pack(), by.pack()));
             }
+            Typed::Wait(told) => self.wait(told, lane),
             Typed::Complete(_) => self.complete(job, lane),
             Typed::Abort(abort) => self.abort(abort, lane),
             Typed::Skip(skip) => self.skip(record, skip),
             _ => unreachable!("an event of a job's life"),
         }
-        // Neither a preemption nor a skip has the lane choose anew.
-        self.lanes[lane].touched |= !matches!(record.event, Event::PREEMPT | Event::SKIP);
+        // Neither a preemption nor a wait nor a skip has the lane choose anew.
+        self.lanes[lane].touched |= !matches!(record.event, Event::PREEMPT | Event::WAIT | Event::SKIP);
         self.lanes[lane].has_to_choose |=
-            !matches!(record.event, Event::PREEMPT | Event::RESUME | Event::SKIP);
+            !matches!(record.event, Event::PREEMPT | Event::WAIT | Event::RESUME | Event::SKIP);
     }
 
     /// A first job is released or skipped.

@@ -5,9 +5,9 @@ use super::judge::{Judge, Known};
 use super::order::Ready;
 use super::report::Rule;
 use super::suspicion::Counting;
-use talea_model::LaneDispatch;
+use talea_model::{Full, LaneDispatch, Take};
 use talea_policy::job::Job;
-use talea_record::event::{Abort, Release};
+use talea_record::event::{Abort, Release, Wait};
 use talea_record::{Event, JobId, Record};
 use talea_time::{Instant, Work};
 
@@ -52,8 +52,10 @@ impl Judge<'_> {
             number: job.instance,
             tag: 0,
         };
-        let (service, running, begun) = (Work::ZERO, None, false);
-        let ready = Ready { job: policy_job, released: self.now, earliest, service, running, begun };
+        let (service, running) = (Work::ZERO, None);
+        let (begun, waits_until) = (false, None);
+        let ready =
+            Ready { job: policy_job, released: self.now, earliest, service, running, begun, waits_until };
         self.lanes[lane].ready.insert(job.pack(), ready);
         self.jobs += 1;
     }
@@ -70,7 +72,7 @@ impl Judge<'_> {
             (Event::RESUME, false, _) => Some("it went on before it had begun"),
             _ => None,
         };
-        ready.begun = true;
+        (ready.begun, ready.waits_until) = (true, None);
         ready.running = Some(now);
         let lane = &mut self.lanes[lane];
         // A job that goes on in a non-preemptive lane was chosen when it began.
@@ -97,6 +99,26 @@ impl Judge<'_> {
         }
         if lane.chosen == Some(job.pack()) {
             lane.chosen = None;
+        }
+    }
+
+    /// The job has done its work and gives up its processor until there is room for what it wrote.
+    pub(super) fn wait(&mut self, told: Wait, lane: usize) {
+        let Wait { job, input, until, .. } = told;
+        self.stop(job, lane);
+        let input = self.system.inputs().get(input as usize);
+        let limit = input.and_then(|input| match input.take {
+            Take::Each { full: Full::Block { limit }, .. } => Some(limit),
+            _ => None,
+        });
+        let is_reader =
+            input.is_some_and(|input| self.system.outputs()[input.output.index()].operation == job.operation);
+        let longest = limit.filter(|_| is_reader).map(|limit| self.now.saturating_add(limit));
+        if longest.is_none_or(|longest| until > longest) {
+            self.find(Rule::Life, job, None, || "it waits for room that nothing lets it wait for".into());
+        }
+        if let Some(ready) = self.lanes[lane].ready.get_mut(&job.pack()) {
+            ready.waits_until = Some(until);
         }
     }
 

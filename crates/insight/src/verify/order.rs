@@ -21,6 +21,8 @@ pub(super) struct Ready {
     pub running: Option<Instant>,
     /// It has begun.
     pub begun: bool,
+    /// It has done its work and keeps its lane until there is room for what it wrote, at most until then.
+    pub waits_until: Option<Instant>,
 }
 
 impl Ready {

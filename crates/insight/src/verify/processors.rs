@@ -78,6 +78,10 @@ impl Judge<'_> {
     /// What is wrong with what the lane has while these have the processors, and with whose having them.
     fn starvation(&mut self, index: usize, holders: &[Holder]) -> Option<(State, Vec<usize>)> {
         let lane = &self.lanes[index];
+        // Whoever waits for room in a lane keeps it, and wants no processor.
+        if lane.ready.values().any(|ready| ready.waits_until.is_some_and(|until| self.now < until)) {
+            return None;
+        }
         let node = lane.node;
         let oldest = lane.ready.iter().min_by_key(|(_, ready)| ready.released);
         let waiting = JobId::unpack(*oldest?.0);

@@ -90,7 +90,7 @@ impl Judge<'_> {
                     Service { begun: true, is_whole, running: Some((now, record.cpu)), ..service },
                 );
             }
-            Typed::Preempt(_) => {
+            Typed::Preempt(_) | Typed::Wait(_) => {
                 let Some(service) = known else { return self.strange(job, has_order) };
                 self.check_same_processor(record, service);
                 if service.running.is_none() && !has_order {

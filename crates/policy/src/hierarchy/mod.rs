@@ -168,6 +168,8 @@ pub enum Message {
     Constrain(Constraint),
     /// The piece of work that was accepted last is done, or is not needed any more.
     EndConstraint,
+    /// The child is about to block in the midst of its job and keeps its place: nobody else below gets what it gives back.
+    KeepPlace,
 }
 
 impl std::fmt::Display for Message {
@@ -177,6 +179,7 @@ impl std::fmt::Display for Message {
             Message::Change(_) => "changes of what a child has asked for",
             Message::Constrain(_) => "time constraints",
             Message::EndConstraint => "ends of time constraints",
+            Message::KeepPlace => "children that keep their places while they block",
         })
     }
 }

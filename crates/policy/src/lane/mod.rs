@@ -155,6 +155,11 @@ impl LaneQueue {
         self.waiting.len() + usize::from(self.started.is_some()) + usize::from(self.elected.is_some())
     }
 
+    /// Whether a job that has begun keeps the lane until it ends.
+    pub fn runs_to_completion(&self) -> bool {
+        self.dispatch == LaneDispatch::NonPreemptive
+    }
+
     /// Whether the lane holds no job.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -11,7 +11,8 @@ use super::uniprocessor::{Announcing, announce};
 use super::{Facts, KindError, Row};
 use crate::discipline::Discipline;
 use crate::hierarchy::{
-    Action, Context, Decision, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake, Width,
+    Action, Context, Decision, Message, Parameters, ProcessorId, Refusal, Scheduler, VpId, VpState, Wake,
+    Width,
 };
 use crate::job::Job;
 use crate::lane::LaneQueue;
@@ -26,6 +27,8 @@ pub struct LaneScheduler {
     own: Option<VpId>,
     /// The slot that has the processor.
     running: Option<VpId>,
+    /// The slot whose job has begun and blocks, and keeps the lane: nobody else of it is served until it is back.
+    keeper: Option<VpId>,
     /// Choose anew at the multiples of this much time too (SimSo's LLF); never if zero.
     tick: Duration,
     announcing: Announcing,
@@ -35,7 +38,7 @@ impl LaneScheduler {
     /// A lane that orders its jobs by `queue`, which is empty.
     pub fn new(queue: LaneQueue) -> Self {
         let (tick, announcing) = (Duration::ZERO, Announcing::Nothing);
-        LaneScheduler { queue, own: None, running: None, tick, announcing }
+        LaneScheduler { queue, own: None, running: None, keeper: None, tick, announcing }
     }
 
     /// The same lane, which also chooses anew whenever the clock is at a multiple of `tick`.
@@ -164,9 +167,14 @@ impl Scheduler for LaneScheduler {
     fn unregister(&mut self, _cx: &Context<'_>, _child: VpId) {}
 
     fn request(&mut self, cx: &Context<'_>, child: VpId) -> Decision {
-        // A job's tag is its slot, also if it was released where tags mean nothing.
-        self.queue.push(Job { tag: child.index() as u32, ..*cx.job(child) });
+        if self.keeper == Some(child) {
+            self.keeper = None;
+        } else {
+            // A job's tag is its slot, also if it was released where tags mean nothing.
+            self.queue.push(Job { tag: child.index() as u32, ..*cx.job(child) });
+        }
         let decision = match cx.state(self.own()) {
+            VpState::Waiting if self.keeper.is_some() => Decision::NONE,
             VpState::Waiting => Decision::request(self.own()),
             VpState::Ready => Decision::NONE,
             VpState::Running(processor) => self.choose(cx, processor),
@@ -196,6 +204,12 @@ impl Scheduler for LaneScheduler {
     }
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
+        if self.keeper == Some(child) {
+            // It has begun, however little it has executed.
+            self.charge(child, cx.burst(child).max(Work::from_nanos(1)));
+            self.running = None;
+            return Decision::release(self.own()).wake(Wake::Never);
+        }
         if held.is_some() {
             self.charge(child, cx.burst(child));
         }
@@ -229,6 +243,20 @@ impl Scheduler for LaneScheduler {
         assert_eq!(self.own.replace(own), None, "a lane uses one processor at a time");
     }
 
+    fn message(
+        &mut self,
+        _cx: &Context<'_>,
+        child: Option<VpId>,
+        message: Message,
+    ) -> Result<Decision, Refusal> {
+        let may_keep = child.is_some() && child == self.running && self.queue.runs_to_completion();
+        if message != Message::KeepPlace || !may_keep {
+            return Err(Refusal::NotUnderstood { scheduler: self.kind(), message });
+        }
+        self.keeper = child;
+        Ok(Decision::NONE)
+    }
+
     fn timer(&mut self, cx: &Context<'_>) -> Decision {
         match cx.processor(self.own()) {
             Some(processor) => {
@@ -243,15 +271,16 @@ impl Scheduler for LaneScheduler {
     fn check_invariants(&self, cx: &Context<'_>) {
         let own = self.own();
         assert_eq!(
-            self.queue.is_empty(),
+            self.queue.is_empty() || self.keeper.is_some(),
             cx.state(own) == VpState::Waiting,
-            "a lane with jobs asks for a processor"
+            "a lane with jobs, of which none blocks, asks for a processor"
         );
         for progress in self.queue.iter() {
-            assert_ne!(
-                cx.state(slot_of(progress.job.tag)),
-                VpState::Waiting,
-                "queued jobs have a slot that wants"
+            let slot = slot_of(progress.job.tag);
+            assert_eq!(
+                self.keeper == Some(slot),
+                cx.state(slot) == VpState::Waiting,
+                "queued jobs have a slot that wants, but for one that blocks"
             );
         }
         let processor = self.running.and_then(|running| cx.processor(running));

@@ -117,7 +117,7 @@ events! {
             /// The job that has the processor instead, if it is known.
             by: Option<JobId> = First,
         }
-        /// A preempted job got a processor again.
+        /// A job that was preempted, or waited, got a processor again.
         RESUME = 4 "resume" Resume {
             /// The job.
             job: JobId = Causal,
@@ -160,6 +160,17 @@ events! {
             deadline: Instant = Second means Deadline,
             /// Whether it had been running on the record's processor at that instant.
             running: Flag = Arg,
+        }
+        /// A job has done its work and gives up its processor until readers of its outputs have room for what it wrote. It keeps its lane meanwhile.
+        WAIT = 8 "wait" Wait {
+            /// The job.
+            job: JobId = Causal,
+            /// The first input that has no room.
+            input: u32 = First means Input,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// Until when it waits at most.
+            until: Instant = Second,
         }
     }
 

@@ -10,6 +10,15 @@ use talea_record::JobId;
 use talea_ring::bell::Bell;
 use talea_time::Instant;
 
+/// What a job that sleeps does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sleeper {
+    /// It gives up its processor.
+    Leaves,
+    /// It has one again.
+    IsBack,
+}
+
 /// What the thread that executes a job does around it.
 pub(crate) trait JobHost {
     /// The job is about to run. Calls `record` once with the instant at which it begins.
@@ -42,6 +51,17 @@ pub(crate) trait JobHost {
         let recorded = self.end(flow, finish, record);
         self.begin(flow, outer, resume);
         recorded
+    }
+    /// The job sleeps until `sleep` returns. Where it is known who has the processor then, `record` is called with the instant from which the job has none
+    /// and that from which it has one again.
+    fn sleep_within(
+        &mut self,
+        _flow: &mut JobFlow,
+        _job: JobId,
+        sleep: impl FnOnce(),
+        _record: impl FnMut(&mut JobFlow, Instant, Sleeper),
+    ) {
+        sleep();
     }
     /// Calls `release` once, which releases jobs, records that and gives them to their lanes, with `now` or a later instant. Who else has
     /// the processor in the midst of that knows of all of them or of none, unless it is of a lane above.
@@ -120,6 +140,20 @@ impl JobHost for KernelPriorities<'_> {
         recorded
     }
 
+    /// Whom the lane displaced goes on meanwhile.
+    fn sleep_within(
+        &mut self,
+        flow: &mut JobFlow,
+        job: JobId,
+        sleep: impl FnOnce(),
+        mut record: impl FnMut(&mut JobFlow, Instant, Sleeper),
+    ) {
+        self.preemption.leave(self.shared, flow, |flow, now| record(flow, now, Sleeper::Leaves));
+        sleep();
+        let now = self.preemption.take(self.shared, flow, job);
+        record(flow, now, Sleeper::IsBack);
+    }
+
     fn end_within<F, R>(
         &mut self,
         flow: &mut JobFlow,
@@ -134,7 +168,7 @@ impl JobHost for KernelPriorities<'_> {
 
 impl Enforcement for KernelPriorities<'_> {
     fn give_back(&mut self, flow: &mut JobFlow) {
-        self.preemption.leave(self.shared, flow);
+        self.preemption.leave(self.shared, flow, |_, _| ());
         self.has_had_turn = false;
     }
 

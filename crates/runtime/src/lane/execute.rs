@@ -1,6 +1,6 @@
 //! Running one job: from START to COMPLETE or ABORT, on whatever thread the lane chose.
 
-use super::enforcement::JobHost;
+use super::enforcement::{JobHost, Sleeper};
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::{Begin, Finish};
 use crate::layout::{OperationSite, Origin};
@@ -13,10 +13,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
-use talea_operation::{EventNote, JobServices, NotPosted, Operation, Posted};
+use talea_operation::{EventNote, FullReader, JobServices, NotPosted, Operation, Posted};
 use talea_policy::demand;
 use talea_policy::job::Job;
-use talea_record::event::{Answer, Dates, Flag};
+use talea_record::event::{Answer, Dates, Flag, Wait};
 use talea_record::{CostKind, JobId, Question};
 use talea_time::{Clock, Instant};
 
@@ -119,7 +119,7 @@ pub(crate) fn execute<H: JobHost>(
     if let Some(operation) = &mut operation {
         operation.leave();
         if matches!(returned, Return::Whole) {
-            flow.wait_for_room(operation);
+            wait_for_room(site, subject, operation, (host, flow));
         }
     }
 
@@ -184,6 +184,27 @@ pub(crate) fn execute<H: JobHost>(
     }
     flow.recorder.cost(began, CostKind::Delivery, Some(site.lane), site.successors.len());
     Begin::Run
+}
+
+/// The job sleeps until readers have room for what it wrote that are to be waited for, or no longer.
+fn wait_for_room<H: JobHost>(
+    site: &OperationSite,
+    subject: Subject,
+    operation: &mut Operation,
+    (host, flow): (&mut H, &mut JobFlow),
+) {
+    operation.wait_for_room(|output, FullReader { reader, connection, limit }| {
+        let until = MonotonicClock.now().saturating_add(limit);
+        let sleep = || {
+            let until = std::time::Duration::from_nanos(until.as_nanos().max(0).unsigned_abs());
+            connection.wait_for_room(until);
+        };
+        let (job, input, lane) = (subject.job, site.outputs[output].readers[reader], subject.lane as u16);
+        host.sleep_within(flow, job, sleep, |flow, now, sleeper| match sleeper {
+            Sleeper::Leaves => flow.recorder.put(now, Wait { job, input, lane, until }),
+            Sleeper::IsBack => flow.recorder.put(now, subject.resume()),
+        });
+    });
 }
 
 /// What a job can ask of the run.

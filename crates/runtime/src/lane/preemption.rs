@@ -66,9 +66,10 @@ impl LanePreemption {
         }
     }
 
-    /// The lane has nothing to do and gives the processor back.
-    pub fn leave(&mut self, shared: &Shared, flow: &mut JobFlow) {
-        let Some(processor) = self.processor else { return };
+    /// The lane has nothing to do, or its job sleeps, and it gives the processor back. `record` learns from which instant on, before that is recorded of
+    /// whoever goes on.
+    pub fn leave(&mut self, shared: &Shared, flow: &mut JobFlow, record: impl FnOnce(&mut JobFlow, Instant)) {
+        let Some(processor) = self.processor else { return record(flow, MonotonicClock.now()) };
         let processor = &shared.processors[processor];
         let (victim, now) = loop {
             let (found, now) = (processor.found(), MonotonicClock.now());
@@ -76,6 +77,7 @@ impl LanePreemption {
                 break (victim, now);
             }
         };
+        record(flow, now);
         if let Some(victim) = victim {
             processor.goes_on(now);
             let subject = Subject { job: victim, lane: shared.layout.operation(victim.operation).lane };

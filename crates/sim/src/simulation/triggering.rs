@@ -1,7 +1,7 @@
 //! Tasks that are released otherwise than by a period, in virtual time: by values of other tasks, or from outside as that is drawn.
 
 use super::Simulation;
-use crate::node::Slot;
+use crate::node::{Done, Node, Slot};
 use crate::values::Completed;
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::demand::{MessageWay, Passage};
@@ -54,27 +54,63 @@ pub(super) fn triggered(system: &System) -> Vec<Option<Triggered>> {
     (0..system.tasks.len()).map(of_task).collect()
 }
 
+/// What is known of a job of the node that has done its work.
+fn completed(node: &Node, slot: &Slot) -> Completed {
+    let (wcet, rank) = node.service_of(slot.id.operation);
+    let Slot { id, deadline, released: release, .. } = *slot;
+    let job = Job { release, deadline, wcet, rank, number: id.instance, tag: 0 };
+    Completed { id, job, lane: node.source(slot) }
+}
+
 impl Simulation {
     /// A job has completed: its values go to their readers and release tasks.
     pub(super) fn trigger_by_values(&mut self, slot: &Slot, sink: &mut dyn Sink) {
         if self.values.is_none() {
             return;
         }
-        let count = self.complete_values(slot, sink);
-        for place in 0..count {
-            let task = self.values.as_ref().expect("it had values a moment ago").triggered()[place];
+        self.complete_values(slot, sink);
+        self.arrive_by_job(slot, sink);
+    }
+
+    /// Instances arrive of the tasks that the values and the events of a job have released last.
+    fn arrive_by_job(&mut self, slot: &Slot, sink: &mut dyn Sink) {
+        let released = |simulation: &Self, place: usize| {
+            simulation.values.as_ref().and_then(|values| values.triggered().get(place).copied())
+        };
+        let mut place = 0;
+        while let Some(task) = released(self, place) {
             self.arrive_by_trigger(task, Some(slot), sink);
+            place += 1;
         }
     }
 
-    /// Calls the code of a job that has completed, and publishes its values. Returns how many tasks that releases.
-    pub(super) fn complete_values(&mut self, slot: &Slot, sink: &mut dyn Sink) -> usize {
-        let Some(values) = &mut self.values else { return 0 };
+    /// Calls the code of a job that has completed, and publishes its values.
+    pub(super) fn complete_values(&mut self, slot: &Slot, sink: &mut dyn Sink) {
+        let Some(values) = &mut self.values else { return };
         let node = &self.nodes[self.operations[slot.id.operation.index()].node as usize];
-        let (wcet, rank) = node.service_of(slot.id.operation);
-        let Slot { id, deadline, released: release, .. } = *slot;
-        let job = Job { release, deadline, wcet, rank, number: id.instance, tag: 0 };
-        values.complete(&Completed { id, job, lane: node.source(slot) }, self.now, sink)
+        values.complete(&completed(node, slot), self.now, sink);
+    }
+
+    /// Whether a job that has done its work waits for room for what it wrote, and completes later.
+    #[inline]
+    pub(super) fn waits_for_room(&mut self, node: usize, done: Done, sink: &mut dyn Sink) -> bool {
+        let Some(values) = &mut self.values else { return false };
+        let slot = self.nodes[node].slot(done.vp);
+        if !values.may_wait(slot.id.operation) {
+            return false;
+        }
+        let completed = completed(&self.nodes[node], slot);
+        let waiting = values.wait_for_room(&completed, (node, done.vp), self.now, sink);
+        if let Some(waiting) = waiting {
+            self.nodes[node].wait_for_room(done, waiting, self.now, sink);
+        }
+        waiting.is_some()
+    }
+
+    /// A job begins to wait for room: what it has posted is released.
+    pub(super) fn release_posted(&mut self, node: usize, Done { vp, .. }: Done, sink: &mut dyn Sink) {
+        let slot = *self.nodes[node].slot(vp);
+        self.arrive_by_job(&slot, sink);
     }
 
     /// An instance of a task with a trigger arrives: by a value of a job that has completed, or from outside.

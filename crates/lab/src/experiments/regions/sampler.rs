@@ -334,7 +334,7 @@ impl Busy {
         let now = record.time.as_nanos();
         match record.event {
             Event::START | Event::RESUME => self.since_ns = Some(now),
-            Event::PREEMPT | Event::COMPLETE => {
+            Event::PREEMPT | Event::WAIT | Event::COMPLETE => {
                 if let Some(since) = self.since_ns.take() {
                     if self.stretches.len() == Self::KEPT {
                         self.stretches.pop_front();

@@ -244,11 +244,11 @@ impl<R: Rule> Scheduler for Uniprocessor<R> {
         child: Option<VpId>,
         message: Message,
     ) -> Result<Decision, Refusal> {
-        let Some(child) = child else {
-            return Err(Refusal::NotUnderstood { scheduler: self.kind(), message });
-        };
+        let not_understood = Err(Refusal::NotUnderstood { scheduler: self.kind(), message });
+        let Some(child) = child else { return not_understood };
         let place = self.clients.place(child);
         match message {
+            Message::KeepPlace => return not_understood,
             Message::Change(given) => {
                 // What is refused leaves no trace, not even an account that was charged in two parts instead of one.
                 self.clone().change(cx, place, given)?;

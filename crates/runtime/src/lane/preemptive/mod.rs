@@ -172,7 +172,7 @@ impl Controller {
             let current = self.queue.current().map(|progress| progress.job);
             let executed = current.map_or(Work::ZERO, |job| self.executed(&job));
             let Some(job) = self.queue.elect(now, executed) else {
-                self.preemption.leave(&self.shared, flow);
+                self.preemption.leave(&self.shared, flow, |_, _| ());
                 return;
             };
             let held_by = self.slot_of(job.tag);
