@@ -1,6 +1,6 @@
 //! Names for the numbers of a verdict.
 
-use super::part::{PartCheck, PartKind, worst_case_load};
+use super::part::{PartCheck, PartKind, longest_wait, worst_case_load};
 use std::collections::HashMap;
 use talea_analysis::system::{Cause, Obstacle, OperationBound, Part, SystemBounds};
 use talea_model::{OperationId, Overhead, System};
@@ -112,6 +112,9 @@ fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) ->
     let lanes = &names.plans[bound.node].lanes;
     let label = names.lane(bound.node, bound.level);
     let load = |lane: &Lane| lane.members.iter().map(|id| worst_case_load(names.system, *id)).sum::<f64>();
+    let wait = |lane: &Lane| lane.members.iter().map(|id| longest_wait(names.system, *id)).sum::<f64>();
+    // Whoever waits for room keeps its lane, and lanes below count that as work where it is little.
+    let waits = lanes[..=bound.level].iter().map(wait).sum::<f64>();
     let own = load(&lanes[bound.level]);
     let is_beside = |lane: &&Lane| lane.under == lanes[bound.level].under;
     let above = lanes[..bound.level].iter().filter(is_beside).map(load);
@@ -129,7 +132,13 @@ fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) ->
     };
     let share = bounds.supply(bound.operation).map_or(1.0, |supply| supply.share());
     let received = if share < 1.0 { format!(", and receive {:.1} %", share * 100.0) } else { String::new() };
-    let more = if needed <= share { more_than_needed(names.system) } else { "" };
+    let more = match needed <= share {
+        true if waits > 0.0 => {
+            "; with the time in which they wait for room in inputs (full = \"block\") that is too much"
+        }
+        true => more_than_needed(names.system),
+        false => "",
+    };
     format!("{whose} need {:.1} % of a processor in the worst case{received}{more}", needed * 100.0)
 }
 

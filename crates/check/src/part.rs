@@ -66,6 +66,12 @@ pub struct PartCheck {
     pub time_ns: i64,
 }
 
+/// The part of a lane's time in which a job of the operation may wait for room in inputs, and the lane serves nobody else.
+pub(super) fn longest_wait(system: &System, id: OperationId) -> f64 {
+    let limits = system.wait_limits(id).map(|limit| limit.as_nanos() as f64);
+    limits.sum::<f64>() / system.task_of(id).period.as_nanos() as f64
+}
+
 /// The share of a processor that an operation may take: what it declares, or what it does if that is more.
 pub(super) fn worst_case_load(system: &System, id: OperationId) -> f64 {
     let subtask = system.subtask(id);

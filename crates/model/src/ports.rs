@@ -94,6 +94,14 @@ impl Take {
             Take::Each { .. } => Take::WORDS[2],
         }
     }
+
+    /// How long a job whose value finds the queue full waits for room at most, if it does.
+    pub const fn wait_limit(self) -> Option<Duration> {
+        match self {
+            Take::Each { full: Full::Block { limit }, .. } => Some(limit),
+            Take::Each { .. } | Take::Latest | Take::Instance => None,
+        }
+    }
 }
 
 /// What happens when a value is published and the queue of an input that takes each is full.

@@ -240,6 +240,12 @@ impl System {
         self.connections.outputs_of(operation)
     }
 
+    /// How long a job of the operation waits at most for room in each input that it waits for, in the order in which it does.
+    pub fn wait_limits(&self, operation: OperationId) -> impl Iterator<Item = Duration> + Clone + '_ {
+        let readers = self.outputs_of(operation).iter().flat_map(|output| &output.readers);
+        readers.filter_map(|reader| self.inputs()[reader.index()].take.wait_limit())
+    }
+
     /// The inputs of one operation, in file order.
     pub fn inputs_of(&self, operation: OperationId) -> &[InputSite] {
         self.connections.inputs_of(operation)

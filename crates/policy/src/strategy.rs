@@ -7,7 +7,7 @@ use crate::discipline::Discipline;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use talea_model::{
-    Criticality, Full, InputSite, LaneDispatch, Late, Laxity, OperationId, Scheduling, Strategy, System, Take,
+    Criticality, InputSite, LaneDispatch, Late, Laxity, OperationId, Scheduling, Strategy, System,
 };
 use talea_time::{Duration, Work};
 
@@ -220,8 +220,7 @@ fn plan_each(
 /// Operations that may wait for room in an input, in lanes that have critical ones. In preemptive lanes as well: one that waits gives way to those
 /// alone that come before it in the lane's order, and where that is by arrival none does.
 fn waits_before_critical(system: &System, plan: &Plan) -> impl Iterator<Item = Anomaly> {
-    let blocks = |take: Take| matches!(take, Take::Each { full: Full::Block { .. }, .. });
-    let blocking = system.inputs().iter().filter(move |input| blocks(input.take));
+    let blocking = system.inputs().iter().filter(|input| input.take.wait_limit().is_some());
     let of_input = |input: &InputSite| {
         let waits = system.outputs()[input.output.index()].operation;
         let lane = &plan.lanes[plan.lane_of(waits)?];

@@ -13,7 +13,7 @@ use guarding::Guarding;
 pub use guarding::Mishaps;
 use std::sync::Arc;
 use talea_model::{
-    Execution, Full, InputSite, LaneDispatch, Operation, OperationId, Overrun, Synchronisation, System, Take,
+    Execution, InputSite, LaneDispatch, Operation, OperationId, Overrun, Synchronisation, System,
 };
 use talea_operation::{KeptOutputs, OperationError, OperationErrors, Operations};
 use talea_policy::arrangement::{ArrangeError, Kept};
@@ -664,8 +664,7 @@ fn blocks_preemptible(system: &System, plans: &[Plan], input: &InputSite) -> boo
     let from = system.outputs()[input.output.index()].operation;
     let plan = &plans[system.subtask(from).node];
     let is_preemptive = |lane: usize| plan.lanes[lane].rules.dispatch == LaneDispatch::Preemptive;
-    matches!(input.take, Take::Each { full: Full::Block { .. }, .. })
-        && plan.lane_of(from).is_some_and(is_preemptive)
+    input.take.wait_limit().is_some() && plan.lane_of(from).is_some_and(is_preemptive)
 }
 
 /// The ways of the operation's messages to its successors, none to those on its own node.

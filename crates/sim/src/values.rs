@@ -9,7 +9,7 @@ use crate::workplace;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use talea_model::{Communication, Full, InputId, OnValue, OperationId, System, Take as Takes, Trigger};
+use talea_model::{Communication, InputId, OnValue, OperationId, System, Trigger};
 use talea_operation::{
     Assembled, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts, LostValues,
     Moment, NotPosted, Operation, Posted, Published, Stamp, TakenEvent,
@@ -514,9 +514,6 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
 
 fn state(system: &System, id: OperationId, operation: Operation) -> OperationState {
     let task = system.task_of(id);
-    let waits_for = |input: &InputId| {
-        matches!(system.inputs()[input.index()].take, Takes::Each { full: Full::Block { .. }, .. })
-    };
     let node = |operation: OperationId| system.subtask(operation).node;
     let reader = |input: &InputId| {
         let to = system.inputs()[input.index()].operation;
@@ -548,7 +545,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         keeps_answers: false,
         kept_events: None,
         node: node(id) as u16,
-        may_wait: system.outputs_of(id).iter().any(|output| output.readers.iter().any(waits_for)),
+        may_wait: system.wait_limits(id).next().is_some(),
         inputs: system.inputs_of(id).iter().map(input).collect(),
         outputs: system.outputs_of(id).iter().map(output).collect(),
     }

@@ -454,7 +454,7 @@ impl View<'_> {
         // Whoever waits for room leaves the processor to lower lanes.
         let never_waits = segment.operations.iter().all(|operation| {
             let id = self.system.operations()[*operation].id;
-            super::model::longest_blocked(self.system, id) == Ok(0)
+            super::model::waits_of(self.system, id).is_ok_and(|waits| waits.times == 0)
         });
         let is_one = writer.is_one_instance && is_higher && never_waits;
         (is_one && implicit(writer.last) && implicit(reader)).then_some(jitter)

@@ -133,13 +133,21 @@ impl Solution {
         lane.segments.iter().map(stream).collect()
     }
 
-    /// A lane's streams as lower lanes of the node see them. On several processors a lower lane's window may begin while
-    /// they are under way; whatever is unfinished then was released at most a response time before.
-    fn seen_from_below(&self, model: &Model, streams: Vec<Stream>, processors: usize) -> Option<Vec<Stream>> {
-        if processors == 1 {
+    /// A lane's streams as lower lanes of the node see them. On several processors, and where jobs of the lane give up its processor while they wait for
+    /// room in an input, a lower lane's window may begin while they are under way; whatever is unfinished then was released at most a response time before.
+    pub fn seen_from_below(
+        &self,
+        model: &Model,
+        streams: Vec<Stream>,
+        processors: usize,
+    ) -> Option<Vec<Stream>> {
+        let waits = |stream: &Stream| model.segments[stream.segment].waits;
+        // Where they wait for less than they work, waiting counts as work.
+        let gives_up = streams.iter().any(|stream| waits(stream) > stream.cost - waits(stream));
+        if processors == 1 && !gives_up {
             return Some(streams);
         }
-        let with_backlog = |stream: Stream| {
+        let with_backlog = |stream: &Stream| {
             let operations = model.segments[stream.segment].operations.iter();
             let responses =
                 operations.map(|operation| self.known[*operation].as_ref().ok().map(Worst::response));
@@ -147,9 +155,10 @@ impl Solution {
             let releases = self.releases[stream.segment]?;
             let longest = u64::try_from(longest).ok()?;
             let unfinished = from_release(model, stream.segment, releases, longest);
-            Some(stream.with_jitter(unfinished.saturating_add(releases.bunched)))
+            Some(stream.with_jitter(unfinished.saturating_add(releases.bunched)).without(waits(stream)))
         };
-        streams.into_iter().map(with_backlog).collect()
+        let seen: Option<Vec<Stream>> = streams.iter().map(with_backlog).collect();
+        if processors == 1 { seen.or(Some(streams)) } else { seen }
     }
 
     /// Releases what waits for other operations as late as these can complete. Marks the nodes for which that is news.

@@ -26,8 +26,8 @@ use crate::effort::{AnalysisError, Effort};
 use crate::recurrence::TIME_MAX;
 use std::collections::{HashMap, HashSet};
 use talea_model::{
-    Execution, Full, InputId, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId,
-    Overrun, Route, Synchronisation, System, Take, Trigger,
+    Execution, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId, Overhead, Overrun,
+    Route, Synchronisation, System, Trigger,
 };
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules};
@@ -108,6 +108,8 @@ pub(super) struct Segment {
     pub operations: Vec<usize>,
     /// What one instance costs everybody else.
     pub cost: u64,
+    /// How much of that its jobs wait for room in inputs and leave the processor to others.
+    pub waits: u64,
     /// The largest cost of one of its operations.
     pub longest: u64,
     /// Least and greatest worst case that its operations declare.
@@ -130,8 +132,10 @@ pub(super) struct Operation {
     pub segment: usize,
     /// Its own task, which may go on with a segment that another one begins.
     pub task: usize,
-    /// Processor time of one job, its costs included.
+    /// Processor time of one job, its costs included, and the time in which it waits for room in inputs.
     pub cost: u64,
+    /// That time, and how often it may wait.
+    waits: Waits,
     /// What others of the same segment may do before it in the same instance: everything but its successors.
     pub beside: u64,
     /// Its direct predecessors inside the segment, by their places among the segment's operations.
@@ -353,7 +357,7 @@ impl Operation {
     ) -> Result<Self, AnalysisError> {
         let segment = segment_of[operation.id.index()];
         let subtask = system.subtask(operation.id);
-        let overhead = &system.overhead;
+        let (overhead, waits) = (&system.overhead, waits_of(system, operation.id)?);
         let remote = operation.predecessors.iter().any(|before| system.subtask(*before).node != subtask.node)
             || operation.predecessors.is_empty()
                 && Triggered::comes_as_message(system, operation.task, operation.id);
@@ -364,7 +368,9 @@ impl Operation {
             nanos(overhead.switch),
             if remote { nanos(overhead.message) } else { 0 },
             publishing,
-            longest_blocked(system, operation.id)?,
+            waits.longest,
+            // It is switched to again when it has waited.
+            waits.switching(overhead)?,
         ];
         Ok(Operation {
             node: usize::MAX,
@@ -372,6 +378,7 @@ impl Operation {
             segment,
             task: operation.task,
             cost: sum(costs)?,
+            waits,
             beside: 0,
             after: Vec::new(),
             declared: nanos(subtask.wcet),
@@ -395,7 +402,10 @@ impl Segment {
             let operation = &operations[*operation];
             operation.cost.saturating_sub(operation.declared)
         });
-        let back = switch.checked_mul(own.len() as u64).ok_or(AnalysisError::Overflow)?;
+        let waits = || own.iter().map(|operation| operations[*operation].waits);
+        // Whoever ran before is switched to again, when a job is done and when it waits.
+        let times = own.len() as u64 + waits().map(|waits| waits.times).sum::<u64>();
+        let back = switch.checked_mul(times).ok_or(AnalysisError::Overflow)?;
         Ok(Segment {
             task: first.task,
             period: released_every(system, first.task),
@@ -403,6 +413,7 @@ impl Segment {
             entry,
             operations: own.to_vec(),
             cost: checked(sum(costs())?, back)?,
+            waits: sum(waits().map(|waits| waits.longest))?,
             longest: costs().max().unwrap_or(0),
             declared: (declared().min().unwrap_or(0), declared().max().unwrap_or(0)),
             instantaneous: own.iter().any(|operation| {
@@ -415,14 +426,25 @@ impl Segment {
     }
 }
 
-/// How long an operation waits at most for room at inputs that read its outputs: in its lane, which serves nobody else meanwhile.
-pub(super) fn longest_blocked(system: &System, operation: OperationId) -> Result<u64, AnalysisError> {
-    let readers = system.outputs_of(operation).iter().flat_map(|output| &output.readers);
-    let limit = |reader: &InputId| match system.inputs()[reader.index()].take {
-        Take::Each { full: Full::Block { limit }, .. } => length(limit),
-        Take::Each { .. } | Take::Latest | Take::Instance => 0,
-    };
-    sum(readers.map(limit))
+/// How a job waits for room at inputs that read its outputs: in its lane, which serves nobody else meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Waits {
+    /// How long at most, all in all.
+    pub longest: u64,
+    /// How often.
+    pub times: u64,
+}
+
+impl Waits {
+    /// What switching to it costs when it has waited.
+    fn switching(self, overhead: &Overhead) -> Result<u64, AnalysisError> {
+        nanos(overhead.switch).checked_mul(self.times).ok_or(AnalysisError::Overflow)
+    }
+}
+
+pub(super) fn waits_of(system: &System, operation: OperationId) -> Result<Waits, AnalysisError> {
+    let limits = || system.wait_limits(operation).map(length);
+    Ok(Waits { longest: sum(limits())?, times: limits().count() as u64 })
 }
 
 /// The way of a message from one operation to another.

@@ -101,7 +101,8 @@ pub(super) fn parts(model: &Model, solution: &Solution, operation: OperationId) 
     }
     if node.processors == 1 {
         for above in &node.lanes[..numbers.lane] {
-            for stream in solution.streams(model, above).expect(known) {
+            let streams = solution.streams(model, above).expect(known);
+            for stream in solution.seen_from_below(model, streams, 1).expect(known) {
                 let jobs = stream.count_through(end);
                 let (level, task) = (above.level, model.segments[stream.segment].task);
                 let cause = Cause::Higher { level, task };
@@ -127,7 +128,10 @@ fn exactness(model: &Model, operation: OperationId, worst: &Worst) -> Exactness 
     let node = &model.nodes[numbers.node];
     let independent = |segment: &usize| {
         let segment = &model.segments[*segment];
-        matches!(segment.entry, Entry::Release(_)) && !segment.sheds && !segment.has_followers
+        matches!(segment.entry, Entry::Release(_))
+            && !segment.sheds
+            && !segment.has_followers
+            && segment.waits == 0
     };
     let exact = worst.method == Method::ResponseTime
         && node.processors == 1

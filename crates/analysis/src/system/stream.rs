@@ -42,6 +42,11 @@ impl Stream {
         Stream { jitter, ..self }
     }
 
+    /// The same stream, of which an instance takes so much less of a processor.
+    pub fn without(self, less: u64) -> Self {
+        Stream { cost: self.cost - less, ..self }
+    }
+
     /// Most instances released from 0 up to `instant`, itself included, where none was under way at 0:
     /// floor((instant + J) / T) + 1 with the jitter J.
     #[inline]

@@ -5,7 +5,7 @@ use super::judge::{Judge, Known};
 use super::order::Ready;
 use super::report::Rule;
 use super::suspicion::Counting;
-use talea_model::{Full, LaneDispatch, Take};
+use talea_model::LaneDispatch;
 use talea_policy::job::Job;
 use talea_record::event::{Abort, Release, Wait};
 use talea_record::{Event, JobId, Record};
@@ -107,10 +107,7 @@ impl Judge<'_> {
         let Wait { job, input, until, .. } = told;
         self.stop(job, lane);
         let input = self.system.inputs().get(input as usize);
-        let limit = input.and_then(|input| match input.take {
-            Take::Each { full: Full::Block { limit }, .. } => Some(limit),
-            _ => None,
-        });
+        let limit = input.and_then(|input| input.take.wait_limit());
         let is_reader =
             input.is_some_and(|input| self.system.outputs()[input.output.index()].operation == job.operation);
         let longest = limit.filter(|_| is_reader).map(|limit| self.now.saturating_add(limit));
