@@ -15,6 +15,8 @@ pub(crate) struct Answers {
     stop: Option<u64>,
     /// When it was released, if that is no nominal release.
     pub released: Option<Instant>,
+    /// When its code had returned and it waited for room, of a job of a simulation.
+    pub returned: Option<Instant>,
     /// From when on the newest values of inputs were visible to it, where that was not when they were published.
     visible_at: Vec<(u64, Instant)>,
 }
@@ -45,15 +47,15 @@ impl Answers {
 /// Tells a job what it was told before.
 pub(crate) struct Answering<'a> {
     answers: &'a Answers,
-    /// What time it is when no answer is known, as in simulations: when the job ended.
-    ended: Instant,
+    /// What time it is when no answer is known, as in simulations: when the job had done its work.
+    done: Instant,
     times: Cell<usize>,
     stops: Cell<u64>,
 }
 
 impl<'a> Answering<'a> {
-    pub fn new(answers: &'a Answers, ended: Instant) -> Self {
-        Answering { answers, ended, times: Cell::new(0), stops: Cell::new(0) }
+    pub fn new(answers: &'a Answers, done: Instant) -> Self {
+        Answering { answers, done, times: Cell::new(0), stops: Cell::new(0) }
     }
 
     /// Whether it asked the time more often than answers were recorded, of which there is one at least.
@@ -66,11 +68,11 @@ impl<'a> Answering<'a> {
 impl JobServices for Answering<'_> {
     fn now(&self) -> Instant {
         let question = self.times.replace(self.times.get() + 1);
-        self.answers.times.get(question).copied().unwrap_or(self.ended)
+        self.answers.times.get(question).copied().unwrap_or(self.done)
     }
 
     fn clock(&self) -> Instant {
-        self.ended
+        self.done
     }
 
     fn is_to_stop(&self) -> bool {

@@ -228,12 +228,13 @@ impl Replay {
         }
         let is_done = match end.how {
             Ending::Completed => true,
-            // Simulations call code when its job completes.
-            Ending::Aborted => !self.is_simulated,
+            // Simulations call code when its job has done its work, and after that it may wait for room.
+            Ending::Aborted | Ending::Unbegun if self.is_simulated => answers.returned.is_some(),
+            Ending::Aborted => true,
             Ending::Unbegun => false,
         };
         let is_called = is_done && !is_outside;
-        let answering = Answering::new(&answers, end.at);
+        let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at));
         let panicked = if is_called {
             self.report.called += 1;
             let job = job_of(&self.system, &end, answers.released);
@@ -405,6 +406,9 @@ impl Sink for Replay {
             }
             Typed::Release(release) if self.is_simulated && self.is_known(release.job) => {
                 self.answers.entry(release.job).or_default().released = Some(record.time);
+            }
+            Typed::Wait(wait) if self.is_simulated && self.is_known(wait.job) => {
+                self.answers.entry(wait.job).or_default().returned.get_or_insert(record.time);
             }
             Typed::Answer(answer) if self.is_known(answer.job) => {
                 self.answers.entry(answer.job).or_default().take(answer);

@@ -95,6 +95,10 @@ fn description(seed: u64, size: Size) -> Description {
         if of_values.random_ratio(1, 3) {
             values::add(&mut description, of_values, size);
         }
+        let of_waits = &mut numbers(seed.rotate_left(32));
+        if of_waits.random_ratio(1, 3) {
+            values::wait(&mut description, of_waits);
+        }
         let of_conditions = &mut numbers(seed.rotate_left(24));
         if of_conditions.random_ratio(1, 2) {
             conditions::nest(&mut description, of_conditions);

@@ -5,8 +5,8 @@ use rand::{Rng, RngExt};
 use std::sync::Arc;
 use talea_model::{
     Chain, Communication, Criticality, Description, Excess, Execution, FieldValues, Full, Input, Join,
-    OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overrun, Separation, Subtask,
-    Synchronisation, SyntheticField, Take, Task, Trigger,
+    LaneDispatch, OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overrun, Separation,
+    Subtask, Synchronisation, SyntheticField, Take, Task, Trigger,
 };
 use talea_time::{Duration, Work};
 
@@ -123,6 +123,29 @@ fn triggered(description: &mut Description, rng: &mut impl Rng, number: usize, s
         });
     }
     Some(Task { separation, inherits_deadline, deadline, ..own })
+}
+
+/// Inputs let those wait whose values find them full: nobody is critical then, and jobs run to completion.
+pub fn wait(description: &mut Description, rng: &mut impl Rng) {
+    let lets_wait: Vec<bool> =
+        description.tasks.iter().map(|task| task.communication == Communication::Implicit).collect();
+    let mut waits = false;
+    for input in
+        description.tasks.iter_mut().flat_map(|task| &mut task.subtasks).flat_map(|own| &mut own.inputs)
+    {
+        if let Take::Each { full, .. } = &mut input.take
+            && lets_wait[input.from.operation.task]
+        {
+            *full = Full::Block { limit: micros(one_of(rng, &[1, 100, 2_000, 30_000])) };
+            waits = true;
+        }
+    }
+    if waits {
+        description.lane_dispatch = LaneDispatch::NonPreemptive;
+        for task in description.tasks.iter_mut().filter(|task| task.criticality.is_critical()) {
+            task.criticality = Criticality::Medium;
+        }
+    }
 }
 
 /// A task of up to three subtasks, one behind the other or beside each other, on some of `nodes`.
