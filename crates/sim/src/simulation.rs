@@ -55,7 +55,7 @@ pub enum SimulationError {
     Operations(#[from] OperationErrors),
     /// Jobs of preemptive lanes that wait for room in an input are not simulated.
     #[error(
-        "input \"{0}\" has full = \"block\", and jobs that wait for room in preemptive lanes are not simulated; write lane_dispatch = \"non-preemptive\", run the system, or let the input drop the oldest or the newest value"
+        "input \"{0}\" has full = \"block\", and jobs that wait for room in preemptive lanes are not simulated; write lane_dispatch = \"nonpreemptive\", run the system, or let the input drop the oldest or the newest value"
     )]
     Blocking(String),
     /// Channels do not deliver.
@@ -401,6 +401,8 @@ impl Simulation {
         while let Some((task, jobs)) = self.workplace.as_ref().and_then(|workplace| workplace.pop(now)) {
             (0..jobs).for_each(|_| self.arrive_by_trigger(task, None, sink));
         }
+        // Those whose limit is over are among those who want one now.
+        self.wake_those_with_room();
         if self.guarding.is_needed {
             self.pass_guards(sink);
         }
@@ -424,10 +426,17 @@ impl Simulation {
             self.agenda.set(index, next);
             due = self.agenda.due_after(index, now);
         }
+        // What is taken makes room: that is decided in another step of this instant.
+        self.wake_those_with_room();
+    }
+
+    /// Jobs that wait for room no longer want a processor.
+    #[inline]
+    fn wake_those_with_room(&mut self) {
+        let now = self.now;
         while let Some((node, vp)) = self.values.as_mut().and_then(|values| values.next_with_room(now)) {
             self.nodes[node].room_came(vp, now);
-            // Decided in another step of this instant.
-            self.agenda.set(node, now);
+            self.agenda.concern(node, now);
         }
     }
 

@@ -73,6 +73,8 @@ fn judge(seed: u64, system: &System, text: &str, counts: &mut Counts) -> Result<
     promises_are_kept(system, &check, &run, counts)?;
     explanations_add_up(&run, counts)?;
     ways_agree(&run, counts)?;
+    let waits = run.records.iter().filter(|record| record.event == Event::WAIT);
+    counts.hold("waits for room", waits.count() as u64);
     is_the_same_replayed(system, &plans, counts)
 }
 

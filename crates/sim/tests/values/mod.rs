@@ -1,6 +1,8 @@
 //! Values between tasks in virtual time, held against their definition: which value a job takes follows from when jobs begin and
 //! complete alone.
 
+mod waiting;
+
 use crate::explain::explained;
 use crate::replay::{metadata, records_with};
 use proptest::prelude::*;
