@@ -58,6 +58,9 @@ pub struct InputEntry {
     /// Whether a job takes values as of its arrival, and not as of its beginning: under logical execution time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_of_arrival: bool,
+    /// Whether jobs whose values find it full wait for room, of which `job.wait` tells.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_waited_for: bool,
 }
 
 /// A cause-effect chain.
@@ -193,6 +196,7 @@ pub(crate) fn inputs_of(system: &System) -> Vec<InputEntry> {
         operation: site.operation.index(),
         output: site.output.index(),
         as_of_arrival: system.task_of(site.operation).communication == Communication::Let,
+        is_waited_for: site.take.wait_limit().is_some(),
     };
     system.inputs().iter().map(entry).collect()
 }

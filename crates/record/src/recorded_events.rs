@@ -40,7 +40,7 @@ impl RecordedEvents {
     /// What a trace with these `contents` tells.
     pub fn of(metadata: &Metadata, contents: &Contents) -> Self {
         let mut missing: BTreeSet<u16> = match &metadata.recorded {
-            Some(recorded) => unasked(recorded).map(|event| event.0).collect(),
+            Some(recorded) => unasked(metadata, recorded).map(|event| event.0).collect(),
             None => absent(metadata, contents).iter().map(|event| event.0).collect(),
         };
         missing.extend(OF_KERNEL.iter().filter(|event| contents.count(**event) == 0).map(|event| event.0));
@@ -107,14 +107,15 @@ pub(crate) fn name_of(event: Event) -> String {
     format!("{family}.{}", event.name().unwrap_or_default())
 }
 
-/// The builtin events of streams that are not among these names. What was lost, and whose a ring is, is told unasked; and recordings from before the
-/// waiting of jobs was told have all events of jobs that there were.
-fn unasked(recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
+/// The builtin events of streams that are not among these names. What was lost, and whose a ring is, is told unasked; that jobs wait is not missing
+/// where none may.
+fn unasked(metadata: &Metadata, recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
+    let may_wait = metadata.inputs.iter().any(|input| input.is_waited_for);
     let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
     let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
-    events.filter(|event| {
-        ![Event::LOST, Event::THREAD, Event::MESSAGE_LOST, Event::NODE_LEFT, Event::STEAL, Event::WAIT]
-            .contains(event)
+    events.filter(move |event| {
+        ![Event::LOST, Event::THREAD, Event::MESSAGE_LOST, Event::NODE_LEFT, Event::STEAL].contains(event)
+            && (*event != Event::WAIT || may_wait)
             && !recorded.contains(&name_of(*event))
     })
 }

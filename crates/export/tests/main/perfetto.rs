@@ -344,6 +344,7 @@ fn arrows_lead_from_a_value_to_who_takes_it() {
         operation: 1,
         output: 0,
         as_of_arrival: false,
+        is_waited_for: false,
     }];
     let id =
         |operation, instance| JobId { operation: talea_model::OperationId::from_index(operation), instance };

@@ -167,8 +167,8 @@ impl Ran {
         }
         for (job, mut life) in lives {
             let name = format!("{}#{}: {life:?}", self.name(job), job.instance);
-            let interruptions = [Event::PREEMPT, Event::RESUME];
-            let lost = life.iter().filter(|event| **event == Event::PREEMPT).count();
+            let interruptions = [Event::PREEMPT, Event::WAIT, Event::RESUME];
+            let lost = life.iter().filter(|event| [Event::PREEMPT, Event::WAIT].contains(event)).count();
             let regained = life.iter().filter(|event| **event == Event::RESUME).count();
             assert!(lost == regained || lost == regained + 1, "{name}");
             life.retain(|event| !interruptions.contains(event));

@@ -596,6 +596,18 @@ fn whoever_publishes_waits_for_room_up_to_a_limit() {
         _ => false,
     };
     assert!(ran.records.iter().any(waited), "the second value waits for two milliseconds");
+    // It gives up its processor meanwhile, and nobody preempts it.
+    let of_fast: Vec<&Record> = ran.records.iter().filter(|record| record.event.is_job()).collect();
+    let of_fast = of_fast.into_iter().filter(|record| ran.name(record.job()) == "fast");
+    let stops: Vec<(Event, JobId)> = of_fast
+        .filter(|record| [Event::WAIT, Event::RESUME, Event::PREEMPT].contains(&record.event))
+        .map(|record| (record.event, record.job()))
+        .collect();
+    assert!(!stops.is_empty());
+    for pair in stops.chunks(2) {
+        let [(Event::WAIT, waits), (Event::RESUME, goes_on)] = pair else { panic!("{stops:?}") };
+        assert_eq!(waits, goes_on);
+    }
     assert_eq!(ran.outcome.mishaps.lost_values[0].input, "slow.count");
 }
 

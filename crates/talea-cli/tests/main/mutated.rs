@@ -182,6 +182,17 @@ const CHANGES: &[(&str, Change)] = &[
     ("start-dropped", |_, records| drop_one(records, Event::START)),
     ("preempt-dropped", |_, records| drop_one(records, Event::PREEMPT)),
     ("resume-dropped", |_, records| drop_one(records, Event::RESUME)),
+    ("wait-dropped", |_, records| drop_one(records, Event::WAIT)),
+    ("wait-beyond-limit", |_, records| {
+        let place = middle(records, of(Event::WAIT))?;
+        records[place].words[1] += 1_000_000;
+        Some(())
+    }),
+    ("wait-for-another-input", |_, records| {
+        let place = middle(records, of(Event::WAIT))?;
+        records[place].words[0] ^= 1;
+        Some(())
+    }),
     ("complete-dropped", |_, records| drop_one(records, Event::COMPLETE)),
     ("instance-dropped", |trace, records| {
         let place = middle(records, |record| record.event == Event::RELEASE && trace.is_first(record))?;
@@ -504,6 +515,34 @@ name = "b"
 wcet = "300us"
 "#;
 
+/// A job waits for room in one of two inputs.
+const WAITING: &str = r#"
+[system]
+name = "waiting"
+strategy = "rms"
+lane_dispatch = "nonpreemptive"
+[[node]]
+name = "one"
+cpus = [0]
+[[task]]
+name = "writer"
+period = "5ms"
+wcet = "1ms"
+outputs = [{ name = "value" }]
+[[task]]
+name = "beside"
+period = "7ms"
+wcet = "2ms"
+[[task]]
+name = "reader"
+period = "40ms"
+wcet = "1ms"
+inputs = [
+  { name = "all", from = "writer.value", take = "each", capacity = 3, full = "block", limit = "2ms" },
+  { name = "newest", from = "writer.value", take = "latest" },
+]
+"#;
+
 const GUARDED: &str = r#"
 [system]
 name = "guarded"
@@ -632,14 +671,17 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
     let place = folder();
     // Long enough that the middle is not at the very end.
     let lanes = Trace::simulated(&write(&place, "lanes.toml", LANES), "300ms");
+    let waiting = Trace::simulated(&write(&place, "waiting.toml", WAITING), "300ms");
     let guarded = Trace::simulated(&write(&place, "guarded.toml", GUARDED), "300ms");
     let protocols = Trace::simulated(&write(&place, "protocols.toml", PROTOCOLS), "300ms");
     let hierarchy = Trace::simulated(&example("figure-1.toml"), "400ms");
     let below = Trace::simulated(&write(&place, "below.toml", BELOW), "300ms");
-    let threads = [lanes.as_threads(), guarded.as_threads(), protocols.as_threads()];
+    let threads = [lanes.as_threads(), waiting.as_threads(), guarded.as_threads(), protocols.as_threads()];
     let scheduled = [hierarchy.as_threads(), below.as_threads()];
-    for trace in
-        [&lanes, &guarded, &protocols, &hierarchy, &below].into_iter().chain(&threads).chain(&scheduled)
+    for trace in [&lanes, &waiting, &guarded, &protocols, &hierarchy, &below]
+        .into_iter()
+        .chain(&threads)
+        .chain(&scheduled)
     {
         let verdict = trace.judged(&trace.records);
         assert!(verdict.values().all(|count| *count == 0), "{}: {verdict:?}", trace.metadata.system);
@@ -649,7 +691,7 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
     );
     let mut found_somewhere = 0;
     for (name, change) in CHANGES {
-        let simulated = everywhere(&[&lanes, &guarded, &protocols], *change);
+        let simulated = everywhere(&[&lanes, &waiting, &guarded, &protocols], *change);
         let threads = everywhere(&threads.each_ref(), *change);
         let hierarchies = everywhere(&[&hierarchy, &below], *change);
         let scheduled = everywhere(&[&scheduled[0], &scheduled[1]], *change);
