@@ -97,7 +97,8 @@ impl JobFlow {
                 }
                 continue;
             } else {
-                // Its lane orders it by when it is released.
+                // Its lane orders it by when it is released, which is not before what was recorded of those that were aborted or left out for it.
+                let now = now.max(self.recorder.latest());
                 let nominal = if triggered.inherits { now } else { at };
                 let release = Release { operation: *operation, nominal, job: released(now) };
                 self.release(shared, release, now)

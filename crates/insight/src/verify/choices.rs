@@ -90,7 +90,7 @@ impl Judge<'_> {
     /// Whether a job of the lane waits for a thread.
     fn lacks_slot(&mut self, index: usize) -> bool {
         let lane = &mut self.lanes[index];
-        let waits = |job: &u64| lane.ready.get(job).is_some_and(|ready| !ready.begun);
+        let waits = |job: &u64| lane.ready.get(job).is_some_and(|ready| ready.began.is_none());
         lane.without_slot = lane.without_slot.filter(waits);
         lane.without_slot.is_some()
     }
@@ -130,7 +130,8 @@ impl Judge<'_> {
         let within = self.is_within(lane, own);
         let others = || lane.ready.iter().filter(|(job, _)| **job != own && within != Some(**job));
         let may_lend = preemptive && self.may_borrow(own, ready);
-        let lends = |job: u64, other: &Ready| may_lend && !other.begun && is_same_operation(job, own);
+        let lends =
+            |job: u64, other: &Ready| may_lend && other.began.is_none() && is_same_operation(job, own);
         let is_better = |(job, other): &(&u64, &Ready)| {
             let mut lenders = others().filter(|(lender, of)| lends(**lender, of));
             !lends(**job, other)
@@ -152,7 +153,7 @@ impl Judge<'_> {
                 && self.trace.operations[operation].predecessors.is_empty();
             is_taker || self.trace.publications.iter().any(|publication| publication.operation == operation)
         };
-        ready.begun && (self.is_posted(task) || !self.is_simulated() && has_events())
+        ready.began.is_some() && (self.is_posted(task) || !self.is_simulated() && has_events())
     }
 
     fn suspect_order(&mut self, index: usize, wrong: Option<State>) {

@@ -92,7 +92,8 @@ impl Judge<'_> {
         holders: &mut Option<(usize, Vec<Occupant>)>,
     ) {
         let lane = &mut self.lanes[index];
-        if lane.ready.is_empty() {
+        // Whoever waits for room keeps the lane, which chooses nobody meanwhile.
+        if lane.ready.is_empty() || lane.ready.values().any(|ready| ready.waits_until.is_some()) {
             return lane.choosing.begin_anew();
         }
         if lane.order.rules.dispatch == LaneDispatch::Preemptive || self.is_simulated() {

@@ -53,9 +53,9 @@ impl Judge<'_> {
             tag: 0,
         };
         let (service, running) = (Work::ZERO, None);
-        let (begun, waits_until) = (false, None);
+        let (began, waits_until) = (None, None);
         let ready =
-            Ready { job: policy_job, released: self.now, earliest, service, running, begun, waits_until };
+            Ready { job: policy_job, released: self.now, earliest, service, running, began, waits_until };
         self.lanes[lane].ready.insert(job.pack(), ready);
         self.jobs += 1;
     }
@@ -66,13 +66,13 @@ impl Judge<'_> {
             // Rings are merged by time alone: the release of this very instant may come right after.
             return self.unreleased.push(*record);
         };
-        let wrong = match (record.event, ready.begun, ready.running) {
+        let wrong = match (record.event, ready.began.is_some(), ready.running) {
             (_, _, Some(_)) => Some("it got a processor while it had one"),
             (Event::START, true, _) => Some("it began twice"),
             (Event::RESUME, false, _) => Some("it went on before it had begun"),
             _ => None,
         };
-        (ready.begun, ready.waits_until) = (true, None);
+        (ready.began, ready.waits_until) = (ready.began.or(Some(now)), None);
         ready.running = Some(now);
         let lane = &mut self.lanes[lane];
         // A job that goes on in a non-preemptive lane was chosen when it began.
@@ -149,7 +149,7 @@ impl Judge<'_> {
 
     pub(super) fn complete(&mut self, job: JobId, lane: usize) {
         let Some(ready) = self.leave(job, lane) else { return self.unknown(job) };
-        if !ready.begun || ready.running.is_none() && self.is_simulated() {
+        if ready.began.is_none() || ready.running.is_none() && self.is_simulated() {
             self.find(Rule::Life, job, None, || "it completed without having a processor".into());
         }
         self.completes(job);

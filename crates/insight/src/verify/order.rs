@@ -19,8 +19,8 @@ pub(super) struct Ready {
     pub service: Work,
     /// Since when it has one.
     pub running: Option<Instant>,
-    /// It has begun.
-    pub begun: bool,
+    /// When it began, if it has.
+    pub began: Option<Instant>,
     /// It has done its work and keeps its lane until there is room for what it wrote, at most until then.
     pub waits_until: Option<Instant>,
 }

@@ -5,7 +5,7 @@
 //! dropped by record. Under logical execution time what counts is what was visible when the instance arrived, but that of its own instance
 //! is there as soon as it is published.
 //!
-//! On real threads a value that was published less than the tolerance before may not have been seen, and over a link nobody knows when it
+//! On real threads a value that was published less than the tolerance before a job began may not have been seen, and over a link nobody knows when it
 //! arrived: of that is judged only that it was published before. A value is dated by the end of its job, and a thread may lose its processor between
 //! that and handing it on: that a reader has missed it is certain only where the producer's lane has begun another job since, one after the other,
 //! and else [possible](Certainty::Possible). Once records were lost, or where the recording joined the run, what was
@@ -170,7 +170,7 @@ impl Judge<'_> {
     }
 
     pub(super) fn take_values(&mut self, told: Take) {
-        let Take { job, from, input, values, .. } = told;
+        let Take { job, from, input, values, lane } = told;
         let Some(site) = self.system.inputs().get(input as usize) else { return };
         if self.values.known == Known::InPart {
             return self.findings.leave_unknown(Rule::Values, 1);
@@ -187,8 +187,11 @@ impl Judge<'_> {
             Communication::Let => self.arrival(task, job.instance),
         };
         let tolerance = self.tolerance;
-        let sure = Instant::from_nanos(self.now.as_nanos().saturating_sub(tolerance.as_nanos()));
         let is_simulated = self.is_simulated();
+        // A thread takes what there is from its beginning on, and may lose its processor before it tells.
+        let began = self.lanes.get(usize::from(lane)).and_then(|lane| lane.ready.get(&job.pack())?.began);
+        let looks = began.filter(|_| !is_simulated).unwrap_or(self.now);
+        let sure = Instant::from_nanos(looks.as_nanos().saturating_sub(tolerance.as_nanos()));
         let Values { readers, begun, .. } = &mut self.values;
         let reader = &mut readers[input as usize];
         let place = from.map(|from| reader.values.iter().rposition(|value| value.instance == from.instance));
