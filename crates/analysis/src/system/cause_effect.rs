@@ -36,7 +36,7 @@ use super::{Obstacle, SystemBounds};
 use crate::effort::Effort;
 use talea_event::qos::OrderPolicy;
 use talea_model::{
-    Communication, Hop, HopKind, InputId, LossRate, OnValue, OperationId, System, Take, Trigger,
+    Communication, Full, Hop, HopKind, InputId, LossRate, OnValue, OperationId, System, Take, Trigger,
 };
 use talea_time::Duration;
 use thiserror::Error;
@@ -261,7 +261,10 @@ impl View<'_> {
                 HopKind::Data if self.hands_on_within_instance(hop, from, to) => {
                     self.follow(&mut now, from, to)?;
                 }
-                HopKind::Trigger(_) => self.trigger(&mut now, from, to, effort)?,
+                HopKind::Trigger(_) => {
+                    self.trigger(&mut now, from, to, effort)?;
+                    self.must_have_what_triggers(hop, from, to, effort)?;
+                }
                 HopKind::Events => self.deliver(&mut now, from, to)?,
                 HopKind::Data => {
                     let next = self.begin(to)?;
@@ -344,6 +347,22 @@ impl View<'_> {
         self.go_on(stretch, from, to)
     }
 
+    /// What a value triggers takes that value, or a newer one: it does unless its queue drops the new one, for want of room.
+    fn must_have_what_triggers(
+        &self,
+        hop: &Hop,
+        from: OperationId,
+        to: OperationId,
+        effort: &mut Effort,
+    ) -> Found<()> {
+        let Some(input) = hop.inputs.first() else { return Ok(()) };
+        match self.system.inputs()[input.index()].take {
+            Take::Each { full: Full::Oldest, .. } | Take::Latest | Take::Instance => Ok(()),
+            Take::Each { capacity, .. } if self.has_room(from, to, capacity, effort)? => Ok(()),
+            Take::Each { .. } => Err(ChainObstacle::Dropped(*input)),
+        }
+    }
+
     /// The stretch leads on to an operation that `from` has released.
     fn go_on(&self, stretch: &mut Stretch, from: OperationId, to: OperationId) -> Found<()> {
         let response = self.response(to)?;
@@ -410,19 +429,11 @@ impl View<'_> {
         let (from, to) = (writer.last, reader.first);
         self.must_arrive(from, to)?;
         self.must_keep_order(from)?;
-        let mut overflowing = None;
-        for input in &hop.inputs {
-            match self.system.inputs()[input.index()].take {
-                Take::Each { capacity, .. } if !self.has_room(from, to, capacity, effort)? => {
-                    overflowing = Some(*input);
-                }
-                _ => {
-                    overflowing = None;
-                    break;
-                }
-            }
-        }
-        if let Some(input) = overflowing {
+        // That is the way which is measured, whatever else the reader reads of the writer.
+        let input = *hop.inputs.first().expect("values go by an input");
+        if let Take::Each { capacity, .. } = self.system.inputs()[input.index()].take
+            && !self.has_room(from, to, capacity, effort)?
+        {
             return Err(ChainObstacle::Dropped(input));
         }
         if let Some(jitter) = self.jitter_of_higher_writer(writer, to) {

@@ -544,6 +544,17 @@ fn values_that_may_be_dropped_and_guards_that_are_overloaded_are_named() {
     assert!(matches!(of(4).reaction, Err(ChainObstacle::Dropped(_))));
     assert_eq!(of(16).reaction, Ok(NS(10 + 100 + 5)));
 
+    // What every third value releases has none of the third ones, if the queue keeps two and drops what is new.
+    let third = |capacity, full| {
+        let mut third = reads(task("third", 30, 1), 0, Take::Each { capacity, full });
+        third.trigger = Some(Trigger::Output { output: output_of(0), every: 3, on: OnValue::Value });
+        bounds_of(described(vec![task("fast", 10, 2), third], &[0, 1])).2
+    };
+    assert!(matches!(third(2, Full::Newest).reaction, Err(ChainObstacle::Dropped(_))));
+    let of_newest = third(2, Full::Oldest).reaction;
+    assert_eq!(of_newest, third(16, Full::Newest).reaction, "it has the third one, whatever it lacks");
+    assert_eq!(of_newest, Ok(NS(10 + 20 + 2 + (2 + 1))));
+
     let mut log = task("log", 25, 1);
     log.trigger = Some(Trigger::Output { output: output_of(0), every: 2, on: OnValue::Value });
     log.separation = Some(Separation { separation: NS(25), burst: 1, excess: Excess::Defer });

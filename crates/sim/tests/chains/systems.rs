@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
-    ChainBuilder, Collect, Communication, Condition, Excess, FieldValues, InputBuilder, LinkBuilder,
+    ChainBuilder, Collect, Communication, Condition, Excess, FieldValues, Full, InputBuilder, LinkBuilder,
     OutputBuilder, Overrun, PublicationBuilder, Strategy as StrategyKind, SubscriptionBuilder,
-    SubtaskBuilder, Synchronisation, System, TaskBuilder, TriggerBuilder,
+    SubtaskBuilder, Synchronisation, System, Take, TaskBuilder, TriggerBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -23,18 +23,19 @@ fn work(value: i64) -> Work {
 #[derive(Clone, Copy, Debug)]
 enum Taking {
     Latest,
-    Each(u32),
+    Each(u32, Full),
 }
 
 fn taking() -> impl Strategy<Value = Taking> {
-    prop_oneof![Just(Taking::Latest), (1..5u32).prop_map(Taking::Each)]
+    let each = (1..5u32, select(vec![Full::Oldest, Full::Newest]));
+    prop_oneof![Just(Taking::Latest), each.prop_map(|(capacity, full)| Taking::Each(capacity, full))]
 }
 
 fn input(from: &str, taking: Taking) -> InputBuilder {
     let input = InputBuilder::new("in").from(from);
     match taking {
         Taking::Latest => input.latest(),
-        Taking::Each(capacity) => input.each().capacity(capacity),
+        Taking::Each(capacity, full) => input.take(Take::Each { capacity, full }),
     }
 }
 
@@ -156,14 +157,13 @@ impl Subscribing {
 
 /// Any of them.
 pub fn systems() -> impl Strategy<Value = System> {
-    let log = (1..4u32, prop::option::of(1..30i64), any::<prop::sample::Selector>());
+    let log = (1..4u32, prop::option::of(1..30i64), prop::option::of(taking()));
     let limits = (1..60i64, 1..60i64, 1..60i64);
     let strategy = select(vec![StrategyKind::Rms, StrategyKind::Edf, StrategyKind::Muf]);
     let rates = (beginning(), rated(), rated(), subscribing());
     (rates, log, limits, strategy, any::<u64>(), 0..6i64).prop_map(
         |(rates, (every, separation, reads), limits, strategy, seed, delay)| {
             let (beginning, filter, end, subscribing) = rates;
-            let reads = *reads.select(&[true, false]);
             let (source, path) = source(beginning);
             let after = path.last().copied().expect("it has operations");
             let with_filter = filter.node == end.node && filter.communication == Communication::Implicit;
@@ -178,8 +178,8 @@ pub fn systems() -> impl Strategy<Value = System> {
             if let Some(separation) = separation {
                 log = log.separation(ns(separation));
             }
-            if reads {
-                log = log.input(input("end.out", Taking::Latest));
+            if let Some(taking) = reads {
+                log = log.input(input("end.out", taking));
             }
             let (latency, reaction, age) = limits;
             let whole = path.iter().copied().chain(["filter", "end"]);
