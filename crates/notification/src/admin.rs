@@ -1,8 +1,8 @@
 //! Groups of consumers and of suppliers, with filters that all in a group share.
 
+use crate::attached::{FilterAdmin, Place};
 use crate::consumer::AdminFilters;
-use crate::filter::{Filter, FilterGroup, GroupOperator};
-use crate::limits::LimitExceeded;
+use crate::filter::GroupOperator;
 use crate::pool::ThreadPool;
 use crate::posting::disconnect;
 use crate::qos::{Level, Qos, QosProblems, QosSettings};
@@ -44,7 +44,7 @@ macro_rules! admin {
 
             /// How its filters go with those of its members.
             pub fn operator(&self) -> GroupOperator {
-                self.filters().operator
+                self.own_filters().operator
             }
 
             /// Takes it out of its channel with all of its members: none of them has or pushes events any more, and nobody is connected to it
@@ -60,28 +60,13 @@ macro_rules! admin {
                 was_there
             }
 
-            pub(crate) fn filters(&self) -> Arc<AdminFilters> {
+            pub(crate) fn own_filters(&self) -> Arc<AdminFilters> {
                 Arc::clone(&self.shared.topology().$groups[&self.number].filters)
             }
 
-            /// Attaches a filter for all members, now and later.
-            ///
-            /// # Errors
-            /// It has as many as it may, or the filter as many constraints.
-            pub fn add_filter(&self, filter: Filter) -> Result<(), LimitExceeded> {
-                let filters = self.filters();
-                // Two that add one at the same time do so one after the other.
-                let _topology = self.shared.topology();
-                let mut group = filters.filters.get();
-                group.0.push(Arc::new(filter));
-                self.shared.properties().allow_filters(&group)?;
-                filters.filters.set(group);
-                Ok(())
-            }
-
-            /// Removes all of its filters.
-            pub fn remove_filters(&self) {
-                self.filters().filters.set(FilterGroup::default());
+            /// The filters for all members, now and later, to add some and to remove them.
+            pub fn filters(&self) -> FilterAdmin<'_> {
+                FilterAdmin::new(&self.shared, Place::Admin(self.own_filters()))
             }
 
             /// The quality of service that members have from now on when they are connected.

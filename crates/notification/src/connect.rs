@@ -285,7 +285,7 @@ impl ConsumerBuilder {
         }
         let shared = Arc::clone(&admin.shared);
         let properties = shared.properties();
-        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        let filters = filters.into_iter().collect::<FilterGroup>();
         properties.allow_filters(&filters)?;
         let number = {
             let mut topology = shared.topology();
@@ -302,7 +302,8 @@ impl ConsumerBuilder {
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
         let (priorities, lifetimes) = (priorities.map(Arc::new), lifetimes.map(Arc::new));
         let settings = Settings { qos, filters, priorities, lifetimes };
-        let mut consumer = Consumer::new((number, &name), admin.filters(), settings, (call, grouped), load);
+        let mut consumer =
+            Consumer::new((number, &name), admin.own_filters(), settings, (call, grouped), load);
         consumer.on_miss = on_miss;
         (consumer.content, consumer.is_queued) = (content, is_queued);
         consumer.task = task;

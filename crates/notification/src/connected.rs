@@ -1,9 +1,10 @@
 //! The handles of connected consumers.
 
+use crate::attached::{FilterAdmin, Place};
 use crate::consumer::{Connection, Consumer, SerialCode};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::EventType;
-use crate::filter::{Filter, FilterGroup};
+
 use crate::limits::LimitExceeded;
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{disconnect, offer_retained, post};
@@ -209,15 +210,9 @@ impl ConnectedConsumer {
         self.shared.listen_to_partners(self.consumer.number, Arc::new(listener));
     }
 
-    /// Replaces its own filters.
-    ///
-    /// # Errors
-    /// They are more, or have more constraints, than the channel allows; it has those that it had.
-    pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) -> Result<(), LimitExceeded> {
-        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
-        self.shared.properties().allow_filters(&filters)?;
-        self.consumer.set(|settings| settings.filters = filters.clone());
-        Ok(())
+    /// Its own filters, to add some and to remove them.
+    pub fn filters(&self) -> FilterAdmin<'_> {
+        FilterAdmin::new(&self.shared, Place::Consumer(&self.consumer))
     }
 
     /// What counts for it.

@@ -750,12 +750,12 @@ impl Consumer {
     }
 
     /// Changes what is set.
-    pub fn set(&self, change: impl Fn(&mut Settings)) {
+    pub fn set(&self, change: impl Fn(&mut Settings)) -> Vec<Arc<Settings>> {
         self.settings.update(|settings| {
             let mut settings = Settings::clone(settings);
             change(&mut settings);
             settings
-        });
+        })
     }
 }
 

@@ -44,6 +44,11 @@ impl<F: Fn(&Event) -> Result<bool, NotEvaluated> + Send + Sync> Expression for F
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConstraintId(u32);
 
+/// The number of a filter at the object to which it is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FilterId(u32);
+
+#[derive(Clone)]
 struct Constraint {
     id: ConstraintId,
     /// Of all types if there is none.
@@ -63,8 +68,8 @@ pub(crate) fn together(times: impl IntoIterator<Item = Duration>) -> Duration {
     times.into_iter().fold(Duration::ZERO, add)
 }
 
-/// A set of constraints.
-#[derive(Default)]
+/// A set of constraints. A clone has the same ones, with their numbers, and goes its own way from then on.
+#[derive(Clone, Default)]
 pub struct Filter {
     constraints: Vec<Constraint>,
     next: u32,
@@ -231,21 +236,69 @@ pub enum GroupOperator {
 
 /// The filters of one object.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FilterGroup(pub Vec<Arc<Filter>>);
+pub(crate) struct FilterGroup {
+    filters: Vec<(FilterId, Arc<Filter>)>,
+    /// The number of the next one.
+    next: u32,
+}
+
+impl FromIterator<Filter> for FilterGroup {
+    fn from_iter<I: IntoIterator<Item = Filter>>(filters: I) -> Self {
+        let mut group = FilterGroup::default();
+        filters.into_iter().for_each(|filter| _ = group.add(Arc::new(filter)));
+        group
+    }
+}
 
 impl FilterGroup {
+    pub fn add(&mut self, filter: Arc<Filter>) -> FilterId {
+        let id = FilterId(self.next);
+        self.next += 1;
+        self.filters.push((id, filter));
+        id
+    }
+
+    /// False if there is none of this number.
+    pub fn replace(&mut self, id: FilterId, filter: Arc<Filter>) -> bool {
+        let own = self.filters.iter_mut().find(|(other, _)| *other == id);
+        own.map(|(_, own)| *own = filter).is_some()
+    }
+
+    /// False if there is none of this number.
+    pub fn remove(&mut self, id: FilterId) -> bool {
+        let before = self.filters.len();
+        self.filters.retain(|(other, _)| *other != id);
+        self.filters.len() < before
+    }
+
+    pub fn clear(&mut self) {
+        self.filters.clear();
+    }
+
+    pub fn get(&self, id: FilterId) -> Option<Arc<Filter>> {
+        self.filters.iter().find(|(other, _)| *other == id).map(|(_, filter)| Arc::clone(filter))
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = FilterId> + '_ {
+        self.filters.iter().map(|(id, _)| *id)
+    }
+
+    pub fn all(&self) -> impl ExactSizeIterator<Item = &Filter> {
+        self.filters.iter().map(|(_, filter)| &**filter)
+    }
+
     /// How long that takes at most.
     pub fn longest(&self) -> Duration {
-        together(self.0.iter().map(|filter| filter.longest()))
+        together(self.all().map(Filter::longest))
     }
 
     /// What they say; nothing if there are none.
     pub fn judge(&self, event: &Event, now: Instant) -> Option<Verdict> {
-        if self.0.is_empty() {
+        if self.filters.is_empty() {
             return None;
         }
         let mut errors = 0;
-        for filter in &self.0 {
+        for (_, filter) in &self.filters {
             let verdict = filter.judge(event, now);
             errors += verdict.errors;
             if verdict.matches {
@@ -265,13 +318,15 @@ pub(crate) struct SharedFilters {
 
 impl SharedFilters {
     pub fn new(group: FilterGroup) -> Self {
-        SharedFilters { is_empty: AtomicBool::new(group.0.is_empty()), group: Replaced::new(group) }
+        SharedFilters { is_empty: AtomicBool::new(group.filters.is_empty()), group: Replaced::new(group) }
     }
 
-    pub fn set(&self, group: FilterGroup) {
-        let is_empty = group.0.is_empty();
-        drop(self.group.store(group));
+    /// Replaces them. Returns what nobody looks at any more: dropping that may call code of the program.
+    pub fn set(&self, group: FilterGroup) -> Vec<Arc<FilterGroup>> {
+        let is_empty = group.filters.is_empty();
+        let former = self.group.store(group);
         self.is_empty.store(is_empty, Ordering::Release);
+        former
     }
 
     pub fn get(&self) -> FilterGroup {

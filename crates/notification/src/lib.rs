@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 mod admin;
+mod attached;
 mod channel;
 mod condition;
 mod connect;
@@ -67,6 +68,7 @@ mod waiting;
 mod work;
 
 pub use admin::{ConsumerAdmin, SupplierAdmin};
+pub use attached::FilterAdmin;
 pub use channel::{BindError, EventChannel, EventChannelFactory};
 pub use condition::{Collect, Condition, TimeCame};
 pub use connect::{ConnectError, ConsumerBuilder};
@@ -75,7 +77,9 @@ pub use constraint::{ConstraintError, HeaderProblem};
 pub use consumer::Connection;
 pub use delivery::{Delivery, Outcome};
 pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin};
-pub use filter::{ConstraintId, Expression, Filter, GroupOperator, MappingFilter, NotEvaluated, Verdict};
+pub use filter::{
+    ConstraintId, Expression, Filter, FilterId, GroupOperator, MappingFilter, NotEvaluated, Verdict,
+};
 pub use limits::{AdminProperties, LimitExceeded};
 pub use monitor::{Monitor, Monitored, Numeric, UnknownStatistic};
 pub use partners::{Partner, PartnersChanged};

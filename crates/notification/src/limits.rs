@@ -64,8 +64,8 @@ fn check(
 
 impl AdminProperties {
     pub(crate) fn allow_filters(&self, group: &FilterGroup) -> Result<(), LimitExceeded> {
-        check("filters of one object", "max_filters", group.0.len(), self.max_filters)?;
-        let constraints = group.0.iter().map(|filter| filter.constraints().count()).max().unwrap_or(0);
+        check("filters of one object", "max_filters", group.all().len(), self.max_filters)?;
+        let constraints = group.all().map(|filter| filter.constraints().count()).max().unwrap_or(0);
         check("constraints of one filter", "max_constraints", constraints, self.max_constraints)
     }
 

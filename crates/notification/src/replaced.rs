@@ -34,9 +34,9 @@ impl<T> Replaced<T> {
         self.keep(self.current.swap(Arc::new(value)))
     }
 
-    /// Replaces the value by what `change` makes of it, also if others replace it meanwhile.
-    pub fn update(&self, change: impl Fn(&T) -> T) {
-        drop(self.keep(self.current.rcu(|value| change(value))));
+    /// Replaces the value by what `change` makes of it, also if others replace it meanwhile. Returns what [`Self::store`] does.
+    pub fn update(&self, change: impl Fn(&T) -> T) -> Vec<Arc<T>> {
+        self.keep(self.current.rcu(|value| change(value)))
     }
 
     fn keep(&self, replaced: Arc<T>) -> Vec<Arc<T>> {

@@ -1,6 +1,7 @@
 //! Suppliers (`ProxyConsumer`): who pushes events.
 
 use crate::admin::SupplierAdmin;
+use crate::attached::{FilterAdmin, Place};
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Content, ContentType, Event, EventType};
@@ -144,8 +145,8 @@ impl SupplierBuilder {
         let SupplierBuilder { admin, name, types, retained, filters, settings, content } = self;
         let qos = stated::with(&admin.qos(), &settings, Level::Proxy)?;
         let shared = Arc::clone(&admin.shared);
-        let admin_filters = admin.filters();
-        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
+        let admin_filters = admin.own_filters();
+        let filters = filters.into_iter().collect::<FilterGroup>();
         let properties = shared.properties();
         properties.allow_filters(&filters)?;
         let offered: BTreeSet<usize> = types.iter().map(EventType::number).collect();
@@ -413,15 +414,9 @@ impl Supplier {
         (self.filtered, self.filter_errors.load(Ordering::Relaxed))
     }
 
-    /// Replaces its own filters.
-    ///
-    /// # Errors
-    /// They are more, or have more constraints, than the channel allows; it has those that it had.
-    pub fn set_filters(&self, filters: impl IntoIterator<Item = Filter>) -> Result<(), LimitExceeded> {
-        let filters = FilterGroup(filters.into_iter().map(Arc::new).collect());
-        self.shared.properties().allow_filters(&filters)?;
-        self.filters.set(filters);
-        Ok(())
+    /// Its own filters, to add some and to remove them.
+    pub fn filters(&self) -> FilterAdmin<'_> {
+        FilterAdmin::new(&self.shared, Place::Supplier(&self.filters))
     }
 }
 

@@ -97,7 +97,7 @@ fn description(seed: u64, size: Size) -> Description {
         }
         let of_waits = &mut numbers(seed.rotate_left(32));
         if of_waits.random_ratio(1, 3) {
-            values::wait(&mut description, of_waits);
+            values::wait(&mut description, of_waits, size);
         }
         let of_conditions = &mut numbers(seed.rotate_left(24));
         if of_conditions.random_ratio(1, 2) {
@@ -147,7 +147,7 @@ fn links(rng: &mut impl Rng, nodes: usize) -> Vec<Link> {
 fn route(rng: &mut impl Rng) -> Route {
     Route {
         delay: micros(one_of(rng, &[0, 50, 900])),
-        jitter: micros(one_of(rng, &[0, 0, 300])),
+        jitter: micros(one_of(rng, &[0, 0, 300, 20_000])),
         loss: LossRate::from_share(one_of(rng, &[0.0, 0.0, 0.05])).expect("a share"),
     }
 }

@@ -125,8 +125,8 @@ fn triggered(description: &mut Description, rng: &mut impl Rng, number: usize, s
     Some(Task { separation, inherits_deadline, deadline, ..own })
 }
 
-/// Inputs let those wait whose values find them full: nobody is critical then, and jobs run to completion.
-pub fn wait(description: &mut Description, rng: &mut impl Rng) {
+/// Inputs let those wait whose values find them full: nobody is critical then, and jobs run to completion, which on threads they need not.
+pub fn wait(description: &mut Description, rng: &mut impl Rng, size: Size) {
     let lets_wait: Vec<bool> =
         description.tasks.iter().map(|task| task.communication == Communication::Implicit).collect();
     let mut waits = false;
@@ -141,7 +141,9 @@ pub fn wait(description: &mut Description, rng: &mut impl Rng) {
         }
     }
     if waits {
-        description.lane_dispatch = LaneDispatch::NonPreemptive;
+        if size == Size::Large || rng.random_ratio(2, 3) {
+            description.lane_dispatch = LaneDispatch::NonPreemptive;
+        }
         for task in description.tasks.iter_mut().filter(|task| task.criticality.is_critical()) {
             task.criticality = Criticality::Medium;
         }

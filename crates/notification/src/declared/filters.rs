@@ -20,7 +20,7 @@ impl ByContent {
     /// The constraint of the task of this name, and the filter that holds it against events.
     pub fn parse(task: &str, text: &str) -> (Filter, Self) {
         let synthetic = Filter::parse_only::<SyntheticEvent>(text).expect("validation has read the filter");
-        let filters = Arc::new(SharedFilters::new(FilterGroup(vec![Arc::new(synthetic)])));
+        let filters = Arc::new(SharedFilters::new(FilterGroup::from_iter([synthetic])));
         let made = ByContent { task: task.into(), text: text.into(), filters: Arc::clone(&filters) };
         (Filter::of(&[], Opened(filters)), made)
     }

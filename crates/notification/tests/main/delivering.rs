@@ -330,7 +330,7 @@ fn events_that_expire_before_filters_can_have_judged_them_are_expired() {
     }
     let (mut time, channel) = channel(QosSettings::new());
     let admin = channel.new_consumer_admin(GroupOperator::And, &QosSettings::new()).expect("an admin");
-    admin.add_filter(Filter::of(&[], Slow(MS(2)))).expect("no limit");
+    admin.filters().add(Filter::of(&[], Slow(MS(2)))).expect("no limit");
     let (consumer, had) = connected(admin.consumer("c").filter(Filter::of(&[], Slow(MS(3)))));
     let mut supplier = channel.supplier("s").connect().expect("connected");
     let mut push = |timeout: i64, stop: Option<i64>| {
@@ -345,9 +345,9 @@ fn events_that_expire_before_filters_can_have_judged_them_are_expired() {
     let counts = consumer.statistics();
     assert_eq!((counts.filtered, counts.expired, had.take()), (3, 2, vec![]));
     // Without a limit to what they take nothing is known, and all filters together may take for ever.
-    consumer.set_filters([Filter::of(&[], Slow(Duration::MAX))]).expect("no limit");
+    consumer.filters().set([Filter::of(&[], Slow(Duration::MAX))]).expect("no limit");
     assert_eq!((push(60_000, None), push(0, None)), (1, 0));
-    consumer.set_filters([Filter::of(&[], |_: &Event| Ok(true))]).expect("no limit");
+    consumer.filters().set([Filter::of(&[], |_: &Event| Ok(true))]).expect("no limit");
     assert_eq!(push(1, None), 1, "that of the admin");
 }
 

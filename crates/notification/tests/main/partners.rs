@@ -148,13 +148,13 @@ fn each_limit_has_its_own_error_and_changes_nothing() {
     assert_eq!(property(twice), "max_filters");
     assert_eq!(property(builder().filter(filter(3)).connect_pull().unwrap_err()), "max_constraints");
     let consumer = builder().filter(filter(2)).connect_pull().expect("connected");
-    let error = consumer.set_filters([filter(3)]).unwrap_err();
+    let error = consumer.filters().set([filter(3)]).unwrap_err();
     let expected = "3 constraints of one filter are more than the 2 that the channel allows \
                     (AdminProperties::max_constraints)";
     assert_eq!(error.to_string(), expected);
     let admin = channel.new_consumer_admin(GroupOperator::And, &QosSettings::new()).expect("sound");
-    admin.add_filter(filter(1)).expect("there is room");
-    assert_eq!(admin.add_filter(filter(1)).unwrap_err().wanted_and_most(), (2, 1));
+    admin.filters().add(filter(1)).expect("there is room");
+    assert_eq!(admin.filters().add(filter(1)).unwrap_err().wanted_and_most(), (2, 1));
 
     let offers =
         |names: &[&str]| channel.supplier("s").offer(names.iter().map(|name| event_type(name))).connect();

@@ -1,11 +1,12 @@
 //! Who has subscribed to what, who is told of it, and which filters let what through.
 
 use crate::{channel, connected, event_of, types};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use talea_notification::qos::{Level, PropertyName, QosError, QosSettings};
 use talea_notification::{
-    AdminProperties, Changed, Condition, ConnectError, Event, EventChannelFactory, EventType, Filter,
-    GroupOperator, MappingFilter, NotEvaluated, Outcome, Statistic,
+    AdminProperties, Changed, Condition, ConnectError, Event, EventChannel, EventChannelFactory, EventType,
+    Filter, GroupOperator, MappingFilter, NotEvaluated, Outcome, Statistic, Supplier,
 };
 use talea_operation::Post;
 use talea_time::Duration;
@@ -102,7 +103,7 @@ fn filters_of_admins_and_proxies_go_together_by_their_operator() {
     let (mut time, channel) = channel(QosSettings::new());
     for (operator, expected) in [(GroupOperator::And, vec![6, 7]), (GroupOperator::Or, (3..8).collect())] {
         let admin = channel.new_consumer_admin(operator, &QosSettings::new()).expect("sound");
-        admin.add_filter(Filter::of(&types("Test"), above(2))).expect("there is no limit");
+        admin.filters().add(Filter::of(&types("Test"), above(2))).expect("there is no limit");
         let (consumer, had) = connected(admin.consumer("c").filter(Filter::of(&[], above(5))));
         let (_other, of_admin) = connected(admin.consumer("o"));
         let mut supplier =
@@ -118,6 +119,87 @@ fn filters_of_admins_and_proxies_go_together_by_their_operator() {
         assert_eq!(channel.consumer_admin_of(admin.id()).map(|admin| admin.operator()), Some(operator));
         assert_eq!(admin.consumers().len(), 2);
     }
+}
+
+#[test]
+fn filters_come_and_go_by_their_numbers() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let admin = channel.new_consumer_admin(GroupOperator::And, &QosSettings::new()).expect("sound");
+    let (consumer, had) = connected(admin.consumer("c").filter(Filter::of(&[], above(5))));
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let mut passed = |supplier: &mut Supplier| {
+        for number in 0..8 {
+            supplier.push(&mut time, &event_of("x", number)).expect("pushed");
+        }
+        time.run();
+        had.take()
+    };
+    let no_limit = "there is no limit";
+    let [first] = consumer.filters().ids()[..] else { panic!("{:?}", consumer.filters()) };
+    assert_eq!(passed(&mut supplier), [6, 7]);
+    // Any of them lets an event through.
+    let others = Filter::of(&[], |event: &Event| above(5)(event).map(|is_above| !is_above));
+    let second = consumer.filters().add(others).expect(no_limit);
+    assert_eq!((consumer.filters().ids(), passed(&mut supplier).len()), (vec![first, second], 8));
+    assert!(consumer.filters().replace(second, Filter::of(&types("Other"), above(0))).expect(no_limit));
+    assert_eq!(passed(&mut supplier), [6, 7]);
+    assert!(consumer.filters().remove(first) && !consumer.filters().remove(first));
+    assert!(passed(&mut supplier).is_empty(), "one of other types is left");
+    // A constraint more for the filter that is attached.
+    let mut more = Filter::clone(&consumer.filters().get(second).expect("it is attached"));
+    more.add(&[], above(6));
+    assert!(consumer.filters().replace(second, more).expect(no_limit));
+    assert_eq!(passed(&mut supplier), [7]);
+    consumer.filters().remove(second);
+    assert_eq!(passed(&mut supplier).len(), 8);
+    let third = consumer.filters().add(Filter::new()).expect(no_limit);
+    assert!(![first, second].contains(&third), "no number comes again");
+    assert!(
+        consumer.filters().get(second).is_none()
+            && !consumer.filters().replace(second, Filter::new()).expect(no_limit)
+    );
+    consumer.filters().clear();
+
+    let [low, high] = [2, 4].map(|least| Filter::of(&[], above(least)));
+    let of_admin = admin.filters().add(low).expect(no_limit);
+    let of_supplier = supplier.filters().set([high]).expect(no_limit);
+    assert_eq!(passed(&mut supplier), [5, 6, 7]);
+    assert_eq!(supplier.filters().ids(), of_supplier);
+    supplier.filters().clear();
+    assert_eq!(passed(&mut supplier), [3, 4, 5, 6, 7]);
+    assert!(channel.consumer_admin_of(admin.id()).expect("it is there").filters().remove(of_admin));
+    assert_eq!(passed(&mut supplier).len(), 8);
+}
+
+/// What a filter holds calls the channel when it goes.
+#[test]
+fn whoever_drops_a_filter_may_use_the_channel() {
+    struct Last(EventChannel, Arc<AtomicU32>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            assert!(self.0.supplier("late").connect().is_ok());
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let (_, channel) = channel(QosSettings::new());
+    let dropped = Arc::new(AtomicU32::new(0));
+    let held = || {
+        let last = Last(channel.clone(), Arc::clone(&dropped));
+        Filter::of(&[], move |_: &Event| {
+            let _holds = &last;
+            Ok(true)
+        })
+    };
+    let (consumer, _) = connected(channel.consumer("c").filter(held()));
+    let admin = channel.new_supplier_admin(GroupOperator::And, &QosSettings::new()).expect("sound");
+    let supplier = admin.supplier("s").connect().expect("connected");
+    for filters in [consumer.filters(), admin.filters(), supplier.filters()] {
+        let id = filters.add(held()).expect("there is no limit");
+        assert!(filters.remove(id));
+        filters.set([held()]).expect("there is no limit");
+        filters.clear();
+    }
+    assert_eq!(dropped.load(Ordering::Relaxed), 1 + 3 * 2);
 }
 
 #[test]

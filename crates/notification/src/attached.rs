@@ -1,0 +1,117 @@
+//! The filters of one object, which come and go by their numbers (`FilterAdmin`).
+//!
+//! ```text
+//!   object.filters() ──► add ──► FilterId ──► get, replace, remove
+//! ```
+
+use crate::consumer::{AdminFilters, Consumer};
+use crate::filter::{Filter, FilterGroup, FilterId, SharedFilters};
+use crate::limits::LimitExceeded;
+use crate::shared::Shared;
+use std::fmt;
+use std::sync::Arc;
+
+/// The filters of a consumer, a supplier or an admin (`FilterAdmin`): an event has to pass any of them, if there are some.
+///
+/// A change holds for events that are pushed after it. Numbers are the object's own, and none is given twice.
+pub struct FilterAdmin<'a> {
+    shared: &'a Shared,
+    place: Place<'a>,
+}
+
+/// Where filters are.
+pub(crate) enum Place<'a> {
+    /// Those of a supplier.
+    Supplier(&'a SharedFilters),
+    /// Those of an admin.
+    Admin(Arc<AdminFilters>),
+    /// Those of a consumer.
+    Consumer(&'a Consumer),
+}
+
+impl fmt::Debug for FilterAdmin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FilterAdmin").field("ids", &self.ids()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> FilterAdmin<'a> {
+    pub(crate) fn new(shared: &'a Shared, place: Place<'a>) -> Self {
+        FilterAdmin { shared, place }
+    }
+
+    /// Attaches a filter, behind those that are there (`add_filter`).
+    ///
+    /// # Errors
+    /// The object has as many as its channel allows, or the filter more constraints; nothing has changed.
+    pub fn add(&self, filter: Filter) -> Result<FilterId, LimitExceeded> {
+        self.change(|group| group.add(Arc::new(filter)))
+    }
+
+    /// Puts a filter in the place of one, whose number it has from now on. False if there is none of this number. With [`Self::get`] and a clone, that
+    /// is how constraints of an attached filter come and go.
+    ///
+    /// # Errors
+    /// It has more constraints than the channel allows; nothing has changed.
+    pub fn replace(&self, id: FilterId, filter: Filter) -> Result<bool, LimitExceeded> {
+        self.change(|group| group.replace(id, Arc::new(filter)))
+    }
+
+    /// Puts these filters in the place of all (`remove_all_filters` and `add_filter`, at once). Returns their numbers.
+    ///
+    /// # Errors
+    /// They are more, or one has more constraints, than the channel allows; the object has those that it had.
+    pub fn set(&self, filters: impl IntoIterator<Item = Filter>) -> Result<Vec<FilterId>, LimitExceeded> {
+        let filters: Vec<Arc<Filter>> = filters.into_iter().map(Arc::new).collect();
+        self.change(|group| {
+            group.clear();
+            filters.into_iter().map(|filter| group.add(filter)).collect()
+        })
+    }
+
+    /// Removes a filter (`remove_filter`). False if there is none of this number.
+    pub fn remove(&self, id: FilterId) -> bool {
+        self.change(|group| group.remove(id)).expect("fewer are not too many")
+    }
+
+    /// Removes all filters (`remove_all_filters`): everything passes.
+    pub fn clear(&self) {
+        self.change(FilterGroup::clear).expect("none are not too many");
+    }
+
+    /// The filter of this number, if there is one (`get_filter`).
+    pub fn get(&self, id: FilterId) -> Option<Arc<Filter>> {
+        self.group().get(id)
+    }
+
+    /// The numbers of all filters, in the order in which they were attached (`get_all_filters`).
+    pub fn ids(&self) -> Vec<FilterId> {
+        self.group().ids().collect()
+    }
+
+    fn group(&self) -> FilterGroup {
+        match &self.place {
+            Place::Supplier(filters) => filters.get(),
+            Place::Admin(admin) => admin.filters.get(),
+            Place::Consumer(consumer) => consumer.settings.load().filters.clone(),
+        }
+    }
+
+    /// Whoever changes filters of the channel at the same time does so before or after.
+    fn change<T>(&self, change: impl FnOnce(&mut FilterGroup) -> T) -> Result<T, LimitExceeded> {
+        let topology = self.shared.topology();
+        let mut group = self.group();
+        let changed = change(&mut group);
+        self.shared.properties().allow_filters(&group)?;
+        let (mut filters, mut settings) = (Vec::new(), Vec::new());
+        match &self.place {
+            Place::Supplier(own) => filters = own.set(group),
+            Place::Admin(admin) => filters = admin.filters.set(group),
+            Place::Consumer(consumer) => settings = consumer.set(|own| own.filters = group.clone()),
+        }
+        drop(topology);
+        // What nobody looks at any more. Dropping it may call code of the program, which may call the channel.
+        drop((filters, settings));
+        Ok(changed)
+    }
+}
