@@ -112,9 +112,6 @@ fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) ->
     let lanes = &names.plans[bound.node].lanes;
     let label = names.lane(bound.node, bound.level);
     let load = |lane: &Lane| lane.members.iter().map(|id| worst_case_load(names.system, *id)).sum::<f64>();
-    let wait = |lane: &Lane| lane.members.iter().map(|id| longest_wait(names.system, *id)).sum::<f64>();
-    // Whoever waits for room keeps its lane, and lanes below count that as work where it is little.
-    let waits = lanes[..=bound.level].iter().map(wait).sum::<f64>();
     let own = load(&lanes[bound.level]);
     let is_beside = |lane: &&Lane| lane.under == lanes[bound.level].under;
     let above = lanes[..bound.level].iter().filter(is_beside).map(load);
@@ -132,9 +129,10 @@ fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) ->
     };
     let share = bounds.supply(bound.operation).map_or(1.0, |supply| supply.share());
     let received = if share < 1.0 { format!(", and receive {:.1} %", share * 100.0) } else { String::new() };
+    let waits = lanes[bound.level].members.iter().map(|id| longest_wait(names.system, *id)).sum::<f64>();
     let more = match needed <= share {
-        true if waits > 0.0 => {
-            "; with the time in which they wait for room in inputs (full = \"block\") that is too much"
+        true if needed + waits > share => {
+            "; with the time in which jobs of the lane wait for room in inputs (full = \"block\") that is too much"
         }
         true => more_than_needed(names.system),
         false => "",

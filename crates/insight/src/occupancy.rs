@@ -33,6 +33,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use talea_record::event::{Coded, IrqEnter};
 use talea_record::{InterruptKind, JobId, Metadata, NodeEntry, Origin, Record};
+use talea_time::Instant;
 
 /// Who has a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +142,8 @@ pub(crate) struct WaitingForRoom {
     pub job: JobId,
     /// The input, by its index.
     pub input: usize,
+    /// How long at most.
+    pub until: Instant,
 }
 
 #[derive(Debug)]
@@ -243,6 +246,7 @@ pub(crate) struct Occupancy {
     /// Threads of these processes.
     companions: HashSet<u32>,
     names: HashMap<u32, String>,
+    is_simulated: bool,
 }
 
 impl Occupancy {
@@ -276,6 +280,7 @@ impl Occupancy {
             processes: HashSet::new(),
             companions: HashSet::new(),
             names: HashMap::new(),
+            is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
         }
     }
 
@@ -294,9 +299,10 @@ impl Occupancy {
         self.lanes[lane].awake
     }
 
-    /// The job that keeps the lane while it waits for room.
-    pub fn waiting_for_room(&self, lane: usize) -> Option<WaitingForRoom> {
-        self.lanes[lane].waiting
+    /// The job that keeps the lane while it waits for room at `now`. In virtual time it is known when room came; on threads it is not, for who takes
+    /// a value tells of it later.
+    pub fn waiting_for_room(&self, lane: usize, now: Instant) -> Option<WaitingForRoom> {
+        self.lanes[lane].waiting.filter(|waiting| now < waiting.until)
     }
 
     /// What the thread is called: its own name, or what it does in the run.

@@ -5,7 +5,6 @@ use crate::consumer::{Connection, Consumer, SerialCode};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::EventType;
 
-use crate::limits::LimitExceeded;
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{disconnect, offer_retained, post};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};

@@ -412,8 +412,7 @@ mod tests {
     #[test]
     fn a_group_that_is_not_there_does_not_count() {
         let group = |least: Option<i64>| {
-            let filters = least.map(|least| Arc::new(Filter::of(&[], above(least))));
-            FilterGroup(filters.into_iter().collect())
+            least.map(|least| Filter::of(&[], above(least))).into_iter().collect::<FilterGroup>()
         };
         let errors = AtomicU64::new(0);
         for (admin, proxy) in [(None, None), (Some(3), None), (None, Some(5)), (Some(3), Some(5))] {

@@ -348,7 +348,10 @@ impl Replay {
             let (taken, dropped) = (Vec::new(), Vec::new());
             let replayed = self.operations[job.operation.index()].as_ref();
             let takes = replayed.is_some_and(|replayed| replayed.events == Events::Kept);
-            let events = (takes && how != Ending::Unbegun).then_some(Recorded::Awaited);
+            // Who is aborted while it waits for room has no processor, and has done its work.
+            let has_returned = self.answers.get(&job).is_some_and(|answers| answers.returned.is_some());
+            let has_begun = how != Ending::Unbegun || has_returned;
+            let events = (takes && has_begun).then_some(Recorded::Awaited);
             let is_settled = false;
             let end = End { job, at, dates, how, taken, published, events, visible: at, dropped, is_settled };
             self.steps.push(Step::End(end));

@@ -302,7 +302,7 @@ impl Node {
         slot
     }
 
-    /// The job that has done its work at `now` gives up its processor until there is [room](Self::room_came) for what it wrote, up to an instant.
+    /// The job that has done its work at `now` gives up its processor until there is [room](Self::wake) for what it wrote, up to an instant.
     /// It keeps its lane, as the thread of a lane does.
     pub fn wait_for_room(
         &mut self,
@@ -329,7 +329,7 @@ impl Node {
     }
 
     /// The job in `vp` [waits](Self::wait_for_room) no longer, and wants a processor again.
-    pub fn room_came(&mut self, vp: VpId, now: Instant) {
+    pub fn wake(&mut self, vp: VpId, now: Instant) {
         let slot = self.slots[vp.index()].as_mut().expect("a job that waits is unfinished");
         assert!(std::mem::take(&mut slot.waits), "only a job that waits is woken");
         let Slot { id, deadline, released: release, .. } = *slot;
@@ -449,7 +449,7 @@ impl Node {
             return false;
         }
         if self.slot(vp).waits {
-            self.room_came(vp, now);
+            self.wake(vp, now);
         }
         let place = self.processors.iter().position(|processor| processor.running == Some(vp));
         let (cpu, running) = match place {

@@ -169,7 +169,7 @@ impl Simulation {
         Self::with_operations(system, plans, Operations::synthetic())
     }
 
-    /// The same with the program's own code for some operations. It takes no virtual time: it is called at the completion of its job, with what
+    /// The same with the program's own code for some operations. It takes no virtual time: it is called when its job has done its work, with what
     /// that took when it began.
     ///
     /// # Errors
@@ -435,7 +435,7 @@ impl Simulation {
     fn wake_those_with_room(&mut self) {
         let now = self.now;
         while let Some((node, vp)) = self.values.as_mut().and_then(|values| values.next_with_room(now)) {
-            self.nodes[node].room_came(vp, now);
+            self.nodes[node].wake(vp, now);
             self.agenda.concern(node, now);
         }
     }

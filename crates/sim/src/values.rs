@@ -1,7 +1,7 @@
 //! Operations with code or ports in virtual time: what a job takes when it begins, and what it publishes when it completes.
 //!
-//! Code takes no virtual time: it is called when its job completes, with what the job took when it began, and what it writes is published at
-//! that instant. The processor time of the job is what the description draws, as for synthetic work. As on threads the jobs of such an
+//! Code takes no virtual time: it is called when its job has done its work, with what the job took when it began, and what it writes is published
+//! when the job completes: at that instant, unless the job waits for readers to have room. The processor time of the job is what the description draws, as for synthetic work. As on threads the jobs of such an
 //! operation use its ports one at a time: one that begins while another of the same operation is unfinished, as it can in a preemptive
 //! lane, takes what there is when that one is done.
 
@@ -248,7 +248,7 @@ impl Values {
         }
     }
 
-    /// The job, which has begun, never completes. Returns the one that has waited for its ports, if there is one.
+    /// The job, which has begun, never completes: what it has taken and written is left.
     pub fn forget(&mut self, job: JobId) {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };
         if let Some(place) = state.begun.iter().position(|begun| begun.job == job) {
@@ -314,7 +314,7 @@ impl Values {
         Some(self.waiting.remove(index).place)
     }
 
-    /// A job has completed at `now`: calls its code and publishes its values, which release [tasks](Self::triggered).
+    /// A job has completed at `now`: calls its code, unless it has waited since, and publishes its values, which release [tasks](Self::triggered).
     pub fn complete(&mut self, completed: &Completed, now: Instant, sink: &mut dyn Sink) {
         let Completed { id, job, lane } = *completed;
         self.triggered.clear();

@@ -263,7 +263,7 @@ impl View<'_> {
                 }
                 HopKind::Trigger(_) => {
                     self.trigger(&mut now, from, to, effort)?;
-                    self.must_have_what_triggers(hop, from, to, effort)?;
+                    self.must_have_what_triggers(hop, to)?;
                 }
                 HopKind::Events => self.deliver(&mut now, from, to)?,
                 HopKind::Data => {
@@ -348,19 +348,25 @@ impl View<'_> {
     }
 
     /// What a value triggers takes that value, or a newer one: it does unless its queue drops the new one, for want of room.
-    fn must_have_what_triggers(
-        &self,
-        hop: &Hop,
-        from: OperationId,
-        to: OperationId,
-        effort: &mut Effort,
-    ) -> Found<()> {
+    fn must_have_what_triggers(&self, hop: &Hop, to: OperationId) -> Found<()> {
         let Some(input) = hop.inputs.first() else { return Ok(()) };
-        match self.system.inputs()[input.index()].take {
-            Take::Each { full: Full::Oldest, .. } | Take::Latest | Take::Instance => Ok(()),
-            Take::Each { capacity, .. } if self.has_room(from, to, capacity, effort)? => Ok(()),
-            Take::Each { .. } => Err(ChainObstacle::Dropped(*input)),
-        }
+        let task = self.task(to);
+        let Some(Trigger::Output { every, on, .. }) = self.system.tasks[task].trigger else {
+            unreachable!("such a hop leads to a task that values trigger")
+        };
+        let capacity = match self.system.inputs()[input.index()].take {
+            Take::Each { full: Full::Oldest, .. } | Take::Latest | Take::Instance => return Ok(()),
+            Take::Each { capacity, .. } => u64::from(capacity),
+        };
+        // Those of every job that waits, and those that have released none yet; how many are the same as before nobody knows.
+        let triggered = Triggered::new(self.system, task, to);
+        let signals = self.bounds.solution.signals_of(&self.bounds.model, &triggered);
+        let jobs = signals
+            .filter(|_| on == OnValue::Value)
+            .and_then(|signals| signals.most_in(self.response(to).ok()?));
+        let every = u64::from(every);
+        let most = jobs.and_then(|jobs| jobs.checked_mul(every)?.checked_add(every - 1));
+        if most.is_some_and(|most| most <= capacity) { Ok(()) } else { Err(ChainObstacle::Dropped(*input)) }
     }
 
     /// The stretch leads on to an operation that `from` has released.

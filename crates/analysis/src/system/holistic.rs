@@ -143,8 +143,8 @@ impl Solution {
     ) -> Option<Vec<Stream>> {
         let waits = |stream: &Stream| model.segments[stream.segment].waits;
         // Where they wait for less than they work, waiting counts as work.
-        let gives_up = streams.iter().any(|stream| waits(stream) > stream.cost - waits(stream));
-        if processors == 1 && !gives_up {
+        let waits_longer = streams.iter().any(|stream| waits(stream) > stream.cost - waits(stream));
+        if processors == 1 && !waits_longer {
             return Some(streams);
         }
         let with_backlog = |stream: &Stream| {

@@ -136,6 +136,12 @@ pub enum Obstacle {
         "what triggers it may come faster than its separation and burst declare: the arrivals in the file keep to no such thing"
     )]
     Undeclared,
+    /// Jobs that wait for room, in lanes below schedulers.
+    #[error(
+        "jobs of its lanes wait for room in inputs (full = \"block\"), and whoever sleeps in the midst of a job asks the schedulers above anew: no bound is \
+         known for that"
+    )]
+    Sleeps,
     /// A scheduler may interrupt it as often as it likes, and a switch costs something.
     #[error("it is not known how often {0} interrupts it, and every switch costs something")]
     Switches(&'static str),

@@ -27,7 +27,7 @@ use crate::recurrence::TIME_MAX;
 use std::collections::{HashMap, HashSet};
 use talea_model::{
     Execution, LaneDispatch, Late, Laxity, LossRate, Operation as Subtask, OperationId, Overhead, Overrun,
-    Route, Synchronisation, System, Trigger,
+    Route, Scheduling, Synchronisation, System, Trigger,
 };
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane as LanePlan, LaneRules};
@@ -110,6 +110,8 @@ pub(super) struct Segment {
     pub cost: u64,
     /// How much of that its jobs wait for room in inputs and leave the processor to others.
     pub waits: u64,
+    /// How often they wake up from that.
+    pub wakes: u64,
     /// The largest cost of one of its operations.
     pub longest: u64,
     /// Least and greatest worst case that its operations declare.
@@ -404,8 +406,8 @@ impl Segment {
         });
         let waits = || own.iter().map(|operation| operations[*operation].waits);
         // Whoever ran before is switched to again, when a job is done and when it waits.
-        let times = own.len() as u64 + waits().map(|waits| waits.times).sum::<u64>();
-        let back = switch.checked_mul(times).ok_or(AnalysisError::Overflow)?;
+        let wakes = waits().map(|waits| waits.times).sum::<u64>();
+        let back = switch.checked_mul(own.len() as u64 + wakes).ok_or(AnalysisError::Overflow)?;
         Ok(Segment {
             task: first.task,
             period: released_every(system, first.task),
@@ -414,6 +416,7 @@ impl Segment {
             operations: own.to_vec(),
             cost: checked(sum(costs())?, back)?,
             waits: sum(waits().map(|waits| waits.longest))?,
+            wakes,
             longest: costs().max().unwrap_or(0),
             declared: (declared().min().unwrap_or(0), declared().max().unwrap_or(0)),
             instantaneous: own.iter().any(|operation| {
@@ -564,11 +567,18 @@ impl Node {
         for interruption in &place.interruptions {
             interrupts.extend(returns(interruption, switch, on_node, segments, system)?);
         }
+        // A guarantee is for whoever wants to run all along, unless it is the whole processor, or what the kernel leaves lanes of it.
+        let sleeps = own.iter().any(|segment| segments[*segment].wakes > 0);
+        let is_asked_anew = system.scheduling(place.node) == Scheduling::Hierarchy;
+        let supply = match place.supply {
+            Ok(supply) if sleeps && is_asked_anew && supply != Supply::Whole => Err(Obstacle::Sleeps),
+            supply => supply,
+        };
         Ok(Node {
             site: place.node,
             lanes,
             processors,
-            supply: place.supply,
+            supply,
             interrupts,
             server: place.server,
             may_lag: place.may_lag,
@@ -588,7 +598,7 @@ fn returns(
     const RELEASE: u64 = 2;
     let kind = InterruptKind::Return;
     let with = |segment: usize| {
-        let cost = product(RELEASE, switch)?;
+        let cost = product(RELEASE * (1 + segments[segment].wakes), switch)?;
         Ok(Interrupt { events: Events::Releases(segment), cost, kind })
     };
     match *interruption {

@@ -133,7 +133,7 @@ impl Taking<'_> {
 
     /// What a segment takes, each of whose arrivals is done within `longest`.
     fn of_segment(&self, segment: &model::Segment, longest: u128, processors: usize) -> u128 {
-        let (period, cost) = (u128::from(segment.period), u128::from(segment.cost));
+        let (period, cost) = (u128::from(segment.period), u128::from(segment.cost - segment.waits));
         let reach = u128::from(self.window) + longest;
         if processors > 1 || longest < cost {
             return reach.div_ceil(period) * cost;

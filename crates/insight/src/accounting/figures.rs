@@ -63,7 +63,9 @@ impl Figure {
             Figure::Aborted => &[Event::ABORT],
             Figure::Preemptions => &[Event::PREEMPT],
             Figure::Started => &[Event::START],
-            Figure::Used => &[Event::START, Event::PREEMPT, Event::RESUME, Event::COMPLETE, Event::ABORT],
+            Figure::Used => {
+                &[Event::START, Event::PREEMPT, Event::WAIT, Event::RESUME, Event::COMPLETE, Event::ABORT]
+            }
             Figure::Switches => &[Event::START, Event::RESUME],
             Figure::Pushed => &[Event::PUSH],
             Figure::Delivered => &[Event::DELIVER],

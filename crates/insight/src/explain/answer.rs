@@ -253,7 +253,7 @@ const NEEDS: [(&str, &[Event]); 7] = [
     ("when jobs were released", &[Event::RELEASE]),
     ("what came before the release", &[Event::TIMER]),
     ("how long messages took to be received", &[Event::RECEIVE]),
-    ("who had the processors", &[Event::START, Event::PREEMPT, Event::RESUME, Event::ABORT]),
+    ("who had the processors", &[Event::START, Event::PREEMPT, Event::WAIT, Event::RESUME, Event::ABORT]),
     ("whom the schedulers of a hierarchy gave the processors", &DECISIONS),
     ("whether a processor without a job was idle or dispatched", &[Event::COST, Event::WAKE, Event::SLEEP]),
 ];

@@ -40,7 +40,7 @@ struct NodeCoverage {
 
 impl NodeCoverage {
     fn of(metadata: &Metadata, recorded: &RecordedEvents, node: usize) -> Self {
-        let of_jobs = recorded.has_all(&[Event::START, Event::COMPLETE, Event::ABORT]);
+        let of_jobs = recorded.has_all(&[Event::START, Event::WAIT, Event::COMPLETE, Event::ABORT]);
         // On one processor, a job that begins has preempted the one that ran.
         let is_alone = metadata.nodes[node].cpus.len() == 1;
         let jobs = of_jobs && (is_alone || recorded.has_all(&[Event::PREEMPT, Event::RESUME]));
@@ -324,8 +324,13 @@ impl WatchedJob {
         if self.pieces.cursor() < began {
             self.put(view, to.min(began), Stage::Waiting);
         }
-        if self.pieces.cursor() < to {
-            self.put(view, to, Stage::Begun);
+        // Whoever waits for room may wait no longer from an instant on.
+        let until =
+            view.occupancy.waiting_for_room(self.lane, self.pieces.cursor()).map(|waiting| waiting.until);
+        for to in until.filter(|until| *until < to).into_iter().chain([to]) {
+            if self.pieces.cursor() < to {
+                self.put(view, to, Stage::Begun);
+            }
         }
     }
 
@@ -353,7 +358,8 @@ impl WatchedJob {
         if let Some((index, _)) = holders().find(is_own) {
             return (Cause::Execution, at(index, Some(self.lane)));
         }
-        if let Some(WaitingForRoom { job, input }) = view.occupancy.waiting_for_room(self.lane) {
+        let now = self.pieces.cursor();
+        if let Some(WaitingForRoom { job, input, .. }) = view.occupancy.waiting_for_room(self.lane, now) {
             let cause = match view.metadata.inputs.get(input) {
                 _ if job != self.hop.job => Cause::Peer { job, order: self.order(view, job, stage) },
                 Some(input) => Cause::Room { reader: input.operation },

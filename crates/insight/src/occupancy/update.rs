@@ -21,6 +21,7 @@ impl Occupancy {
             Typed::Start(_) | Typed::Resume(_) => self.enter(record),
             Typed::Preempt(_) => self.leave(record),
             Typed::Wait(wait) => self.wait(record, wait),
+            Typed::Take(take) if self.is_simulated => self.make_room(take.input as usize),
             Typed::Complete(_) | Typed::Abort(_) => self.end(record),
             Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, SleepState::Awake),
             Typed::Sleep(sleep) => self.set_awake(sleep.lane, record.cpu, SleepState::Asleep),
@@ -127,12 +128,19 @@ impl Occupancy {
     }
 
     /// The job gives up its processor until there is room for what it wrote, and its lane does nothing meanwhile.
-    fn wait(&mut self, record: &Record, Wait { job, input, .. }: Wait) {
+    fn wait(&mut self, record: &Record, Wait { job, input, until, .. }: Wait) {
         self.leave(record);
         let Some(lane) = self.lane_of(job).map(|lane| &mut self.lanes[lane]) else { return };
-        lane.waiting = Some(WaitingForRoom { job, input: input as usize });
+        lane.waiting = Some(WaitingForRoom { job, input: input as usize, until });
         if lane.awake == SleepState::Awake {
             lane.awake = SleepState::Asleep;
+        }
+    }
+
+    /// An input has room: whoever waited for that goes on as soon as it has a processor.
+    fn make_room(&mut self, input: usize) {
+        for lane in &mut self.lanes {
+            lane.waiting = lane.waiting.filter(|waiting| waiting.input != input);
         }
     }
 

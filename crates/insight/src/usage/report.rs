@@ -183,7 +183,8 @@ struct Known {
 }
 
 /// Which events say who has a processor.
-const OF_JOBS: [Event; 5] = [Event::START, Event::PREEMPT, Event::RESUME, Event::COMPLETE, Event::ABORT];
+const OF_JOBS: [Event; 6] =
+    [Event::START, Event::PREEMPT, Event::WAIT, Event::RESUME, Event::COMPLETE, Event::ABORT];
 /// Which say what the run's threads do besides.
 const OF_LANES: [Event; 3] = [Event::COST, Event::WAKE, Event::SLEEP];
 /// Which say what others do.
@@ -193,7 +194,7 @@ impl Known {
     fn of(recorded: &RecordedEvents, usage: &Usage, index: usize) -> Self {
         // On one processor, whoever begins displaces whoever runs.
         let is_alone = usage.metadata.nodes[index].cpus.len() == 1;
-        let needed = [Event::START, Event::COMPLETE, Event::ABORT];
+        let needed = [Event::START, Event::WAIT, Event::COMPLETE, Event::ABORT];
         let is_seen = usage.metadata.nodes[index].switches.are_recorded();
         let jobs = is_seen && recorded.has_all(if is_alone { &needed } else { &OF_JOBS });
         let (costs, switches) = (recorded.has(Event::COST), recorded.has(Event::SWITCH));

@@ -93,7 +93,7 @@ impl Judge<'_> {
     ) {
         let lane = &mut self.lanes[index];
         // Whoever waits for room keeps the lane, which chooses nobody meanwhile.
-        if lane.ready.is_empty() || lane.ready.values().any(|ready| ready.waits_until.is_some()) {
+        if lane.ready.is_empty() || lane.ready.values().any(|ready| ready.waits.is_some()) {
             return lane.choosing.begin_anew();
         }
         if lane.order.rules.dispatch == LaneDispatch::Preemptive || self.is_simulated() {

@@ -53,9 +53,8 @@ impl Judge<'_> {
             tag: 0,
         };
         let (service, running) = (Work::ZERO, None);
-        let (began, waits_until) = (None, None);
-        let ready =
-            Ready { job: policy_job, released: self.now, earliest, service, running, began, waits_until };
+        let (began, waits) = (None, None);
+        let ready = Ready { job: policy_job, released: self.now, earliest, service, running, began, waits };
         self.lanes[lane].ready.insert(job.pack(), ready);
         self.jobs += 1;
     }
@@ -72,7 +71,8 @@ impl Judge<'_> {
             (Event::RESUME, false, _) => Some("it went on before it had begun"),
             _ => None,
         };
-        (ready.began, ready.waits_until) = (ready.began.or(Some(now)), None);
+        ready.began.get_or_insert(now);
+        let waited = ready.waits.take();
         ready.running = Some(now);
         let lane = &mut self.lanes[lane];
         // A job that goes on in a non-preemptive lane was chosen when it began.
@@ -80,6 +80,11 @@ impl Judge<'_> {
         lane.chosen = is_chosen.then(|| job.pack());
         if let Some(text) = wrong {
             self.find(Rule::Life, job, None, || text.into());
+        }
+        if waited.is_some_and(|(_, until)| now < until) && self.is_simulated() {
+            self.find(Rule::Life, job, None, || {
+                "it went on before there was room, and before its limit".into()
+            });
         }
     }
 
@@ -115,7 +120,7 @@ impl Judge<'_> {
             self.find(Rule::Life, job, None, || "it waits for room that nothing lets it wait for".into());
         }
         if let Some(ready) = self.lanes[lane].ready.get_mut(&job.pack()) {
-            ready.waits_until = Some(until);
+            ready.waits = Some((told.input, until));
         }
     }
 

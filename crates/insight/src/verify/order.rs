@@ -21,8 +21,8 @@ pub(super) struct Ready {
     pub running: Option<Instant>,
     /// When it began, if it has.
     pub began: Option<Instant>,
-    /// It has done its work and keeps its lane until there is room for what it wrote, at most until then.
-    pub waits_until: Option<Instant>,
+    /// It has done its work and keeps its lane until there is room for what it wrote, in this input and at most until then.
+    pub waits: Option<(u32, Instant)>,
 }
 
 impl Ready {

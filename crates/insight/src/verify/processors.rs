@@ -79,7 +79,7 @@ impl Judge<'_> {
     fn starvation(&mut self, index: usize, holders: &[Holder]) -> Option<(State, Vec<usize>)> {
         let lane = &self.lanes[index];
         // Whoever waits for room in a lane keeps it, and wants no processor.
-        if lane.ready.values().any(|ready| ready.waits_until.is_some_and(|until| self.now < until)) {
+        if lane.ready.values().any(|ready| ready.waits.is_some_and(|(_, until)| self.now < until)) {
             return None;
         }
         let node = lane.node;

@@ -172,6 +172,9 @@ impl Judge<'_> {
     pub(super) fn take_values(&mut self, told: Take) {
         let Take { job, from, input, values, lane } = told;
         let Some(site) = self.system.inputs().get(input as usize) else { return };
+        if self.is_simulated() {
+            self.make_room(input);
+        }
         if self.values.known == Known::InPart {
             return self.findings.leave_unknown(Rule::Values, 1);
         }
@@ -257,6 +260,19 @@ impl Judge<'_> {
         }
         if let Some(problem) = problem {
             self.find_with(Rule::Values, certainty, (job, from), || problem.into());
+        }
+    }
+
+    /// There is room in the input: whoever waited for that is ready. Threads tell later that they have taken what made room.
+    fn make_room(&mut self, input: u32) {
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            let waiting =
+                lane.ready.values_mut().find(|ready| ready.waits.is_some_and(|(of, _)| of == input));
+            if let Some(ready) = waiting {
+                ready.waits = None;
+                self.node_touched[self.lanes[index].node] = true;
+                return;
+            }
         }
     }
 

@@ -29,7 +29,7 @@ impl ByContent {
     pub fn open<T: Content + Filterable>(&self) -> Result<(), ConstraintError> {
         let filter = Filter::parse_only::<T>(&self.text)?;
         let mut group = self.filters.get();
-        group.0.push(Arc::new(filter));
+        group.add(Arc::new(filter));
         self.filters.set(group);
         Ok(())
     }

@@ -205,8 +205,9 @@ impl Scheduler for LaneScheduler {
 
     fn release(&mut self, cx: &Context<'_>, child: VpId, held: Option<ProcessorId>) -> Decision {
         if self.keeper == Some(child) {
-            // It has begun, however little it has executed.
-            self.charge(child, cx.burst(child).max(Work::from_nanos(1)));
+            // It has begun, however little it has executed; without a processor that has been charged.
+            let ran = if held.is_some() { cx.burst(child) } else { Work::ZERO };
+            self.charge(child, ran.max(Work::from_nanos(1)));
             self.running = None;
             return Decision::release(self.own()).wake(Wake::Never);
         }
@@ -249,7 +250,9 @@ impl Scheduler for LaneScheduler {
         child: Option<VpId>,
         message: Message,
     ) -> Result<Decision, Refusal> {
-        let may_keep = child.is_some() && child == self.running && self.queue.runs_to_completion();
+        // It may have lost its processor in this very instant.
+        let chosen = self.queue.current().map(|progress| slot_of(progress.job.tag));
+        let may_keep = child.is_some() && child == chosen && self.queue.runs_to_completion();
         if message != Message::KeepPlace || !may_keep {
             return Err(Refusal::NotUnderstood { scheduler: self.kind(), message });
         }

@@ -10,13 +10,13 @@ use talea_record::JobId;
 use talea_ring::bell::Bell;
 use talea_time::Instant;
 
-/// What a job that sleeps does.
+/// What there is to tell of a job that sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sleeper {
+pub(crate) enum Sleep {
     /// It gives up its processor.
-    Leaves,
+    Begins,
     /// It has one again.
-    IsBack,
+    IsOver,
 }
 
 /// What the thread that executes a job does around it.
@@ -59,7 +59,7 @@ pub(crate) trait JobHost {
         _flow: &mut JobFlow,
         _job: JobId,
         sleep: impl FnOnce(),
-        _record: impl FnMut(&mut JobFlow, Instant, Sleeper),
+        _record: impl FnMut(&mut JobFlow, Instant, Sleep),
     ) {
         sleep();
     }
@@ -146,12 +146,12 @@ impl JobHost for KernelPriorities<'_> {
         flow: &mut JobFlow,
         job: JobId,
         sleep: impl FnOnce(),
-        mut record: impl FnMut(&mut JobFlow, Instant, Sleeper),
+        mut record: impl FnMut(&mut JobFlow, Instant, Sleep),
     ) {
-        self.preemption.leave(self.shared, flow, |flow, now| record(flow, now, Sleeper::Leaves));
+        self.preemption.leave(self.shared, flow, |flow, now| record(flow, now, Sleep::Begins));
         sleep();
         let now = self.preemption.take(self.shared, flow, job);
-        record(flow, now, Sleeper::IsBack);
+        record(flow, now, Sleep::IsOver);
     }
 
     fn end_within<F, R>(

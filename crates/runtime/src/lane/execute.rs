@@ -1,6 +1,6 @@
 //! Running one job: from START to COMPLETE or ABORT, on whatever thread the lane chose.
 
-use super::enforcement::{JobHost, Sleeper};
+use super::enforcement::{JobHost, Sleep};
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::{Begin, Finish};
 use crate::layout::{OperationSite, Origin};
@@ -200,9 +200,9 @@ fn wait_for_room<H: JobHost>(
             connection.wait_for_room(until);
         };
         let (job, input, lane) = (subject.job, site.outputs[output].readers[reader], subject.lane as u16);
-        host.sleep_within(flow, job, sleep, |flow, now, sleeper| match sleeper {
-            Sleeper::Leaves => flow.recorder.put(now, Wait { job, input, lane, until }),
-            Sleeper::IsBack => flow.recorder.put(now, subject.resume()),
+        host.sleep_within(flow, job, sleep, |flow, now, sleep_event| match sleep_event {
+            Sleep::Begins => flow.recorder.put(now, Wait { job, input, lane, until }),
+            Sleep::IsOver => flow.recorder.put(now, subject.resume()),
         });
     });
 }
