@@ -231,10 +231,13 @@ impl Model {
             // How close arrivals come is not known before the end, and so not which response loses an instance.
             let segment = &self.segments[operation.segment];
             let may_lose = segment.sheds && matches!(segment.entry, Entry::Triggered(_));
-            // Its response delays something else: a release, or on several processors the lanes below.
+            let lane = &self.nodes[operation.node].lanes[operation.lane];
+            let waits = lane.segments.iter().any(|segment| self.segments[*segment].waits > 0);
+            // Its response delays something else: a release, or on several processors, and where jobs of its lane wait for room, the lanes below.
             if described.successors.iter().any(elsewhere)
                 || triggers
                 || may_lose
+                || waits
                 || shared(&self.nodes[operation.node])
             {
                 return Interest::Worst;
@@ -371,8 +374,9 @@ impl Operation {
             if remote { nanos(overhead.message) } else { 0 },
             publishing,
             waits.longest,
-            // It is switched to again when it has waited.
+            // It is switched to again when it has waited, and wants the processor once more, if only for no time: what comes in that instant goes first.
             waits.switching(overhead)?,
+            u64::from(waits.times > 0),
         ];
         Ok(Operation {
             node: usize::MAX,

@@ -13,9 +13,9 @@ use talea_event::TypePattern;
 use talea_event::qos::QosSettings;
 use talea_model::{
     Channel, Collect, Communication, Condition, Criticality, Description, EventTypeName, Excess, Execution,
-    Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress, Output,
-    OutputAddress, OutsideArrivals, Overhead, Overrun, Place, Publication, Route, Separation, Strategy,
-    Subscription, Subtask, Synchronisation, System, Task, Trigger,
+    Full, Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress,
+    Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Place, Publication, Route, Separation,
+    Strategy, Subscription, Subtask, Synchronisation, System, Take, Task, Trigger,
 };
 use talea_policy::strategy::{Plan, plan_system};
 use talea_samples::conditions::nested;
@@ -62,6 +62,13 @@ fn no_simulated_response_exceeds_its_bound_with_events() {
 fn no_simulated_response_exceeds_its_bound_with_timers_beside_bursts() {
     let seen = hold_bounds_against_simulations(draw_with_timers, SYSTEMS / 10);
     assert!(seen.is_partial || seen.bounded > 1_500, "only {} bounds were seen", seen.bounded);
+}
+
+/// The same where jobs wait for room in inputs of other tasks, in lanes that run jobs to completion.
+#[test]
+fn no_simulated_response_exceeds_its_bound_where_jobs_wait_for_room() {
+    let seen = hold_bounds_against_simulations(draw_with_waits, SYSTEMS / 3);
+    assert!(seen.is_partial || seen.bounded > 3_000, "only {} bounds were seen", seen.bounded);
 }
 
 fn hold_bounds_against_simulations(draw: impl Fn(u64) -> System, enough: u64) -> Seen {
@@ -352,6 +359,41 @@ fn draw_with_protocols(seed: u64) -> System {
     }
     for task in description.tasks.iter_mut().filter(|task| task.sync.needs_bounds()) {
         task.sync = Synchronisation::ReleaseGuard;
+    }
+    System::new(description).expect("it is as valid as before")
+}
+
+/// A random system in which jobs of most tasks wait for readers that come more seldom than they.
+fn draw_with_waits(seed: u64) -> System {
+    let mut random = Pcg64Mcg::seed_from_u64(seed ^ 0x3a17);
+    let base = match seed % 3 {
+        0 => draw(seed),
+        1 => draw_with_protocols(seed),
+        _ => draw_with_triggers(seed),
+    };
+    let mut description = Description::clone(&base);
+    description.lane_dispatch = LaneDispatch::NonPreemptive;
+    for task in description.tasks.iter_mut().filter(|task| task.criticality.is_critical()) {
+        task.criticality = Criticality::Medium;
+    }
+    for task in 0..description.tasks.len() {
+        if random.random_range(0..3) == 0 {
+            continue;
+        }
+        let subtask = random.random_range(0..description.tasks[task].subtasks.len());
+        let outputs = &mut description.tasks[task].subtasks[subtask].outputs;
+        let output = outputs.len();
+        outputs.push(Output { name: format!("w{output}"), bytes: 8, fields: Vec::new() });
+        let from = OutputAddress { operation: OperationAddress { task, subtask }, output };
+        for reader in (0..description.tasks.len()).filter(|reader| *reader != task) {
+            if random.random_range(0..3) > 0 {
+                continue;
+            }
+            let limit = Duration::from_nanos([1, 4, 30, 200][random.random_range(0..4)]);
+            let take = Take::Each { capacity: random.random_range(1..=3), full: Full::Block { limit } };
+            let inputs = &mut description.tasks[reader].subtasks[0].inputs;
+            inputs.push(Input { name: format!("r{}", inputs.len()), from, take });
+        }
     }
     System::new(description).expect("it is as valid as before")
 }
