@@ -120,9 +120,9 @@ impl LaneOrder {
                 return false;
             }
         }
-        // In the order of releases nobody knows which of two came first, where one opened a guard while the other came.
+        // In the order of releases, which decides between equals, too, nobody knows which of two came first, where one opened a guard while the other came.
         let is_unknown = running.earliest < running.job.release && running.earliest <= waiting.job.release;
-        if is_unknown && self.discipline == Discipline::Fifo {
+        if is_unknown && (self.discipline == Discipline::Fifo || theirs == own) {
             return false;
         }
         let rest = |ready: &Ready| (ready.job.release, ready.job.rank, ready.job.number);
