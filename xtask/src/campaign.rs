@@ -27,9 +27,8 @@ const INTRODUCTION: &str = "\
 # Evidence
 
 Written by `cargo xtask campaign`; do not edit. A campaign draws systems that cross all features (hierarchies of all kinds of schedulers,
-lanes, tasks with chains, joins and synchronisation protocols, channels with tasks that events release, bursts, costs, links, several nodes and
-processors) and holds what Talea says
-of each against what else is known of it:
+lanes, tasks with chains, joins and synchronisation protocols, channels with tasks that events release, values, inputs that let their writers wait, bursts, costs,
+links, several nodes and processors) and holds what Talea says of each against what else is known of it:
 
 - *simulated*: no response, and no time of a cause-effect chain, is longer than the bound that the check gives, and what it says holds misses nothing;
   events that were pushed came, were lost, or wait; the trace obeys the rules; what
@@ -50,7 +49,9 @@ of each against what else is known of it:
   between their looks they do not see, so those that are longer by less than the longest stall of the profile are counted apart, and so is one that is longer by more and
   does not happen again in three more runs.
 - *changes*: the same of hierarchies, programs among their threads, which `talea ctl` changes up to eight times meanwhile: threads and schedulers
-  added, moved, removed, reserved and replaced, some by force; a quarter of the runs is killed after that.
+  added, moved, removed, reserved and replaced, some by force; a quarter of the runs is killed after that. Some of the programs were there before: they
+  are ordinary again when they have been removed, have priority and processors as before when the run is over or killed, and had what the kernel's
+  account says.
 
 *Refused* are trials of which what was drawn is no system, or of which a scheduler has no room for its children. *Held* is what was held
 against something. A finding ends the campaign with an error, names its trial and keeps its input.

@@ -4,18 +4,17 @@
 use super::ns;
 use crate::explain::explained;
 use crate::replay::{metadata, records_with};
+use crate::verify::verify;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::{HashMap, VecDeque};
 use talea_insight::explain::{Explanation, Kind, Question, Which};
-use talea_insight::verify::Verifier;
 use talea_model::{
     Criticality, Full, InputBuilder, LaneDispatch, Late, OutputBuilder, Overrun, Strategy as By, System,
     SystemBuilder, Take, TaskBuilder, TriggerBuilder,
 };
-use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Complete, Start, Typed, Wait};
-use talea_record::{Event, JobId, Record, Sink};
+use talea_record::{Event, JobId, Record};
 use talea_sim::{DispatchRecords, Simulation, SimulationError};
 use talea_time::{Duration, Instant, Work};
 
@@ -244,11 +243,8 @@ proptest! {
         simulated.sort_unstable();
         prop_assert_eq!(&simulated, &defined);
 
-        let plans = plan_lanes_of(&system).expect("sorted");
         let metadata = metadata(&system);
-        let mut verifier = Verifier::new(&metadata, &system, &plans, Duration::ZERO).expect("the same system");
-        records.iter().for_each(|record| verifier.record(*record));
-        let report = verifier.finish();
+        let report = verify(&metadata, &records, &system, Duration::ZERO);
         prop_assert_eq!(report.count(), 0, "{:#?}", report);
         let all = explained(&metadata, &records, Question { which: Which::Worst, task: None, limit: usize::MAX / 4 });
         for one in &all.list {
@@ -283,11 +279,7 @@ proptest! {
         let system = described(builder, &tasks, node);
         let slices: Vec<i64> = (1..150).collect();
         let records = records_with(&system, &slices, 150, DispatchRecords::Kept);
-        let plans = plan_lanes_of(&system).expect("sorted");
-        let metadata = metadata(&system);
-        let mut verifier = Verifier::new(&metadata, &system, &plans, Duration::ZERO).expect("the same system");
-        records.iter().for_each(|record| verifier.record(*record));
-        let report = verifier.finish();
+        let report = verify(&metadata(&system), &records, &system, Duration::ZERO);
         prop_assert_eq!(report.count(), 0, "{:#?}", report);
     }
 }
@@ -345,11 +337,7 @@ fn a_job_that_waits_can_be_aborted() {
     let count = |event: Event| records.iter().filter(|record| record.event == event).filter(short).count();
     // The first completes, and each of the others waits and is aborted by the next one, but for the one that the reader lets go on at 60 and the last.
     assert_eq!((count(Event::WAIT), count(Event::ABORT)), (19, 17));
-    let plans = plan_lanes_of(&system).expect("sorted");
-    let metadata = metadata(&system);
-    let mut verifier = Verifier::new(&metadata, &system, &plans, Duration::ZERO).expect("the same system");
-    records.iter().for_each(|record| verifier.record(*record));
-    assert_eq!(verifier.finish().count(), 0);
+    assert_eq!(verify(&metadata(&system), &records, &system, Duration::ZERO).count(), 0);
 }
 
 #[test]

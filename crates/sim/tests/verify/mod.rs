@@ -23,7 +23,7 @@ use talea_time::{Duration, Instant, Work};
 const UNTIL: i64 = 120;
 
 /// Verifies `records`, whose tables are `metadata`, against `system`.
-fn verify(metadata: &Metadata, records: &[Record], system: &System, tolerance: Duration) -> VerifyReport {
+pub fn verify(metadata: &Metadata, records: &[Record], system: &System, tolerance: Duration) -> VerifyReport {
     let plans = plan_system(system).expect("no anomalies");
     let mut verifier = Verifier::new(metadata, system, &plans, tolerance).expect("it is the same system");
     records.iter().for_each(|record| verifier.record(*record));
