@@ -129,10 +129,16 @@ fn overload(names: &Names<'_>, bounds: &SystemBounds, bound: &OperationBound) ->
     };
     let share = bounds.supply(bound.operation).map_or(1.0, |supply| supply.share());
     let received = if share < 1.0 { format!(", and receive {:.1} %", share * 100.0) } else { String::new() };
-    let waits = lanes[bound.level].members.iter().map(|id| longest_wait(names.system, *id)).sum::<f64>();
+    let wait = |lane: &Lane| lane.members.iter().map(|id| longest_wait(names.system, *id)).sum::<f64>();
+    // Waiting counts as work in lanes above whose tasks wait for no longer than they work.
+    let counts = |lane: &&Lane| {
+        lane.members.iter().all(|id| longest_wait(names.system, *id) <= worst_case_load(names.system, *id))
+    };
+    let above = lanes[..bound.level].iter().filter(is_beside).filter(counts);
+    let waits = wait(&lanes[bound.level]) + above.map(wait).sum::<f64>();
     let more = match needed <= share {
         true if needed + waits > share => {
-            "; with the time in which jobs of the lane wait for room in inputs (full = \"block\") that is too much"
+            "; with the time in which jobs wait for room in inputs (full = \"block\") that is too much"
         }
         true => more_than_needed(names.system),
         false => "",

@@ -1,6 +1,6 @@
 //! Groups of consumers and of suppliers, with filters that all in a group share.
 
-use crate::attached::{FilterAdmin, Place};
+use crate::attached::{FilterAdmin, Owner};
 use crate::consumer::AdminFilters;
 use crate::filter::GroupOperator;
 use crate::pool::ThreadPool;
@@ -66,7 +66,7 @@ macro_rules! admin {
 
             /// The filters for all members, now and later, to add some and to remove them.
             pub fn filters(&self) -> FilterAdmin<'_> {
-                FilterAdmin::new(&self.shared, Place::Admin(self.own_filters()))
+                FilterAdmin::new(&self.shared, Owner::Admin(self.own_filters()))
             }
 
             /// The quality of service that members have from now on when they are connected.

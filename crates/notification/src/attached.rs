@@ -8,6 +8,7 @@ use crate::consumer::{AdminFilters, Consumer};
 use crate::filter::{Filter, FilterGroup, FilterId, SharedFilters};
 use crate::limits::LimitExceeded;
 use crate::shared::Shared;
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
@@ -16,11 +17,11 @@ use std::sync::Arc;
 /// A change holds for events that are pushed after it. Numbers are the object's own, and none is given twice.
 pub struct FilterAdmin<'a> {
     shared: &'a Shared,
-    place: Place<'a>,
+    owner: Owner<'a>,
 }
 
-/// Where filters are.
-pub(crate) enum Place<'a> {
+/// Whose filters they are.
+pub(crate) enum Owner<'a> {
     /// Those of a supplier.
     Supplier(&'a SharedFilters),
     /// Those of an admin.
@@ -36,16 +37,22 @@ impl fmt::Debug for FilterAdmin<'_> {
 }
 
 impl<'a> FilterAdmin<'a> {
-    pub(crate) fn new(shared: &'a Shared, place: Place<'a>) -> Self {
-        FilterAdmin { shared, place }
+    pub(crate) fn new(shared: &'a Shared, owner: Owner<'a>) -> Self {
+        FilterAdmin { shared, owner }
     }
 
     /// Attaches a filter, behind those that are there (`add_filter`).
     ///
     /// # Errors
-    /// The object has as many as its channel allows, or the filter more constraints; nothing has changed.
+    /// The object has as many as its channel allows, or the filter has more constraints; nothing has changed.
     pub fn add(&self, filter: Filter) -> Result<FilterId, LimitExceeded> {
-        self.change(|group| group.add(Arc::new(filter)))
+        let properties = self.shared.properties();
+        properties.allow_constraints(&filter)?;
+        let filter = Arc::new(filter);
+        self.change(|group| {
+            properties.allow_filters(group.all().len() + 1)?;
+            Ok(group.add(Arc::clone(&filter)))
+        })
     }
 
     /// Puts a filter in the place of one, whose number it has from now on. False if there is none of this number. With [`Self::get`] and a clone, that
@@ -54,7 +61,9 @@ impl<'a> FilterAdmin<'a> {
     /// # Errors
     /// It has more constraints than the channel allows; nothing has changed.
     pub fn replace(&self, id: FilterId, filter: Filter) -> Result<bool, LimitExceeded> {
-        self.change(|group| group.replace(id, Arc::new(filter)))
+        self.shared.properties().allow_constraints(&filter)?;
+        let filter = Arc::new(filter);
+        self.change(|group| Ok(group.replace(id, Arc::clone(&filter))))
     }
 
     /// Puts these filters in the place of all (`remove_all_filters` and `add_filter`, at once). Returns their numbers.
@@ -63,20 +72,23 @@ impl<'a> FilterAdmin<'a> {
     /// They are more, or one has more constraints, than the channel allows; the object has those that it had.
     pub fn set(&self, filters: impl IntoIterator<Item = Filter>) -> Result<Vec<FilterId>, LimitExceeded> {
         let filters: Vec<Arc<Filter>> = filters.into_iter().map(Arc::new).collect();
+        let properties = self.shared.properties();
+        properties.allow_filters(filters.len())?;
+        filters.iter().try_for_each(|filter| properties.allow_constraints(filter))?;
         self.change(|group| {
             group.clear();
-            filters.into_iter().map(|filter| group.add(filter)).collect()
+            Ok(filters.iter().map(|filter| group.add(Arc::clone(filter))).collect())
         })
     }
 
     /// Removes a filter (`remove_filter`). False if there is none of this number.
     pub fn remove(&self, id: FilterId) -> bool {
-        self.change(|group| group.remove(id)).expect("fewer are not too many")
+        self.change(|group| Ok::<bool, Infallible>(group.remove(id))).unwrap_or_else(|never| match never {})
     }
 
     /// Removes all filters (`remove_all_filters`): everything passes.
     pub fn clear(&self) {
-        self.change(FilterGroup::clear).expect("none are not too many");
+        self.change(|group| Ok::<(), Infallible>(group.clear())).unwrap_or_else(|never| match never {});
     }
 
     /// The filter of this number, if there is one (`get_filter`).
@@ -90,28 +102,30 @@ impl<'a> FilterAdmin<'a> {
     }
 
     fn group(&self) -> FilterGroup {
-        match &self.place {
-            Place::Supplier(filters) => filters.get(),
-            Place::Admin(admin) => admin.filters.get(),
-            Place::Consumer(consumer) => consumer.settings.load().filters.clone(),
+        match &self.owner {
+            Owner::Supplier(filters) => filters.get(),
+            Owner::Admin(admin) => admin.filters.get(),
+            Owner::Consumer(consumer) => consumer.settings.load().filters.clone(),
         }
     }
 
-    /// Whoever changes filters of the channel at the same time does so before or after.
-    fn change<T>(&self, change: impl FnOnce(&mut FilterGroup) -> T) -> Result<T, LimitExceeded> {
+    /// Changes the filters, or nothing. The topology's lock lets one change after the other; no filter is dropped under it, for that may call code of the
+    /// program, which may call the channel. So whoever calls this keeps what `change` adds.
+    fn change<T, E>(&self, change: impl FnOnce(&mut FilterGroup) -> Result<T, E>) -> Result<T, E> {
         let topology = self.shared.topology();
         let mut group = self.group();
         let changed = change(&mut group);
-        self.shared.properties().allow_filters(&group)?;
         let (mut filters, mut settings) = (Vec::new(), Vec::new());
-        match &self.place {
-            Place::Supplier(own) => filters = own.set(group),
-            Place::Admin(admin) => filters = admin.filters.set(group),
-            Place::Consumer(consumer) => settings = consumer.set(|own| own.filters = group.clone()),
+        if changed.is_ok() {
+            let group = group.clone();
+            match &self.owner {
+                Owner::Supplier(own) => filters = own.set(group),
+                Owner::Admin(admin) => filters = admin.filters.set(group),
+                Owner::Consumer(consumer) => settings = consumer.set(|own| own.filters = group.clone()),
+            }
         }
         drop(topology);
-        // What nobody looks at any more. Dropping it may call code of the program, which may call the channel.
-        drop((filters, settings));
-        Ok(changed)
+        drop((group, filters, settings));
+        changed
     }
 }

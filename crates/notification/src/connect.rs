@@ -286,7 +286,7 @@ impl ConsumerBuilder {
         let shared = Arc::clone(&admin.shared);
         let properties = shared.properties();
         let filters = filters.into_iter().collect::<FilterGroup>();
-        properties.allow_filters(&filters)?;
+        properties.allow_group(&filters)?;
         let number = {
             let mut topology = shared.topology();
             let most = properties.max_consumers;

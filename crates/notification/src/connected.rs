@@ -1,10 +1,9 @@
 //! The handles of connected consumers.
 
-use crate::attached::{FilterAdmin, Place};
+use crate::attached::{FilterAdmin, Owner};
 use crate::consumer::{Connection, Consumer, SerialCode};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::EventType;
-
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{disconnect, offer_retained, post};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
@@ -211,7 +210,7 @@ impl ConnectedConsumer {
 
     /// Its own filters, to add some and to remove them.
     pub fn filters(&self) -> FilterAdmin<'_> {
-        FilterAdmin::new(&self.shared, Place::Consumer(&self.consumer))
+        FilterAdmin::new(&self.shared, Owner::Consumer(&self.consumer))
     }
 
     /// What counts for it.

@@ -746,7 +746,10 @@ impl Consumer {
         if qos.blocking.is_some() {
             self.may_block.store(true, Ordering::Relaxed);
         }
-        self.set(|settings| settings.qos = qos.clone());
+        let former = self.set(|settings| settings.qos = qos.clone());
+        drop(inner);
+        // Dropping filters may call code of the program, which may push to this consumer.
+        drop(former);
     }
 
     /// Changes what is set.

@@ -8,7 +8,7 @@
 //! | ProxyConsumer (the supplier's end) | [`SupplierBuilder`], [`Supplier`] |
 //! | ProxySupplier (the consumer's end) | [`ConsumerBuilder`], [`ConnectedConsumer`] for push, [`PullConsumer`] for pull; sequences by [`connect_sequence`](ConsumerBuilder::connect_sequence) |
 //! | Filter, MappingFilter | [`Filter`], [`MappingFilter`] |
-//! | FilterAdmin | [`FilterAdmin`]: `filters()` of what it is about |
+//! | FilterAdmin | [`FilterAdmin`], which consumers, suppliers and admins return from `filters()` |
 //! | FilterFactory | [`Filter::new`], [`Filter::parse`] for the constraint language |
 //! | QoS and admin properties | [`qos`], [`AdminProperties`] |
 //! | ThreadPool, ThreadPoolLanes | [`ThreadPool`] |

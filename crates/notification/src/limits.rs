@@ -1,6 +1,6 @@
 //! What a channel does for itself, and what strangers may ask of it.
 
-use crate::filter::FilterGroup;
+use crate::filter::{Filter, FilterGroup};
 use thiserror::Error;
 
 /// What a channel does for itself, beside the quality of service of what goes through it (the standard's admin properties, and limits of our own). 0 is
@@ -63,10 +63,20 @@ fn check(
 }
 
 impl AdminProperties {
-    pub(crate) fn allow_filters(&self, group: &FilterGroup) -> Result<(), LimitExceeded> {
-        check("filters of one object", "max_filters", group.all().len(), self.max_filters)?;
-        let constraints = group.all().map(|filter| filter.constraints().count()).max().unwrap_or(0);
+    /// Whether an object may have so many filters.
+    pub(crate) fn allow_filters(&self, filters: usize) -> Result<(), LimitExceeded> {
+        check("filters of one object", "max_filters", filters, self.max_filters)
+    }
+
+    pub(crate) fn allow_constraints(&self, filter: &Filter) -> Result<(), LimitExceeded> {
+        let constraints = filter.constraints().count();
         check("constraints of one filter", "max_constraints", constraints, self.max_constraints)
+    }
+
+    /// Whether an object may have these filters.
+    pub(crate) fn allow_group(&self, group: &FilterGroup) -> Result<(), LimitExceeded> {
+        self.allow_filters(group.all().len())?;
+        group.all().try_for_each(|filter| self.allow_constraints(filter))
     }
 
     pub(crate) fn allow_types(&self, types: usize) -> Result<(), LimitExceeded> {

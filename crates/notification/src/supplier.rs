@@ -1,7 +1,7 @@
 //! Suppliers (`ProxyConsumer`): who pushes events.
 
 use crate::admin::SupplierAdmin;
-use crate::attached::{FilterAdmin, Place};
+use crate::attached::{FilterAdmin, Owner};
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Content, ContentType, Event, EventType};
@@ -148,7 +148,7 @@ impl SupplierBuilder {
         let admin_filters = admin.own_filters();
         let filters = filters.into_iter().collect::<FilterGroup>();
         let properties = shared.properties();
-        properties.allow_filters(&filters)?;
+        properties.allow_group(&filters)?;
         let offered: BTreeSet<usize> = types.iter().map(EventType::number).collect();
         properties.allow_types(offered.len())?;
         let filters = SharedFilters::new(filters);
@@ -416,7 +416,7 @@ impl Supplier {
 
     /// Its own filters, to add some and to remove them.
     pub fn filters(&self) -> FilterAdmin<'_> {
-        FilterAdmin::new(&self.shared, Place::Supplier(&self.filters))
+        FilterAdmin::new(&self.shared, Owner::Supplier(&self.filters))
     }
 }
 

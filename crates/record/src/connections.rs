@@ -58,7 +58,7 @@ pub struct InputEntry {
     /// Whether a job takes values as of its arrival, and not as of its beginning: under logical execution time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_of_arrival: bool,
-    /// Whether jobs whose values find it full wait for room. `job.wait` tells of that, but in preemptive lanes and below schedulers of real runs.
+    /// Whether jobs whose values find it full wait for room. `job.wait` tells of that, except in preemptive lanes and below schedulers of real runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_waited_for: bool,
 }

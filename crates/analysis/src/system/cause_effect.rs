@@ -358,7 +358,7 @@ impl View<'_> {
             Take::Each { full: Full::Oldest, .. } | Take::Latest | Take::Instance => return Ok(()),
             Take::Each { capacity, .. } => u64::from(capacity),
         };
-        // Those of every job that waits, and those that have released none yet; how many are the same as before nobody knows.
+        // Every job that waits has been released by `every` values, and fewer have come since. Where only changes release, others come uncounted.
         let triggered = Triggered::new(self.system, task, to);
         let signals = self.bounds.solution.signals_of(&self.bounds.model, &triggered);
         let jobs = signals

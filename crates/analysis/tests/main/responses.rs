@@ -17,6 +17,8 @@ pub struct Responses {
     pub worst: Vec<Duration>,
     /// By operation: whether a job of its was skipped or aborted.
     pub lost: Vec<bool>,
+    /// How often jobs waited for room.
+    pub waits: u64,
     /// Unfinished jobs: operation and instance.
     released: HashMap<(usize, u64), Instant>,
     last: Instant,
@@ -41,6 +43,7 @@ impl Responses {
             arrived: HashMap::new(),
             worst: vec![Duration::ZERO; system.operations().len()],
             lost: vec![false; system.operations().len()],
+            waits: 0,
             released: HashMap::new(),
             last: Instant::ZERO,
         }
@@ -94,6 +97,7 @@ impl Sink for Responses {
         let job = record.job();
         let (operation, instance) = (job.operation.index(), job.instance);
         match record.event {
+            Event::WAIT => self.waits += 1,
             Event::RELEASE => {
                 self.released.insert((operation, instance), record.time);
                 if let (Some(relative), Typed::Release(release)) = (self.triggered[operation], record.typed())

@@ -8,7 +8,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::collections::HashMap;
 use talea_analysis::Effort;
-use talea_analysis::system::{self, Exactness, Method, SystemBounds};
+use talea_analysis::system::{self, Exactness, Method, OperationBound, SystemBounds};
 use talea_event::TypePattern;
 use talea_event::qos::QosSettings;
 use talea_model::{
@@ -68,7 +68,12 @@ fn no_simulated_response_exceeds_its_bound_with_timers_beside_bursts() {
 #[test]
 fn no_simulated_response_exceeds_its_bound_where_jobs_wait_for_room() {
     let seen = hold_bounds_against_simulations(draw_with_waits, SYSTEMS / 3);
-    assert!(seen.is_partial || seen.bounded > 3_000, "only {} bounds were seen", seen.bounded);
+    let enough = seen.bounded > 3_000 && seen.waits > 3_000 && seen.below_waiting > 300;
+    let Seen { bounded, waits, below_waiting, .. } = seen;
+    assert!(
+        seen.is_partial || enough,
+        "only {bounded} bounds, {below_waiting} of these below others that wait {waits} times"
+    );
 }
 
 fn hold_bounds_against_simulations(draw: impl Fn(u64) -> System, enough: u64) -> Seen {
@@ -167,12 +172,23 @@ struct Seen {
     by_events: [(u64, u64, u64); 2],
     /// The same of tasks that inherit their deadlines.
     inherited: (u64, u64, u64),
+    /// How often jobs waited for room, and bounds of operations in lanes below such ones.
+    waits: u64,
+    below_waiting: u64,
     /// Whether too few systems were looked at to expect all of it.
     is_partial: bool,
 }
 
 impl Seen {
     fn count(&mut self, system: &System, bounds: &SystemBounds, responses: &Responses) {
+        self.waits += responses.waits;
+        let waits = |other: &&OperationBound| system.wait_limits(other.operation).next().is_some();
+        let waiting: Vec<&OperationBound> = bounds.operations.iter().filter(waits).collect();
+        let is_below = |bound: &&OperationBound| {
+            let above = |other: &&OperationBound| other.node == bound.node && other.level < bound.level;
+            bound.response.is_ok() && waiting.iter().any(above)
+        };
+        self.below_waiting += bounds.operations.iter().filter(is_below).count() as u64;
         for (bound, worst) in bounds.operations.iter().zip(&responses.worst) {
             let Ok(response) = &bound.response else {
                 self.unbounded += 1;

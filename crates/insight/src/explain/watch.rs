@@ -318,19 +318,15 @@ struct View<'a> {
 }
 
 impl WatchedJob {
-    /// Splits the time up to `to`, in which nothing changed, where the job's stage does.
+    /// Splits the time up to `to`, in which nothing was recorded, where the job's stage changes, and where a job of its lane waits for room no longer.
     fn reach(&mut self, view: &View<'_>, to: Instant) {
         let began = self.hop.started.unwrap_or(Instant::MAX);
-        if self.pieces.cursor() < began {
-            self.put(view, to.min(began), Stage::Waiting);
-        }
-        // Whoever waits for room may wait no longer from an instant on.
-        let until =
-            view.occupancy.waiting_for_room(self.lane, self.pieces.cursor()).map(|waiting| waiting.until);
-        for to in until.filter(|until| *until < to).into_iter().chain([to]) {
-            if self.pieces.cursor() < to {
-                self.put(view, to, Stage::Begun);
-            }
+        while self.pieces.cursor() < to {
+            let now = self.pieces.cursor();
+            let stage = if now < began { Stage::Waiting } else { Stage::Begun };
+            let until = view.occupancy.waiting_for_room(self.lane, now).map(|waiting| waiting.until);
+            let next = [Some(began), until].into_iter().flatten().filter(|next| *next > now).min();
+            self.put(view, next.map_or(to, |next| next.min(to)), stage);
         }
     }
 

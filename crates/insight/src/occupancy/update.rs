@@ -21,7 +21,7 @@ impl Occupancy {
             Typed::Start(_) | Typed::Resume(_) => self.enter(record),
             Typed::Preempt(_) => self.leave(record),
             Typed::Wait(wait) => self.wait(record, wait),
-            Typed::Take(take) if self.is_simulated => self.make_room(take.input as usize),
+            Typed::Take(take) if self.is_simulated && take.values > 0 => self.make_room(take.input as usize),
             Typed::Complete(_) | Typed::Abort(_) => self.end(record),
             Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, SleepState::Awake),
             Typed::Sleep(sleep) => self.set_awake(sleep.lane, record.cpu, SleepState::Asleep),

@@ -81,7 +81,8 @@ impl Judge<'_> {
         if let Some(text) = wrong {
             self.find(Rule::Life, job, None, || text.into());
         }
-        if waited.is_some_and(|(_, until)| now < until) && self.is_simulated() {
+        let went_on_early = waited.is_some_and(|(_, until)| now < until);
+        if went_on_early && self.is_simulated() && self.values.tells_of_room() {
             self.find(Rule::Life, job, None, || {
                 "it went on before there was room, and before its limit".into()
             });

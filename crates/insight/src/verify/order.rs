@@ -122,7 +122,8 @@ impl LaneOrder {
         }
         // In the order of releases, which decides between equals, too, nobody knows which of two came first, where one opened a guard while the other came.
         let is_unknown = running.earliest < running.job.release && running.earliest <= waiting.job.release;
-        if is_unknown && (self.discipline == Discipline::Fifo || theirs == own) {
+        let by_release = self.discipline == Discipline::Fifo || theirs == own && last_ran == LastRan::Neither;
+        if is_unknown && by_release {
             return false;
         }
         let rest = |ready: &Ready| (ready.job.release, ready.job.rank, ready.job.number);

@@ -82,6 +82,8 @@ pub(super) struct Values {
     released: Vec<Released>,
     /// By lane whose jobs run one after the other: when the last of them began.
     begun: Vec<Option<Instant>>,
+    /// Whether it is recorded what jobs take.
+    has_takes: bool,
 }
 
 impl Values {
@@ -100,7 +102,13 @@ impl Values {
             readers: system.inputs().iter().map(reader).collect(),
             released: system.tasks.iter().map(|_| Released::default()).collect(),
             begun: vec![None; trace.lanes.len()],
+            has_takes: false,
         }
+    }
+
+    /// Whether it is known when inputs have room.
+    pub fn tells_of_room(&self) -> bool {
+        self.has_takes && self.known == Known::Everything
     }
 
     /// A job begins in a lane of the trace whose jobs run one after the other: what those before it have published is there.
@@ -172,7 +180,8 @@ impl Judge<'_> {
     pub(super) fn take_values(&mut self, told: Take) {
         let Take { job, from, input, values, lane } = told;
         let Some(site) = self.system.inputs().get(input as usize) else { return };
-        if self.is_simulated() {
+        self.values.has_takes = true;
+        if self.is_simulated() && values > 0 && site.take.wait_limit().is_some() {
             self.make_room(input);
         }
         if self.values.known == Known::InPart {

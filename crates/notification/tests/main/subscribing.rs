@@ -196,10 +196,41 @@ fn whoever_drops_a_filter_may_use_the_channel() {
     for filters in [consumer.filters(), admin.filters(), supplier.filters()] {
         let id = filters.add(held()).expect("there is no limit");
         assert!(filters.remove(id));
+        // In the place of nothing.
+        assert_eq!(filters.replace(id, held()), Ok(false));
         filters.set([held()]).expect("there is no limit");
+        channel.set_admin_properties(AdminProperties { max_filters: 1, ..AdminProperties::default() });
+        assert!(filters.add(held()).is_err() && filters.set([held(), held()]).is_err());
+        channel.set_admin_properties(AdminProperties::default());
         filters.clear();
     }
-    assert_eq!(dropped.load(Ordering::Relaxed), 1 + 3 * 2);
+    assert_eq!(dropped.load(Ordering::Relaxed), 1 + 3 * 6);
+}
+
+/// Those that are there stay when limits are lowered, and can be removed.
+#[test]
+fn filters_can_be_removed_where_there_are_too_many() {
+    let (_, channel) = channel(QosSettings::new());
+    let (consumer, _) = connected(channel.consumer("c"));
+    let two = || {
+        let mut filter = Filter::of_types(&types("Test"));
+        filter.add_types(&types("Other"));
+        filter
+    };
+    let ids = consumer.filters().set([two(), two(), two()]).expect("there is no limit");
+    channel.set_admin_properties(AdminProperties {
+        max_filters: 2,
+        max_constraints: 1,
+        ..Default::default()
+    });
+    assert!(consumer.filters().replace(ids[0], Filter::of_types(&types("Test"))).expect("one constraint"));
+    assert!(
+        consumer.filters().replace(ids[0], two()).is_err() && consumer.filters().add(Filter::new()).is_err()
+    );
+    assert!(consumer.filters().remove(ids[2]) && !consumer.filters().remove(ids[2]));
+    assert_eq!(consumer.filters().ids(), ids[..2]);
+    consumer.filters().clear();
+    assert!(consumer.filters().add(Filter::new()).is_ok());
 }
 
 #[test]

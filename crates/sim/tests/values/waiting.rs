@@ -10,8 +10,8 @@ use proptest::sample::select;
 use std::collections::{HashMap, VecDeque};
 use talea_insight::explain::{Explanation, Kind, Question, Which};
 use talea_model::{
-    Criticality, Full, InputBuilder, LaneDispatch, Late, OutputBuilder, Overrun, Strategy as By, System,
-    SystemBuilder, Take, TaskBuilder, TriggerBuilder,
+    Communication, Criticality, Full, InputBuilder, LaneDispatch, Late, LinkBuilder, OutputBuilder, Overrun,
+    Strategy as By, System, SystemBuilder, Take, TaskBuilder, TriggerBuilder,
 };
 use talea_record::event::{Complete, Start, Typed, Wait};
 use talea_record::{Event, JobId, Record};
@@ -59,11 +59,17 @@ fn name(task: usize) -> String {
 }
 
 fn built(tasks: &[Drawn]) -> System {
-    described(System::builder("waits").strategy(By::Rms).node("n", [0]), tasks, |_| "n")
+    described(System::builder("waits").strategy(By::Rms).node("n", [0]), tasks, |_| {
+        ("n", Communication::Implicit)
+    })
 }
 
-/// The tasks, each on the node that `node` says.
-fn described(builder: SystemBuilder, tasks: &[Drawn], node: impl Fn(usize) -> &'static str) -> System {
+/// The tasks, each on the node and with the communication that `set` says.
+fn described(
+    builder: SystemBuilder,
+    tasks: &[Drawn],
+    set: impl Fn(usize) -> (&'static str, Communication),
+) -> System {
     let builder = builder.late(Late::None).lane_dispatch(LaneDispatch::NonPreemptive);
     let of_task = |(index, task): (usize, &Drawn)| {
         let own = TaskBuilder::new(name(index), ns(task.period))
@@ -71,7 +77,8 @@ fn described(builder: SystemBuilder, tasks: &[Drawn], node: impl Fn(usize) -> &'
             .wcet(Work::from_nanos(task.wcet))
             .output(OutputBuilder::new("v"))
             .criticality(if index == 0 { Criticality::Low } else { Criticality::VeryLow })
-            .on(node(index));
+            .communication(set(index).1)
+            .on(set(index).0);
         task.reads.iter().fold(own, |own, read| {
             let full = read.limit.map_or(Full::Oldest, |limit| Full::Block { limit: ns(limit) });
             let input = InputBuilder::new(format!("i{}", read.from)).from(format!("{}.v", name(read.from)));
@@ -263,10 +270,13 @@ proptest! {
         tasks in drawn(),
         triggered in prop::collection::vec((0..2usize, prop::option::weighted(0.3, 1..6i64), 1..3i64), 1..3),
         apart in prop::collection::vec(prop::bool::weighted(0.2), 4),
+        lets in prop::collection::vec(any::<bool>(), 4),
+        delay in 0..4i64,
         processors in 1..3u16,
         strategy in select(&[By::Rms, By::Criticality][..]),
     ) {
         let builder = System::builder("released").strategy(strategy).node("n", 0..processors).node("m", [2]);
+        let builder = builder.link(LinkBuilder::others().delay(ns(delay)));
         let node = |index: usize| if apart[index] { "m" } else { "n" };
         let builder = triggered.iter().enumerate().fold(builder, |builder, (number, (by, separation, wcet))| {
             let by = by % tasks.len();
@@ -276,7 +286,17 @@ proptest! {
             let criticality = [Criticality::Medium, Criticality::Low][number];
             builder.task(task.deadline(ns(20)).wcet(Work::from_nanos(*wcet)).criticality(criticality).on(node(by)))
         });
-        let system = described(builder, &tasks, node);
+        // Nobody waits for readers, nor is released, with values that are held until the end of a period.
+        let is_source = |index: usize| {
+            let waits = |read: &Read| read.from == index && read.limit.is_some();
+            triggered.iter().any(|(by, ..)| by % tasks.len() == index)
+                || tasks.iter().flat_map(|task| &task.reads).any(waits)
+        };
+        let communication = |index: usize| match lets[index] && !is_source(index) {
+            true => Communication::Let,
+            false => Communication::Implicit,
+        };
+        let system = described(builder, &tasks, |index| (node(index), communication(index)));
         let slices: Vec<i64> = (1..150).collect();
         let records = records_with(&system, &slices, 150, DispatchRecords::Kept);
         let report = verify(&metadata(&system), &records, &system, Duration::ZERO);

@@ -188,6 +188,14 @@ const CHANGES: &[(&str, Change)] = &[
         records[place].words[1] += 1_000_000;
         Some(())
     }),
+    ("wait-cut-short", |_, records| {
+        let waits = |record: &Record| {
+            records.iter().any(|other| other.event == Event::WAIT && other.causal == record.causal)
+        };
+        let place = middle(records, |record| record.event == Event::RESUME && waits(record))?;
+        records[place].time = records[place].time.saturating_add(Duration::from_micros(-500));
+        Some(())
+    }),
     ("wait-for-another-input", |_, records| {
         let place = middle(records, of(Event::WAIT))?;
         records[place].words[0] ^= 1;
