@@ -88,7 +88,11 @@ impl<'a> FilterAdmin<'a> {
 
     /// Removes all filters (`remove_all_filters`): everything passes.
     pub fn clear(&self) {
-        self.change(|group| Ok::<(), Infallible>(group.clear())).unwrap_or_else(|never| match never {});
+        let cleared: Result<(), Infallible> = self.change(|group| {
+            group.clear();
+            Ok(())
+        });
+        cleared.unwrap_or_else(|never| match never {});
     }
 
     /// The filter of this number, if there is one (`get_filter`).
