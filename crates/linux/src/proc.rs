@@ -1,9 +1,9 @@
 //! What proc tells of threads: which a process has, and whether one of them can run.
 
 use crate::Tid;
-use crate::signal_safe::stat_field;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::str::FromStr;
 
 /// The threads of a process, at most `most` of them.
 pub fn threads(pid: Tid, most: usize) -> io::Result<Vec<Tid>> {
@@ -42,9 +42,12 @@ pub fn families(known: Vec<Tid>, most: usize, is_heir: impl Fn(Tid) -> bool) -> 
 
 /// The process of a thread.
 pub fn process_of(tid: Tid) -> Option<Tid> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
-    Tid::from_raw(line.trim().parse().ok()?)
+    Tid::from_raw(number_in_status(tid, "Tgid")?)
+}
+
+/// The process that has started a process; none of one that is in another PID namespace.
+pub fn parent_of(pid: Tid) -> Option<Tid> {
+    Tid::from_raw(number_in_status(pid, "PPid")?)
 }
 
 /// The name of a thread, as it calls itself.
@@ -55,15 +58,15 @@ pub fn name_of(tid: Tid) -> Option<String> {
 
 /// Whether it is the kernel's own, which nobody else schedules.
 pub fn is_kernel_thread(tid: Tid) -> bool {
-    /// Of the kernel's `sched.h`, which proc(5) refers to for the ninth field.
-    const PF_KTHREAD: u64 = 0x0020_0000;
-    stat_field(tid.as_raw_nonzero().get(), 9).is_some_and(|flags| flags & PF_KTHREAD != 0)
+    let mut buffer = [0; STATUS];
+    let status = read_status(tid, &mut buffer);
+    // Those have no memory of their own, nor has who has ended.
+    status.is_some_and(|status| activity_in(status) != Activity::Gone && value_in(status, "VmSize").is_none())
 }
 
 /// How many threads a process has.
 pub fn thread_count(pid: Tid) -> Option<usize> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
+    number_in_status(pid, "Threads")
 }
 
 /// Whether a thread could use a processor.
@@ -77,41 +80,55 @@ pub enum Activity {
     Gone,
 }
 
-/// What a thread is doing, by the third field of its `stat`. Allocates nothing.
+/// What a thread is doing, by its `status`. Allocates nothing, and waits for nobody, unlike a reader of `stat`: see [`crate::signal_safe::stat_field`].
 pub fn activity(tid: Tid) -> Activity {
-    read_stat(tid, &mut [0; 128]).map_or(Activity::Gone, activity_in)
+    read_status(tid, &mut [0; 256]).map_or(Activity::Gone, activity_in)
 }
 
-/// The same, and the processor on which it is or was last. Allocates nothing.
-pub fn activity_and_cpu(tid: Tid) -> (Activity, Option<u16>) {
-    let mut buffer = [0; 1024];
-    let Some(stat) = read_stat(tid, &mut buffer) else { return (Activity::Gone, None) };
-    // The 39th field; the state, with which this begins, is the third.
-    let field = stat.split(|byte| *byte == b' ').nth(39 - 3);
-    let cpu = field.and_then(|field| std::str::from_utf8(field).ok()?.parse().ok());
-    (activity_in(stat), cpu)
+/// The same, and how often it has given up its processor or lost it, if that stands in the first [`STATUS`] bytes. Allocates nothing.
+pub fn activity_and_switches(tid: Tid) -> (Activity, Option<u64>) {
+    let mut buffer = [0; STATUS];
+    let Some(status) = read_status(tid, &mut buffer) else { return (Activity::Gone, None) };
+    let switches = number_in::<u64>(status, "voluntary_ctxt_switches");
+    let switches = switches.zip(number_in::<u64>(status, "nonvoluntary_ctxt_switches"));
+    (activity_in(status), switches.map(|(given_up, lost)| given_up + lost))
 }
 
-fn activity_in(stat: &[u8]) -> Activity {
-    match stat.first() {
+/// Bytes of a `status` that are read: all of it, but for threads of many hundred groups.
+const STATUS: usize = 4096;
+
+fn activity_in(status: &[u8]) -> Activity {
+    match value_in(status, "State").and_then(<[u8]>::first) {
         Some(b'R') => Activity::Runnable,
         Some(b'Z' | b'X') | None => Activity::Gone,
         Some(_) => Activity::Blocked,
     }
 }
 
-/// The `stat` of a thread from its state on, as far as it fits.
-fn read_stat(tid: Tid, buffer: &mut [u8]) -> Option<&[u8]> {
+/// The value of a whole line of a `status`. A name cannot be taken for one: in names the kernel escapes line feeds.
+fn value_in<'a>(status: &'a [u8], key: &str) -> Option<&'a [u8]> {
+    let mut lines = status.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
+    lines.find_map(|line| line.strip_prefix(key.as_bytes())?.strip_prefix(b":\t"))
+}
+
+fn number_in<N: FromStr>(status: &[u8], key: &str) -> Option<N> {
+    std::str::from_utf8(value_in(status, key)?).ok()?.parse().ok()
+}
+
+fn number_in_status<N: FromStr>(tid: Tid, key: &str) -> Option<N> {
+    let mut buffer = [0; STATUS];
+    number_in(read_status(tid, &mut buffer)?, key)
+}
+
+/// The `status` of a thread, as far as it fits.
+fn read_status(tid: Tid, buffer: &mut [u8]) -> Option<&[u8]> {
     let mut path = [0_u8; 32];
     let mut rest = &mut path[..];
-    write!(rest, "/proc/{tid}/stat").expect("a thread's number has at most seven digits");
+    write!(rest, "/proc/{tid}/status").expect("a thread's number has at most seven digits");
     let length = 32 - rest.len();
     let path = std::str::from_utf8(&path[..length]).expect("digits and letters");
     let length = fs::File::open(path).and_then(|mut file| file.read(buffer)).ok()?;
-    // The name, in parentheses, may contain anything; it has at most 64 bytes.
-    let text = &buffer[..length];
-    let state = text.iter().rposition(|byte| *byte == b')')? + 2;
-    text.get(state..)
+    Some(&buffer[..length])
 }
 
 /// Whether nothing of a process, or of a thread, is left. A process may live on after its first thread.
@@ -127,8 +144,7 @@ pub fn is_thread_gone(tid: Tid) -> bool {
 
 /// Whether a process is stopped by a signal.
 pub fn is_stopped(pid: Tid) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    status.lines().any(|line| line.starts_with("State:\tT"))
+    read_status(pid, &mut [0; 256]).and_then(|status| value_in(status, "State")?.first()) == Some(&b'T')
 }
 
 /// Processor time of a thread in nanoseconds, as the kernel last accounted it.
@@ -148,23 +164,31 @@ mod tests {
         assert_eq!(activity(Tid::from_raw(4_194_304).unwrap()), Activity::Gone);
         let process = process_of(gettid()).unwrap();
         assert_eq!(process, rustix::process::getpid());
+        assert_eq!(parent_of(process), rustix::process::getppid());
         assert!(threads(process, 4_096).unwrap().contains(&gettid()));
         assert!(run_time_ns(gettid()).is_some());
         assert!(!is_kernel_thread(gettid()));
     }
 
     #[test]
-    fn a_thread_has_run_last_where_it_was_bound() {
-        let bound = std::thread::spawn(|| {
-            let processor = rustix::thread::sched_getcpu();
-            let mut set = rustix::thread::CpuSet::new();
-            set.set(processor);
-            rustix::thread::sched_setaffinity(None, &set).unwrap();
-            (activity_and_cpu(gettid()), processor as u16)
-        });
-        let (last, processor) = bound.join().unwrap();
-        assert_eq!(last, (Activity::Runnable, Some(processor)));
-        assert_eq!(activity_and_cpu(Tid::from_raw(4_194_304).unwrap()), (Activity::Gone, None));
+    fn who_sleeps_has_given_up_its_processor() {
+        let (before, after) = std::thread::spawn(|| {
+            let before = activity_and_switches(gettid());
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            (before, activity_and_switches(gettid()))
+        })
+        .join()
+        .unwrap();
+        assert_eq!((before.0, after.0), (Activity::Runnable, Activity::Runnable));
+        assert!(after.1.unwrap() > before.1.unwrap(), "{before:?}, {after:?}");
+        assert_eq!(activity_and_switches(Tid::from_raw(4_194_304).unwrap()), (Activity::Gone, None));
+    }
+
+    #[test]
+    fn a_name_is_not_taken_for_a_state() {
+        let status = b"Name:\ta\\nState:\tZ\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t12";
+        assert_eq!(activity_in(status), Activity::Blocked);
+        assert_eq!((value_in(status, "Umask"), value_in(status, "Tgid")), (Some(&b"0022"[..]), None));
     }
 
     #[test]

@@ -123,6 +123,13 @@ pub fn numbers_of<const N: usize>(path: &Text<N>, mut each: impl FnMut(i32)) {
     }
 }
 
+/// A copy of this process, for one with a single thread. Unlike the C library's it calls no handlers, which may wait for locks that others had held
+/// when this process was forked itself. Returns like `fork(2)`, and below zero where that fails.
+pub fn fork_alone() -> i32 {
+    // SAFETY: without a stack the child goes on with its copy of the caller's; nothing is written for either.
+    unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as i32 }
+}
+
 /// Calls `each` with every thread of a process.
 pub fn threads_of(process: i32, mut each: impl FnMut(i32)) {
     let path = Text::<40>::empty().with(b"/proc/").with_number(process).with(b"/task");
@@ -162,14 +169,11 @@ fn number(name: &[u8]) -> Option<i32> {
     if digits.is_empty() { None } else { digits.iter().try_fold(0, value) }
 }
 
-/// The field of a `stat` with the number of the parent; 0 if it is in another PID namespace.
-pub const PARENT: usize = 4;
-/// That of the process group's leader, likewise.
-pub const GROUP: usize = 5;
-/// That of the session's leader, likewise.
-pub const SESSION: usize = 6;
-
 /// The numbers of a `stat` from its third field on, of which only the one at `field` (as proc(5) counts) is read.
+///
+/// *Whoever reads it may wait*: newer kernels read a `stat` under a lock (`exec_update_lock`) that a process holds in the middle of an exec. One that
+/// is kept from running just then keeps its readers waiting, real-time or not. Nobody may read it who has to let that process run, or
+/// who holds what others need for that. What `status` tells is told without waiting: [`crate::proc::activity`].
 pub fn stat_field(tid: i32, field: usize) -> Option<u64> {
     let path = Text::<40>::empty().with(b"/proc/").with_number(tid).with(b"/stat");
     let file = File::open(&path, libc::O_RDONLY)?;
@@ -217,6 +221,7 @@ mod tests {
     #[test]
     fn fields_are_counted_as_the_manual_does() {
         let own = getpid().as_raw_nonzero().get();
+        const PARENT: usize = 4;
         let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get() as u64);
         assert_eq!(stat_field(own, PARENT), Some(parent));
         assert_eq!((stat_field(own, 3), stat_field(4_194_304, PARENT)), (None, None));

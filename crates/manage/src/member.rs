@@ -100,12 +100,23 @@ pub(crate) struct Managed {
     owed: Option<Level>,
     /// The CPU to which it was last bound.
     bound: u16,
-    /// It was bound to that CPU, and may not have run there yet.
-    may_be_elsewhere: bool,
+    /// Whether it has run there since.
+    arrival: Arrival,
     /// Nobody has set its level since it began: it has the one that its creator had then, or a moment before.
     is_newborn: bool,
     /// A wake-up was told, or may not have been because it was raised, since somebody began to look whether it sleeps.
     is_rewoken: bool,
+}
+
+/// Whether a thread has run on the CPU to which it was last bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Arrival {
+    /// It has, or is bound to none.
+    Seen,
+    /// It may not have.
+    Awaited,
+    /// The same, and when somebody first looked it slept and had left a processor so often.
+    AwaitedFrom(u64),
 }
 
 /// Threads whose files are read in a decision.
@@ -122,7 +133,7 @@ impl Managed {
             turns: None,
             owed: None,
             bound: NOWHERE,
-            may_be_elsewhere: false,
+            arrival: Arrival::Seen,
             is_newborn: false,
             is_rewoken: false,
         }
@@ -141,6 +152,22 @@ impl Managed {
     fn is_where_bound(&self) -> bool {
         let is_there = |mask: Mask| mask.is_just(self.bound);
         self.bound == NOWHERE || Mask::of(self.tid.as_raw_nonzero().get()).is_none_or(is_there)
+    }
+
+    /// It was seen like this, having left a processor so often. What can run is on a CPU to which it is bound, and so is what has run since it was
+    /// bound.
+    fn look_for(&mut self, activity: Activity, switches: Option<u64>) {
+        let has_run = |since: u64| switches.is_some_and(|switches| switches != since);
+        let has_arrived = match self.arrival {
+            Arrival::Seen => true,
+            Arrival::Awaited => activity != Activity::Blocked,
+            Arrival::AwaitedFrom(since) => activity != Activity::Blocked || has_run(since),
+        };
+        self.arrival = match (has_arrived && self.is_where_bound(), switches) {
+            (true, _) => Arrival::Seen,
+            (false, Some(switches)) => Arrival::AwaitedFrom(switches),
+            (false, None) => Arrival::Awaited,
+        };
     }
 
     /// Whether it has its level; nothing if it has gone.
@@ -303,15 +330,13 @@ impl Member {
         gone.reserve(threads.len() + sleepers.len());
     }
 
-    /// A thread of one of its processes is taken in, at `level` and bound to `cpu`.
-    pub fn adopt(&mut self, process: Tid, tid: Tid, level: Level, cpu: u16) {
-        match &self.body {
-            Body::Opaque { process: first, origin, .. } if !is_young(process, *first, origin) => {
-                self.account.enter_elder(process);
-            }
-            _ => self.account.enter_child(process),
+    /// A thread of a process, which began before the member or is its `child`, is taken in, at `level` and bound to `cpu`.
+    pub fn adopt(&mut self, (process, is_child): (Tid, bool), tid: Tid, level: Level, cpu: u16) {
+        match is_child {
+            true => self.account.enter_child(process),
+            false => self.account.enter_elder(process),
         }
-        self.threads.push(Managed { bound: cpu, may_be_elsewhere: true, ..Managed::new(tid, level) });
+        self.threads.push(Managed { bound: cpu, arrival: Arrival::Awaited, ..Managed::new(tid, level) });
         self.make_room();
         if let Some(hold) = &self.hold {
             hold.extend_to(process);
@@ -322,12 +347,12 @@ impl Member {
     pub fn born(&mut self, parent: u32, process: Tid, tid: Tid) {
         let creator = self.threads.iter().find(|thread| thread.number() == parent);
         let unknown = || Managed::new(tid, self.level());
-        let Managed { level, bound, turns, may_be_elsewhere, .. } = creator.copied().unwrap_or_else(unknown);
+        let Managed { level, bound, turns, arrival, .. } = creator.copied().unwrap_or_else(unknown);
+        let arrival = if arrival == Arrival::Seen { arrival } else { Arrival::Awaited };
         if self.cgroup.is_none() {
             self.account.enter_child(process);
         }
-        let newborn =
-            Managed { bound, turns, may_be_elsewhere, is_newborn: true, ..Managed::new(tid, level) };
+        let newborn = Managed { bound, turns, arrival, is_newborn: true, ..Managed::new(tid, level) };
         self.threads.push(newborn);
         self.make_room();
         // From the second on they take turns, which its creator may not have been told.
@@ -507,7 +532,7 @@ impl Member {
         if !thread.is_where_bound() {
             match bind(tid, thread.bound) {
                 Ok(()) => {
-                    thread.may_be_elsewhere = true;
+                    thread.arrival = Arrival::Awaited;
                     self.changes.processors += 1;
                 }
                 Err(Errno::INVAL) => thread.bound = NOWHERE,
@@ -537,7 +562,7 @@ impl Member {
     pub fn bind(&mut self, place: usize, cpu: u16) {
         self.place = place;
         for thread in self.threads.iter_mut().filter(|thread| thread.bound != cpu) {
-            (thread.bound, thread.may_be_elsewhere) = (cpu, true);
+            (thread.bound, thread.arrival) = (cpu, Arrival::Awaited);
             // See `bind`: it is not where it was granted then.
             let _elsewhere = bind(thread.tid, cpu);
         }
@@ -546,7 +571,7 @@ impl Member {
     /// The threads have been bound to the place's CPU one by one.
     pub fn is_bound(&mut self, place: usize, cpu: u16) {
         self.place = place;
-        self.threads.iter_mut().for_each(|thread| (thread.bound, thread.may_be_elsewhere) = (cpu, true));
+        self.threads.iter_mut().for_each(|thread| (thread.bound, thread.arrival) = (cpu, Arrival::Awaited));
     }
 
     /// The lowest level of its threads, as they should be.
@@ -572,10 +597,9 @@ impl Member {
     /// of a few that were bound since this was asked; the others are asked for later.
     pub fn is_woken_elsewhere(&mut self) -> bool {
         let mut any = false;
-        for thread in self.threads.iter_mut().filter(|thread| thread.may_be_elsewhere).take(FEW) {
-            // What is read now is so from now on; before, it may not have been.
-            let (activity, cpu) = proc::activity_and_cpu(thread.tid);
-            thread.may_be_elsewhere = cpu.is_some_and(|cpu| cpu != thread.bound);
+        for thread in self.threads.iter_mut().filter(|thread| thread.arrival != Arrival::Seen).take(FEW) {
+            let (activity, switches) = proc::activity_and_switches(thread.tid);
+            thread.look_for(activity, switches);
             any |= activity == Activity::Runnable;
         }
         any
@@ -632,21 +656,26 @@ impl Member {
         }
     }
 
-    /// Gives its threads back what they had, also those of its processes that nobody has taken in yet.
+    /// Gives its threads back what they had, also those of its processes that nobody has taken in yet. For somebody who may wait.
     pub fn give_back(&mut self, guardian: &Guardian) {
-        if self.heirs == Heirs::Alike {
-            self.make_ordinary();
-            if let Body::Opaque { process, .. } = &self.body {
-                guardian.release_program(*process);
-            }
-            return;
+        self.restore_threads(guardian);
+        self.unbind_heirs(guardian);
+    }
+
+    /// Gives its threads back what they had. Waits for nobody.
+    pub fn restore_threads(&mut self, guardian: &Guardian) {
+        match self.heirs {
+            Heirs::Alike => self.make_ordinary(),
+            Heirs::Ordinary => self.threads.iter().for_each(|thread| guardian.restore(thread.tid)),
         }
-        self.threads.iter().for_each(|thread| guardian.restore(thread.tid));
+    }
+
+    /// Has those run where they could that were created by bound ones and that nobody has taken in yet. Waits for those who are kept from running in the
+    /// middle of an exec. Of a command there are none: it ends.
+    pub fn unbind_heirs(&mut self, guardian: &Guardian) {
         let processes = self.processes();
-        if let Body::Opaque { process, origin, scope } = &self.body {
-            if *scope != Scope::Thread {
-                processes.iter().for_each(|process| origin.unbind_all(process.as_raw_nonzero().get()));
-            }
+        if let Body::Opaque { process, origin, scope: Scope::Process(_) } = &self.body {
+            processes.iter().for_each(|process| origin.unbind_all(process.as_raw_nonzero().get()));
             guardian.release_program(*process);
         }
     }
@@ -683,11 +712,6 @@ impl Member {
             self.wake_all();
         }
     }
-}
-
-/// Whether a process has begun since the program of this first one had what its origin says, or is the first.
-fn is_young(process: Tid, first: Tid, origin: &Origin) -> bool {
-    process == first || origin.precedes(process.as_raw_nonzero().get())
 }
 
 /// Binds a thread to one CPU. One that has gone, or whose cpuset excludes it, stays as it is: it is then not where it

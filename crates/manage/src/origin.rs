@@ -4,8 +4,13 @@
 //! had before. It is known by three things together: it began after the binding, it is bound as we bind, and what its
 //! program had before was something else. A thread that has bound itself just so meanwhile is taken for one of these.
 
+use std::cell::RefCell;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
 use talea_linux::Tid;
+use talea_linux::sched::{self, Policy};
 use talea_linux::signal_safe::{children_of, stat_field, threads_of};
+use talea_linux::thread::{SpawnError, spawn};
 use talea_model::ChildProcesses;
 
 /// A CPU mask of 1024 CPUs, as the C library's.
@@ -91,54 +96,62 @@ impl Origin {
         Origin { before, lent: Mask::of_cpus(cpus), binding, since: ticks() }
     }
 
-    /// Whether a thread, or a process by its first one, has begun since then. Reads a file.
-    pub fn precedes(&self, tid: i32) -> bool {
-        stat_field(tid, START).is_some_and(|start| start >= self.since)
+    /// Whether a thread, or a process by its first one, has begun since then; nothing where `beginning` tells nothing.
+    pub fn precedes(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) -> Option<bool> {
+        beginning(tid).map(|beginning| beginning.start >= self.since)
     }
 
-    /// Whether a process that one of the program's processes has started is scheduled with it; this process never is, nor what it starts. Reads a file
-    /// if only later ones are.
-    pub fn is_heir(&self, process: Tid, children: ChildProcesses) -> bool {
-        let is_own = || process == rustix::process::getpid();
-        match children {
-            ChildProcesses::All => !is_own(),
-            ChildProcesses::Later => !is_own() && self.precedes(process.as_raw_nonzero().get()),
-        }
+    /// Whether a process that one of the program's processes has started is scheduled with it, as far as is known; this process never is, nor what it
+    /// starts.
+    pub fn is_heir(
+        &self,
+        process: Tid,
+        children: ChildProcesses,
+        beginning: impl Fn(i32) -> Option<Beginning>,
+    ) -> bool {
+        let is_later = || self.precedes(process.as_raw_nonzero().get(), beginning) == Some(true);
+        process != rustix::process::getpid() && (children == ChildProcesses::All || is_later())
     }
 
-    /// Whether a thread is bound only because its creator was. Reads a file.
-    pub fn has_inherited(&self, tid: i32) -> bool {
-        let is_lent = |mask: Mask| match self.binding {
+    /// Whether a thread is bound as we bind, and its program was not.
+    fn is_lent(&self, mask: Mask) -> bool {
+        let is_lent = match self.binding {
             Binding::ToOne => mask.is_one_of(self.lent),
             Binding::ToAll => mask == self.lent,
         };
-        Mask::of(tid).is_some_and(|mask| mask != self.before && is_lent(mask)) && self.precedes(tid)
+        mask != self.before && is_lent
     }
 
-    /// What a thread had if it had not been created by a bound one.
-    pub fn mask_of(&self, tid: i32) -> Mask {
+    /// What a thread had if it had not been created by a bound one; nothing where `beginning` tells nothing.
+    pub fn mask_of(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) -> Option<Mask> {
         match Mask::of(tid) {
-            Some(own) if !self.has_inherited(tid) => own,
-            _ => self.before,
+            Some(own) if !self.is_lent(own) => Some(own),
+            Some(own) => Some(if self.precedes(tid, beginning)? { self.before } else { own }),
+            None => Some(self.before),
         }
     }
 
-    /// Lets a thread run where it could, if it is bound only because its creator was.
+    /// Lets a thread run where it could, if it is bound only because its creator was. Reads a file.
     pub fn unbind(&self, tid: i32) {
-        if self.has_inherited(tid) {
+        if Mask::of(tid).is_some_and(|mask| self.is_lent(mask))
+            && self.precedes(tid, Beginning::read) == Some(true)
+        {
             self.before.give_to(tid);
         }
     }
 
     /// The same for one that has just begun. A later identical mask was set by the thread itself.
-    pub fn unbind_young(&self, tid: i32) {
-        let begun = |start: u64| start + YOUNG_MS * ticks_per_second() / 1_000 >= ticks();
-        if self.has_inherited(tid) && stat_field(tid, START).is_some_and(begun) {
+    pub fn unbind_young(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) {
+        let is_young = |beginning: Beginning| {
+            beginning.start >= self.since && beginning.age() <= YOUNG_MS * ticks_per_second() / 1_000
+        };
+        if Mask::of(tid).is_some_and(|mask| self.is_lent(mask)) && beginning(tid).is_some_and(is_young) {
             self.before.give_to(tid);
         }
     }
 
-    /// The same as [`Self::unbind`] for all threads of a process, and of those that it has started and that still are its own.
+    /// The same as [`Self::unbind`] for all threads of a process, and of those that it has started and that still are its own. For somebody who may
+    /// wait, or once nobody keeps them from running.
     pub fn unbind_all(&self, process: i32) {
         let mut all = [0_i32; OFFSPRING_MAX];
         all[0] = process;
@@ -156,6 +169,92 @@ impl Origin {
             });
             next += 1;
         }
+    }
+}
+
+/// When a thread began, which is not known of one that has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// In ticks since the machine did.
+    start: u64,
+    /// When somebody asked for it, likewise.
+    asked: u64,
+}
+
+impl Beginning {
+    /// Reads it. The reader waits for one that is kept from running in the middle of an exec.
+    fn read(tid: i32) -> Option<Self> {
+        let asked = ticks();
+        Some(Beginning { start: stat_field(tid, START)?, asked })
+    }
+
+    /// How long ago that was when somebody asked, in ticks.
+    fn age(self) -> u64 {
+        self.asked.saturating_sub(self.start)
+    }
+}
+
+/// Tells when threads began, to somebody who must not wait.
+///
+/// The kernel tells it in a `stat`, whose readers wait for a process that is in the middle of an exec. One that is kept from running just then, may be by
+/// those whom the reader is to take the processor from, would keep the reader waiting as long. So a thread of its own reads, and what
+/// it does not know soon is not known yet: whoever asks again later is told.
+#[derive(Default)]
+pub struct Beginnings(RefCell<Option<BeginningsReader>>);
+
+struct BeginningsReader {
+    questions: SyncSender<i32>,
+    answers: Receiver<(i32, Option<u64>)>,
+    /// Of whom no answer has come, and since when.
+    asked: Option<(i32, u64)>,
+}
+
+/// How long whoever asks waits for an answer, which comes within some microseconds mostly.
+const PATIENCE: Duration = Duration::from_millis(2);
+const STACK: usize = 64 * 1024;
+
+impl Beginnings {
+    /// When a thread began; nothing if it has gone, or if that is not known yet.
+    pub fn of(&self, tid: i32) -> Option<Beginning> {
+        let mut reader = self.0.borrow_mut();
+        if reader.is_none() {
+            // Where there is no room for a thread, it is asked for again.
+            *reader = BeginningsReader::start(|tid| stat_field(tid, START)).ok();
+        }
+        reader.as_mut()?.of(tid)
+    }
+}
+
+impl BeginningsReader {
+    /// Starts the thread, with the policy of the caller. It ends with this, unless it waits: then as soon as it does not.
+    fn start(read: impl Fn(i32) -> Option<u64> + Send + 'static) -> Result<Self, SpawnError> {
+        let (questions, asked) = sync_channel(1);
+        let (answer, answers) = sync_channel(1);
+        let policy = sched::get(None).unwrap_or(Policy::Other);
+        let _detached = spawn("beginnings", policy, &[], STACK, move || {
+            for tid in asked {
+                if answer.send((tid, read(tid))).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(BeginningsReader { questions, answers, asked: None })
+    }
+
+    fn of(&mut self, tid: i32) -> Option<Beginning> {
+        if let Some((earlier, _)) = self.asked.filter(|(earlier, _)| *earlier != tid) {
+            // Whoever asks for that one again is told anew.
+            let (answered, _) = self.answers.try_recv().ok()?;
+            assert_eq!(answered, earlier, "it answers in order");
+            self.asked = None;
+        }
+        let (_, asked) = *self.asked.get_or_insert_with(|| {
+            self.questions.send(tid).expect("it lives as long as this");
+            (tid, ticks())
+        });
+        let (_, start) = self.answers.recv_timeout(PATIENCE).ok()?;
+        self.asked = None;
+        Some(Beginning { start: start?, asked })
     }
 }
 
@@ -205,12 +304,15 @@ mod tests {
             }
             let in_heir = move || {
                 let own = number(gettid());
-                let inherited = (Mask::of(own), origin.has_inherited(own), origin.mask_of(own));
+                let beginnings = Beginnings::default();
+                let beginning = |tid| beginnings.of(tid);
+                let inherited =
+                    (Mask::of(own), origin.precedes(own, beginning), origin.mask_of(own, beginning));
                 origin.unbind(own);
                 (inherited, Mask::of(own))
             };
             let (inherited, after) = std::thread::spawn(in_heir).join().unwrap();
-            assert_eq!(inherited, (Some(one), true, origin.before));
+            assert_eq!(inherited, (Some(one), Some(true), Some(origin.before)));
             assert_eq!(after, Some(origin.before));
         })
         .join()
@@ -224,10 +326,42 @@ mod tests {
             origin.since = ticks() + 1;
             let own = number(gettid());
             origin.unbind(own);
-            assert_eq!((Mask::of(own), origin.mask_of(own)), (Some(one), one));
+            assert_eq!((Mask::of(own), origin.mask_of(own, Beginning::read)), (Some(one), Some(one)));
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn whoever_asks_does_not_wait_for_a_file_that_cannot_be_read_yet() {
+        let (release, released) = sync_channel(0);
+        let read = move |tid| {
+            if tid == 1 {
+                released.recv().unwrap();
+            }
+            (tid != 3).then_some(tid as u64 * 100)
+        };
+        let mut reader = BeginningsReader::start(read).unwrap();
+        let of = |reader: &mut BeginningsReader, tid| reader.of(tid).map(|beginning| beginning.start);
+        let answered = |reader: &mut BeginningsReader, tid| loop {
+            if let Some(start) = of(reader, tid) {
+                return start;
+            }
+        };
+        assert_eq!(answered(&mut reader, 2), 200);
+        assert_eq!((of(&mut reader, 1), of(&mut reader, 2), of(&mut reader, 1)), (None, None, None));
+        let asked = reader.asked;
+        release.send(()).unwrap();
+        let beginning = loop {
+            if let Some(beginning) = reader.of(1) {
+                break beginning;
+            }
+        };
+        assert_eq!((beginning.start, Some((1, beginning.asked))), (100, asked), "asked for once");
+        // Nobody asks for the first one again, whose answer is not taken for the other's.
+        assert_eq!(of(&mut reader, 1), None);
+        release.send(()).unwrap();
+        assert_eq!((answered(&mut reader, 2), of(&mut reader, 3)), (200, None));
     }
 
     #[test]

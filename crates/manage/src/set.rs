@@ -12,6 +12,7 @@ use crate::member::{Departed, Member, MemberId, Received};
 use crate::options::{
     CONTROLLER_BUDGET, CONTROLLER_BUDGET_MIN, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError,
 };
+use crate::origin::Beginnings;
 use crate::priorities::Level;
 use crate::sentinel::Sentinel;
 use crate::shared::{SentinelState, Shared};
@@ -161,6 +162,7 @@ impl ManagedSet {
                 looks: Vec::with_capacity(LOOKS_MAX),
                 settings: Vec::with_capacity(LOOKS_MAX),
                 first: Firsts::default(),
+                beginnings: Beginnings::default(),
             };
             guardian.note_warden(rustix::thread::gettid());
             match catch_unwind(AssertUnwindSafe(|| warden.run())) {

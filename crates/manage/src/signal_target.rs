@@ -1,8 +1,7 @@
 //! To whom a signal goes.
 
-use rustix::process::{Signal, kill_process, kill_process_group};
+use rustix::process::{Signal, getpgid, kill_process, kill_process_group};
 use talea_linux::Tid;
-use talea_linux::signal_safe::{GROUP, stat_field};
 
 /// Processes of other programs that are held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +22,7 @@ impl SignalTarget {
     pub(crate) fn reaches(self, process: Tid) -> bool {
         match self {
             SignalTarget::Process(own) => own == process,
-            SignalTarget::Group(leader) => {
-                let process = process.as_raw_nonzero().get();
-                stat_field(process, GROUP).is_none_or(|group| group == leader.as_raw_nonzero().get() as u64)
-            }
+            SignalTarget::Group(leader) => getpgid(Some(process)).map_or(true, |group| group == leader),
         }
     }
 

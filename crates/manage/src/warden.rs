@@ -9,7 +9,7 @@ use crate::hold::Hold;
 use crate::keeper::Keeper;
 use crate::member::{Body, Managed, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
-use crate::origin::Origin;
+use crate::origin::{Beginnings, Origin};
 use crate::priorities::{self, Heirs, Ordinary, Priorities, Turns};
 use crate::shared::Shared;
 use crate::wakeups::Chooser;
@@ -39,6 +39,7 @@ pub(crate) struct Warden<'a> {
     pub settings: Vec<(u32, Managed)>,
     /// Of each look the first of those that come next, where there are more than it is for.
     pub first: Firsts,
+    pub beginnings: Beginnings,
 }
 
 /// Whose turn it is in each look.
@@ -276,10 +277,11 @@ impl Warden<'_> {
             let Growing { scope, origin, holds_heirs, .. } = &member;
             // Those of a thread alone are only let run where they could. A child that was taken in by itself is not its parent's any more.
             let is_apart = |process: Tid| self.shared.state.lock_patiently().is_apart(process);
+            let beginning = |tid| self.beginnings.of(tid);
             let is_heir = |process: Tid| match scope {
                 Scope::Family | Scope::Thread => true,
                 Scope::Process(children) => {
-                    *holds_heirs && origin.is_heir(process, *children) && !is_apart(process)
+                    *holds_heirs && origin.is_heir(process, *children, beginning) && !is_apart(process)
                 }
             };
             let family = proc::families(processes, self.threads_max, is_heir);
@@ -294,7 +296,7 @@ impl Warden<'_> {
                         (known, own) = (known + 1, own + 1);
                         changed = true;
                     } else {
-                        member.origin.unbind_young(tid.as_raw_nonzero().get());
+                        member.origin.unbind_young(tid.as_raw_nonzero().get(), beginning);
                     }
                 }
                 if is_managed {
@@ -321,7 +323,14 @@ impl Warden<'_> {
         let Ok(policy) = Ordinary::of(tid) else { return false };
         // One that has made itself a real-time thread, or was created by one that had, becomes what the others are.
         let before = policy.unwrap_or(Ordinary::OTHER);
-        let mask = origin.mask_of(tid.as_raw_nonzero().get());
+        // Where the kernel does not tell at once, the next look asks again.
+        let beginning = |tid| self.beginnings.of(tid);
+        let is_child = match process == life {
+            true => Some(true),
+            false => origin.precedes(process.as_raw_nonzero().get(), beginning),
+        };
+        let mask = origin.mask_of(tid.as_raw_nonzero().get(), beginning);
+        let Some((is_child, mask)) = is_child.zip(mask) else { return false };
         if is_thread_gone(tid) || !self.guardian.note(tid, before, mask) {
             return false;
         }
@@ -340,7 +349,7 @@ impl Warden<'_> {
                 return false;
             }
             let _elsewhere = bind(tid, cpu);
-            member.adopt(process, tid, level, cpu);
+            member.adopt((process, is_child), tid, level, cpu);
             member.changes.priorities += u64::from(policy.is_none());
             let turned = member.take_turns(priorities);
             state.note_moved(turned);
@@ -391,16 +400,18 @@ impl Warden<'_> {
         // Whoever is held is let go first.
         drop(holds);
         let mut state = self.shared.state.lock();
+        // All of them first: nobody is kept from running any more by whoever is looked at later.
         for member in state.members.iter_mut().flatten() {
             match (&member.cgroup, member.heirs) {
                 // It ends next, and until then nobody is kept from doing that.
                 (Some(cgroup), Heirs::Alike) => cgroup.freeze(Freeze::On),
-                _ => member.give_back(self.guardian),
+                _ => member.restore_threads(self.guardian),
             }
             if let Some(sleep_word) = member.sleep_word() {
                 sleep_word.end();
             }
         }
+        state.members.iter_mut().flatten().for_each(|member| member.unbind_heirs(self.guardian));
         // From here on nobody schedules, so nothing is judged. Whoever decided last did so under the lock, before now.
         state.close(self.shared.now());
         drop(state);

@@ -1,6 +1,7 @@
 //! What is asked of Linux, against the real kernel. What needs a privilege that is missing says so and is skipped.
 
 mod burn;
+mod exec;
 mod privileges;
 mod thread;
 mod timer;

@@ -173,7 +173,9 @@ impl ManagedSet {
         });
         let (id, ()) = registered?;
         let place = id.slot as usize % self.options.cpus.len();
-        let taken = match scope != Scope::Thread && !self.guardian.note_program(process, &origin) {
+        // What a command has started ends with it, and is given nothing back.
+        let is_noted = !matches!(scope, Scope::Process(_)) || self.guardian.note_program(process, &origin);
+        let taken = match !is_noted {
             true => Err(too_many(&admission, "programs", guardian::PROGRAMS_MAX)),
             false => self.take_threads(&admission, (id, place), heirs, &threads),
         };

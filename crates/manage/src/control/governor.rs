@@ -9,15 +9,14 @@ use crate::{
     Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker, WatchedEdge,
 };
 use crate::{ShortQuantum, command};
-use rustix::process::{getpid, getppid};
+use rustix::process::{getppid, getsid};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::scheduler::{Parameter, UnknownKind};
 use talea_guarantee::suggest::known_words;
 use talea_linux::Tid;
-use talea_linux::proc::{is_kernel_thread, process_of};
-use talea_linux::signal_safe::{PARENT, SESSION, stat_field};
+use talea_linux::proc::{is_kernel_thread, parent_of, process_of};
 use talea_model::{Description, Request, SchedulerKind, Setting, ThreadWork};
 use talea_policy::arrangement::Promise;
 use talea_policy::arrangement::live::{
@@ -554,7 +553,7 @@ fn special(tid: Tid, process: Tid) -> Option<&'static str> {
     if process == Tid::INIT {
         return Some("starts all others");
     }
-    if stat_field(getpid().as_raw_nonzero().get(), SESSION) == Some(process.as_raw_nonzero().get() as u64) {
+    if getsid(None) == Ok(process) {
         return Some("leads the session of this run");
     }
     let mut ancestor = getppid();
@@ -562,8 +561,7 @@ fn special(tid: Tid, process: Tid) -> Option<&'static str> {
         if above == process {
             return Some("has started this run");
         }
-        ancestor =
-            stat_field(above.as_raw_nonzero().get(), PARENT).and_then(|parent| Tid::from_raw(parent as i32));
+        ancestor = parent_of(above);
     }
     None
 }

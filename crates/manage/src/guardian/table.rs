@@ -202,13 +202,17 @@ impl CommandEntry {
         self.folder.iter().zip(bytes).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
     }
 
-    /// Kills whatever is in the cgroup, and the group unless its number is that of another by now: as long as anybody is in it, it is nobody
-    /// else's.
-    pub fn kill(&self, leader: i32) {
+    /// Kills whatever is in the cgroup. Waits for nobody.
+    pub fn kill_cgroup(&self) {
         let folder = text(&self.folder);
         if !folder.bytes().is_empty() {
             write_to(&folder.with(b"/").with(KILL.as_bytes()), b"1");
         }
+    }
+
+    /// Kills the group unless its number is that of another by now: as long as anybody is in it, it is nobody else's. Waits for a leader that is kept
+    /// from running in the middle of an exec.
+    pub fn kill_group(&self, leader: i32) {
         let start = stat_field(leader, START);
         if start.is_none_or(|start| start == self.start.load(Ordering::Relaxed)) {
             // SAFETY: the call takes numbers.

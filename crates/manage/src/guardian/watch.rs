@@ -6,7 +6,7 @@ use crate::priorities::{LENT, Level, Priorities};
 use rustix::io::Errno;
 use std::sync::atomic::Ordering;
 use talea_linux::Tid;
-use talea_linux::signal_safe::Text;
+use talea_linux::signal_safe::{Text, fork_alone};
 
 /// How often it goes over the table, with a pause between: a thread may just be on its way into a table or a state.
 const ROUNDS: u32 = 3;
@@ -79,9 +79,10 @@ pub(crate) fn close_all_but(mut kept: [i32; 3]) {
 
 /// The run's own commands end with it; everybody else goes on as before, and nothing of what was made for them is left.
 fn restore_all(table: &Table) {
-    table.commands.used().for_each(|(leader, command)| command.kill(leader));
+    table.commands.used().for_each(|(_, command)| command.kill_cgroup());
+    table.commands.used().for_each(|(leader, command)| aside(|| command.kill_group(leader)));
     for round in 1..=ROUNDS_MAX {
-        let mut is_clear = true;
+        let mut is_clear = all_aside_are_done();
         for (whom, held) in table.held.used() {
             is_clear &= held.let_go(whom);
         }
@@ -100,6 +101,31 @@ fn restore_all(table: &Table) {
         let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE_NS };
         // SAFETY: the time is live for the call.
         unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+    }
+}
+
+/// Does what may wait for one command until another that keeps it from running is killed, in a process of its own.
+fn aside(what: impl FnOnce()) {
+    match fork_alone() {
+        0 => {
+            what();
+            // SAFETY: nothing is left to be done.
+            unsafe { libc::_exit(0) };
+        }
+        1.. => {}
+        // No room.
+        _ => what(),
+    }
+}
+
+fn all_aside_are_done() -> bool {
+    loop {
+        // SAFETY: nothing is written.
+        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+            1.. => {}
+            0 => return false,
+            _ => return true,
+        }
     }
 }
 

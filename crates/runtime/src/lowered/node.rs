@@ -1,7 +1,7 @@
 //! A lowered node: its programs get their settings, and what came of all its threads.
 
 use super::control::RefusingHandler;
-use super::program::{Extent, Post, Program};
+use super::program::{Extent, Post, Program, give_back};
 use super::warden::{Account, Warden};
 use crate::flow::Shared;
 use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end, numbers};
@@ -310,7 +310,7 @@ impl LoweredNode {
         self.shared.shut_down();
         self.begin = None;
         if let Some(guardian) = &self.guardian {
-            self.programs.iter_mut().for_each(|program| program.give_back(guardian));
+            give_back(&mut self.programs, guardian);
         }
         let mut panicked = None;
         let account = match self.warden.take().map(JoinHandle::join) {

@@ -11,7 +11,7 @@ use talea_linux::sched::{self, Policy};
 use talea_linux::{Tid, affinity};
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
 use talea_manage::keeper::Go;
-use talea_manage::origin::{Binding, Origin};
+use talea_manage::origin::{Beginnings, Binding, Mask, Origin};
 use talea_manage::{AdmitError, ForeignChanges, Ordinary, ThreadJobs};
 use talea_model::ChildProcesses;
 use talea_record::event::{Complete, Dates, Release, Thread};
@@ -35,6 +35,7 @@ pub(super) enum Extent {
 pub(super) struct Program {
     pub post: Post,
     origin: Origin,
+    beginnings: Beginnings,
     threads: Vec<Tid>,
     /// Its threads with the policy, as the kernel had them when that was first given.
     pub attributes: Vec<ThreadAttributes>,
@@ -70,6 +71,13 @@ pub(super) struct Post {
     pub apart: Arc<[u32]>,
 }
 
+/// Everything is as it was before these programs were taken in. A command that has not begun never will.
+pub(super) fn give_back(programs: &mut [Program], guardian: &Guardian) {
+    // All of them first: nobody is kept from running any more by whoever is looked at later.
+    programs.iter_mut().for_each(|program| program.restore_threads(guardian));
+    programs.iter().for_each(|program| program.unbind_heirs(guardian));
+}
+
 impl Program {
     /// Takes a process in: gives a command that has yet to begin its policy, or tries it and gives back what the process has until the run begins. What its threads had is
     /// noted first.
@@ -84,6 +92,7 @@ impl Program {
         let mut program = Program {
             post,
             origin,
+            beginnings: Beginnings::default(),
             threads: Vec::new(),
             attributes: Vec::new(),
             account: CpuAccount::default(),
@@ -92,13 +101,14 @@ impl Program {
             state: State::Waiting,
         };
         program.introduce();
-        let is_alone = matches!(program.post.extent, Extent::Thread(_));
-        if !is_alone && !guardian.note_program(process, &program.origin) {
+        // What a command has started ends with it, and is given nothing back.
+        let is_process = matches!(program.post.extent, Extent::Process(_));
+        if is_process && !guardian.note_program(process, &program.origin) {
             return Err(program.too_many("programs", PROGRAMS_MAX));
         }
         let taken = program.take_threads(guardian);
         if taken.is_err() {
-            program.give_back(guardian);
+            give_back(std::slice::from_mut(&mut program), guardian);
         }
         taken?;
         Ok(program)
@@ -135,7 +145,7 @@ impl Program {
                 // It has ended meanwhile.
                 Err(_) => continue,
             };
-            let mask = self.origin.mask_of(tid.as_raw_nonzero().get());
+            let Some(mask) = self.mask_of(tid) else { continue };
             if !guardian.note(tid, before, mask) {
                 return Err(self.too_many("threads", THREADS_MAX));
             }
@@ -276,14 +286,28 @@ impl Program {
         }
         // One that has made itself a real-time thread, or was created by one that had, becomes what the others are.
         let Ok(policy) = Ordinary::of(tid) else { return };
-        let mask = self.origin.mask_of(tid.as_raw_nonzero().get());
+        let beginning = |tid| self.beginnings.of(tid);
+        let is_child = match self.post.extent {
+            Extent::Command => Some(true),
+            _ => self.origin.precedes(process.as_raw_nonzero().get(), beginning),
+        };
+        // Where the kernel does not tell at once, the next look asks again.
+        let Some((is_child, mask)) = is_child.zip(self.mask_of(tid)) else { return };
         if guardian.note(tid, policy.unwrap_or(Ordinary::OTHER), mask) {
             self.changes.priorities += u64::from(policy.is_none() && self.post.extent != Extent::Command);
-            match self.origin.precedes(process.as_raw_nonzero().get()) {
+            match is_child {
                 true => self.account.enter_child(process),
                 false => self.account.enter_elder(process),
             }
             self.threads.push(tid);
+        }
+    }
+
+    /// Where a thread of it could run, as far as the kernel tells at once. What a command starts is not asked for: it ends with the run.
+    fn mask_of(&self, tid: Tid) -> Option<Mask> {
+        match self.post.extent {
+            Extent::Command => Some(self.origin.before),
+            _ => self.origin.mask_of(tid.as_raw_nonzero().get(), |tid| self.beginnings.of(tid)),
         }
     }
 
@@ -297,18 +321,21 @@ impl Program {
             |process: Tid| self.post.apart.contains(&number(process)) || guardian.has_note(process);
         proc::families(known, THREADS_OF_ONE, |process| match self.post.extent {
             Extent::Command => true,
-            Extent::Process(children) => self.origin.is_heir(process, children) && !is_apart(process),
+            Extent::Process(children) => {
+                self.origin.is_heir(process, children, |tid| self.beginnings.of(tid)) && !is_apart(process)
+            }
             Extent::Thread(_) => false,
         })
     }
 
     /// What a thread that is scheduled alone creates is bound like it, and is to run where it could.
     fn unbind_young(&self) {
+        let beginning = |tid| self.beginnings.of(tid);
         if let Extent::Thread(own) = self.post.extent {
             for process in proc::families(vec![self.post.process], THREADS_OF_ONE, |_| true) {
                 let threads = proc::threads(process, THREADS_OF_ONE).unwrap_or_default();
                 let others = threads.into_iter().filter(|tid| *tid != own);
-                others.for_each(|tid| self.origin.unbind_young(tid.as_raw_nonzero().get()));
+                others.for_each(|tid| self.origin.unbind_young(tid.as_raw_nonzero().get(), beginning));
             }
         }
     }
@@ -350,14 +377,21 @@ impl Program {
         self.received = self.account.received();
     }
 
-    /// Everything is as it was. A command that has not begun never will.
-    pub fn give_back(&mut self, guardian: &Guardian) {
+    /// Its threads are as they were. Waits for nobody.
+    fn restore_threads(&mut self, guardian: &Guardian) {
         if self.state == State::Released {
             self.note_received();
         }
         self.threads.iter().for_each(|tid| guardian.restore(*tid));
-        let processes = self.processes(guardian);
-        processes.into_iter().for_each(|process| self.origin.unbind_all(process.as_raw_nonzero().get()));
+    }
+
+    /// Has those run where they could that its threads have created and that nobody has taken in yet. Waits for those who are kept from running in the
+    /// middle of an exec. Of a command there are none: it ends.
+    fn unbind_heirs(&self, guardian: &Guardian) {
+        if self.post.extent != Extent::Command {
+            let processes = self.processes(guardian);
+            processes.into_iter().for_each(|process| self.origin.unbind_all(process.as_raw_nonzero().get()));
+        }
         self.release_program(guardian);
     }
 

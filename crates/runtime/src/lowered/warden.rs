@@ -1,6 +1,6 @@
 //! The warden: what nobody tells of programs, and who gives everything back.
 
-use super::program::Program;
+use super::program::{Program, give_back};
 use crate::flow::Shared;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -50,7 +50,7 @@ impl Warden {
                 }
             }
         }
-        self.programs.iter_mut().for_each(|program| program.give_back(&self.guardian));
+        give_back(&mut self.programs, &self.guardian);
         self.guardian.restore_all_owed();
         Account { programs: self.programs, unmanaged_threads: beyond }
     }
