@@ -275,6 +275,15 @@ impl LaneQueue {
         self.dispatch == LaneDispatch::Preemptive && self.len() > 1 && self.order.changes_with_time()
     }
 
+    /// When a job that was elected at `now`, and does not execute, is not the one to be chosen any more by time alone: as it becomes late, others
+    /// that wait come before it. One that was late already, or waits alone, stays the first.
+    pub fn elected_until(&self, job: &Job, now: Instant) -> Instant {
+        let key = self.order.key(&Progress { job: *job, executed: Work::ZERO });
+        let may_change =
+            self.order.separates_late() && !self.order.is_late(&key, now) && self.waiting.len() > 0;
+        if may_change { key.urgency } else { Instant::MAX }
+    }
+
     /// Whether a job that has not executed would be chosen before all that wait. Takes time linear in how many these are.
     pub fn precedes_waiting(&self, job: &Job, now: Instant) -> bool {
         let position = |key: Key| (self.order.is_late(&key, now), key);

@@ -177,6 +177,24 @@ proptest! {
         let second = queue.elect(at(6 + ran), work(ran)).expect("it still does");
         prop_assert!(wants || first == second);
     }
+
+    /// Before that instant the lane would choose the same one again, and it is told no instant that does not matter to the elected one.
+    #[test]
+    fn an_elected_job_stays_the_first_until_it_becomes_late(
+        discipline in disciplines(),
+        rules in rules(),
+        waiting in (0..5u32).map(job).collect::<Vec<_>>(),
+        now in 0..16i64,
+        later in 1..40i64,
+    ) {
+        let mut queue = LaneQueue::new(discipline, rules, 8);
+        waiting.iter().for_each(|job| queue.push(*job));
+        let first = queue.elect(at(now), Work::ZERO).expect("it holds five jobs");
+        let until = queue.elected_until(&first, at(now));
+        let again = queue.elect(at(now + later), Work::ZERO).expect("it still does");
+        prop_assert!(again == first || at(now + later) >= until);
+        prop_assert!(until == Instant::MAX || until > at(now) && until <= first.deadline);
+    }
 }
 
 /// A queue that never holds more than its capacity never allocates.

@@ -35,8 +35,8 @@ enum Return {
 
 /// What else of a lane wants to be executed while one of its jobs is.
 pub(crate) trait OthersOfLane {
-    /// Whether some have come since the lane chose.
-    fn have_come(&self) -> bool;
+    /// Whether one of them may have to go first, which the lane did not choose: some have come since, or the chosen one has become late.
+    fn may_go_first(&self) -> bool;
     /// Whether the lane, had it to choose now, would choose this job, which is not among them.
     fn let_first(&self, shared: &Shared, job: &Job, now: Instant) -> bool;
 }
@@ -66,10 +66,10 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// Whether others have come into the lane since it chose, and may have to go first.
+    /// Whether others of the lane may have to go first by now.
     pub fn is_outdated(&self) -> bool {
         match self.chosen {
-            Chosen::ByLane { waiting, .. } => waiting.is_some_and(OthersOfLane::have_come),
+            Chosen::ByLane { waiting, .. } => waiting.is_some_and(OthersOfLane::may_go_first),
             Chosen::OnTheSpot { .. } => false,
         }
     }
