@@ -99,9 +99,33 @@ impl Leaves {
     }
 }
 
+/// What became of events that a condition took in and did not come true with. An event that two parts of it have counts in each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    /// They were kept until the time of their conjunction or sequence was over.
+    pub timed_out: u64,
+    /// They were kept until a later one took their place ([`Collect::Latest`]).
+    pub replaced: u64,
+    /// Nothing waited for them: there was one already, or its turn had not come, or another part came true, or they kept an
+    /// [`Condition::Unless`] from coming true.
+    pub not_needed: u64,
+}
+
+/// How many of them are events that came, not times that came.
+fn events_among(all: &[Event]) -> u64 {
+    all.iter().filter(|event| event.event_type().domain() != TimeCame::DOMAIN).count() as u64
+}
+
+/// Drops what is behind `length`, and counts it.
+fn drop_from(all: &mut Vec<Event>, length: usize, count: &mut u64) {
+    *count += events_among(&all[length..]);
+    all.truncate(length);
+}
+
 /// A condition that is being fed.
 pub(crate) struct State {
     root: Part,
+    left_out: LeftOut,
     scratch: Vec<Event>,
     tick: Event,
     most: usize,
@@ -144,12 +168,21 @@ enum Food<'a> {
     Tick(&'a Event),
 }
 
+/// What the parts of a condition are fed with, and what becomes of it.
+struct Meal<'a> {
+    food: Food<'a>,
+    now: Instant,
+    /// Parts that have taken it.
+    taken: u64,
+    left_out: &'a mut LeftOut,
+}
+
 impl State {
     /// That of a condition, from `now` on.
     pub fn begin(condition: &Condition, now: Instant) -> Self {
         let most = condition.events();
         let scratch = Vec::with_capacity(condition.events_in_hand());
-        State { root: Part::begin(condition, now), scratch, tick: tick(), most }
+        State { root: Part::begin(condition, now), left_out: LeftOut::default(), scratch, tick: tick(), most }
     }
 
     /// The most events with which it comes true.
@@ -159,8 +192,22 @@ impl State {
 
     /// An event has come. If it comes true with it, `came` has the events.
     pub fn offer(&mut self, event: &Event, now: Instant, mut came: impl FnMut(&[Event])) {
-        self.pass(now, &mut came);
-        self.feed(Food::Event(event), now, &mut came);
+        self.take_in(event, now, &mut came);
+    }
+
+    /// The same; returns how many parts have taken the event.
+    fn take_in(&mut self, event: &Event, now: Instant, came: &mut impl FnMut(&[Event])) -> u64 {
+        self.pass(now, &mut *came);
+        let taken = self.feed(Food::Event(event), now, came);
+        if taken == 0 {
+            self.left_out.not_needed += 1;
+        }
+        taken
+    }
+
+    /// What was left out since this was asked.
+    pub fn take_left_out(&mut self) -> LeftOut {
+        std::mem::take(&mut self.left_out)
     }
 
     /// Time has come to this.
@@ -171,12 +218,16 @@ impl State {
         }
     }
 
-    fn feed(&mut self, food: Food<'_>, now: Instant, came: &mut impl FnMut(&[Event])) {
+    /// Returns how many parts have taken it.
+    fn feed(&mut self, food: Food<'_>, now: Instant, came: &mut impl FnMut(&[Event])) -> u64 {
+        let mut meal = Meal { food, now, taken: 0, left_out: &mut self.left_out };
         self.scratch.clear();
-        if self.root.feed(food, now, &mut self.scratch) {
+        if self.root.feed(&mut meal, &mut self.scratch) {
             came(&self.scratch);
         }
+        let taken = meal.taken;
         self.scratch.clear();
+        taken
     }
 
     /// When time alone changes something.
@@ -220,10 +271,12 @@ impl Part {
     }
 
     /// Whether it comes true with this; its events are behind what is in `to`.
-    fn feed(&mut self, food: Food<'_>, now: Instant, to: &mut Vec<Event>) -> bool {
+    fn feed(&mut self, meal: &mut Meal<'_>, to: &mut Vec<Event>) -> bool {
+        let Meal { food, now, .. } = *meal;
         match self {
             Part::Event(one) => match food {
                 Food::Event(event) if one.matches(event, now) => {
+                    meal.taken += 1;
                     to.push(event.clone());
                     true
                 }
@@ -234,9 +287,9 @@ impl Part {
                 // Each is fed, for it may keep something; the first that comes true is the one.
                 for part in parts {
                     let length = to.len();
-                    if part.feed(food, now, to) {
+                    if part.feed(meal, to) {
                         if is_true {
-                            to.truncate(length);
+                            drop_from(to, length, &mut meal.left_out.not_needed);
                         }
                         is_true = true;
                     }
@@ -245,7 +298,7 @@ impl Part {
             }
             Part::All { parts, had, collect, within, since } => {
                 if is_over(*since, *within, now) {
-                    had.iter_mut().for_each(Vec::clear);
+                    had.iter_mut().for_each(|had| drop_from(had, 0, &mut meal.left_out.timed_out));
                     *since = None;
                 }
                 let length = to.len();
@@ -254,12 +307,12 @@ impl Part {
                     if !had.is_empty() && *collect == Collect::First && matches!(part, Part::Event(_)) {
                         continue;
                     }
-                    if part.feed(food, now, to) && (had.is_empty() || *collect == Collect::Latest) {
-                        had.clear();
+                    if part.feed(meal, to) && (had.is_empty() || *collect == Collect::Latest) {
+                        drop_from(had, 0, &mut meal.left_out.replaced);
                         had.extend(to.drain(length..));
                         since.get_or_insert(now);
                     }
-                    to.truncate(length);
+                    drop_from(to, length, &mut meal.left_out.not_needed);
                 }
                 let is_true = had.iter().all(|had| !had.is_empty());
                 if is_true {
@@ -270,12 +323,13 @@ impl Part {
             }
             Part::InOrder { parts, next, had, within, since } => {
                 if is_over(*since, *within, now) {
-                    had.clear();
+                    drop_from(had, 0, &mut meal.left_out.timed_out);
+                    parts[*next].forget(&mut meal.left_out.timed_out);
                     (*next, *since) = (0, None);
-                    parts[0].begin_anew(now);
+                    parts[0].begin_anew(meal);
                 }
                 let length = to.len();
-                if !parts[*next].feed(food, now, to) {
+                if !parts[*next].feed(meal, to) {
                     return false;
                 }
                 had.extend(to.drain(length..));
@@ -287,7 +341,7 @@ impl Part {
                     (*next, *since) = (0, None);
                 }
                 // A part is awaited from when its turn comes.
-                parts[*next].begin_anew(now);
+                parts[*next].begin_anew(meal);
                 is_true
             }
             Part::Timer { due, time, is_repeated } => {
@@ -304,8 +358,8 @@ impl Part {
             }
             Part::Unless { part, within, due } => {
                 let length = to.len();
-                if part.feed(food, now, to) {
-                    to.truncate(length);
+                if part.feed(meal, to) {
+                    drop_from(to, length, &mut meal.left_out.not_needed);
                     *due = Some(now.saturating_add(*within));
                     return false;
                 }
@@ -320,25 +374,58 @@ impl Part {
     }
 
     /// What has come so far does not count, and time counts from `now` on.
-    fn begin_anew(&mut self, now: Instant) {
+    fn begin_anew(&mut self, meal: &mut Meal<'_>) {
+        self.forget(&mut meal.left_out.not_needed);
+        self.await_from(meal.now);
+    }
+
+    /// Nothing has come; what was kept is counted.
+    fn forget(&mut self, count: &mut u64) {
         match self {
-            Part::Event(_) => {}
-            Part::Any(parts) => parts.iter_mut().for_each(|part| part.begin_anew(now)),
+            Part::Event(_) | Part::Timer { .. } => {}
+            Part::Any(parts) => parts.iter_mut().for_each(|part| part.forget(count)),
             Part::All { parts, had, since, .. } => {
-                parts.iter_mut().for_each(|part| part.begin_anew(now));
-                had.iter_mut().for_each(Vec::clear);
+                parts.iter_mut().for_each(|part| part.forget(count));
+                had.iter_mut().for_each(|had| drop_from(had, 0, count));
                 *since = None;
             }
             Part::InOrder { parts, next, had, since, .. } => {
-                parts[0].begin_anew(now);
-                had.clear();
+                parts.iter_mut().for_each(|part| part.forget(count));
+                drop_from(had, 0, count);
                 (*next, *since) = (0, None);
             }
+            Part::Unless { part, .. } => part.forget(count),
+        }
+    }
+
+    /// Time counts from `now` on.
+    fn await_from(&mut self, now: Instant) {
+        match self {
+            Part::Event(_) => {}
+            Part::Any(parts) | Part::All { parts, .. } => {
+                parts.iter_mut().for_each(|part| part.await_from(now))
+            }
+            Part::InOrder { parts, .. } => parts[0].await_from(now),
             Part::Timer { due, time, .. } => *due = Some(now.saturating_add(*time)),
             Part::Unless { part, within, due } => {
-                part.begin_anew(now);
+                part.await_from(now);
                 *due = Some(now.saturating_add(*within));
             }
+        }
+    }
+
+    /// Events that it keeps now.
+    #[cfg(test)]
+    fn keeps(&self) -> u64 {
+        let below = |parts: &[Part]| parts.iter().map(Part::keeps).sum::<u64>();
+        match self {
+            Part::Event(_) | Part::Timer { .. } => 0,
+            Part::Any(parts) => below(parts),
+            Part::All { parts, had, .. } => {
+                below(parts) + had.iter().map(|had| events_among(had)).sum::<u64>()
+            }
+            Part::InOrder { parts, had, .. } => below(parts) + events_among(had),
+            Part::Unless { part, .. } => part.keeps(),
         }
     }
 
@@ -448,6 +535,47 @@ mod tests {
         assert_eq!(fed(&order, &[(1, "a"), (7, "b"), (8, "a"), (13, "b")]), ["13: a b"]);
     }
 
+    /// What is left out of events at these milliseconds: what timed out, what was replaced, what nothing waited for.
+    fn left_out(condition: &Condition, steps: &[(i64, &str)]) -> [u64; 3] {
+        let mut state = State::begin(condition, Instant::ZERO);
+        for (ms, name) in steps {
+            match *name {
+                "" => state.pass(at(*ms), |_| ()),
+                name => state.offer(&event(name), at(*ms), |_| ()),
+            }
+        }
+        let LeftOut { timed_out, replaced, not_needed } = state.take_left_out();
+        assert_eq!(state.take_left_out(), LeftOut::default());
+        [timed_out, replaced, not_needed]
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_by_cause() {
+        let ms = Duration::from_millis;
+        let steps = [(1, "a"), (2, "a"), (3, "c"), (4, "b"), (5, "b"), (6, "a")];
+        let pair = |collect| Condition::all(collect, [of("b"), of("a")]);
+        assert_eq!(left_out(&pair(Collect::First), &steps), [0, 0, 2], "the second a, and c");
+        assert_eq!(left_out(&pair(Collect::Latest), &steps), [0, 1, 1]);
+        let within = pair(Collect::First).within(ms(5));
+        assert_eq!(left_out(&within, &[(1, "a"), (7, "b"), (8, "a"), (20, "a"), (30, "a")]), [2, 0, 0]);
+        let order = Condition::in_order([of("a"), of("b"), of("c")]).within(ms(5));
+        assert_eq!(left_out(&order, &[(1, "b"), (2, "a"), (3, "b"), (9, "c"), (10, "a")]), [2, 0, 2]);
+        let late = Condition::unless_within(ms(5), of("a"));
+        assert_eq!(left_out(&late, &[(4, "a"), (9, ""), (10, "b")]), [0, 0, 2]);
+        // One that two have, of which one comes true.
+        let either = Condition::any([of("a"), Condition::in_order([of("a"), of("b")])]);
+        assert_eq!(left_out(&either, &[(1, "a")]), [0, 0, 0]);
+        assert_eq!(
+            left_out(&either, &[(1, "a"), (2, "a"), (3, "b")]),
+            [0, 0, 0],
+            "the second a came true alone"
+        );
+        // A sequence in a sequence that is over in its midst.
+        let inner = Condition::in_order([of("b"), of("c")]);
+        let nested = Condition::in_order([of("a"), inner]).within(ms(5));
+        assert_eq!(left_out(&nested, &[(1, "a"), (2, "b"), (9, "a")]), [2, 0, 0]);
+    }
+
     #[test]
     fn sequences_go_by_order() {
         let order = Condition::in_order([of("a"), of("b"), of("a")]);
@@ -527,7 +655,57 @@ mod tests {
         assert!(Condition::in_order([of("a")]).within(Duration::ZERO).problem().is_some());
     }
 
+    /// Any condition over events `a` to `c` and time.
+    fn conditions() -> impl Strategy<Value = Condition> {
+        let ms = Duration::from_millis;
+        let leaf = prop_oneof![
+            6 => (0usize..3).prop_map(|name| of(["a", "b", "c"][name])),
+            1 => (1i64..6).prop_map(move |time| Condition::after(ms(time))),
+            1 => (1i64..6).prop_map(move |time| Condition::every(ms(time))),
+        ];
+        leaf.prop_recursive(3, 12, 3, move |inner| {
+            let parts = prop::collection::vec(inner.clone(), 1..4);
+            let within = prop::option::of(1i64..9);
+            let timed = move |condition: Condition, within: Option<i64>| match within {
+                Some(time) => condition.within(ms(time)),
+                None => condition,
+            };
+            prop_oneof![
+                parts.clone().prop_map(Condition::any),
+                (parts.clone(), any::<bool>(), within.clone()).prop_map(move |(parts, latest, within)| {
+                    let collect = if latest { Collect::Latest } else { Collect::First };
+                    timed(Condition::all(collect, parts), within)
+                }),
+                (parts, within).prop_map(move |(parts, within)| timed(Condition::in_order(parts), within)),
+                (inner, 1i64..6).prop_map(move |(part, time)| Condition::unless_within(ms(time), part)),
+            ]
+        })
+    }
+
     proptest! {
+        /// Whatever parts have taken in has come to the consumer, or is kept still, or is counted; and what no part has taken is counted, too.
+        #[test]
+        fn every_event_is_accounted_for(
+            condition in conditions(),
+            steps in prop::collection::vec((0i64..4, 0usize..5), 0..60),
+        ) {
+            prop_assume!(condition.problem().is_none());
+            let mut state = State::begin(&condition, Instant::ZERO);
+            let (mut now, mut expected, mut came) = (0, 0, 0);
+            let events = ["a", "b", "c", "d"].map(event);
+            for (later, which) in steps {
+                now += later;
+                let mut come = |all: &[Event]| came += events_among(all);
+                match events.get(which) {
+                    Some(event) => expected += state.take_in(event, at(now), &mut come).max(1),
+                    None => state.pass(at(now), come),
+                }
+            }
+            let LeftOut { timed_out, replaced, not_needed } = state.take_left_out();
+            let accounted = came + timed_out + replaced + not_needed + state.root.keeps();
+            prop_assert_eq!(accounted, expected, "{:?}, {} came", state.root.keeps(), came);
+        }
+
         /// A conjunction of parts that share no event comes true as often as its rarest part at most, and with each part once.
         #[test]
         fn a_conjunction_is_complete_each_time(names in prop::collection::vec(0usize..4, 0..60), latest in any::<bool>()) {

@@ -15,6 +15,7 @@
 
 mod deliver;
 
+use crate::condition::LeftOut;
 use crate::delivery::{Delivery, Outcome};
 use crate::event::{ContentType, Event};
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes, together};
@@ -727,7 +728,9 @@ impl Consumer {
     /// What is counted.
     pub fn statistics(&self) -> ConsumerStatistics {
         let lost = self.grouped.as_ref().map_or(0, Grouped::lost);
-        ConsumerStatistics { lost_sets: lost, ..self.counts.read() }
+        let LeftOut { timed_out, replaced, not_needed } =
+            self.grouped.as_ref().map(Grouped::left_out).unwrap_or_default();
+        ConsumerStatistics { lost_sets: lost, timed_out, replaced, not_needed, ..self.counts.read() }
     }
 
     /// Has another quality of service from now on.

@@ -4,7 +4,7 @@
 //! others put there; who does not leaves: whoever has the state looks once more when it has given it back. Nobody waits for a supplier in the
 //! midst of putting an event there, which may be of a lower priority and preempted by who waits: it has not asked yet, and will try itself.
 
-use crate::condition::{Condition, EventSet, Leaves, State};
+use crate::condition::{Condition, EventSet, Leaves, LeftOut, State};
 use crate::event::{Event, EventPool, EventType};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
@@ -24,6 +24,15 @@ pub(crate) struct Grouped {
     sets: Sets,
     /// The most events with which it comes true.
     events: usize,
+    left_out: LeftOutCounts,
+}
+
+/// What was left out so far.
+#[derive(Default)]
+struct LeftOutCounts {
+    timed_out: AtomicU64,
+    replaced: AtomicU64,
+    not_needed: AtomicU64,
 }
 
 /// Only [`Grouped::answer`], [`Grouped::pass`] and [`Grouped::begin`] have it: who gives it back looks whether somebody asks.
@@ -62,6 +71,7 @@ impl Grouped {
             inner,
             sets,
             events,
+            left_out: LeftOutCounts::default(),
         }
     }
 
@@ -113,7 +123,7 @@ impl Grouped {
         let mut inner = self.inner.lock().0;
         self.feed(&mut inner, came);
         inner.state.pass(now, |events| self.sets.hand_on(events, came));
-        self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
+        self.note(&mut inner.state);
         drop(inner);
         self.answer(came);
     }
@@ -138,7 +148,27 @@ impl Grouped {
         while let Some((event, now)) = mail.pop() {
             state.offer(&event, now, |events| self.sets.hand_on(events, came));
         }
+        self.note(state);
+    }
+
+    /// What others see of the state.
+    fn note(&self, state: &mut State) {
         self.due.store(nanoseconds(state.due()), Ordering::Relaxed);
+        let LeftOut { timed_out, replaced, not_needed } = state.take_left_out();
+        let LeftOutCounts { timed_out: all_timed_out, replaced: all_replaced, not_needed: all_others } =
+            &self.left_out;
+        for (all, now) in [(all_timed_out, timed_out), (all_replaced, replaced), (all_others, not_needed)] {
+            if now > 0 {
+                all.fetch_add(now, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// What it has taken in and did not come true with.
+    pub fn left_out(&self) -> LeftOut {
+        let LeftOutCounts { timed_out, replaced, not_needed } = &self.left_out;
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        LeftOut { timed_out: read(timed_out), replaced: read(replaced), not_needed: read(not_needed) }
     }
 
     /// When time alone changes something.

@@ -182,6 +182,9 @@ impl ConsumerCounts {
             incompatible: self.incompatible.read(),
             grouped: self.grouped.read(),
             lost_sets: 0,
+            timed_out: 0,
+            replaced: 0,
+            not_needed: 0,
             filter_errors: self.filter_errors.load(Ordering::Relaxed),
             retried: self.retried.read(),
             blocked: self.blocked.read(),
@@ -216,6 +219,14 @@ pub struct ConsumerStatistics {
     pub incompatible: u64,
     /// Events that a [`Condition`](crate::Condition) over several has taken in. What it came true with counts as events that come to the consumer.
     pub grouped: u64,
+    /// Events that a condition kept until the time of their conjunction or sequence ([`within`](crate::Condition::within)) was over. Of this and the
+    /// next two, an event that two parts of the condition have taken in counts in each.
+    pub timed_out: u64,
+    /// Events that a condition kept until a later one took their place ([`Collect::Latest`](crate::Collect::Latest)).
+    pub replaced: u64,
+    /// Events that a condition did not wait for: it had one already, their turn had not come, another part came true, or they kept an
+    /// [`Unless`](crate::Condition::Unless) from coming true.
+    pub not_needed: u64,
     /// Sets of events for which there was no memory, since the consumer has as many as it may; they came to nobody.
     pub lost_sets: u64,
     /// Constraints that could not be evaluated, each time.

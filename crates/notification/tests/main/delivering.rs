@@ -377,6 +377,11 @@ fn conditions_over_several_events_and_time_are_delivered_as_sets() {
     assert_eq!(take(), ["both a b"]);
     let counted = both.statistics();
     assert_eq!((counted.grouped, counted.filtered, counted.delivered), (2, 1, 1));
+    let left_out = || {
+        let counted = both.statistics();
+        (counted.timed_out, counted.replaced, counted.not_needed)
+    };
+    assert_eq!(left_out(), (0, 0, 0));
     time.pass(MS(29));
     assert!(take().is_empty());
     time.pass(MS(1));
@@ -388,6 +393,7 @@ fn conditions_over_several_events_and_time_are_delivered_as_sets() {
     assert!(take().is_empty());
     time.pass(MS(1));
     assert_eq!(take(), ["late"]);
+    assert_eq!(left_out(), (0, 1, 0), "the last a came in place of the one before");
     let refused = channel.consumer("c").when(Condition::any([])).connect(|_| Outcome::Ok).unwrap_err();
     assert!(refused.to_string().contains("has none"), "{refused}");
 }
