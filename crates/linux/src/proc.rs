@@ -50,6 +50,21 @@ pub fn parent_of(pid: Tid) -> Option<Tid> {
     Tid::from_raw(number_in_status(pid, "PPid")?)
 }
 
+/// The number of the leader of this process's session; 0 of one that is in another PID namespace.
+pub fn own_session() -> i32 {
+    // SAFETY: the call takes a number.
+    unsafe { libc::getsid(0) }
+}
+
+/// Whether a process is in the group of this leader; nothing if it has gone.
+pub fn is_in_group(pid: Tid, leader: Tid) -> Option<bool> {
+    // SAFETY: the call takes a number. It returns 0 where the leader is in another PID namespace.
+    match unsafe { libc::getpgid(pid.as_raw_nonzero().get()) } {
+        -1 => None,
+        group => Some(group == leader.as_raw_nonzero().get()),
+    }
+}
+
 /// The name of a thread, as it calls itself.
 pub fn name_of(tid: Tid) -> Option<String> {
     let name = fs::read(format!("/proc/{tid}/comm")).ok()?;
@@ -165,6 +180,10 @@ mod tests {
         let process = process_of(gettid()).unwrap();
         assert_eq!(process, rustix::process::getpid());
         assert_eq!(parent_of(process), rustix::process::getppid());
+        let group = rustix::process::getpgrp();
+        let gone = Tid::from_raw(4_194_304).unwrap();
+        assert_eq!((is_in_group(process, group), is_in_group(gone, group)), (Some(true), None));
+        assert!(own_session() >= 0);
         assert!(threads(process, 4_096).unwrap().contains(&gettid()));
         assert!(run_time_ns(gettid()).is_some());
         assert!(!is_kernel_thread(gettid()));

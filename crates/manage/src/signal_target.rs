@@ -1,7 +1,8 @@
 //! To whom a signal goes.
 
-use rustix::process::{Signal, getpgid, kill_process, kill_process_group};
+use rustix::process::{Signal, kill_process, kill_process_group};
 use talea_linux::Tid;
+use talea_linux::proc::is_in_group;
 
 /// Processes of other programs that are held together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl SignalTarget {
     pub(crate) fn reaches(self, process: Tid) -> bool {
         match self {
             SignalTarget::Process(own) => own == process,
-            SignalTarget::Group(leader) => getpgid(Some(process)).map_or(true, |group| group == leader),
+            SignalTarget::Group(leader) => is_in_group(process, leader).unwrap_or(true),
         }
     }
 

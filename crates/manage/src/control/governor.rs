@@ -9,14 +9,14 @@ use crate::{
     Admission, AdmitError, Blocks, Handle, ManagedSet, MemberId, Parking, Target, Waker, WatchedEdge,
 };
 use crate::{ShortQuantum, command};
-use rustix::process::{getppid, getsid};
+use rustix::process::getppid;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::scheduler::{Parameter, UnknownKind};
 use talea_guarantee::suggest::known_words;
 use talea_linux::Tid;
-use talea_linux::proc::{is_kernel_thread, parent_of, process_of};
+use talea_linux::proc::{is_kernel_thread, own_session, parent_of, process_of};
 use talea_model::{Description, Request, SchedulerKind, Setting, ThreadWork};
 use talea_policy::arrangement::Promise;
 use talea_policy::arrangement::live::{
@@ -553,7 +553,7 @@ fn special(tid: Tid, process: Tid) -> Option<&'static str> {
     if process == Tid::INIT {
         return Some("starts all others");
     }
-    if getsid(None) == Ok(process) {
+    if own_session() == process.as_raw_nonzero().get() {
         return Some("leads the session of this run");
     }
     let mut ancestor = getppid();

@@ -232,6 +232,8 @@ impl Program {
     /// The kernel refuses what it granted before.
     pub fn release(&mut self, start: Instant) -> Result<(), HierarchyError> {
         self.state = State::Released;
+        // Whoever looks after it from now on is above those whom it takes the processor from, and so is who reads for him.
+        self.beginnings = Beginnings::default();
         self.account.open(match self.post.extent {
             Extent::Thread(tid) => CpuClock::Thread(tid),
             Extent::Command | Extent::Process(_) => CpuClock::Process(self.post.process),

@@ -4,7 +4,7 @@ use crate::support::{Done, Running, alone, eventually, example, folder, run, wit
 use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
-use talea_linux::signal_safe::{SESSION, stat_field};
+use talea_linux::proc::own_session;
 
 /// A run of an example under a name of its own until it is ended, and that name. None, said on standard error, where hierarchies are
 /// not permitted.
@@ -103,7 +103,7 @@ fn what_the_run_stands_on_is_taken_in_by_force_alone() {
     };
     let own = std::process::id() as i32;
     // 0 if its leader is in another PID namespace.
-    let session = stat_field(own, SESSION).expect("everybody has one") as i32;
+    let session = own_session();
     let of_session = if session == 1 { "starts all others" } else { "leads the session of this run" };
     let of_own = if session == own { of_session } else { "has started this run" };
     let protected = [(1, "starts all others"), (own, of_own), (session, of_session)];
