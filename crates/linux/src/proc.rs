@@ -100,7 +100,7 @@ pub fn activity(tid: Tid) -> Activity {
     read_status(tid, &mut [0; 256]).map_or(Activity::Gone, activity_in)
 }
 
-/// The same, and how often it has given up its processor or lost it, if that stands in the first [`STATUS`] bytes. Allocates nothing.
+/// The same, and how often it has given up its processor or lost it, if that stands in the first 4 KiB of its `status`. Allocates nothing.
 pub fn activity_and_switches(tid: Tid) -> (Activity, Option<u64>) {
     let mut buffer = [0; STATUS];
     let Some(status) = read_status(tid, &mut buffer) else { return (Activity::Gone, None) };
