@@ -73,10 +73,10 @@ pub fn name_of(tid: Tid) -> Option<String> {
 
 /// Whether it is the kernel's own, which nobody else schedules.
 pub fn is_kernel_thread(tid: Tid) -> bool {
-    let mut buffer = [0; STATUS];
-    let status = read_status(tid, &mut buffer);
     // Those have no memory of their own, nor has who has ended.
-    status.is_some_and(|status| activity_in(status) != Activity::Gone && value_in(status, "VmSize").is_none())
+    let has_none =
+        |status: Vec<u8>| activity_in(&status) != Activity::Gone && value_in(&status, "VmSize").is_none();
+    whole_status(tid).is_some_and(has_none)
 }
 
 /// How many threads a process has.
@@ -131,8 +131,12 @@ fn number_in<N: FromStr>(status: &[u8], key: &str) -> Option<N> {
 }
 
 fn number_in_status<N: FromStr>(tid: Tid, key: &str) -> Option<N> {
-    let mut buffer = [0; STATUS];
-    number_in(read_status(tid, &mut buffer)?, key)
+    number_in(&whole_status(tid)?, key)
+}
+
+/// All of a `status`, which lists all groups of a thread in its midst.
+fn whole_status(tid: Tid) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/{tid}/status")).ok()
 }
 
 /// The `status` of a thread, as far as it fits.

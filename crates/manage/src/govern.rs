@@ -178,7 +178,7 @@ impl ManagedSet {
         if let (Ok(auditor), Body::Opaque { .. }) = (&self.auditor, &member.body) {
             auditor.part(member.all_threads().map(Managed::number));
         }
-        member.give_back(&self.guardian);
+        member.restore_threads(&self.guardian);
         member.set_going();
         if let Some(sleep_word) = member.sleep_word() {
             sleep_word.end();
@@ -189,6 +189,8 @@ impl ManagedSet {
             // More than is needed is no harm: wake-ups of strangers are ignored.
             let _more_than_needed = chooser.choose(traced);
         }
+        // Last, for it may wait for others.
+        member.unbind_heirs(&self.guardian);
     }
 }
 

@@ -656,22 +656,21 @@ impl Member {
         }
     }
 
-    /// Gives its threads back what they had, also those of its processes that nobody has taken in yet. For somebody who may wait.
-    pub fn give_back(&mut self, guardian: &Guardian) {
-        self.restore_threads(guardian);
-        self.unbind_heirs(guardian);
-    }
-
-    /// Gives its threads back what they had. Waits for nobody.
+    /// Gives its threads back what they had, and all that a command has started. Waits for nobody.
     pub fn restore_threads(&mut self, guardian: &Guardian) {
         match self.heirs {
             Heirs::Alike => self.make_ordinary(),
-            Heirs::Ordinary => self.threads.iter().for_each(|thread| guardian.restore(thread.tid)),
+            Heirs::Ordinary => {
+                self.threads.iter().for_each(|thread| guardian.restore(thread.tid));
+                if matches!(self.body, Body::Opaque { scope: Scope::Family, .. }) {
+                    self.make_ordinary();
+                }
+            }
         }
     }
 
-    /// Has those run where they could that were created by bound ones and that nobody has taken in yet. Waits for those who are kept from running in the
-    /// middle of an exec. Of a command there are none: it ends.
+    /// Has those run where they could that were created by bound ones of a process that was there before, and that nobody has taken in yet. Waits for those
+    /// who are kept from running in the middle of an exec.
     pub fn unbind_heirs(&mut self, guardian: &Guardian) {
         let processes = self.processes();
         if let Body::Opaque { process, origin, scope: Scope::Process(_) } = &self.body {

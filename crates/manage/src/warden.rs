@@ -281,7 +281,7 @@ impl Warden<'_> {
             let is_heir = |process: Tid| match scope {
                 Scope::Family | Scope::Thread => true,
                 Scope::Process(children) => {
-                    *holds_heirs && origin.is_heir(process, *children, beginning) && !is_apart(process)
+                    *holds_heirs && !is_apart(process) && origin.is_heir(process, *children, beginning)
                 }
             };
             let family = proc::families(processes, self.threads_max, is_heir);
@@ -411,11 +411,12 @@ impl Warden<'_> {
                 sleep_word.end();
             }
         }
-        state.members.iter_mut().flatten().for_each(|member| member.unbind_heirs(self.guardian));
         // From here on nobody schedules, so nothing is judged. Whoever decided last did so under the lock, before now.
         state.close(self.shared.now());
         drop(state);
         self.guardian.restore_all_owed();
+        let mut state = self.shared.state.lock();
+        state.members.iter_mut().flatten().for_each(|member| member.unbind_heirs(self.guardian));
     }
 }
 

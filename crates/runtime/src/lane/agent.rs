@@ -219,22 +219,28 @@ mod tests {
     #[test]
     fn a_job_that_comes_before_the_chosen_one_begins_may_go_first() {
         let due = [Duration::from_secs(10), Duration::from_secs(1)];
-        assert_eq!(served(due, 1, |[_, urgent]| Meanwhile::Comes(urgent)), [due[1], due[0]]);
+        let (order, not_yet) = served(due, 1, |[_, urgent]| Meanwhile::Comes(urgent));
+        assert!(order == [due[1], due[0]] && not_yet >= 1, "the first choice was given up");
     }
 
     /// Late ones come last, and a job that is chosen in time may be late when its lane has its turn.
     #[test]
     fn a_chosen_job_that_becomes_late_before_it_begins_goes_last() {
         let due = [Duration::from_secs(1_000), Duration::from_millis(200)];
-        assert_eq!(served(due, 2, move |_| Meanwhile::Until(MonotonicClock.now() + due[1])), due);
+        // A machine that stands still has it late before it is chosen: then it is tried again.
+        let tried = (0..5).map(|_| served(due, 2, move |_| Meanwhile::Until(MonotonicClock.now() + due[1])));
+        let (order, _) =
+            tried.into_iter().find(|(_, not_yet)| *not_yet >= 1).expect("a choice that was given up");
+        assert_eq!(order, due);
     }
 
-    /// In what order jobs are served that are due within these times. The first `posted` of them are there from the beginning.
+    /// In what order jobs are served that are due within these times, and how often a choice was given up. The first `posted` of them are there from the
+    /// beginning.
     fn served(
         due: [Duration; 2],
         posted: usize,
         meanwhile: impl FnOnce([Posted; 2]) -> Meanwhile + Send + 'static,
-    ) -> Vec<Duration> {
+    ) -> (Vec<Duration>, u32) {
         let text = "[system]\nname = \"one\"\nstrategy = \"edf\"\nlate = \"last\"\n\
                     [[task]]\nname = \"task\"\nperiod = \"1h\"\nwcet = \"1us\"\n";
         let system = talea_model::parse("one.toml", text, Path::new(".")).expect("a system").system;
@@ -273,8 +279,7 @@ mod tests {
         });
         prepared.run().expect("the run can begin");
         let (order, not_yet, again) = stepping.join().expect("it steps without a panic");
-        assert!(not_yet >= 1, "the first choice was given up");
-        assert_eq!(again, not_yet, "and no step says that it executed what it did not");
-        order
+        assert_eq!(again, not_yet, "no step says that it executed what it did not");
+        (order, not_yet)
     }
 }

@@ -75,6 +75,7 @@ pub(super) struct Post {
 pub(super) fn give_back(programs: &mut [Program], guardian: &Guardian) {
     // All of them first: nobody is kept from running any more by whoever is looked at later.
     programs.iter_mut().for_each(|program| program.restore_threads(guardian));
+    guardian.restore_all_owed();
     programs.iter().for_each(|program| program.unbind_heirs(guardian));
 }
 
@@ -324,7 +325,7 @@ impl Program {
         proc::families(known, THREADS_OF_ONE, |process| match self.post.extent {
             Extent::Command => true,
             Extent::Process(children) => {
-                self.origin.is_heir(process, children, |tid| self.beginnings.of(tid)) && !is_apart(process)
+                !is_apart(process) && self.origin.is_heir(process, children, |tid| self.beginnings.of(tid))
             }
             Extent::Thread(_) => false,
         })

@@ -51,7 +51,6 @@ impl Warden {
             }
         }
         give_back(&mut self.programs, &self.guardian);
-        self.guardian.restore_all_owed();
         Account { programs: self.programs, unmanaged_threads: beyond }
     }
 
