@@ -173,8 +173,9 @@ impl ManagedSet {
         let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
         departed.push(Received::of(&mut member, granted));
         drop(departed);
-        // Whoever is held is let go first.
-        drop(member.hold.take());
+        // Whoever is held is let go first, and goes back to his cgroup last, for that may wait for others' forks.
+        let mut hold = member.hold.take();
+        hold.iter_mut().for_each(|hold| _ = hold.disengage());
         if let (Ok(auditor), Body::Opaque { .. }) = (&self.auditor, &member.body) {
             auditor.part(member.all_threads().map(Managed::number));
         }
@@ -189,8 +190,10 @@ impl ManagedSet {
             // More than is needed is no harm: wake-ups of strangers are ignored.
             let _more_than_needed = chooser.choose(traced);
         }
-        // Last, for it may wait for others.
-        member.unbind_heirs(&self.guardian);
+        if let Some(unbinding) = member.unbinding() {
+            self.shared.unbindings.begin(unbinding, &self.guardian, |process| self.shared.is_apart(process));
+        }
+        drop(hold);
     }
 }
 

@@ -150,7 +150,7 @@ enum HoldMechanism {
         hold: &'static HoldWord,
     },
     Freezer {
-        group: Group,
+        group: Arc<Group>,
     },
     /// The cgroup in which a command was started.
     Cgroup {
@@ -181,7 +181,8 @@ impl Hold {
             && let Some(note) = guardian.note_held(whom, Some((&place.folder, &place.home)))
             && let Ok(group) = Group::around(place, processes)
         {
-            return Ok(Hold { means: HoldMechanism::Freezer { group }, engaged: false, _note: Some(note) });
+            let means = HoldMechanism::Freezer { group: Arc::new(group) };
+            return Ok(Hold { means, engaged: false, _note: Some(note) });
         }
         if processes().into_iter().any(|process| !whom.reaches(process)) {
             return Err(CannotHold::OutOfReach);
@@ -200,12 +201,12 @@ impl Hold {
         !matches!(self.means, HoldMechanism::Stop { whom: SignalTarget::Process(_) })
     }
 
-    /// A process that belongs to the member now is held with it.
-    pub fn extend_to(&self, process: Tid) {
+    /// Into which a process is to go that belongs to the member now, so that it is held with it.
+    pub fn group(&self) -> Option<Arc<Group>> {
         match &self.means {
-            HoldMechanism::Freezer { group } => group.take(process),
+            HoldMechanism::Freezer { group } => Some(Arc::clone(group)),
             // Those in the group are stopped with it; of a process that is stopped alone no others are taken in, and a thread has none.
-            HoldMechanism::Stop { .. } | HoldMechanism::Signal { .. } | HoldMechanism::Cgroup { .. } => {}
+            HoldMechanism::Stop { .. } | HoldMechanism::Signal { .. } | HoldMechanism::Cgroup { .. } => None,
         }
     }
 

@@ -73,6 +73,7 @@
 
 mod admit;
 mod auditor;
+pub mod beginning;
 pub mod command;
 pub mod control;
 mod controller;
@@ -102,6 +103,7 @@ mod slices;
 mod state;
 mod switches;
 mod thread_jobs;
+pub mod unbinding;
 mod wakeups;
 mod warden;
 

@@ -8,6 +8,7 @@ use crate::origin::{Mask, Origin};
 use crate::priorities::{self, Heirs, Level, Ordinary, Priorities, Turns};
 use crate::signal_target::SignalTarget;
 use crate::sleep_word::SleepWord;
+use crate::unbinding::Unbinding;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
@@ -338,9 +339,6 @@ impl Member {
         }
         self.threads.push(Managed { bound: cpu, arrival: Arrival::Awaited, ..Managed::new(tid, level) });
         self.make_room();
-        if let Some(hold) = &self.hold {
-            hold.extend_to(process);
-        }
     }
 
     /// A thread of it has created another, which has what its creator has.
@@ -669,13 +667,17 @@ impl Member {
         }
     }
 
-    /// Has those run where they could that were created by bound ones of a process that was there before, and that nobody has taken in yet. Waits for those
-    /// who are kept from running in the middle of an exec.
-    pub fn unbind_heirs(&mut self, guardian: &Guardian) {
+    /// What remains to be done of it once its threads have been [restored](Self::restore_threads): nothing of own threads and commands.
+    pub fn unbinding(&mut self) -> Option<Unbinding> {
         let processes = self.processes();
-        if let Body::Opaque { process, origin, scope: Scope::Process(_) } = &self.body {
-            processes.iter().for_each(|process| origin.unbind_all(process.as_raw_nonzero().get()));
-            guardian.release_program(*process);
+        match &self.body {
+            Body::Opaque { process, origin, scope: Scope::Process(_) } => {
+                Some(Unbinding::of_program(*process, processes, **origin))
+            }
+            Body::Opaque { process, origin, scope: Scope::Thread } => {
+                Some(Unbinding::of_thread(*process, **origin))
+            }
+            Body::Opaque { scope: Scope::Family, .. } | Body::Own { .. } => None,
         }
     }
 

@@ -4,21 +4,15 @@
 //! had before. It is known by three things together: it began after the binding, it is bound as we bind, and what its
 //! program had before was something else. A thread that has bound itself just so meanwhile is taken for one of these.
 
-use std::cell::RefCell;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use crate::beginning::{Beginning, ticks, ticks_per_second};
 use talea_linux::Tid;
-use talea_linux::sched::{self, Policy};
-use talea_linux::signal_safe::{children_of, stat_field, threads_of};
-use talea_linux::thread::{SpawnError, spawn};
+use talea_linux::signal_safe::{children_of, threads_of};
 use talea_model::ChildProcesses;
 
 /// A CPU mask of 1024 CPUs, as the C library's.
 pub(crate) const MASK_WORDS: usize = 16;
 /// Processes below one that are looked at.
 const OFFSPRING_MAX: usize = 256;
-/// The field of a `stat` that says when a thread began, in ticks since the machine did.
-const START: usize = 22;
 /// How long after its beginning the warden, which looks every 50 ms, may see a thread for the first time.
 const YOUNG_MS: u64 = 120;
 
@@ -96,9 +90,13 @@ impl Origin {
         Origin { before, lent: Mask::of_cpus(cpus), binding, since: ticks() }
     }
 
-    /// Whether a thread, or a process by its first one, has begun since then; nothing where `beginning` tells nothing.
-    pub fn precedes(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) -> Option<bool> {
-        beginning(tid).map(|beginning| beginning.start >= self.since)
+    /// Whether a thread, or a process by its first one, has begun since then; nothing where `beginning` tells nothing. One that is
+    /// [overdue](Beginning::Overdue) has if it is bound as we bind: others are not kept from going on by us.
+    pub fn has_begun_since(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) -> Option<bool> {
+        Some(match beginning(tid)? {
+            Beginning::Known { start, .. } => start >= self.since,
+            Beginning::Overdue => Mask::of(tid).is_some_and(|mask| self.is_lent(mask)),
+        })
     }
 
     /// Whether a process that one of the program's processes has started is scheduled with it, as far as is known; this process never is, nor what it
@@ -109,7 +107,7 @@ impl Origin {
         children: ChildProcesses,
         beginning: impl Fn(i32) -> Option<Beginning>,
     ) -> bool {
-        let is_later = || self.precedes(process.as_raw_nonzero().get(), beginning) == Some(true);
+        let is_later = || self.has_begun_since(process.as_raw_nonzero().get(), beginning) == Some(true);
         process != rustix::process::getpid() && (children == ChildProcesses::All || is_later())
     }
 
@@ -126,40 +124,51 @@ impl Origin {
     pub fn mask_of(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) -> Option<Mask> {
         match Mask::of(tid) {
             Some(own) if !self.is_lent(own) => Some(own),
-            Some(own) => Some(if self.precedes(tid, beginning)? { self.before } else { own }),
+            Some(own) => Some(if self.has_begun_since(tid, beginning)? { self.before } else { own }),
             None => Some(self.before),
         }
     }
 
-    /// Lets a thread run where it could, if it is bound only because its creator was. Reads a file.
-    pub fn unbind(&self, tid: i32) {
-        if Mask::of(tid).is_some_and(|mask| self.is_lent(mask))
-            && self.precedes(tid, Beginning::read) == Some(true)
-        {
-            self.before.give_to(tid);
-        }
+    /// Lets a thread run where it could, if it is bound only because its creator was. Whether that is done, or needs not be: not where `beginning` tells
+    /// nothing of one that is there.
+    pub(crate) fn unbind(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) -> bool {
+        self.unbind_if(tid, || self.has_begun_since(tid, beginning))
     }
 
     /// The same for one that has just begun. A later identical mask was set by the thread itself.
-    pub fn unbind_young(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) {
-        let is_young = |beginning: Beginning| {
-            beginning.start >= self.since && beginning.age() <= YOUNG_MS * ticks_per_second() / 1_000
+    pub fn unbind_young(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) -> bool {
+        let young = YOUNG_MS * ticks_per_second() / 1_000;
+        let is_young = |beginning| match beginning {
+            Beginning::Known { start, asked } => start >= self.since && asked.saturating_sub(start) <= young,
+            Beginning::Overdue => true,
         };
-        if Mask::of(tid).is_some_and(|mask| self.is_lent(mask)) && beginning(tid).is_some_and(is_young) {
-            self.before.give_to(tid);
+        self.unbind_if(tid, || beginning(tid).map(is_young))
+    }
+
+    fn unbind_if(&self, tid: i32, is_due: impl FnOnce() -> Option<bool>) -> bool {
+        let is_lent = || Mask::of(tid).is_some_and(|mask| self.is_lent(mask));
+        if !is_lent() {
+            return true;
         }
+        match is_due() {
+            Some(true) => self.before.give_to(tid),
+            Some(false) => {}
+            // It has gone, or is not told of yet.
+            None => return !is_lent(),
+        }
+        true
     }
 
     /// The same as [`Self::unbind`] for all threads of a process, and of those that it has started and that still are its own. For somebody who may
-    /// wait, or once nobody keeps them from running.
-    pub fn unbind_all(&self, process: i32) {
+    /// wait, once nobody keeps them from running; async-signal-safe.
+    pub(crate) fn unbind_all(&self, process: i32) {
         let mut all = [0_i32; OFFSPRING_MAX];
         all[0] = process;
         let (mut next, mut known) = (0, 1);
         while next < known {
             let process = all[next];
             threads_of(process, |tid| {
-                self.unbind(tid);
+                self.unbind(tid, Beginning::read);
                 children_of(process, tid, |child| {
                     if known < OFFSPRING_MAX && !all[..known].contains(&child) {
                         all[known] = child;
@@ -172,109 +181,10 @@ impl Origin {
     }
 }
 
-/// When a thread began, which is not known of one that has gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
-    /// In ticks since the machine did.
-    start: u64,
-    /// When somebody asked for it, likewise.
-    asked: u64,
-}
-
-impl Beginning {
-    /// Reads it. The reader waits for one that is kept from running in the middle of an exec.
-    fn read(tid: i32) -> Option<Self> {
-        let asked = ticks();
-        Some(Beginning { start: stat_field(tid, START)?, asked })
-    }
-
-    /// How long ago that was when somebody asked, in ticks.
-    fn age(self) -> u64 {
-        self.asked.saturating_sub(self.start)
-    }
-}
-
-/// Tells when threads began, to somebody who must not wait.
-///
-/// The kernel tells it in a `stat`, whose readers wait for a process that is in the middle of an exec. One that is kept from running just then, may be by
-/// those whom the reader is to take the processor from, would keep the reader waiting as long. So a thread of its own reads, and what
-/// it does not know soon is not known yet: whoever asks again later is told.
-#[derive(Default)]
-pub struct Beginnings(RefCell<Option<BeginningsReader>>);
-
-struct BeginningsReader {
-    questions: SyncSender<i32>,
-    answers: Receiver<(i32, Option<u64>)>,
-    /// Of whom no answer has come, and since when.
-    asked: Option<(i32, u64)>,
-}
-
-/// How long whoever asks waits for an answer, which comes within some microseconds mostly.
-const PATIENCE: Duration = Duration::from_millis(2);
-const STACK: usize = 64 * 1024;
-
-impl Beginnings {
-    /// When a thread began; nothing if it has gone, or if that is not known yet.
-    pub fn of(&self, tid: i32) -> Option<Beginning> {
-        let mut reader = self.0.borrow_mut();
-        if reader.is_none() {
-            // Where there is no room for a thread, it is asked for again.
-            *reader = BeginningsReader::start(|tid| stat_field(tid, START)).ok();
-        }
-        reader.as_mut()?.of(tid)
-    }
-}
-
-impl BeginningsReader {
-    /// Starts the thread, with the policy of the caller. It ends with this, unless it waits: then as soon as it does not.
-    fn start(read: impl Fn(i32) -> Option<u64> + Send + 'static) -> Result<Self, SpawnError> {
-        let (questions, asked) = sync_channel(1);
-        let (answer, answers) = sync_channel(1);
-        let policy = sched::get(None).unwrap_or(Policy::Other);
-        let _detached = spawn("beginnings", policy, &[], STACK, move || {
-            for tid in asked {
-                if answer.send((tid, read(tid))).is_err() {
-                    return;
-                }
-            }
-        })?;
-        Ok(BeginningsReader { questions, answers, asked: None })
-    }
-
-    fn of(&mut self, tid: i32) -> Option<Beginning> {
-        if let Some((earlier, _)) = self.asked.filter(|(earlier, _)| *earlier != tid) {
-            // Whoever asks for that one again is told anew.
-            let (answered, _) = self.answers.try_recv().ok()?;
-            assert_eq!(answered, earlier, "it answers in order");
-            self.asked = None;
-        }
-        let (_, asked) = *self.asked.get_or_insert_with(|| {
-            self.questions.send(tid).expect("it lives as long as this");
-            (tid, ticks())
-        });
-        let (_, start) = self.answers.recv_timeout(PATIENCE).ok()?;
-        self.asked = None;
-        Some(Beginning { start: start?, asked })
-    }
-}
-
-/// Time since the machine began as a `stat` counts it.
-fn ticks() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is writable for the call.
-    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut now) };
-    let per_second = ticks_per_second();
-    now.tv_sec as u64 * per_second + now.tv_nsec as u64 * per_second / 1_000_000_000
-}
-
-fn ticks_per_second() -> u64 {
-    // SAFETY: the call takes a number.
-    unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::beginning::Beginnings;
     use rustix::thread::gettid;
     use std::os::unix::process::CommandExt;
 
@@ -305,15 +215,18 @@ mod tests {
             let in_heir = move || {
                 let own = number(gettid());
                 let beginnings = Beginnings::default();
-                let beginning = |tid| beginnings.of(tid);
-                let inherited =
-                    (Mask::of(own), origin.precedes(own, beginning), origin.mask_of(own, beginning));
-                origin.unbind(own);
-                (inherited, Mask::of(own))
+                let beginning = |tid| loop {
+                    if let told @ Some(_) = beginnings.of(tid) {
+                        return told;
+                    }
+                };
+                let has_begun_since = origin.has_begun_since(own, beginning);
+                let inherited = (Mask::of(own), has_begun_since, origin.mask_of(own, beginning));
+                (inherited, origin.unbind(own, beginning), Mask::of(own))
             };
-            let (inherited, after) = std::thread::spawn(in_heir).join().unwrap();
+            let (inherited, is_done, after) = std::thread::spawn(in_heir).join().unwrap();
             assert_eq!(inherited, (Some(one), Some(true), Some(origin.before)));
-            assert_eq!(after, Some(origin.before));
+            assert_eq!((is_done, after), (true, Some(origin.before)));
         })
         .join()
         .unwrap();
@@ -325,7 +238,7 @@ mod tests {
             let (mut origin, one) = bind_self();
             origin.since = ticks() + 1;
             let own = number(gettid());
-            origin.unbind(own);
+            assert!(origin.unbind(own, Beginning::read));
             assert_eq!((Mask::of(own), origin.mask_of(own, Beginning::read)), (Some(one), Some(one)));
         })
         .join()
@@ -333,35 +246,22 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_does_not_wait_for_a_file_that_cannot_be_read_yet() {
-        let (release, released) = sync_channel(0);
-        let read = move |tid| {
-            if tid == 1 {
-                released.recv().unwrap();
+    fn of_whom_it_is_not_told_when_he_began_has_since_then_if_he_is_bound_as_an_heir_is() {
+        std::thread::spawn(|| {
+            let (mut origin, one) = bind_self();
+            if origin.before == one {
+                return;
             }
-            (tid != 3).then_some(tid as u64 * 100)
-        };
-        let mut reader = BeginningsReader::start(read).unwrap();
-        let of = |reader: &mut BeginningsReader, tid| reader.of(tid).map(|beginning| beginning.start);
-        let answered = |reader: &mut BeginningsReader, tid| loop {
-            if let Some(start) = of(reader, tid) {
-                return start;
-            }
-        };
-        assert_eq!(answered(&mut reader, 2), 200);
-        assert_eq!((of(&mut reader, 1), of(&mut reader, 2), of(&mut reader, 1)), (None, None, None));
-        let asked = reader.asked;
-        release.send(()).unwrap();
-        let beginning = loop {
-            if let Some(beginning) = reader.of(1) {
-                break beginning;
-            }
-        };
-        assert_eq!((beginning.start, Some((1, beginning.asked))), (100, asked), "asked for once");
-        // Nobody asks for the first one again, whose answer is not taken for the other's.
-        assert_eq!(of(&mut reader, 1), None);
-        release.send(()).unwrap();
-        assert_eq!((answered(&mut reader, 2), of(&mut reader, 3)), (200, None));
+            origin.since = ticks() + 1_000_000;
+            let own = number(gettid());
+            assert!(!origin.unbind(own, |_| None) && Mask::of(own) == Some(one), "not known yet");
+            let overdue = |_| Some(Beginning::Overdue);
+            assert_eq!(origin.mask_of(own, overdue), Some(origin.before));
+            assert!(origin.unbind(own, overdue) && Mask::of(own) == Some(origin.before));
+            assert_eq!(origin.has_begun_since(own, overdue), Some(false), "it is not bound");
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A managed set: setting it up, reading what its members received, ending it.
 
 use crate::auditor::{Audit, Auditor};
+use crate::beginning::Beginnings;
 use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
 use crate::guardian::{self, Guardian};
@@ -12,12 +13,12 @@ use crate::member::{Departed, Member, MemberId, Received};
 use crate::options::{
     CONTROLLER_BUDGET, CONTROLLER_BUDGET_MIN, CONTROLLER_PERIOD, ControllerPolicy, Options, STACK, SetError,
 };
-use crate::origin::Beginnings;
 use crate::priorities::Level;
 use crate::sentinel::Sentinel;
 use crate::shared::{SentinelState, Shared};
 use crate::state::{State, Totals};
 use crate::switches::SwitchStream;
+use crate::unbinding::Unbindings;
 use crate::wakeups::Chooser;
 use crate::warden::{Firsts, LOOKS_MAX, Warden};
 use rustix::event::epoll;
@@ -117,6 +118,7 @@ impl ManagedSet {
             timer,
             stop: talea_linux::stop::StopFlag::new(),
             cause: Mutex::new(None),
+            unbindings: Unbindings::default(),
         });
         let mut set = ManagedSet {
             shared,
@@ -445,6 +447,8 @@ impl ManagedSet {
             // It has caught its own panics.
             let _caught = thread.join();
         }
+        // Who has been dismissed since the warden ended.
+        self.shared.unbindings.finish(None, &self.guardian, |_| false);
         command::end_all(&mut self.commands)
     }
 }

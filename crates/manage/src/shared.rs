@@ -3,6 +3,7 @@
 use crate::lock::{Guard, PiLock};
 use crate::priorities::{self, Heirs, Level, Priorities, Turns};
 use crate::state::State;
+use crate::unbinding::Unbindings;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     pub stop: StopFlag,
     /// Why the set came to an end by itself.
     pub cause: Mutex<Option<String>>,
+    /// What remains to be done of programs that have been dismissed.
+    pub unbindings: Unbindings,
 }
 
 impl SentinelState {
@@ -136,6 +139,11 @@ impl Shared {
 
     pub fn is_stopping(&self) -> bool {
         self.stop.is_stopped()
+    }
+
+    /// See [`State::is_apart`].
+    pub fn is_apart(&self, process: Tid) -> bool {
+        self.state.lock_patiently().is_apart(process)
     }
 
     /// For anybody but sentinels and controllers: tells the hierarchy something, and has what it decides brought about

@@ -4,14 +4,16 @@
 //! nothing is traced are found runnable again. And when the set ends, in whatever way, the warden gives everybody back what they
 //! had. Each of these is bounded by the limits of the set, so it may outrank everybody.
 
+use crate::beginning::Beginnings;
 use crate::guardian::Guardian;
 use crate::hold::Hold;
 use crate::keeper::Keeper;
 use crate::member::{Body, Managed, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
-use crate::origin::{Beginnings, Origin};
+use crate::origin::Origin;
 use crate::priorities::{self, Heirs, Ordinary, Priorities, Turns};
 use crate::shared::Shared;
+use crate::unbinding::Unbinding;
 use crate::wakeups::Chooser;
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -89,6 +91,8 @@ impl Warden<'_> {
             if round == 0 {
                 self.collect();
                 self.adopt();
+                let is_apart = |process| self.shared.is_apart(process);
+                self.shared.unbindings.go_on(&self.beginnings, self.guardian, is_apart);
                 self.look_at_trouble();
             }
         }
@@ -228,7 +232,7 @@ impl Warden<'_> {
                     member.threads.iter().for_each(|thread| self.guardian.forget(thread.tid));
                 }
                 if let Body::Opaque { process, .. } = member.body {
-                    self.guardian.release_program(process);
+                    self.guardian.forget_program(process);
                 }
                 let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
                 departed.push(Received::of(&mut member, granted));
@@ -276,12 +280,13 @@ impl Warden<'_> {
         for (member, processes, threads) in growing_members {
             let Growing { scope, origin, holds_heirs, .. } = &member;
             // Those of a thread alone are only let run where they could. A child that was taken in by itself is not its parent's any more.
-            let is_apart = |process: Tid| self.shared.state.lock_patiently().is_apart(process);
             let beginning = |tid| self.beginnings.of(tid);
             let is_heir = |process: Tid| match scope {
                 Scope::Family | Scope::Thread => true,
                 Scope::Process(children) => {
-                    *holds_heirs && !is_apart(process) && origin.is_heir(process, *children, beginning)
+                    *holds_heirs
+                        && !self.shared.is_apart(process)
+                        && origin.is_heir(process, *children, beginning)
                 }
             };
             let family = proc::families(processes, self.threads_max, is_heir);
@@ -292,11 +297,17 @@ impl Warden<'_> {
                 // However many there are, no more are looked at than can be taken in.
                 let listed = proc::threads(process, self.threads_max).unwrap_or_default();
                 for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
-                    if is_managed && known < self.threads_max && self.adopt_thread(&member, process, tid) {
+                    if self.is_somebodys(tid) {
+                        // Its process, or itself, may have been taken in for itself.
+                    } else if is_managed
+                        && known < self.threads_max
+                        && self.adopt_thread(&member, process, tid)
+                    {
                         (known, own) = (known + 1, own + 1);
                         changed = true;
                     } else {
-                        member.origin.unbind_young(tid.as_raw_nonzero().get(), beginning);
+                        // Where the kernel does not tell at once, the next look asks again.
+                        let _is_done = member.origin.unbind_young(tid.as_raw_nonzero().get(), beginning);
                     }
                 }
                 if is_managed {
@@ -311,46 +322,49 @@ impl Warden<'_> {
         }
     }
 
-    /// Takes in a thread of one of the member's processes.
-    fn adopt_thread(&self, member: &Growing, process: Tid, tid: Tid) -> bool {
-        let Growing { slot, life, origin, .. } = *member;
+    fn is_somebodys(&self, tid: Tid) -> bool {
         let number = tid.as_raw_nonzero().get() as u32;
-        // Its process may have been taken in for itself.
-        let is_others = self.shared.state.lock_patiently().is_managed(number);
-        if is_others || self.guardian.has_note(tid) {
-            return false;
-        }
+        self.shared.state.lock_patiently().is_managed(number) || self.guardian.has_note(tid)
+    }
+
+    /// Takes in a thread of one of the member's processes, which is nobody's.
+    fn adopt_thread(&self, member: &Growing, process: Tid, tid: Tid) -> bool {
+        let Growing { slot, life, scope, origin, .. } = *member;
+        let number = tid.as_raw_nonzero().get() as u32;
         let Ok(policy) = Ordinary::of(tid) else { return false };
         // One that has made itself a real-time thread, or was created by one that had, becomes what the others are.
         let before = policy.unwrap_or(Ordinary::OTHER);
         // Where the kernel does not tell at once, the next look asks again.
         let beginning = |tid| self.beginnings.of(tid);
-        let is_child = match process == life {
+        let is_child = match process == life || scope == Scope::Family {
             true => Some(true),
-            false => origin.precedes(process.as_raw_nonzero().get(), beginning),
+            false => origin.has_begun_since(process.as_raw_nonzero().get(), beginning),
         };
-        let mask = origin.mask_of(tid.as_raw_nonzero().get(), beginning);
+        let mask = match scope {
+            // It began with the set, and ends with it.
+            Scope::Family => Some(origin.before),
+            Scope::Process(_) | Scope::Thread => origin.mask_of(tid.as_raw_nonzero().get(), beginning),
+        };
         let Some((is_child, mask)) = is_child.zip(mask) else { return false };
         if is_thread_gone(tid) || !self.guardian.note(tid, before, mask) {
             return false;
         }
         let adopted = self.shared.tell(|state, now| {
             if state.is_managed(number) {
-                return false;
+                return None;
             }
             let (priorities, is_waiting) = (state.priorities, state.is_waiting(slot));
-            let Some((member, cpu)) = state.member_and_cpu(slot) else { return false };
+            let (member, cpu) = state.member_and_cpu(slot)?;
             if life_of(member) != Some(life) {
-                return false;
+                return None;
             }
             // All of a member's threads take turns from the second on.
             let level = member.level();
-            if priorities::set(tid, priorities, level, (Turns::RoundRobin, Heirs::Ordinary)).is_err() {
-                return false;
-            }
+            priorities::set(tid, priorities, level, (Turns::RoundRobin, Heirs::Ordinary)).ok()?;
             let _elsewhere = bind(tid, cpu);
             member.adopt((process, is_child), tid, level, cpu);
             member.changes.priorities += u64::from(policy.is_none());
+            let group = member.hold.as_ref().and_then(Hold::group);
             let turned = member.take_turns(priorities);
             state.note_moved(turned);
             state.index_thread(number, slot);
@@ -358,12 +372,14 @@ impl Warden<'_> {
                 // It has just been created, so it can run.
                 state.request(slot, now);
             }
-            true
+            Some(group)
         });
-        if !adopted {
-            self.guardian.forget(tid);
+        match &adopted {
+            // Without the lock, for the kernel takes its time.
+            Some(group) => group.iter().for_each(|group| group.take(process)),
+            None => self.guardian.forget(tid),
         }
-        adopted
+        adopted.is_some()
     }
 
     fn choose(&self) {
@@ -395,10 +411,10 @@ impl Warden<'_> {
         let mut state = self.shared.state.lock_patiently();
         // Sentinels and the controller may have a last round before them.
         state.ended = true;
-        let holds = state.free_all();
+        let mut holds = state.free_all();
         drop(state);
-        // Whoever is held is let go first.
-        drop(holds);
+        // Whoever is held is let go first, and goes back to his cgroup once nobody keeps others from running, for whose forks that may wait.
+        holds.iter_mut().for_each(|hold| _ = hold.disengage());
         let mut state = self.shared.state.lock();
         // All of them first: nobody is kept from running any more by whoever is looked at later.
         for member in state.members.iter_mut().flatten() {
@@ -415,8 +431,12 @@ impl Warden<'_> {
         state.close(self.shared.now());
         drop(state);
         self.guardian.restore_all_owed();
+        drop(holds);
         let mut state = self.shared.state.lock();
-        state.members.iter_mut().flatten().for_each(|member| member.unbind_heirs(self.guardian));
+        let unbindings: Vec<Unbinding> =
+            state.members.iter_mut().flatten().filter_map(Member::unbinding).collect();
+        drop(state);
+        self.shared.unbindings.finish(unbindings, self.guardian, |_| false);
     }
 }
 

@@ -54,8 +54,14 @@ fn what_a_process_does_is_told_without_waiting_for_it() {
                 spin_loop();
             }
         });
-        let stat = move || signal_safe::stat_field(process.as_raw_nonzero().get(), 4).is_some();
-        is_locked = within(SOON, stat).is_none();
+        let (tell, reader) = channel();
+        let stat = move || {
+            tell.send(rustix::thread::gettid()).unwrap();
+            signal_safe::stat_field(process.as_raw_nonzero().get(), 4).is_some()
+        };
+        // Somebody who has no processor does not wait for the process.
+        is_locked =
+            within(SOON, stat).is_none() && proc::activity(reader.recv().unwrap()) == Activity::Blocked;
         let found = within(EVER, move || {
             let (activity, switches) = proc::activity_and_switches(process);
             assert_eq!(activity, proc::activity(process));

@@ -228,7 +228,13 @@ impl ManagedSet {
         let member = self.shared.tell(|state, now| state.expel(id, now));
         let adopted = member.iter().flat_map(Member::all_threads).map(|thread| thread.tid);
         adopted.chain(tids.iter().copied()).for_each(|tid| self.guardian.restore(tid));
-        self.guardian.release_program(process);
+        match member.and_then(|mut member| member.unbinding()) {
+            Some(unbinding) => {
+                let is_apart = |process| self.shared.is_apart(process);
+                self.shared.unbindings.begin(unbinding, &self.guardian, is_apart);
+            }
+            None => self.guardian.forget_program(process),
+        }
         error
     }
 
@@ -257,6 +263,8 @@ impl ManagedSet {
         if process == self.guardian_tid() {
             return Err(AdmitError::Own { name: admission.name.into(), number: number(tid) });
         }
+        // It may have been dismissed just now, with some of its threads bound still.
+        self.shared.unbindings.finish(None, &self.guardian, |process| self.shared.is_apart(process));
         // Before anybody looks: what begins meanwhile is later than this.
         let origin = Origin::of(tid, &self.options.cpus, Binding::ToOne);
         let (scope, threads) = match target {
@@ -276,11 +284,11 @@ impl ManagedSet {
     /// what they have started.
     fn threads_of_program(&self, process: Tid, children: ChildProcesses) -> Vec<(Tid, Tid)> {
         let most = self.options.threads_max + 1;
-        let is_apart = |process: Tid| self.shared.state.lock_patiently().is_apart(process);
         let processes = match children {
             ChildProcesses::Later => vec![process],
             ChildProcesses::All => {
-                proc::families(vec![process], most, |child| child != getpid() && !is_apart(child))
+                let is_its = |child| child != getpid() && !self.shared.is_apart(child);
+                proc::families(vec![process], most, is_its)
             }
         };
         let threads = |process| proc::threads(process, most).unwrap_or_default().into_iter();

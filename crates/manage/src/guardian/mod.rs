@@ -182,12 +182,8 @@ impl Guardian {
         self.unrestored.lock().unwrap_or_else(PoisonError::into_inner).push((tid, errno));
     }
 
-    /// Gives back where they could run to threads of a program that were created while it was bound and that nobody has taken
-    /// in yet, and forgets it.
-    pub fn release_program(&self, process: Tid) {
-        for (_, entry) in self.table().programs.used().filter(|(noted, _)| *noted == raw(process)) {
-            entry.origin().unbind_all(raw(process));
-        }
+    /// Forgets a program of which nothing is to be given back any more.
+    pub fn forget_program(&self, process: Tid) {
         self.table().programs.clear(raw(process));
     }
 

@@ -202,7 +202,7 @@ impl CommandEntry {
         self.folder.iter().zip(bytes).for_each(|(to, from)| to.store(*from, Ordering::Relaxed));
     }
 
-    /// Kills whatever is in the cgroup. Waits for nobody.
+    /// Kills whatever is in the cgroup. Waits for nobody but those who change cgroups just then.
     pub fn kill_cgroup(&self) {
         let folder = text(&self.folder);
         if !folder.bytes().is_empty() {

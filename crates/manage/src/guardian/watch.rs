@@ -94,14 +94,22 @@ fn restore_all(table: &Table) {
                 _ => {}
             }
         }
-        table.programs.used().for_each(|(process, program)| program.origin().unbind_all(process));
         if is_clear && round >= ROUNDS {
-            return;
+            break;
         }
-        let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE_NS };
-        // SAFETY: the time is live for the call.
-        unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
+        pause();
     }
+    // Last, for they may wait for somebody who is kept from running by others. A thread that was just beginning is there the second time.
+    for _ in 0..2 {
+        table.programs.used().for_each(|(process, program)| program.origin().unbind_all(process));
+        pause();
+    }
+}
+
+fn pause() {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE_NS };
+    // SAFETY: the time is live for the call.
+    unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
 }
 
 /// Does what may wait for one command until another that keeps it from running is killed, in a process of its own.

@@ -314,7 +314,7 @@ impl State {
         before
     }
 
-    /// Takes the means of holding everybody away. Dropping them lets go whoever is held.
+    /// Takes the means of holding everybody away.
     pub fn free_all(&mut self) -> Vec<Hold> {
         self.hard = 0;
         self.members.iter_mut().flatten().filter_map(|member| member.hold.take()).collect()

@@ -19,7 +19,7 @@ use talea_policy::scheduler::config;
 use talea_time::{Duration, Work};
 
 /// A program and all that it starts, which end with their test.
-struct Group(Child);
+pub(crate) struct Group(pub Child);
 
 impl Drop for Group {
     fn drop(&mut self) {

@@ -1,18 +1,14 @@
 //! Hostile programs beside a neighbour with a reservation: judged by what the neighbour receives and by the kernel's account of the program.
 
 use crate::programs::{eventually, lives, stage};
-use crate::{admission, after, flat, hog, reservation};
+use crate::{flat, hog, reservation};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
 use talea_linux::Tid;
 use talea_linux::seccomp::SchedulingCall;
-use talea_manage::{Admission, Blocked, Blocks, ManagedSet, MemberId, Options, Parking, Received};
-use talea_measure::skip;
-use talea_policy::hierarchy::{Fraction, Parameters};
+use talea_manage::{Admission, Blocks, ManagedSet, MemberId, Options, Parking, Received};
+use talea_policy::hierarchy::Fraction;
 use talea_policy::scheduler::config;
-use talea_time::{Duration, Work};
+use talea_time::Duration;
 
 /// How long a program is watched.
 const WATCHED: Duration = Duration::from_millis(800);
@@ -106,66 +102,6 @@ fn one_that_forks_all_the_time() {
 #[test]
 fn one_that_forks_several_ways_at_once() {
     beside("f() { while :; do (:) & wait; done; }; f & f & f & f", CROWD, |_, _| ());
-}
-
-/// What is kept from running may be in the middle of an exec, where newer kernels have those wait who read its `stat`. Nobody of the set does: what is
-/// above goes on, and the set ends.
-#[test]
-fn one_that_is_kept_from_running_in_the_middle_of_an_exec() {
-    let Some((_alone, options)) = stage(1) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let again = folder.path().join("again");
-    std::fs::write(&again, format!("exec sh {}\n", again.display())).unwrap();
-    let (engine, root) = flat(config::FixedPriority);
-    let mut set = ManagedSet::prepare(engine, &options).unwrap();
-    let mut command = Command::new("sh");
-    // More than are left alone without a look whether they sleep.
-    command.args(["-c", &format!("ulimit -t 30; {} wait", "sh $0 & ".repeat(8))]).arg(&again);
-    let below = set.command(admission("below", root, Parameters::Priority(1)), &mut command).unwrap();
-    let keeps = Arc::new(AtomicBool::new(false));
-    let is_keeping = Arc::clone(&keeps);
-    let above = admission("above", root, Parameters::Priority(2));
-    let spawned = set.spawn_waiting(above, Blocks::ByHandle, move |handle| {
-        while handle.block() != Blocked::Ended {
-            while is_keeping.load(Ordering::Acquire) && !handle.is_ended() {
-                std::hint::spin_loop();
-            }
-        }
-    });
-    let (_, waker) = spawned.unwrap();
-    let mut is_met = false;
-    for _ in 0..ATTEMPTS {
-        after(&set, Work::from_micros(500));
-        keeps.store(true, Ordering::Release);
-        waker.wake();
-        let threads = set.threads_of(below);
-        let read = move || threads.iter().for_each(|tid| _ = std::fs::read(format!("/proc/{tid}/stat")));
-        is_met = within(std::time::Duration::from_millis(20), read).is_none();
-        if is_met {
-            break;
-        }
-        keeps.store(false, Ordering::Release);
-    }
-    after(&set, Work::from_millis(60));
-    let stopped = within(std::time::Duration::from_secs(20), move || set.stop().unwrap());
-    keeps.store(false, Ordering::Release);
-    assert!(stopped.is_some(), "it does not end");
-    if !is_met {
-        skip("the kernel tells a `stat` without waiting for who is in the middle of an exec");
-    }
-}
-
-/// How often a program is stopped somewhere.
-const ATTEMPTS: usize = 100;
-
-/// What comes of it, unless it takes longer.
-fn within<T: Send + 'static>(
-    patience: std::time::Duration,
-    what: impl FnOnce() -> T + Send + 'static,
-) -> Option<T> {
-    let (tell, told) = channel();
-    std::thread::spawn(move || tell.send(what()));
-    told.recv_timeout(patience).ok()
 }
 
 #[test]

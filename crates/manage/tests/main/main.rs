@@ -8,6 +8,7 @@ mod caps;
 mod control;
 mod families;
 mod hostile;
+mod mid_exec;
 mod programs;
 mod refusals;
 mod restoration;

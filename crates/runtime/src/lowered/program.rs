@@ -9,9 +9,11 @@ use talea_linux::proc;
 use talea_linux::proc::{is_gone, is_thread_gone};
 use talea_linux::sched::{self, Policy};
 use talea_linux::{Tid, affinity};
+use talea_manage::beginning::Beginnings;
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
 use talea_manage::keeper::Go;
-use talea_manage::origin::{Beginnings, Binding, Mask, Origin};
+use talea_manage::origin::{Binding, Mask, Origin};
+use talea_manage::unbinding::Unbinding;
 use talea_manage::{AdmitError, ForeignChanges, Ordinary, ThreadJobs};
 use talea_model::ChildProcesses;
 use talea_record::event::{Complete, Dates, Release, Thread};
@@ -76,7 +78,11 @@ pub(super) fn give_back(programs: &mut [Program], guardian: &Guardian) {
     // All of them first: nobody is kept from running any more by whoever is looked at later.
     programs.iter_mut().for_each(|program| program.restore_threads(guardian));
     guardian.restore_all_owed();
-    programs.iter().for_each(|program| program.unbind_heirs(guardian));
+    let beginnings = Beginnings::default();
+    for program in programs {
+        program.unbinding(guardian).iter().for_each(|unbinding| unbinding.finish(&beginnings, |_| false));
+        program.forget(guardian);
+    }
 }
 
 impl Program {
@@ -233,7 +239,7 @@ impl Program {
     /// The kernel refuses what it granted before.
     pub fn release(&mut self, start: Instant) -> Result<(), HierarchyError> {
         self.state = State::Released;
-        // Whoever looks after it from now on is above those whom it takes the processor from, and so is who reads for him.
+        // Whoever looks after it from now on is above those whom it takes the processor from, and those who read when threads began are, too.
         self.beginnings = Beginnings::default();
         self.account.open(match self.post.extent {
             Extent::Thread(tid) => CpuClock::Thread(tid),
@@ -263,7 +269,7 @@ impl Program {
             self.state = State::Gone;
             self.note_completed(start);
             self.threads.drain(..).for_each(|tid| guardian.forget(tid));
-            self.release_program(guardian);
+            self.forget(guardian);
             return Ok(());
         }
         guardian.sweep();
@@ -275,7 +281,7 @@ impl Program {
                 self.adopt(process, tid, guardian);
             }
         }
-        self.unbind_young();
+        self.unbind_young(guardian);
         if self.threads.len() > known { self.lend_all() } else { Ok(()) }
     }
 
@@ -292,7 +298,7 @@ impl Program {
         let beginning = |tid| self.beginnings.of(tid);
         let is_child = match self.post.extent {
             Extent::Command => Some(true),
-            _ => self.origin.precedes(process.as_raw_nonzero().get(), beginning),
+            _ => self.origin.has_begun_since(process.as_raw_nonzero().get(), beginning),
         };
         // Where the kernel does not tell at once, the next look asks again.
         let Some((is_child, mask)) = is_child.zip(self.mask_of(tid)) else { return };
@@ -332,13 +338,15 @@ impl Program {
     }
 
     /// What a thread that is scheduled alone creates is bound like it, and is to run where it could.
-    fn unbind_young(&self) {
+    fn unbind_young(&self, guardian: &Guardian) {
         let beginning = |tid| self.beginnings.of(tid);
         if let Extent::Thread(own) = self.post.extent {
             for process in proc::families(vec![self.post.process], THREADS_OF_ONE, |_| true) {
                 let threads = proc::threads(process, THREADS_OF_ONE).unwrap_or_default();
-                let others = threads.into_iter().filter(|tid| *tid != own);
-                others.for_each(|tid| self.origin.unbind_young(tid.as_raw_nonzero().get(), beginning));
+                for tid in threads.into_iter().filter(|tid| *tid != own && !guardian.has_note(*tid)) {
+                    // Where the kernel does not tell at once, the next look asks again.
+                    let _is_done = self.origin.unbind_young(tid.as_raw_nonzero().get(), beginning);
+                }
             }
         }
     }
@@ -388,20 +396,23 @@ impl Program {
         self.threads.iter().for_each(|tid| guardian.restore(*tid));
     }
 
-    /// Has those run where they could that its threads have created and that nobody has taken in yet. Waits for those who are kept from running in the
-    /// middle of an exec. Of a command there are none: it ends.
-    fn unbind_heirs(&self, guardian: &Guardian) {
-        if self.post.extent != Extent::Command {
-            let processes = self.processes(guardian);
-            processes.into_iter().for_each(|process| self.origin.unbind_all(process.as_raw_nonzero().get()));
+    /// What remains to be done once its threads have been restored: nothing of a command, which ends.
+    fn unbinding(&self, guardian: &Guardian) -> Option<Unbinding> {
+        match self.post.extent {
+            Extent::Command => None,
+            Extent::Process(_) => {
+                let processes = self.processes(guardian);
+                Some(Unbinding::of_program(self.post.process, processes, self.origin))
+            }
+            Extent::Thread(_) => Some(Unbinding::of_thread(self.post.process, self.origin)),
         }
-        self.release_program(guardian);
     }
 
-    /// Another thread of the process may be scheduled alone, too.
-    fn release_program(&self, guardian: &Guardian) {
+    /// Nothing is to be given back any more.
+    fn forget(&self, guardian: &Guardian) {
+        // Another thread of the process may be scheduled alone, too.
         if !matches!(self.post.extent, Extent::Thread(_)) {
-            guardian.release_program(self.post.process);
+            guardian.forget_program(self.post.process);
         }
     }
 
