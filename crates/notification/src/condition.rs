@@ -160,17 +160,17 @@ enum Part {
     },
 }
 
-/// With what a condition is fed.
+/// What may bring a condition further.
 #[derive(Clone, Copy)]
-enum Food<'a> {
+enum Input<'a> {
     Event(&'a Event),
     /// Only time.
     Tick(&'a Event),
 }
 
-/// What the parts of a condition are fed with, and what becomes of it.
-struct Meal<'a> {
-    food: Food<'a>,
+/// An input on its way through the parts of a condition, and what becomes of it.
+struct Feed<'a> {
+    input: Input<'a>,
     now: Instant,
     /// Parts that have taken it.
     taken: u64,
@@ -198,7 +198,7 @@ impl State {
     /// The same; returns how many parts have taken the event.
     fn take_in(&mut self, event: &Event, now: Instant, came: &mut impl FnMut(&[Event])) -> u64 {
         self.pass(now, &mut *came);
-        let taken = self.feed(Food::Event(event), now, came);
+        let taken = self.feed(Input::Event(event), now, came);
         if taken == 0 {
             self.left_out.not_needed += 1;
         }
@@ -214,18 +214,18 @@ impl State {
     pub fn pass(&mut self, now: Instant, mut came: impl FnMut(&[Event])) {
         while self.due().is_some_and(|due| due <= now) {
             let tick = self.tick.clone();
-            self.feed(Food::Tick(&tick), now, &mut came);
+            self.feed(Input::Tick(&tick), now, &mut came);
         }
     }
 
     /// Returns how many parts have taken it.
-    fn feed(&mut self, food: Food<'_>, now: Instant, came: &mut impl FnMut(&[Event])) -> u64 {
-        let mut meal = Meal { food, now, taken: 0, left_out: &mut self.left_out };
+    fn feed(&mut self, input: Input<'_>, now: Instant, came: &mut impl FnMut(&[Event])) -> u64 {
+        let mut feed = Feed { input, now, taken: 0, left_out: &mut self.left_out };
         self.scratch.clear();
-        if self.root.feed(&mut meal, &mut self.scratch) {
+        if self.root.feed(&mut feed, &mut self.scratch) {
             came(&self.scratch);
         }
-        let taken = meal.taken;
+        let taken = feed.taken;
         self.scratch.clear();
         taken
     }
@@ -271,12 +271,12 @@ impl Part {
     }
 
     /// Whether it comes true with this; its events are behind what is in `to`.
-    fn feed(&mut self, meal: &mut Meal<'_>, to: &mut Vec<Event>) -> bool {
-        let Meal { food, now, .. } = *meal;
+    fn feed(&mut self, feed: &mut Feed<'_>, to: &mut Vec<Event>) -> bool {
+        let Feed { input, now, .. } = *feed;
         match self {
-            Part::Event(one) => match food {
-                Food::Event(event) if one.matches(event, now) => {
-                    meal.taken += 1;
+            Part::Event(one) => match input {
+                Input::Event(event) if one.matches(event, now) => {
+                    feed.taken += 1;
                     to.push(event.clone());
                     true
                 }
@@ -287,9 +287,9 @@ impl Part {
                 // Each is fed, for it may keep something; the first that comes true is the one.
                 for part in parts {
                     let length = to.len();
-                    if part.feed(meal, to) {
+                    if part.feed(feed, to) {
                         if is_true {
-                            drop_from(to, length, &mut meal.left_out.not_needed);
+                            drop_from(to, length, &mut feed.left_out.not_needed);
                         }
                         is_true = true;
                     }
@@ -298,7 +298,7 @@ impl Part {
             }
             Part::All { parts, had, collect, within, since } => {
                 if is_over(*since, *within, now) {
-                    had.iter_mut().for_each(|had| drop_from(had, 0, &mut meal.left_out.timed_out));
+                    had.iter_mut().for_each(|had| drop_from(had, 0, &mut feed.left_out.timed_out));
                     *since = None;
                 }
                 let length = to.len();
@@ -307,12 +307,12 @@ impl Part {
                     if !had.is_empty() && *collect == Collect::First && matches!(part, Part::Event(_)) {
                         continue;
                     }
-                    if part.feed(meal, to) && (had.is_empty() || *collect == Collect::Latest) {
-                        drop_from(had, 0, &mut meal.left_out.replaced);
+                    if part.feed(feed, to) && (had.is_empty() || *collect == Collect::Latest) {
+                        drop_from(had, 0, &mut feed.left_out.replaced);
                         had.extend(to.drain(length..));
                         since.get_or_insert(now);
                     }
-                    drop_from(to, length, &mut meal.left_out.not_needed);
+                    drop_from(to, length, &mut feed.left_out.not_needed);
                 }
                 let is_true = had.iter().all(|had| !had.is_empty());
                 if is_true {
@@ -323,13 +323,13 @@ impl Part {
             }
             Part::InOrder { parts, next, had, within, since } => {
                 if is_over(*since, *within, now) {
-                    drop_from(had, 0, &mut meal.left_out.timed_out);
-                    parts[*next].forget(&mut meal.left_out.timed_out);
+                    drop_from(had, 0, &mut feed.left_out.timed_out);
+                    parts[*next].forget(&mut feed.left_out.timed_out);
                     (*next, *since) = (0, None);
-                    parts[0].begin_anew(meal);
+                    parts[0].begin_anew(feed);
                 }
                 let length = to.len();
-                if !parts[*next].feed(meal, to) {
+                if !parts[*next].feed(feed, to) {
                     return false;
                 }
                 had.extend(to.drain(length..));
@@ -341,11 +341,11 @@ impl Part {
                     (*next, *since) = (0, None);
                 }
                 // A part is awaited from when its turn comes.
-                parts[*next].begin_anew(meal);
+                parts[*next].begin_anew(feed);
                 is_true
             }
             Part::Timer { due, time, is_repeated } => {
-                let (Food::Tick(tick), true) = (food, due.is_some_and(|due| due <= now)) else {
+                let (Input::Tick(tick), true) = (input, due.is_some_and(|due| due <= now)) else {
                     return false;
                 };
                 // Of several that are over it tells once.
@@ -358,12 +358,12 @@ impl Part {
             }
             Part::Unless { part, within, due } => {
                 let length = to.len();
-                if part.feed(meal, to) {
-                    drop_from(to, length, &mut meal.left_out.not_needed);
+                if part.feed(feed, to) {
+                    drop_from(to, length, &mut feed.left_out.not_needed);
                     *due = Some(now.saturating_add(*within));
                     return false;
                 }
-                let (Food::Tick(tick), true) = (food, due.is_some_and(|due| due <= now)) else {
+                let (Input::Tick(tick), true) = (input, due.is_some_and(|due| due <= now)) else {
                     return false;
                 };
                 *due = None;
@@ -374,9 +374,9 @@ impl Part {
     }
 
     /// What has come so far does not count, and time counts from `now` on.
-    fn begin_anew(&mut self, meal: &mut Meal<'_>) {
-        self.forget(&mut meal.left_out.not_needed);
-        self.await_from(meal.now);
+    fn begin_anew(&mut self, feed: &mut Feed<'_>) {
+        self.forget(&mut feed.left_out.not_needed);
+        self.await_from(feed.now);
     }
 
     /// Nothing has come; what was kept is counted.

@@ -220,7 +220,8 @@ pub struct ConsumerStatistics {
     /// Events that a [`Condition`](crate::Condition) over several has taken in. What it came true with counts as events that come to the consumer.
     pub grouped: u64,
     /// Events that a condition kept until the time of their conjunction or sequence ([`within`](crate::Condition::within)) was over. Of this and the
-    /// next two, an event that two parts of the condition have taken in counts in each.
+    /// next two, an event that two parts of the condition have taken in counts in each. It is counted when an event or a timer comes next, so at
+    /// the end of a run not all of them are.
     pub timed_out: u64,
     /// Events that a condition kept until a later one took their place ([`Collect::Latest`](crate::Collect::Latest)).
     pub replaced: u64,

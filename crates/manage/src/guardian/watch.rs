@@ -80,9 +80,9 @@ pub(crate) fn close_all_but(mut kept: [i32; 3]) {
 /// The run's own commands end with it; everybody else goes on as before, and nothing of what was made for them is left.
 fn restore_all(table: &Table) {
     table.commands.used().for_each(|(_, command)| command.kill_cgroup());
-    table.commands.used().for_each(|(leader, command)| aside(|| command.kill_group(leader)));
+    table.commands.used().for_each(|(leader, command)| in_a_child_process(|| command.kill_group(leader)));
     for round in 1..=ROUNDS_MAX {
-        let mut is_clear = all_aside_are_done();
+        let mut is_clear = all_children_have_ended();
         for (whom, held) in table.held.used() {
             is_clear &= held.let_go(whom);
         }
@@ -113,7 +113,7 @@ fn pause() {
 }
 
 /// Does what may wait for one command until another that keeps it from running is killed, in a process of its own.
-fn aside(what: impl FnOnce()) {
+fn in_a_child_process(what: impl FnOnce()) {
     match fork_alone() {
         0 => {
             what();
@@ -126,7 +126,7 @@ fn aside(what: impl FnOnce()) {
     }
 }
 
-fn all_aside_are_done() -> bool {
+fn all_children_have_ended() -> bool {
     loop {
         // SAFETY: nothing is written.
         match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
