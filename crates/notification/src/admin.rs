@@ -8,9 +8,9 @@ use crate::posting::disconnect;
 use crate::qos::{Level, Qos, QosProblems, QosSettings};
 use crate::shared::Shared;
 use crate::stated;
+use crate::work::LaneWork;
 use std::fmt;
 use std::sync::Arc;
-use talea_operation::Declaration;
 
 macro_rules! admin {
     ($(#[$doc:meta])* $name:ident, $groups:ident, $with:path) => {
@@ -112,7 +112,7 @@ impl ConsumerAdmin {
     }
 
     /// The lanes that it has for the consumer of this name, or its channel.
-    pub(crate) fn pool_lanes(&self, consumer: &str) -> Vec<(i16, Declaration)> {
+    pub(crate) fn pool_lanes(&self, consumer: &str) -> Vec<LaneWork> {
         let topology = self.shared.topology();
         let pool = topology.consumer_admins[&self.number].pool.as_ref().or(topology.pool.as_ref());
         pool.map(|pool| pool.lanes_of(consumer)).unwrap_or_default()

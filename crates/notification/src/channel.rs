@@ -327,9 +327,9 @@ impl EventChannelFactory {
         let (mut operations, mut jobs) = (0, 0);
         for channel in self.channels().values() {
             for subscribed in channel.0.topology().consumers.values() {
-                let lanes = subscribed.consumer.lanes();
-                operations += lanes;
-                jobs = jobs.max(if lanes > 0 { subscribed.consumer.room() } else { 0 });
+                let needed = subscribed.consumer.operations();
+                operations += needed;
+                jobs = jobs.max(if needed > 0 { subscribed.consumer.room() } else { 0 });
             }
         }
         (operations, jobs)

@@ -13,7 +13,7 @@ use crate::posting::{When, begin, disconnect};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblems, QosSettings};
 use crate::shared::About;
 use crate::topology::Subscribed;
-use crate::work::{Miss, OnMiss};
+use crate::work::{LaneWork, Miss, OnMiss};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
@@ -69,7 +69,7 @@ pub struct ConsumerBuilder {
     on_miss: Option<OnMiss>,
     content: Option<ContentType>,
     is_queued: bool,
-    lanes: Vec<(i16, Declaration)>,
+    lanes: Vec<LaneWork>,
     task: Option<OperationId>,
 }
 
@@ -166,7 +166,7 @@ impl ConsumerBuilder {
     /// declaration is the operation's. Without any, its admin's [pool](crate::ThreadPool) or its channel's says where; without these the work is called
     /// `channel.consumer`, is due 100 ms after the push and takes 100 µs at most.
     pub fn lane(mut self, work: Declaration) -> Self {
-        self.lanes = vec![(i16::MIN, work)];
+        self.lanes = vec![LaneWork::of(i16::MIN, work)];
         self
     }
 
@@ -174,7 +174,15 @@ impl ConsumerBuilder {
     /// (`CLIENT_PROPAGATED`). Called for each lane. Events of lower priorities go to the lowest of these lanes; events of priorities with which no lane
     /// begins are counted (`lane_misses`), unless their lane is for all from `i16::MIN` on.
     pub fn lane_from(mut self, least_priority: i16, work: Declaration) -> Self {
-        self.lanes.push((least_priority, work));
+        self.lanes.push(LaneWork::of(least_priority, work));
+        self
+    }
+
+    /// The lane named last, or one for all events, is served by another thread as well, that of the lane of this work, on another node or processor: its
+    /// events have one queue, and whoever is free delivers the first one. Called for each. Of use to consumers that are [connected
+    /// concurrently](Self::connect_concurrent); others are called one at a time.
+    pub fn server(mut self, work: Declaration) -> Self {
+        LaneWork::add_server(&mut self.lanes, work);
         self
     }
 
@@ -332,19 +340,16 @@ impl ConsumerBuilder {
 }
 
 /// The lanes of a consumer, the one for the greatest priorities first: those that it has asked for, those of a pool, or one.
-fn lanes_of(
-    consumer: &Consumer,
-    admin: &ConsumerAdmin,
-    mut lanes: Vec<(i16, Declaration)>,
-) -> Vec<(i16, Declaration)> {
+fn lanes_of(consumer: &Consumer, admin: &ConsumerAdmin, mut lanes: Vec<LaneWork>) -> Vec<LaneWork> {
     let name = format!("{}.{}", admin.shared.name, consumer.name);
     if lanes.is_empty() {
         lanes = admin.pool_lanes(&name);
     }
     if lanes.is_empty() {
-        lanes.push((i16::MIN, Declaration::new(&name, DEFAULT_DEADLINE).wcet(DEFAULT_WCET)));
+        let work = Declaration::new(&name, DEFAULT_DEADLINE).wcet(DEFAULT_WCET);
+        lanes.push(LaneWork::of(i16::MIN, work));
     }
-    lanes.sort_by_key(|(least, _)| std::cmp::Reverse(*least));
+    lanes.sort_by_key(|lane| std::cmp::Reverse(lane.least));
     lanes
 }
 

@@ -26,13 +26,13 @@ use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
 use crate::stated::Stated;
 use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
-use crate::work::{Due, OnMiss, Work};
+use crate::work::{Due, LaneWork, OnMiss, Work};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::PiLock;
 use talea_model::OperationId;
-use talea_operation::{Declaration, JobContext};
+use talea_operation::JobContext;
 use talea_time::{Duration, Instant};
 
 /// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
@@ -209,7 +209,7 @@ pub(crate) struct Consumer {
     /// Whether its deliveries always wait for their turn in the lane.
     pub is_queued: bool,
     /// The lanes in which it is to have its events, while it is not known where.
-    lanes: Mutex<Vec<(i16, Declaration)>>,
+    lanes: Mutex<Vec<LaneWork>>,
     /// The first operation of the task that takes its events, if one does.
     pub task: Option<OperationId>,
     /// By which it has its events, unless it takes them itself.
@@ -296,19 +296,20 @@ impl Consumer {
     }
 
     /// The lanes that it is to have.
-    pub fn keep_lanes(&self, lanes: Vec<(i16, Declaration)>) {
+    pub fn keep_lanes(&self, lanes: Vec<LaneWork>) {
         *self.lanes.lock().unwrap_or_else(PoisonError::into_inner) = lanes;
     }
 
     /// Those of them that have not been taken.
-    pub fn take_lanes(&self) -> Vec<(i16, Declaration)> {
+    pub fn take_lanes(&self) -> Vec<LaneWork> {
         std::mem::take(&mut *self.lanes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How many it has, or is to have.
-    pub fn lanes(&self) -> usize {
-        let kept = self.lanes.lock().unwrap_or_else(PoisonError::into_inner).len();
-        self.work.get().map_or(kept, Work::lanes)
+    /// How many operations serve them, or are to.
+    pub fn operations(&self) -> usize {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = lanes.iter().map(|lane| lane.servers.len()).sum();
+        self.work.get().map_or(kept, Work::operations)
     }
 
     /// Time counts from now on.
@@ -692,6 +693,16 @@ impl Consumer {
         let inner = self.inner.lock().0;
         let mut priorities = inner.queue.iter().map(|waiting| waiting.priority);
         priorities.find(|priority| !is_of(*priority)).filter(|_| self.connection() == Connection::Active)
+    }
+
+    /// When the first event of this lane that waits and may be delivered was pushed, and when it expires. None where each lane takes those of all.
+    pub fn first_of(&self, is_of: impl Fn(i16) -> bool) -> Option<(Instant, Instant)> {
+        if self.settings.load().qos.max_batch > 1 || self.connection() != Connection::Active {
+            return None;
+        }
+        let inner = self.inner.lock().0;
+        let first = inner.queue.iter().find(|waiting| is_of(waiting.priority))?;
+        Some((first.pushed, first.expires))
     }
 
     /// Whoever waits for events looks again.

@@ -6,29 +6,29 @@
 //! of when it is connected.
 
 use crate::qos::{QosError, QosProblem, QosProblems};
+use crate::work::LaneWork;
 use talea_operation::Declaration;
 
 /// The lanes in which consumers have their events, by priority.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ThreadPool {
-    /// With the least priority of events for each.
-    lanes: Vec<(i16, Declaration)>,
-    static_threads: u32,
+    lanes: Vec<LaneWork>,
+    static_threads: Option<u32>,
     dynamic_threads: u32,
     borrows: bool,
     buffers: bool,
 }
 
 impl ThreadPool {
-    fn of(lanes: Vec<(i16, Declaration)>) -> Self {
-        ThreadPool { lanes, static_threads: 1, dynamic_threads: 0, borrows: false, buffers: false }
+    fn of(lanes: Vec<LaneWork>) -> Self {
+        ThreadPool { lanes, static_threads: None, dynamic_threads: 0, borrows: false, buffers: false }
     }
 
     /// All events are delivered in the lane of this work, whatever their priority (`SERVER_DECLARED`). The operation of each consumer is called
     /// `channel.consumer`, whatever the name in the declaration.
     pub fn server_declared(work: Declaration) -> Self {
-        ThreadPool::of(vec![(i16::MIN, work)])
+        ThreadPool::of(vec![LaneWork::of(i16::MIN, work)])
     }
 
     /// Events are delivered in the lane of their priority (`CLIENT_PROPAGATED`), which [`lane_from`](Self::lane_from) adds.
@@ -40,13 +40,21 @@ impl ThreadPool {
     /// lower priorities than all go to the lowest lane, and are counted. The operation of each consumer is called `channel.consumer.name`, by the name
     /// in the declaration.
     pub fn lane_from(mut self, least_priority: i16, work: Declaration) -> Self {
-        self.lanes.push((least_priority, work));
+        self.lanes.push(LaneWork::of(least_priority, work));
         self
     }
 
-    /// Threads of each lane from the start. It is one, and is refused otherwise.
+    /// The lane named last, or one for all events, is served by another thread as well, that of the lane of this work, on another node or processor: its
+    /// events have one queue for each consumer, and whoever is free delivers the first one. Called for each. Of use to consumers that are
+    /// [connected concurrently](crate::ConsumerBuilder::connect_concurrent); others are called one at a time.
+    pub fn server(mut self, work: Declaration) -> Self {
+        LaneWork::add_server(&mut self.lanes, work);
+        self
+    }
+
+    /// Threads of each lane from the start. A thread is that of a lane of a node, so each is [said](Self::server); another number than that is refused.
     pub fn static_threads(mut self, threads: u32) -> Self {
-        self.static_threads = threads;
+        self.static_threads = Some(threads);
         self
     }
 
@@ -77,7 +85,7 @@ impl ThreadPool {
         if self.lanes.is_empty() {
             refuse("ThreadPoolLanes.lanes", QosError::BadValue, "a pool has at least one lane");
         }
-        let mut priorities: Vec<i16> = self.lanes.iter().map(|(least, _)| *least).collect();
+        let mut priorities: Vec<i16> = self.lanes.iter().map(|lane| lane.least).collect();
         priorities.sort_unstable();
         if priorities.windows(2).any(|two| two[0] == two[1]) {
             refuse(
@@ -86,11 +94,24 @@ impl ThreadPool {
                 "each lane is for other priorities than the others",
             );
         }
-        if self.static_threads != 1 {
+        let differs = |threads: u32| {
+            self.lanes.is_empty() || self.lanes.iter().any(|lane| lane.servers.len() != threads as usize)
+        };
+        if self.static_threads.is_some_and(differs) {
             refuse(
                 "ThreadPool.static_threads",
                 QosError::UnsupportedValue,
-                "it is 1, for a lane executes one job at a time, in its order; a consumer that is connected concurrently is called by several lanes at once",
+                "it is how many threads each lane has: one by its work, and one by each further `server`, which says the node and the lane of that thread",
+            );
+        }
+        let names = self.lanes.iter().flat_map(|lane| &lane.servers).map(|work| &work.name);
+        let mut names: Vec<&String> = names.collect();
+        names.sort_unstable();
+        if names.windows(2).any(|two| two[0] == two[1]) {
+            refuse(
+                "ThreadPoolLanes.name",
+                QosError::BadValue,
+                "each thread's work has another name than the others",
             );
         }
         if self.dynamic_threads != 0 {
@@ -118,11 +139,15 @@ impl ThreadPool {
     }
 
     /// Its lanes for the consumer of this name.
-    pub(crate) fn lanes_of(&self, consumer: &str) -> Vec<(i16, Declaration)> {
-        let is_alone = self.lanes.len() == 1;
-        let lane = |(least, work): &(i16, Declaration)| {
+    pub(crate) fn lanes_of(&self, consumer: &str) -> Vec<LaneWork> {
+        let is_alone = self.lanes.iter().map(|lane| lane.servers.len()).sum::<usize>() == 1;
+        let named = |work: &Declaration| {
             let name = if is_alone { consumer.to_owned() } else { format!("{consumer}.{}", work.name) };
-            (*least, Declaration { name, ..work.clone() })
+            Declaration { name, ..work.clone() }
+        };
+        let lane = |lane: &LaneWork| LaneWork {
+            least: lane.least,
+            servers: lane.servers.iter().map(named).collect(),
         };
         self.lanes.iter().map(lane).collect()
     }

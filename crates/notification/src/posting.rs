@@ -3,13 +3,13 @@
 use crate::consumer::{Consumer, Offered};
 use crate::place::{Place, WeakPlace};
 use crate::shared::{About, Shared};
-use crate::work::{Due, Miss, Work};
+use crate::work::{Due, LaneWork, Miss, ServedLane, Server, Work};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_event::TypePattern;
-use talea_operation::{JobContext, Post, Posted, TimedTask};
+use talea_operation::{Declaration, JobContext, Post, Posted, TimedTask};
 use talea_time::{Duration, Instant};
 
 /// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline. `released` is the instant of the push, for the first
@@ -30,14 +30,16 @@ pub(crate) fn post(
         return;
     }
     let deadline = Some(expires).filter(|expires| *expires != Instant::MAX);
-    let posted = Posted { operation: work.lane(priority), deadline, handle: consumer.number.into() };
     // Before it is posted, for it may begin at once.
+    let server = work.server(priority);
+    let posted = Posted { operation: server.take_on(), deadline, handle: consumer.number.into() };
     work.outstanding.fetch_add(1, Ordering::Relaxed);
     let released = released.take();
     let done =
         if consumer.may_be_called_here() { via.post_here(posted, released) } else { via.post_work(posted) };
     if done.is_err() {
-        work.begin();
+        server.refused();
+        work.refused();
         // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
         // before the event is seen, there is one more.
         work.without_job.fetch_add(usize::from(is_task), Ordering::Relaxed);
@@ -52,10 +54,10 @@ pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Due) {
     }
 }
 
-/// A job of a consumer in this of its lanes.
-fn run(consumer: &Consumer, lane: usize, place: &WeakPlace, job: &JobContext<'_>) {
+/// A job of a consumer, of this server of this of its lanes.
+fn run(consumer: &Consumer, (lane, server): (usize, usize), place: &WeakPlace, job: &JobContext<'_>) {
     let Some(work) = consumer.work.get() else { return };
-    work.begin();
+    let _serving = work.begin((lane, server));
     let is_of = |priority| work.is_of(priority, lane);
     let mut turn = consumer.deliver(job, job.started(), is_of);
     let has_delivered = turn.delivered > 0;
@@ -81,6 +83,31 @@ fn run(consumer: &Consumer, lane: usize, place: &WeakPlace, job: &JobContext<'_>
     {
         let at = job.services().clock();
         place.with(|workplace| work.wake_at(workplace, Due { at, priority }));
+    }
+    if has_delivered && turn.left > 0 {
+        take_from_others(consumer, work, (lane, server), is_of, job);
+    }
+}
+
+/// A server of a lane that is not the only one and has nothing more to do takes the next event of the lane, although its job waits for another
+/// one, which then takes a later event or none.
+fn take_from_others(
+    consumer: &Consumer,
+    work: &Work,
+    server: (usize, usize),
+    is_of: impl Fn(i16) -> bool,
+    mut job: &JobContext<'_>,
+) {
+    let Some(server) = work.free_of_several(server) else { return };
+    let Some((pushed, expires)) = consumer.first_of(is_of) else { return };
+    let deadline = if expires == Instant::MAX { server.due(pushed) } else { expires };
+    let posted =
+        Posted { operation: server.take_on(), deadline: Some(deadline), handle: consumer.number.into() };
+    work.outstanding.fetch_add(1, Ordering::Relaxed);
+    if job.post_work(posted).is_err() {
+        // The event has its own job still.
+        server.refused();
+        work.refused();
     }
 }
 
@@ -166,7 +193,9 @@ pub(crate) fn begin(
     if let Some(first) = consumer.task {
         let (own, place) = (Arc::clone(consumer), channel.place.weak());
         let timed = Box::new(Timed { consumer: own, place });
-        let work = Work::new([(i16::MIN, workplace.task(first, timed)?)].into());
+        // Its jobs are those of the task, which the description says when they are due.
+        let server = Server::new(workplace.task(first, timed)?, Duration::MAX);
+        let work = Work::new([ServedLane { least: i16::MIN, servers: [server].into() }].into());
         work.without_job.store(consumer.priorities(Instant::MAX).len(), Ordering::Relaxed);
         _ = consumer.work.set(work);
         consumer.dues(now).into_iter().for_each(|due| wake_at(consumer, &channel.place, due));
@@ -177,10 +206,18 @@ pub(crate) fn begin(
         return Ok(());
     }
     let mut declared = Vec::with_capacity(lanes.len());
-    for (lane, (least, declaration)) in lanes.into_iter().enumerate() {
-        let (own, place) = (Arc::clone(consumer), channel.place.weak());
-        let code = Box::new(move |job: &JobContext<'_>| run(&own, lane, &place, job));
-        declared.push((least, workplace.declare(declaration, code)?));
+    for (lane, LaneWork { least, servers }) in lanes.into_iter().enumerate() {
+        let declare = |(server, declaration): (usize, Declaration)| {
+            let (own, place) = (Arc::clone(consumer), channel.place.weak());
+            let code = Box::new(move |job: &JobContext<'_>| run(&own, (lane, server), &place, job));
+            let deadline = declaration.deadline;
+            Ok::<_, Box<dyn Error + Send + Sync>>(Server::new(
+                workplace.declare(declaration, code)?,
+                deadline,
+            ))
+        };
+        let servers = servers.into_iter().enumerate().map(declare).collect::<Result<_, _>>()?;
+        declared.push(ServedLane { least, servers });
     }
     _ = consumer.work.set(Work::new(declared.into()));
     consumer.dues(now).into_iter().for_each(|due| wake_at(consumer, &channel.place, due));

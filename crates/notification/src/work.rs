@@ -1,7 +1,7 @@
 //! The work by which consumers have their events.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use talea_operation::{PostedOperation, Workplace};
+use talea_operation::{Declaration, PostedOperation, Workplace};
 use talea_time::{Duration, Instant};
 
 /// When there is something to do for which no job is posted, and by which priority.
@@ -11,10 +11,113 @@ pub(crate) struct Due {
     pub priority: i16,
 }
 
-/// The work by which a consumer has its events: an operation for each of its lanes.
+/// What a lane of a consumer is to be: the work of each thread that serves it.
+#[derive(Clone, Debug)]
+pub(crate) struct LaneWork {
+    /// The least priority of its events.
+    pub least: i16,
+    /// At least one.
+    pub servers: Vec<Declaration>,
+}
+
+impl LaneWork {
+    /// Of one thread.
+    pub fn of(least: i16, work: Declaration) -> Self {
+        LaneWork { least, servers: vec![work] }
+    }
+
+    /// Another thread serves the lane named last, or, without any, one for all events.
+    pub fn add_server(lanes: &mut Vec<LaneWork>, work: Declaration) {
+        match lanes.last_mut() {
+            Some(lane) => lane.servers.push(work),
+            None => lanes.push(LaneWork::of(i16::MIN, work)),
+        }
+    }
+}
+
+/// A thread that serves a lane of a consumer, by the operation whose jobs it executes.
+pub(crate) struct Server {
+    operation: PostedOperation,
+    /// How long after an event was pushed its delivery is due, where the event does not say so.
+    deadline: Duration,
+    /// Jobs that were posted for events and have not begun.
+    waiting: AtomicUsize,
+    /// Jobs that have begun and not ended: one, but for what is delivered in the midst of it.
+    running: AtomicUsize,
+}
+
+impl Server {
+    /// By this operation, whose jobs are due so long after they were posted.
+    pub fn new(operation: PostedOperation, deadline: Duration) -> Self {
+        Server { operation, deadline, waiting: AtomicUsize::new(0), running: AtomicUsize::new(0) }
+    }
+
+    /// What was posted has not found room.
+    pub fn refused(&self) {
+        let less_one = |waiting: usize| waiting.checked_sub(1);
+        _ = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less_one);
+    }
+
+    /// Its operation, for a job that is to be posted.
+    pub fn take_on(&self) -> PostedOperation {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        self.operation
+    }
+
+    /// One of its jobs begins; it ends with what is returned.
+    fn begin(&self) -> Serving<'_> {
+        self.refused();
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Serving(self)
+    }
+
+    fn busy(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed) + self.running.load(Ordering::Relaxed)
+    }
+
+    /// Whether a job of it waits.
+    pub fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// When the delivery is due of what was pushed then.
+    pub fn due(&self, pushed: Instant) -> Instant {
+        pushed.saturating_add(self.deadline)
+    }
+}
+
+/// A job of a server that has not ended.
+pub(crate) struct Serving<'a>(&'a Server);
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A lane of a consumer: one queue, and those who serve it.
+pub(crate) struct ServedLane {
+    /// The least priority of its events.
+    pub least: i16,
+    /// At least one.
+    pub servers: Box<[Server]>,
+}
+
+impl ServedLane {
+    /// The server that has the least to do.
+    pub fn free_server(&self) -> &Server {
+        let servers = &self.servers;
+        match &servers[..] {
+            [one] => one,
+            several => several.iter().min_by_key(|server| server.busy()).expect("there is one"),
+        }
+    }
+}
+
+/// The work by which a consumer has its events.
 pub(crate) struct Work {
-    /// The least priority of events for each lane, the greatest first.
-    lanes: Box<[(i16, PostedOperation)]>,
+    /// The one for the greatest priorities first.
+    lanes: Box<[ServedLane]>,
     /// Jobs that were posted for events and have not begun. As a rule there are as many as events wait; where there was no room for one, a job
     /// does for several.
     pub outstanding: AtomicUsize,
@@ -25,7 +128,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    pub fn new(lanes: Box<[(i16, PostedOperation)]>) -> Self {
+    pub fn new(lanes: Box<[ServedLane]>) -> Self {
         Work {
             lanes,
             outstanding: AtomicUsize::new(0),
@@ -34,42 +137,59 @@ impl Work {
         }
     }
 
+    /// How many operations there are.
+    pub fn operations(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.servers.len()).sum()
+    }
+
     /// How many lanes there are.
     pub fn lanes(&self) -> usize {
         self.lanes.len()
     }
 
-    /// The lane for an event of this priority that is to be delivered now. Whether it is that of another one is counted, unless it is for all.
-    pub fn lane(&self, priority: i16) -> PostedOperation {
-        let (least, lane) = self.lane_for(priority);
-        if least != priority && least != i16::MIN {
+    /// Who serves events of this priority that are to be delivered now. Whether the lane is that of another one is counted, unless it is for all.
+    pub fn server(&self, priority: i16) -> &Server {
+        let lane = self.lane_for(priority);
+        if lane.least != priority && lane.least != i16::MIN {
             self.lane_misses.fetch_add(1, Ordering::Relaxed);
         }
-        lane
+        lane.free_server()
     }
 
     /// The highest lane that is for no more than this priority, or else the lowest.
-    fn lane_for(&self, priority: i16) -> (i16, PostedOperation) {
-        let lane = self.lanes.iter().find(|(least, _)| *least <= priority);
-        *lane.or(self.lanes.last()).expect("there is a lane")
+    fn lane_for(&self, priority: i16) -> &ServedLane {
+        let lane = self.lanes.iter().find(|lane| lane.least <= priority);
+        lane.or(self.lanes.last()).expect("there is a lane")
     }
 
     /// Whether events of this priority are of this lane, the first being that for the greatest.
     pub fn is_of(&self, priority: i16, lane: usize) -> bool {
-        let is_high_enough = self.lanes[lane].0 <= priority || lane + 1 == self.lanes.len();
-        let is_of_higher = lane.checked_sub(1).is_some_and(|above| self.lanes[above].0 <= priority);
+        let is_high_enough = self.lanes[lane].least <= priority || lane + 1 == self.lanes.len();
+        let is_of_higher = lane.checked_sub(1).is_some_and(|above| self.lanes[above].least <= priority);
         is_high_enough && !is_of_higher
     }
 
     /// A job of the lane for this priority is to look at this instant.
     pub fn wake_at(&self, workplace: &dyn Workplace, Due { at, priority }: Due) {
-        workplace.post_at(at, self.lane_for(priority).1);
+        workplace.post_at(at, self.lane_for(priority).free_server().operation);
     }
 
-    /// One of the jobs begins, or one that was posted for an instant and is none of them.
-    pub fn begin(&self) {
+    /// One of the jobs begins, or one that was posted for an instant and is none of them: of this server of this lane. It ends with what is returned.
+    pub fn begin(&self, (lane, server): (usize, usize)) -> Serving<'_> {
+        self.refused();
+        self.lanes[lane].servers[server].begin()
+    }
+
+    /// What was posted has not found room.
+    pub fn refused(&self) {
         let less_one = |outstanding: usize| outstanding.checked_sub(1);
         _ = self.outstanding.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less_one);
+    }
+
+    /// A server of a lane that is not the only one, unless a job of it waits.
+    pub fn free_of_several(&self, (lane, server): (usize, usize)) -> Option<&Server> {
+        let servers = &self.lanes[lane].servers;
+        Some(&servers[server]).filter(|server| servers.len() > 1 && !server.is_awaited())
     }
 }
 

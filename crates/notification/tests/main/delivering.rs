@@ -2,8 +2,8 @@
 
 use crate::allocation::Nothing;
 use crate::{Had, MS, channel, connected, event, event_with, number};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
 use talea_notification::{
     AdminProperties, Collect, Condition, Connection, ConsumerBuilder, Event, Expression, Filter,
@@ -73,6 +73,49 @@ fn pools_are_of_channels_and_admins_and_the_nearest_counts() {
         time.names(),
         ["test.before", "test.of channel.high", "test.of channel.low", "test.of admin", "own"]
     );
+}
+
+/// Two threads serve one queue: each event goes to the one with less to do, and the one that is free takes what was meant for the other. When a delivery is
+/// due counts from the push all the same.
+#[test]
+fn who_is_free_of_those_who_serve_a_lane_delivers_the_next_event() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let lane = |name: &str, level: usize| Declaration::new(name, MS(10)).lane(level);
+    let pool = ThreadPool::server_declared(lane("first", 1)).server(lane("second", 2));
+    let wrong = channel.set_thread_pool(pool.clone().static_threads(3)).unwrap_err().to_string();
+    assert!(wrong.contains("static_threads"), "{wrong}");
+    let alike = channel.set_thread_pool(pool.clone().server(lane("first", 3))).unwrap_err().to_string();
+    assert!(alike.contains("another name"), "{alike}");
+    channel.set_thread_pool(pool.static_threads(2)).expect("a pool");
+    let had: Arc<Mutex<Vec<(u64, String, Instant)>>> = Arc::default();
+    let (own, others) = (Arc::clone(&had), time.clone());
+    let consumer = channel.consumer("c").connect_concurrent(move |delivery, job| {
+        let number = number(delivery.event());
+        if number == 0 {
+            // Meanwhile the other thread does what it has to do.
+            others.advance(MS(3));
+            while others.step_at(2) {}
+        }
+        own.lock().unwrap().push((number, job.operation().to_owned(), job.deadline()));
+        Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    assert_eq!(time.names(), ["test.c.first", "test.c.second"]);
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for number in 0..5 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    assert_eq!(time.levels(), [1, 1, 1, 2, 2], "each to the one with less to do");
+    assert!(time.step_at(1));
+    let numbers = || had.lock().unwrap().iter().map(|(number, ..)| *number).collect::<Vec<_>>();
+    assert_eq!((numbers(), consumer.queued()), (vec![1, 2, 3, 4, 0], 0));
+    time.run();
+    assert_eq!((numbers().len(), consumer.statistics().delivered, time.jobs()), (5, 5, 0));
+    supplier.push(&mut time, &event(5)).expect("pushed");
+    assert_eq!(time.levels(), [1], "both are free");
+    let had = had.lock().unwrap();
+    assert!(had[..4].iter().all(|(_, operation, _)| operation.is_empty() || operation.ends_with("second")));
+    assert!(had.iter().all(|(_, _, deadline)| *deadline == Instant::ZERO + MS(10)), "{had:?}");
 }
 
 /// What the standard's pools have and this one has not is refused with a reason, all of it at once, and nothing changes.

@@ -3,14 +3,18 @@
 use crate::allocation::Nothing;
 use crate::{Number, event_of, event_with, number, types};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel as channel_of;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use talea_linux::affinity;
 use talea_linux::sched::Policy;
 use talea_linux::thread::SpawnError;
+use talea_measure::skip;
 use talea_model::{Criticality, Strategy, System, TaskBuilder};
 use talea_notification::qos::{OrderPolicy, QosSettings};
 use talea_notification::{
     AdminProperties, Collect, Condition, EventChannelFactory, EventPool, EventType, Filter, Outcome, Pushed,
+    ThreadPool,
 };
 use talea_operation::{Declaration, Operations};
 use talea_runtime::{Executive, PostingRoom, Prepared, RtMode, RunOptions, StopHandle};
@@ -116,6 +120,67 @@ fn what_two_threads_push_is_delivered_in_two_lanes_and_all_of_it_is_counted() {
     // What was not queued at all was discarded at once.
     let queued: u64 = pushed.iter().sum();
     assert!(serial.delivered + concurrent.delivered <= queued, "{serial:?} {concurrent:?} {queued}");
+}
+
+/// A lane that is served by the threads of two nodes: while one of them is kept by a long delivery the other one delivers all that comes, also what was
+/// meant for the first.
+#[test]
+fn what_waits_for_a_busy_server_is_delivered_by_a_free_one() {
+    const EVENTS: u64 = 40;
+    let Ok(allowed) = affinity::allowed() else { return };
+    let [first, .., second] = allowed[..] else { return skip("this needs 2 CPUs") };
+    let system = System::builder("servers").node("first", [first]).node("second", [second]);
+    let idle =
+        |node: &str| TaskBuilder::new(node, Duration::from_secs(1)).wcet(Work::from_micros(10)).on(node);
+    let system = system.task(idle("first")).task(idle("second")).build().expect("sound");
+    let posting = PostingRoom { operations: 2, jobs: 64, posters: 2 };
+    let options = RunOptions { posting, rt: RtMode::Warn, duration: None, ..RunOptions::default() };
+    let prepared =
+        Executive::prepare(&system, Operations::synthetic(), options).expect("the run can be prepared");
+    let (stop, dispatcher) = (prepared.stop_handle(), prepared.dispatcher());
+    let factory = EventChannelFactory::on(dispatcher.workplace().expect("there is a poster"));
+    let settings = QosSettings::new().max_events(64);
+    let channel = factory.create("events", &settings, AdminProperties::default()).expect("sound");
+    let (tell, told) = channel_of();
+    let told = Mutex::new(told);
+    let work =
+        |node: &str| Declaration::new(node, Duration::from_millis(20)).wcet(Work::from_micros(50)).node(node);
+    let pool = ThreadPool::server_declared(work("first")).server(work("second"));
+    channel.set_thread_pool(pool).expect("a pool");
+    let kept = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&kept);
+    let consumer = channel.consumer("c").connect_concurrent(move |delivery, _| {
+        let number = number(delivery.event());
+        if number > 0 {
+            tell.send(number).expect("somebody hears");
+            return Outcome::Ok;
+        }
+        own.store(true, Ordering::Release);
+        let told = told.lock().expect("nobody else has it");
+        let next = || told.recv_timeout(std::time::Duration::from_secs(20));
+        let all = (1..EVENTS).all(|number| next() == Ok(number));
+        if all { Outcome::Ok } else { Outcome::Fail }
+    });
+    let consumer = consumer.expect("connected");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _stop = StopAtEnd(stop);
+            let mut poster = dispatcher.poster().expect("there is room");
+            let mut supplier = channel.supplier("s").connect().expect("connected");
+            for number in 0..EVENTS {
+                supplier.push(&mut poster, &event_of("Tick", number)).expect("pushed");
+                while number == 0 && !kept.load(Ordering::Acquire) {
+                    thread::yield_now();
+                }
+            }
+            while consumer.statistics().settled() < EVENTS {
+                thread::yield_now();
+            }
+        });
+        let outcome = prepared.run().expect("it runs");
+        assert!(outcome.mishaps.panics.is_empty());
+    });
+    assert_eq!(consumer.statistics().delivered, EVENTS);
 }
 
 /// An operation pushes from its own jobs, events that start later are delivered when they start, and a consumer pushes to another one. What is of the

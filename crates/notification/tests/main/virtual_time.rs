@@ -83,8 +83,18 @@ impl VirtualTime {
 
     /// Executes the most urgent job; false if there is none.
     pub fn step(&self) -> bool {
+        self.step_if(|_| true)
+    }
+
+    /// Executes the most urgent job of the lanes of this level; false if there is none. Also in the midst of a job of another one.
+    pub fn step_at(&self, level: usize) -> bool {
+        self.step_if(|other| other == level)
+    }
+
+    fn step_if(&self, is_of: impl Fn(usize) -> bool) -> bool {
         let mut inner = self.inner();
-        let Some(place) = (0..inner.jobs.len()).min_by_key(|place| inner.jobs[*place]) else { return false };
+        let places = (0..inner.jobs.len()).filter(|place| is_of(inner.jobs[*place].0));
+        let Some(place) = places.min_by_key(|place| inner.jobs[*place]) else { return false };
         let (_, deadline, number, index) = inner.jobs.swap_remove(place);
         let mut operation = inner.operations[index].1.take().expect("it is not being called");
         let now = inner.now;
