@@ -194,7 +194,7 @@ pub(crate) fn begin(
         let (own, place) = (Arc::clone(consumer), channel.place.weak());
         let timed = Box::new(Timed { consumer: own, place });
         // Its jobs are those of the task, which the description says when they are due.
-        let server = Server::new(workplace.task(first, timed)?, Duration::MAX);
+        let server = Server::new(workplace.task(first, timed)?, Duration::MAX, 1);
         let work = Work::new([ServedLane { least: i16::MIN, servers: [server].into() }].into());
         work.without_job.store(consumer.priorities(Instant::MAX).len(), Ordering::Relaxed);
         _ = consumer.work.set(work);
@@ -207,6 +207,7 @@ pub(crate) fn begin(
     }
     let mut declared = Vec::with_capacity(lanes.len());
     for (lane, LaneWork { least, servers }) in lanes.into_iter().enumerate() {
+        let several = servers.len();
         let declare = |(server, declaration): (usize, Declaration)| {
             let (own, place) = (Arc::clone(consumer), channel.place.weak());
             let code = Box::new(move |job: &JobContext<'_>| run(&own, (lane, server), &place, job));
@@ -214,6 +215,7 @@ pub(crate) fn begin(
             Ok::<_, Box<dyn Error + Send + Sync>>(Server::new(
                 workplace.declare(declaration, code)?,
                 deadline,
+                several,
             ))
         };
         let servers = servers.into_iter().enumerate().map(declare).collect::<Result<_, _>>()?;

@@ -40,6 +40,13 @@ pub(crate) struct Server {
     operation: PostedOperation,
     /// How long after an event was pushed its delivery is due, where the event does not say so.
     deadline: Duration,
+    /// None where it serves its lane alone.
+    load: Option<ServerLoad>,
+}
+
+/// What a server has to do.
+#[derive(Default)]
+struct ServerLoad {
     /// Jobs that were posted for events and have not begun.
     waiting: AtomicUsize,
     /// Jobs that have begun and not ended: one, but for what is delivered in the midst of it.
@@ -47,37 +54,44 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// By this operation, whose jobs are due so long after they were posted.
-    pub fn new(operation: PostedOperation, deadline: Duration) -> Self {
-        Server { operation, deadline, waiting: AtomicUsize::new(0), running: AtomicUsize::new(0) }
+    /// By this operation, whose jobs are due so long after they were posted; one of so many of its lane.
+    pub fn new(operation: PostedOperation, deadline: Duration, servers: usize) -> Self {
+        Server { operation, deadline, load: (servers > 1).then(ServerLoad::default) }
     }
 
     /// What was posted has not found room.
     pub fn refused(&self) {
-        let less_one = |waiting: usize| waiting.checked_sub(1);
-        _ = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less_one);
+        if let Some(load) = &self.load {
+            let less_one = |waiting: usize| waiting.checked_sub(1);
+            _ = load.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less_one);
+        }
     }
 
     /// Its operation, for a job that is to be posted.
     pub fn take_on(&self) -> PostedOperation {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
+        if let Some(load) = &self.load {
+            load.waiting.fetch_add(1, Ordering::Relaxed);
+        }
         self.operation
     }
 
     /// One of its jobs begins; it ends with what is returned.
-    fn begin(&self) -> Serving<'_> {
+    fn begin(&self) -> Option<Serving<'_>> {
         self.refused();
-        self.running.fetch_add(1, Ordering::Relaxed);
-        Serving(self)
+        let load = self.load.as_ref()?;
+        load.running.fetch_add(1, Ordering::Relaxed);
+        Some(Serving(load))
     }
 
     fn busy(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed) + self.running.load(Ordering::Relaxed)
+        let load =
+            |load: &ServerLoad| load.waiting.load(Ordering::Relaxed) + load.running.load(Ordering::Relaxed);
+        self.load.as_ref().map_or(0, load)
     }
 
-    /// Whether a job of it waits.
-    pub fn is_awaited(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+    /// Whether it is not the only one of its lane, and no job of it waits.
+    fn is_free_of_several(&self) -> bool {
+        self.load.as_ref().is_some_and(|load| load.waiting.load(Ordering::Relaxed) == 0)
     }
 
     /// When the delivery is due of what was pushed then.
@@ -87,7 +101,7 @@ impl Server {
 }
 
 /// A job of a server that has not ended.
-pub(crate) struct Serving<'a>(&'a Server);
+pub(crate) struct Serving<'a>(&'a ServerLoad);
 
 impl Drop for Serving<'_> {
     fn drop(&mut self) {
@@ -175,7 +189,7 @@ impl Work {
     }
 
     /// One of the jobs begins, or one that was posted for an instant and is none of them: of this server of this lane. It ends with what is returned.
-    pub fn begin(&self, (lane, server): (usize, usize)) -> Serving<'_> {
+    pub fn begin(&self, (lane, server): (usize, usize)) -> Option<Serving<'_>> {
         self.refused();
         self.lanes[lane].servers[server].begin()
     }
@@ -188,8 +202,7 @@ impl Work {
 
     /// A server of a lane that is not the only one, unless a job of it waits.
     pub fn free_of_several(&self, (lane, server): (usize, usize)) -> Option<&Server> {
-        let servers = &self.lanes[lane].servers;
-        Some(&servers[server]).filter(|server| servers.len() > 1 && !server.is_awaited())
+        Some(&self.lanes[lane].servers[server]).filter(|server| server.is_free_of_several())
     }
 }
 
