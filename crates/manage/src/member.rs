@@ -12,7 +12,7 @@ use crate::unbinding::Unbinding;
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use talea_linux::Tid;
 use talea_linux::cgroup::Cgroup;
@@ -206,7 +206,13 @@ pub(crate) enum Body {
     /// A thread of this process, which sleeps on its word; it has no number until it is created.
     Own { sleep_word: Arc<SleepWord>, blocks: Blocks },
     /// A process, with what it starts or without, or one thread of one.
-    Opaque { process: Tid, scope: Scope, origin: Box<Origin> },
+    Opaque {
+        process: Tid,
+        scope: Scope,
+        origin: Box<Origin>,
+        /// Children that the process had before and that are not of the member.
+        elders: Arc<HashSet<Tid>>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -671,10 +677,10 @@ impl Member {
     pub fn unbinding(&mut self) -> Option<Unbinding> {
         let processes = self.processes();
         match &self.body {
-            Body::Opaque { process, origin, scope: Scope::Process(_) } => {
-                Some(Unbinding::of_program(*process, processes, **origin))
+            Body::Opaque { process, origin, scope: Scope::Process(_), elders } => {
+                Some(Unbinding::of_program(*process, processes, Arc::clone(elders), **origin))
             }
-            Body::Opaque { process, origin, scope: Scope::Thread } => {
+            Body::Opaque { process, origin, scope: Scope::Thread, .. } => {
                 Some(Unbinding::of_thread(*process, **origin))
             }
             Body::Opaque { scope: Scope::Family, .. } | Body::Own { .. } => None,

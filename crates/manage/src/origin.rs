@@ -91,11 +91,11 @@ impl Origin {
     }
 
     /// Whether a thread, or a process by its first one, has begun since then; nothing where `beginning` tells nothing. One that is
-    /// [overdue](Beginning::Overdue) has if it is bound as we bind: others are not kept from going on by us.
+    /// [overdue](Beginning::Overdue) has if it is bound as we bind: we seldom keep others from going on.
     pub fn has_begun_since(&self, tid: i32, beginning: impl Fn(i32) -> Option<Beginning>) -> Option<bool> {
         Some(match beginning(tid)? {
             Beginning::Known { start, .. } => start >= self.since,
-            Beginning::Overdue => Mask::of(tid).is_some_and(|mask| self.is_lent(mask)),
+            Beginning::Overdue => self.has_lent(tid),
         })
     }
 
@@ -118,6 +118,11 @@ impl Origin {
             Binding::ToAll => mask == self.lent,
         };
         mask != self.before && is_lent
+    }
+
+    /// Whether a thread is bound as we bind, and its program was not.
+    pub(crate) fn has_lent(&self, tid: i32) -> bool {
+        Mask::of(tid).is_some_and(|mask| self.is_lent(mask))
     }
 
     /// What a thread had if it had not been created by a bound one; nothing where `beginning` tells nothing.
@@ -146,15 +151,14 @@ impl Origin {
     }
 
     fn unbind_if(&self, tid: i32, is_due: impl FnOnce() -> Option<bool>) -> bool {
-        let is_lent = || Mask::of(tid).is_some_and(|mask| self.is_lent(mask));
-        if !is_lent() {
+        if !self.has_lent(tid) {
             return true;
         }
         match is_due() {
             Some(true) => self.before.give_to(tid),
             Some(false) => {}
             // It has gone, or is not told of yet.
-            None => return !is_lent(),
+            None => return !self.has_lent(tid),
         }
         true
     }
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_whom_it_is_not_told_when_he_began_has_since_then_if_he_is_bound_as_an_heir_is() {
+    fn an_overdue_thread_counts_as_later_if_it_is_bound_as_we_bind() {
         std::thread::spawn(|| {
             let (mut origin, one) = bind_self();
             if origin.before == one {

@@ -1,66 +1,113 @@
-//! What remains to be done of programs that nobody schedules any more.
+//! What remains to be done of programs that nobody schedules any more: threads that were created while their program was bound, and never taken in, are
+//! bound still, and are to run where they could.
 
 use crate::beginning::{Beginning, Beginnings};
 use crate::guardian::Guardian;
 use crate::origin::Origin;
 use rustix::process::getpid;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use talea_linux::Tid;
 use talea_linux::proc;
 
-/// How often, and how far apart, whoever does it to its end tries what is not known yet: longer than anybody is [waited for](Beginning::Overdue).
+/// How often, and how far apart, threads of which the kernel tells nothing are tried before they are judged by where they are bound.
 const ROUNDS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
+/// How often is looked for threads: one that was just beginning is there the second time.
+const SEARCHES: u32 = 2;
+/// Threads of a program that the warden tries at a time.
+const MOST: usize = 64;
 
-/// Of a program, of which all threads that were taken in have what they had: those that they have created and that nobody has taken in are to run
-/// where they could.
+/// A program of which all threads that were taken in have what they had.
 pub struct Unbinding {
-    /// The program; none if it was a thread alone, of which later ones are not its own.
+    /// None if it was a thread alone, of which later ones are not its own.
     program: Option<Tid>,
+    /// Where is looked for its threads.
     processes: Vec<Tid>,
+    /// Children that it had before it was bound, and that are not its own.
+    elders: Arc<HashSet<Tid>>,
     origin: Origin,
+    searches: u32,
+    /// Threads that are bound as its own were, and of which is not known yet whether they began meanwhile.
+    doubtful: VecDeque<Tid>,
 }
 
 impl Unbinding {
-    /// Of a program with these processes, itself among them or not.
-    pub fn of_program(program: Tid, mut processes: Vec<Tid>, origin: Origin) -> Self {
+    /// Of a program with these processes, itself among them or not, and with those elder children that are not its own.
+    pub fn of_program(
+        program: Tid,
+        mut processes: Vec<Tid>,
+        elders: Arc<HashSet<Tid>>,
+        origin: Origin,
+    ) -> Self {
         processes.push(program);
-        Unbinding { program: Some(program), processes, origin }
+        let (searches, doubtful) = (SEARCHES, VecDeque::new());
+        Unbinding { program: Some(program), processes, elders, origin, searches, doubtful }
     }
 
     /// Of a thread of this process: those that have just begun.
     pub fn of_thread(process: Tid, origin: Origin) -> Self {
-        Unbinding { program: None, processes: vec![process], origin }
+        Unbinding { program: None, ..Unbinding::of_program(process, Vec::new(), Arc::default(), origin) }
     }
 
-    /// Does what can be done at once, without processes that are scheduled by themselves. Whether that was all.
-    pub fn go_on(&self, beginnings: &Beginnings, is_apart: impl Fn(Tid) -> bool) -> bool {
-        let is_its = |process: &Tid| self.program == Some(*process) || !is_apart(*process);
-        let known = self.processes.iter().copied().filter(is_its).collect();
-        let families = proc::families(known, usize::MAX, |child| child != getpid() && !is_apart(child));
-        let threads =
-            families.into_iter().flat_map(|process| proc::threads(process, usize::MAX).unwrap_or_default());
-        let beginning = |tid| -> Option<Beginning> { beginnings.of(tid) };
-        threads.fold(true, |is_done, tid| {
-            let number = tid.as_raw_nonzero().get();
-            is_done
-                & match self.program {
-                    _ if is_apart(tid) => true,
-                    Some(_) => self.origin.unbind(number, beginning),
-                    None => self.origin.unbind_young(number, beginning),
-                }
-        })
+    /// Does what can be done at once of so many threads, without processes that are scheduled by themselves. Whether that was all.
+    fn go_on(&mut self, most: usize, beginnings: &Beginnings, is_apart: impl Fn(Tid) -> bool) -> bool {
+        while self.searches > 0 {
+            self.searches -= 1;
+            self.search(&is_apart);
+        }
+        for _ in 0..self.doubtful.len().min(most) {
+            let tid = self.doubtful.pop_front().expect("there are so many");
+            if !self.unbind(tid, |tid| beginnings.of(tid)) {
+                self.doubtful.push_back(tid);
+            }
+        }
+        self.doubtful.is_empty()
     }
 
-    /// Does it to its end. Those whom anybody keeps from running in the middle of an exec are not waited for longer than a second.
-    pub fn finish(&self, beginnings: &Beginnings, is_apart: impl Fn(Tid) -> bool) {
+    fn search(&mut self, is_apart: &impl Fn(Tid) -> bool) {
+        let is_its =
+            |process: Tid| process != getpid() && !self.elders.contains(&process) && !is_apart(process);
+        let known = self.processes.iter().copied();
+        let known = known.filter(|process| self.program == Some(*process) || is_its(*process)).collect();
+        let families = proc::families(known, usize::MAX, is_its);
+        let mut found: HashSet<Tid> = self.doubtful.iter().copied().collect();
+        for tid in families.iter().flat_map(|process| proc::threads(*process, usize::MAX).unwrap_or_default())
+        {
+            if self.origin.has_lent(tid.as_raw_nonzero().get()) && !is_apart(tid) && found.insert(tid) {
+                self.doubtful.push_back(tid);
+            }
+        }
+        // Whose parent ends meanwhile is known still.
+        self.processes = families;
+    }
+
+    fn unbind(&self, tid: Tid, beginning: impl Fn(i32) -> Option<Beginning>) -> bool {
+        let number = tid.as_raw_nonzero().get();
+        match self.program {
+            Some(_) => self.origin.unbind(number, beginning),
+            None => self.origin.unbind_young(number, beginning),
+        }
+    }
+
+    /// Does it to its end. Threads of which the kernel tells nothing for a second are judged by where they are bound.
+    pub fn finish(&mut self, beginnings: &Beginnings, is_apart: impl Fn(Tid) -> bool) {
         for _ in 0..ROUNDS {
-            if self.go_on(beginnings, &is_apart) {
+            if self.go_on(usize::MAX, beginnings, &is_apart) {
                 return;
             }
             std::thread::sleep(PAUSE);
         }
+        self.judge(|_| true);
+    }
+
+    /// Judges those threads by where they are bound. Whether none is left.
+    fn judge(&mut self, is_meant: impl Fn(Tid) -> bool) -> bool {
+        let (meant, others) = self.doubtful.iter().partition::<VecDeque<Tid>, _>(|tid| is_meant(**tid));
+        meant.into_iter().for_each(|tid| _ = self.unbind(tid, |_| Some(Beginning::Overdue)));
+        self.doubtful = others;
+        self.doubtful.is_empty()
     }
 }
 
@@ -69,21 +116,31 @@ impl Unbinding {
 pub(crate) struct Unbindings(Mutex<Vec<Unbinding>>);
 
 impl Unbindings {
-    /// Begins another. Waits for nobody.
+    /// Begins another. Waits for no program.
     pub fn begin(&self, unbinding: Unbinding, guardian: &Guardian, is_apart: impl Fn(Tid) -> bool) {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pending.push(unbinding);
-        go_on(&mut pending, &Beginnings::default(), guardian, is_apart);
+        go_on(&mut pending, (usize::MAX, &Beginnings::default()), guardian, is_apart);
     }
 
     /// Does of them what can be done, unless somebody else is about it.
     pub fn go_on(&self, beginnings: &Beginnings, guardian: &Guardian, is_apart: impl Fn(Tid) -> bool) {
         if let Ok(mut pending) = self.0.try_lock() {
-            go_on(&mut pending, beginnings, guardian, is_apart);
+            go_on(&mut pending, (MOST, beginnings), guardian, is_apart);
         }
     }
 
-    /// Does them and others to their ends: before any of them is bound again, and at the end of the set.
+    /// A process is about to be bound, with these threads of it and of its children: what is not known of them, or of it, is judged now.
+    pub fn judge(&self, process: Tid, threads: &HashSet<Tid>, guardian: &Guardian) {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = pending.extract_if(.., |unbinding| {
+            let is_it = unbinding.program == Some(process);
+            unbinding.judge(|tid| is_it || threads.contains(&tid))
+        });
+        done.for_each(|unbinding| forget(&unbinding, guardian));
+    }
+
+    /// Does them and others to their ends, at the end of the set.
     pub fn finish(
         &self,
         others: impl IntoIterator<Item = Unbinding>,
@@ -92,7 +149,7 @@ impl Unbindings {
     ) {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let beginnings = Beginnings::default();
-        for unbinding in pending.drain(..).chain(others) {
+        for mut unbinding in pending.drain(..).chain(others) {
             unbinding.finish(&beginnings, &is_apart);
             forget(&unbinding, guardian);
         }
@@ -101,11 +158,11 @@ impl Unbindings {
 
 fn go_on(
     pending: &mut Vec<Unbinding>,
-    beginnings: &Beginnings,
+    (most, beginnings): (usize, &Beginnings),
     guardian: &Guardian,
     is_apart: impl Fn(Tid) -> bool,
 ) {
-    let done = pending.extract_if(.., |unbinding| unbinding.go_on(beginnings, &is_apart));
+    let done = pending.extract_if(.., |unbinding| unbinding.go_on(most, beginnings, &is_apart));
     done.for_each(|unbinding| forget(&unbinding, guardian));
 }
 

@@ -10,16 +10,19 @@ use crate::hold::Hold;
 use crate::keeper::Keeper;
 use crate::member::{Body, Managed, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
+use crate::options::STACK;
 use crate::origin::Origin;
 use crate::priorities::{self, Heirs, Ordinary, Priorities, Turns};
 use crate::shared::Shared;
 use crate::unbinding::Unbinding;
 use crate::wakeups::Chooser;
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use talea_linux::Tid;
 use talea_linux::cgroup::Freeze;
 use talea_linux::proc::{self, Activity, is_gone, is_thread_gone};
+use talea_linux::sched::Policy;
+use talea_linux::thread::spawn;
 use talea_policy::hierarchy::VpState;
 use talea_time::Duration;
 
@@ -66,6 +69,7 @@ struct Growing {
     life: Tid,
     scope: Scope,
     origin: Origin,
+    elders: Arc<HashSet<Tid>>,
     /// Whether what it starts is held with it, where it is held.
     holds_heirs: bool,
 }
@@ -258,10 +262,11 @@ impl Warden<'_> {
             }
             known += member.threads.len();
             let threads: HashSet<Tid> = member.threads.iter().map(|thread| thread.tid).collect();
-            if let Body::Opaque { process, scope, origin } = &member.body {
+            if let Body::Opaque { process, scope, origin, elders } = &member.body {
                 let (slot, life, scope, origin) = (slot as u32, *process, *scope, **origin);
+                let elders = Arc::clone(elders);
                 let holds_heirs = member.hold.as_ref().is_none_or(Hold::holds_heirs);
-                let growing = Growing { slot, life, scope, origin, holds_heirs };
+                let growing = Growing { slot, life, scope, origin, elders, holds_heirs };
                 let processes = match scope {
                     Scope::Thread => {
                         // Once it has gone, nobody tells what it has received.
@@ -278,15 +283,14 @@ impl Warden<'_> {
         let mut changed = false;
         let mut beyond = 0;
         for (member, processes, threads) in growing_members {
-            let Growing { scope, origin, holds_heirs, .. } = &member;
+            let Growing { scope, origin, elders, holds_heirs, .. } = &member;
             // Those of a thread alone are only let run where they could. A child that was taken in by itself is not its parent's any more.
             let beginning = |tid| self.beginnings.of(tid);
             let is_heir = |process: Tid| match scope {
                 Scope::Family | Scope::Thread => true,
                 Scope::Process(children) => {
-                    *holds_heirs
-                        && !self.shared.is_apart(process)
-                        && origin.is_heir(process, *children, beginning)
+                    let is_its = *holds_heirs && !elders.contains(&process);
+                    is_its && !self.shared.is_apart(process) && origin.is_heir(process, *children, beginning)
                 }
             };
             let family = proc::families(processes, self.threads_max, is_heir);
@@ -346,7 +350,8 @@ impl Warden<'_> {
             Scope::Process(_) | Scope::Thread => origin.mask_of(tid.as_raw_nonzero().get(), beginning),
         };
         let Some((is_child, mask)) = is_child.zip(mask) else { return false };
-        if is_thread_gone(tid) || !self.guardian.note(tid, before, mask) {
+        // Somebody may have taken it in meanwhile.
+        if is_thread_gone(tid) || self.is_somebodys(tid) || !self.guardian.note(tid, before, mask) {
             return false;
         }
         let adopted = self.shared.tell(|state, now| {
@@ -375,8 +380,13 @@ impl Warden<'_> {
             Some(group)
         });
         match &adopted {
-            // Without the lock, for the kernel takes its time.
-            Some(group) => group.iter().for_each(|group| group.take(process)),
+            // By somebody else, for that may wait for others' forks. What comes too late is seen by who judges maxima.
+            Some(Some(group)) if tid == process => {
+                let group = Arc::clone(group);
+                _ = spawn("mover", Policy::Other, &[], STACK, move || group.take(process));
+            }
+            Some(_) => {}
+            None if self.shared.state.lock_patiently().is_managed(number) => {}
             None => self.guardian.forget(tid),
         }
         adopted.is_some()

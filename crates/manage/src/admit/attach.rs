@@ -1,6 +1,7 @@
 //! Taking in threads of other processes, and commands with theirs.
 
 use super::{MORE_TO_HOLD, number, too_many};
+use crate::beginning::Beginnings;
 use crate::command::Started;
 use crate::guardian;
 use crate::hold::{CannotHold, Hold, Parking};
@@ -15,6 +16,7 @@ use crate::signal_target::SignalTarget;
 use crate::thread_jobs::ThreadJobs;
 use rustix::io::Errno;
 use rustix::process::{getpid, setpriority_process};
+use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Arc;
 use talea_linux::Tid;
@@ -30,11 +32,29 @@ struct Program {
     process: Tid,
     scope: Scope,
     origin: Origin,
+    /// Children that it had before and that are not its own.
+    elders: HashSet<Tid>,
     threads: Vec<ProgramThread>,
     /// What lets it go, if it waits.
     go: Option<Go>,
     /// Where it was started.
     cgroup: Option<Arc<Cgroup>>,
+}
+
+/// Where threads could run before any member was bound: one that a member's bound thread has created is bound as well.
+struct MasksBefore {
+    origins: Vec<Origin>,
+    beginnings: Beginnings,
+}
+
+impl MasksBefore {
+    fn of(&self, tid: Tid) -> Mask {
+        let tid = number(tid) as i32;
+        let own = Mask::of(tid).unwrap_or(Mask::ALL);
+        let given = self.origins.iter().filter(|origin| origin.has_lent(tid));
+        let mut given = given.filter_map(|origin| origin.mask_of(tid, |tid| self.beginnings.of(tid)));
+        given.find(|mask| *mask != own).unwrap_or(own)
+    }
 }
 
 /// One of its threads.
@@ -95,6 +115,7 @@ impl ManagedSet {
             process: started.process,
             scope: Scope::Family,
             origin: Origin::of(started.process, &self.options.cpus, Binding::ToOne),
+            elders: HashSet::new(),
             threads: vec![ProgramThread {
                 process: started.process,
                 tid: started.process,
@@ -142,12 +163,12 @@ impl ManagedSet {
         program: Program,
         jobs: Option<ThreadJobs>,
     ) -> Result<MemberId, AdmitError> {
-        let Program { process, scope, origin, threads, go, cgroup } = program;
+        let Program { process, scope, origin, elders, threads, go, cgroup } = program;
         let tids: Vec<Tid> = threads.iter().map(|thread| thread.tid).collect();
         if scope != Scope::Family && self.threads_managed() + tids.len() > self.options.threads_max {
             return Err(too_many(&admission, "threads", self.options.threads_max));
         }
-        let body = Body::Opaque { process, scope, origin: Box::new(origin) };
+        let body = Body::Opaque { process, scope, origin: Box::new(origin), elders: Arc::new(elders) };
         let hold = match (admission.parking, &cgroup) {
             (Parking::WorkConserving, _) => None,
             (Parking::Held, Some(cgroup)) => Some(Hold::in_cgroup(cgroup)),
@@ -264,20 +285,27 @@ impl ManagedSet {
             return Err(AdmitError::Own { name: admission.name.into(), number: number(tid) });
         }
         // It may have been dismissed just now, with some of its threads bound still.
-        self.shared.unbindings.finish(None, &self.guardian, |process| self.shared.is_apart(process));
+        self.shared.unbindings.judge(process, &[tid].into(), &self.guardian);
         // Before anybody looks: what begins meanwhile is later than this.
-        let origin = Origin::of(tid, &self.options.cpus, Binding::ToOne);
-        let (scope, threads) = match target {
-            Target::Thread(_) => (Scope::Thread, vec![(process, tid)]),
+        let mut origin = Origin::of(tid, &self.options.cpus, Binding::ToOne);
+        origin.before = self.masks_before().of(tid);
+        let (scope, elders, threads) = match target {
+            Target::Thread(_) => (Scope::Thread, HashSet::new(), vec![(process, tid)]),
             Target::Process(_, children) => {
-                (Scope::Process(children), self.threads_of_program(process, children))
+                let elders = match children {
+                    ChildProcesses::Later => self.families(process).into_iter().skip(1).collect(),
+                    ChildProcesses::All => HashSet::new(),
+                };
+                (Scope::Process(children), elders, self.threads_of_program(process, children))
             }
         };
+        let tids = threads.iter().map(|(_, tid)| *tid).collect();
+        self.shared.unbindings.judge(process, &tids, &self.guardian);
         let threads = self.ordinary_policies(admission, &threads)?;
         if threads.first().is_none_or(|first| first.process != process) {
             return Err(target.missing(admission.name));
         }
-        Ok(Program { process, scope, origin, threads, go: None, cgroup: None })
+        Ok(Program { process, scope, origin, elders, threads, go: None, cgroup: None })
     }
 
     /// The threads of a process, and of those that it has started, each with its process. Others that are managed already are left where they are, with
@@ -286,14 +314,27 @@ impl ManagedSet {
         let most = self.options.threads_max + 1;
         let processes = match children {
             ChildProcesses::Later => vec![process],
-            ChildProcesses::All => {
-                let is_its = |child| child != getpid() && !self.shared.is_apart(child);
-                proc::families(vec![process], most, is_its)
-            }
+            ChildProcesses::All => self.families(process),
         };
         let threads = |process| proc::threads(process, most).unwrap_or_default().into_iter();
         let all = processes.into_iter().flat_map(|process| threads(process).map(move |tid| (process, tid)));
         all.take(most).collect()
+    }
+
+    /// A process, and what it has started and what is not scheduled by itself.
+    fn families(&self, process: Tid) -> Vec<Tid> {
+        let is_its = |child| child != getpid() && !self.shared.is_apart(child);
+        proc::families(vec![process], self.options.threads_max + 1, is_its)
+    }
+
+    fn masks_before(&self) -> MasksBefore {
+        let state = self.shared.state.lock_patiently();
+        let origin = |member: &Member| match &member.body {
+            Body::Opaque { scope: Scope::Process(_), origin, .. } => Some(**origin),
+            Body::Opaque { .. } | Body::Own { .. } => None,
+        };
+        let origins = state.members.iter().flatten().filter_map(origin).collect();
+        MasksBefore { origins, beginnings: Beginnings::default() }
     }
 
     fn guardian_tid(&self) -> Tid {
@@ -341,8 +382,9 @@ impl ManagedSet {
         cpu: u16,
     ) -> Result<(), AdmitError> {
         let turns = if threads.len() > 1 { Turns::RoundRobin } else { Turns::Fifo };
+        let masks = self.masks_before();
         for &ProgramThread { tid, before, .. } in threads {
-            let mask = Mask::of(tid.as_raw_nonzero().get()).unwrap_or(Mask::ALL);
+            let mask = masks.of(tid);
             if heirs == Heirs::Ordinary && !self.guardian.note(tid, before, mask) {
                 return Err(too_many(admission, "threads", guardian::THREADS_MAX));
             }

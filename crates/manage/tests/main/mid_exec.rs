@@ -71,7 +71,7 @@ impl Above {
     }
 
     /// Keeps the others from running from a moment on in which one of `threads` is in the middle of an exec, by the kernel's word: somebody who reads its
-    /// `stat` waits. False if there was none.
+    /// `stat` waits. Nothing if there was none.
     fn keep_in_an_exec(&self, set: &ManagedSet, threads: impl Fn() -> Vec<u32>) -> Option<Vec<u32>> {
         for _ in 0..ATTEMPTS {
             after(set, Work::from_micros(500));
@@ -162,8 +162,10 @@ fn stop(set: ManagedSet) {
     assert!(within(EVER, move || set.stop().unwrap()).is_some(), "it does not end");
 }
 
-/// How often it is tried that they are taken in before the kernel gives them a moment, which ordinary threads have once in a second.
+/// How often it is tried that something comes before the kernel gives them a moment, which ordinary threads have once in a second.
 const TIMES: usize = 5;
+/// Less than until then.
+const BEFORE: std::time::Duration = std::time::Duration::from_millis(600);
 
 #[test]
 fn children_of_a_process_are_of_its_member() {
@@ -188,11 +190,18 @@ fn children_of_a_process_when_the_set_ends() {
 
 #[test]
 fn children_of_a_process_that_is_dismissed() {
-    with_children(|set, below, _| {
-        let dismiss = move || {
-            set.dismiss(below, |_, _| Ok::<(), ()>(())).unwrap();
-            set
+    let has_masks_so = || {
+        let mut dismissed = std::time::Instant::now();
+        let dismiss = |set: ManagedSet, below, _: &Children<'_>| {
+            dismissed = std::time::Instant::now();
+            let dismiss = move || {
+                set.dismiss(below, |_, _| Ok::<(), ()>(())).unwrap();
+                set
+            };
+            within(EVER, dismiss).expect("it is dismissed")
         };
-        within(EVER, dismiss).expect("it is dismissed")
-    });
+        with_children(dismiss).is_none_or(|_set| dismissed.elapsed() < BEFORE)
+    };
+    let is_so = (0..TIMES).any(|_| has_masks_so());
+    assert!(is_so, "they have what they had only when they go on");
 }

@@ -2,6 +2,7 @@
 
 use crate::hierarchy::HierarchyError;
 use crate::outcome::ThreadAttributes;
+use std::collections::HashSet;
 use std::sync::Arc;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::cpu_account::{CpuAccount, CpuClock};
@@ -38,6 +39,8 @@ pub(super) struct Program {
     pub post: Post,
     origin: Origin,
     beginnings: Beginnings,
+    /// Children that the process had before and that are not the program's.
+    elders: Arc<HashSet<Tid>>,
     threads: Vec<Tid>,
     /// Its threads with the policy, as the kernel had them when that was first given.
     pub attributes: Vec<ThreadAttributes>,
@@ -80,7 +83,9 @@ pub(super) fn give_back(programs: &mut [Program], guardian: &Guardian) {
     guardian.restore_all_owed();
     let beginnings = Beginnings::default();
     for program in programs {
-        program.unbinding(guardian).iter().for_each(|unbinding| unbinding.finish(&beginnings, |_| false));
+        if let Some(mut unbinding) = program.unbinding(guardian) {
+            unbinding.finish(&beginnings, |_| false);
+        }
         program.forget(guardian);
     }
 }
@@ -100,6 +105,7 @@ impl Program {
             post,
             origin,
             beginnings: Beginnings::default(),
+            elders: Arc::default(),
             threads: Vec::new(),
             attributes: Vec::new(),
             account: CpuAccount::default(),
@@ -107,6 +113,10 @@ impl Program {
             changes: ForeignChanges::default(),
             state: State::Waiting,
         };
+        if program.post.extent == Extent::Process(ChildProcesses::Later) {
+            let elders = proc::families(vec![process], THREADS_OF_ONE, |_| true);
+            program.elders = Arc::new(elders.into_iter().skip(1).collect());
+        }
         program.introduce();
         // What a command has started ends with it, and is given nothing back.
         let is_process = matches!(program.post.extent, Extent::Process(_));
@@ -331,7 +341,8 @@ impl Program {
         proc::families(known, THREADS_OF_ONE, |process| match self.post.extent {
             Extent::Command => true,
             Extent::Process(children) => {
-                !is_apart(process) && self.origin.is_heir(process, children, |tid| self.beginnings.of(tid))
+                let is_its = !self.elders.contains(&process) && !is_apart(process);
+                is_its && self.origin.is_heir(process, children, |tid| self.beginnings.of(tid))
             }
             Extent::Thread(_) => false,
         })
@@ -402,7 +413,8 @@ impl Program {
             Extent::Command => None,
             Extent::Process(_) => {
                 let processes = self.processes(guardian);
-                Some(Unbinding::of_program(self.post.process, processes, self.origin))
+                let elders = Arc::clone(&self.elders);
+                Some(Unbinding::of_program(self.post.process, processes, elders, self.origin))
             }
             Extent::Thread(_) => Some(Unbinding::of_thread(self.post.process, self.origin)),
         }
