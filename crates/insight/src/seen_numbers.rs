@@ -4,6 +4,7 @@
 //! post, the one that is later by the clock may get the earlier number; and of what comes from outside too early, some waits while later ones are
 //! dropped. So their gaps are remembered.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use talea_record::TaskEntry;
 
@@ -16,13 +17,13 @@ pub(crate) struct SeenNumbers {
     gaps: Option<Box<Gaps>>,
 }
 
-/// The numbers below the next one that have not been seen, in ascending order. There is room for [`GAPS`] and the one that exceeds
-/// them from the beginning.
+/// The numbers below the next one that have not been seen, in ascending order.
 #[derive(Debug, PartialEq, Eq)]
-struct Gaps(Vec<Range<u64>>);
+struct Gaps(VecDeque<Range<u64>>);
 
-/// As many gaps are remembered: more than threads post at a time. Older ones can only be numbers whose records were lost.
-const GAPS: usize = 64;
+/// As many gaps are remembered: more than threads post at a time, and more than wait for a guard while later ones are dropped. Older ones can only be
+/// numbers whose records were lost.
+const GAPS: usize = 1 << 16;
 
 impl SeenNumbers {
     pub fn of(task: &TaskEntry) -> Self {
@@ -35,7 +36,7 @@ impl SeenNumbers {
     }
 
     fn in_any_order() -> Self {
-        SeenNumbers { next: 0, gaps: Some(Box::new(Gaps(Vec::with_capacity(GAPS + 1)))) }
+        SeenNumbers { next: 0, gaps: Some(Box::new(Gaps(VecDeque::new()))) }
     }
 
     /// Whether the numbers may come in any order.
@@ -74,7 +75,7 @@ impl SeenNumbers {
         if let Some(place) = place {
             let (before, after) = (gaps[place].start..number, number + 1..gaps[place].end);
             match (before.is_empty(), after.is_empty()) {
-                (true, true) => drop(gaps.remove(place)),
+                (true, true) => _ = gaps.remove(place),
                 (true, false) => gaps[place] = after,
                 (false, true) => gaps[place] = before,
                 (false, false) => {
@@ -84,12 +85,12 @@ impl SeenNumbers {
             }
         } else if number >= self.next {
             if number > self.next {
-                gaps.push(self.next..number);
+                gaps.push_back(self.next..number);
             }
             self.next = number + 1;
         }
         if gaps.len() > GAPS {
-            gaps.remove(0);
+            gaps.pop_front();
         }
     }
 }
@@ -107,16 +108,25 @@ mod tests {
             assert!(!seen.is_new(number), "{number}");
         }
         assert!((0..8).all(|number| !seen.is_new(number)) && seen.is_new(8));
-        assert_eq!(seen.gaps.as_deref(), Some(&Gaps(Vec::new())));
+        assert_eq!(seen.gaps.as_deref(), Some(&Gaps(VecDeque::new())));
     }
 
     #[test]
-    fn the_oldest_gaps_are_forgotten_and_nothing_is_allocated() {
+    fn the_oldest_gaps_are_forgotten() {
         let mut seen = SeenNumbers::in_any_order();
-        let room = seen.gaps.as_ref().map(|gaps| gaps.0.capacity());
-        (0..200).for_each(|number| seen.note(2 * number + 1));
-        assert_eq!(seen.gaps.as_ref().map(|gaps| gaps.0.capacity()), room);
-        assert!(!seen.is_new(0) && seen.is_new(398));
+        let last = GAPS as u64 + 100;
+        (0..last).for_each(|number| seen.note(2 * number + 1));
+        assert!(!seen.is_new(0) && seen.is_new(200) && seen.is_new(2 * (last - 1)));
+        assert_eq!(seen.gaps.as_ref().map(|gaps| gaps.0.len()), Some(GAPS));
+    }
+
+    /// Of what comes too early some waits, and more is dropped, before the first of those that waited is released.
+    #[test]
+    fn whatever_waits_while_later_ones_are_dropped_is_new() {
+        let mut seen = SeenNumbers::in_any_order();
+        let waits = |number: u64| number < 1_000 || number.is_multiple_of(7);
+        (0..5_000).filter(|number| !waits(*number)).for_each(|number| seen.note(number));
+        assert!((0..5_000).all(|number| seen.is_new(number) == waits(number)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::guard_post::GuardPost;
 use crate::job_table::{Abort, InFlight};
 use crate::layout::OperationSite;
 use std::cell::RefCell;
+use std::sync::atomic::Ordering;
 use talea_linux::ready::Ready;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::timer::Interruption;
@@ -136,7 +137,10 @@ impl GuardKeeper {
                     withdraw(shared, site, instance);
                     flow.refuse(shared, job, deadline, now);
                 }
-                Taken::Refused => self.skip((flow, shared), (place, site), &signal, SkipReason::Full),
+                Taken::Refused => {
+                    shared.tally.overflows.fetch_add(1, Ordering::Relaxed);
+                    self.skip((flow, shared), (place, site), &signal, SkipReason::Full);
+                }
                 Taken::Dropped => self.skip((flow, shared), (place, site), &signal, SkipReason::Early),
             }
         }

@@ -136,7 +136,7 @@ impl EarlyArrivals {
 /// Events that are no part of the schedule and that a good run has none of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mishaps {
-    /// Successors aborted because too many instances were in flight.
+    /// Jobs skipped, or as successors aborted, because too many instances were in flight.
     pub overflows: u64,
     /// Signals to successors that had been released without them, as they wait for some of their predecessors only.
     #[serde(default)]

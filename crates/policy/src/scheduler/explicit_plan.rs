@@ -113,7 +113,18 @@ pub struct ExplicitPlan {
     next: usize,
     /// What is left of it, once it is in progress.
     progress: Option<Progress>,
+    /// The last one that was over because its process went to sleep.
+    left: Option<Left>,
     forfeited: u64,
+}
+
+/// An entry whose process went to sleep. It goes on if the process wants the processor again at that same instant, and has not slept at all.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    at: Instant,
+    next: usize,
+    origin: Option<Instant>,
+    progress: Progress,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +169,16 @@ impl ExplicitPlan {
         }
         match repeat {
             Repeat::Every(period) if period <= last => Err(PlanError::Repeat { last, period }),
-            _ => Ok(ExplicitPlan { entries, repeat, gaps, origin, next: 0, progress: None, forfeited: 0 }),
+            _ => Ok(ExplicitPlan {
+                entries,
+                repeat,
+                gaps,
+                origin,
+                next: 0,
+                progress: None,
+                left: None,
+                forfeited: 0,
+            }),
         }
     }
 
@@ -221,11 +241,19 @@ impl Rule for ExplicitPlan {
     fn woke(&mut self, cx: &Context<'_>, clients: &mut Clients<Planned>, place: usize) {
         clients.account_mut(place).since = cx.now();
         self.origin.get_or_insert(cx.now());
+        let process = clients.account(place).process;
+        let is_its = |left: &Left| left.at == cx.now() && self.entries[left.next].process == process;
+        if let Some(left) = self.left.take_if(|left| is_its(left)) {
+            // What has begun meanwhile has not run.
+            (self.next, self.origin, self.progress) = (left.next, left.origin, Some(left.progress));
+        }
     }
 
-    fn slept(&mut self, _cx: &Context<'_>, clients: &mut Clients<Planned>, place: usize) {
-        let has_run = self.progress.is_some_and(|progress| progress.has_run);
-        if has_run && self.planned(clients) == Some(place) {
+    fn slept(&mut self, cx: &Context<'_>, clients: &mut Clients<Planned>, place: usize) {
+        if let Some(progress) = self.progress.filter(|progress| progress.has_run)
+            && self.planned(clients) == Some(place)
+        {
+            self.left = Some(Left { at: cx.now(), next: self.next, origin: self.origin, progress });
             self.entry_over();
         }
     }

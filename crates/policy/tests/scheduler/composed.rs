@@ -183,6 +183,23 @@ fn a_plan_is_followed_and_what_is_late_is_made_up() {
     assert_eq!(supply(&script), [vec![(10, 25), (35, 40)], vec![(25, 35), (60, 70)]]);
 }
 
+/// A process that ends one piece of work and begins the next at the same instant has not slept: its entry goes on, also where the next one was due.
+#[test]
+fn an_entry_goes_on_where_work_follows_work_at_one_instant() {
+    for next in [15, 25] {
+        let mut engine = Engine::new(1);
+        let entries = [entry(10, 0, 20), entry(next, 1, 10)];
+        let plan = plan(&entries, Repeat::Every(ns(100)), Gaps::Released);
+        let root = engine.add_root(Box::new(plan.scheduler()));
+        let [first, second] =
+            [0, 1].map(|process| engine.add_thread(root, Parameters::Process(process)).expect("new"));
+        let pieces =
+            [(10, 5), (15, 5), (20, 10)].map(|(arrival, work)| Piece { arrival, work, deadline: 300 });
+        let script = Script::new(engine, vec![(first, pieces.to_vec()), (second, endless())]).run(60);
+        assert_eq!(supply(&script), [vec![(10, 30)], vec![(30, 40)]], "{next}");
+    }
+}
+
 #[test]
 fn a_process_that_does_not_come_forfeits_its_entry() {
     let mut engine = Engine::new(1);

@@ -25,7 +25,8 @@ use talea_runtime::{
 use talea_time::Duration;
 
 /// Of jobs that found no room.
-pub(super) const TOO_MANY_IN_FLIGHT: &str = "jobs were aborted because too many instances were in flight";
+pub(super) const TOO_MANY_IN_FLIGHT: &str =
+    "jobs were skipped or aborted because too many instances were in flight";
 /// Of signals under protocols that build on response bounds: the worst was for this instance of the operation, and late by so much.
 pub(super) fn later_than_bounds(worst: Option<(&str, u64, Duration)>) -> String {
     let what = "signals came later than the response bounds had promised by which successors are released";
