@@ -89,6 +89,13 @@ impl Bandwidth {
         Instant::from_nanos(i64::try_from(whole).unwrap_or(i64::MAX))
     }
 
+    /// The deadline, rounded down: a piece that counts from then on has no less time than what it takes at the reserved rate, and what is due within
+    /// any time is no more than that.
+    fn opening(&self) -> Instant {
+        let whole = self.scaled.div_euclid(self.budget());
+        Instant::from_nanos(i64::try_from(whole).unwrap_or(i64::MAX))
+    }
+
     /// The next piece: of what is declared, or if that is over, a whole budget.
     fn begin_piece(&mut self, requests: Requests) {
         let budget = Work::from_nanos(self.share.numerator());
@@ -103,7 +110,7 @@ impl Bandwidth {
         self.left += piece;
         self.opens = match requests {
             Requests::Whole => Instant::ZERO,
-            Requests::InPieces => self.due(),
+            Requests::InPieces => self.opening(),
         };
         self.extend(piece);
     }
