@@ -195,7 +195,7 @@ impl Picture {
     {
         let row = &self.rows[place.row];
         let colour = match (row.state, &row.child) {
-            (State::Failed, _) => RED,
+            (State::Failed | State::Refused, _) => RED,
             (State::Unknown, _) => GREY,
             (State::Served, Child::Thread | Child::Lanes) => GREEN,
             (State::Served, _) => BLUE,

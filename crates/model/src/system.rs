@@ -349,7 +349,8 @@ impl System {
                 let wcet: Work = self.subtask(operation.id).wcet;
                 wcet.as_nanos() as f64 / self.task_of(operation.id).period.as_nanos() as f64
             })
-            .sum()
+            // An empty sum is -0.
+            .fold(0.0, |sum, one| sum + one)
     }
 
     /// The same system under another strategy.

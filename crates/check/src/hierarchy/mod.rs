@@ -65,6 +65,9 @@ pub struct Refusal {
     /// The child whose request is refused, if it is a single one's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub child: Option<String>,
+    /// The scheduler that refuses it, if it refuses that one only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
     /// The sentence, with the scheduler's own reason.
     pub reason: String,
     /// What to do about it.
@@ -140,7 +143,11 @@ fn refusals(system: &System, node: usize, plan: &Plan, findings: &[Finding]) -> 
             ArrangeError::NoSuchScheduler { .. } => (None, "give the scheduler other parameters"),
             ArrangeError::NoCode { .. } => (None, "register the scheduler with its code"),
         };
-        Some(Refusal { child: child.map(String::from), reason: error.to_string(), remedy })
+        let scheduler = match &error {
+            ArrangeError::Refused { scheduler, .. } => Some(scheduler.clone()),
+            _ => None,
+        };
+        Some(Refusal { child: child.map(String::from), scheduler, reason: error.to_string(), remedy })
     };
     errors.into_iter().filter_map(refusal).collect()
 }

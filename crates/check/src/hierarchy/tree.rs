@@ -62,6 +62,8 @@ pub enum State {
     Failed,
     /// Unknown, because a scheduler above it does not.
     Unknown,
+    /// It would, but the scheduler does not admit it.
+    Refused,
 }
 
 /// The rows of a hierarchy from the root down, children in the order of the file.
@@ -187,9 +189,14 @@ impl<'c> Tree<'c> {
             None if self.check.lanes.iter().any(|lanes| lanes == child) => Child::Lanes,
             None => Child::Thread,
         };
+        let parent = &self.check.hierarchy.edges[edge].parent;
+        let mut refusals = self.check.refusals.iter();
+        let is_refused = refusals.any(|refusal| {
+            refusal.child.as_deref() == Some(child) && refusal.scheduler.as_ref() == Some(parent)
+        });
         let (receives, because) = match self.labels.get(&edge) {
-            Some((label, because)) => (Some((*label).clone()), because.clone()),
-            None => (None, String::new()),
+            Some((label, because)) if !is_refused => (Some((*label).clone()), because.clone()),
+            _ => (None, String::new()),
         };
         Row {
             depth: siblings.len(),
@@ -201,7 +208,7 @@ impl<'c> Tree<'c> {
             because,
             proviso: self.proviso(edge),
             taken: self.taken_as(child, Some(edge)),
-            state: self.state(child),
+            state: if is_refused { State::Refused } else { self.state(child) },
         }
     }
 

@@ -109,17 +109,18 @@ fn cells(row: &Row, rules: &mut Rules) -> Vec<String> {
         Child::Thread => "thread".into(),
         Child::Lanes => "lanes of tasks".into(),
     };
-    let receives = row.receives.as_ref().map(ToString::to_string);
+    let not_derived = if row.state == State::Refused { "not admitted" } else { "not derived" };
+    let receives = row.receives.as_ref().map_or_else(|| not_derived.into(), ToString::to_string);
     let uses = match row.state {
         State::Served => rules.in_short(&row.taken),
         State::Failed => "not enough".into(),
-        State::Unknown => String::new(),
+        State::Unknown | State::Refused => String::new(),
     };
     vec![
         format!("{}{}", branch(row), row.name),
         kind,
         row.asks.clone(),
-        legible(&receives.unwrap_or_else(|| "not derived".into())),
+        legible(&receives),
         legible(&uses),
         [rules.mark(&row.because), rules.mark(&row.proviso)].join(" ").trim_end().to_string(),
     ]
