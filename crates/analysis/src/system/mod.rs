@@ -126,9 +126,9 @@ pub enum Obstacle {
     /// Lanes that a hierarchy gives several virtual processors.
     #[error("the hierarchy gives it several virtual processors, which no bound is known for")]
     SeveralProcessors,
-    /// Values trigger it more often than its separation lets them.
+    /// Values or events trigger it more often than its separation lets them.
     #[error(
-        "values come more often than its separation allows, so that ever more of them wait to release it"
+        "it is triggered more often than its separation allows, and no bound is known of what waits until then"
     )]
     Backlog,
     /// What the file draws from outside may come faster than it declares.

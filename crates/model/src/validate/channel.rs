@@ -475,9 +475,18 @@ impl Subscribed<'_> {
         if self.matching.is_empty() {
             return;
         }
+        let states_priority = self.matching.iter().any(|(_, publication)| publication.priority.is_some());
         let mut unvisited = vec![constraint.expression()];
         while let Some(expression) = unvisited.pop() {
             unvisited.extend(expression.operands());
+            if path_of(expression).is_some_and(is_priority) && !states_priority {
+                found.push(Violation::warning(
+                    self.place(key),
+                    format!("{called} names $priority, which none of its events state"),
+                    "give them priority = ...; a filter does not see what the quality of service says where they do not",
+                ));
+                return;
+            }
             let Some(unknown) = path_of(expression).and_then(|path| unknown_name(path, &fields)) else {
                 continue;
             };
@@ -506,6 +515,10 @@ fn path_of(expression: &Expression) -> Option<&Path> {
 /// Whether every event has this, written with a `$`: the header's names, and the current time.
 fn is_of_header(name: &str) -> bool {
     name == "curtime" || HEADER.iter().any(|(known, _)| *known == name)
+}
+
+fn is_priority(path: &Path) -> bool {
+    matches!(&path.root, Root::Dollar(name) if name == "priority")
 }
 
 /// The name at the beginning of the path, if no event has it.
