@@ -45,7 +45,8 @@ pub struct ChainReport {
     pub samples: u64,
     /// Samples that a completion of the last operation used.
     pub used: u64,
-    /// Samples older than the newest used one that no completion used: overwritten, dropped, or carried by a job that was aborted.
+    /// Samples older than the newest used one that no completion used: overwritten, dropped, taken together with a newer one, or carried by a job
+    /// that was aborted.
     pub unused: u64,
     /// Completions of the last operation that used no sample: none was there yet, or what led to it is not in the records.
     pub without_sample: u64,
@@ -64,6 +65,11 @@ pub struct ChainTimes {
 }
 
 impl ChainReport {
+    /// Whether the last operation has completed, and never with a sample.
+    pub fn never_comes_through(&self) -> bool {
+        self.used == 0 && self.without_sample > 0
+    }
+
     /// How many times were beyond their limits.
     pub fn missed(&self) -> u64 {
         self.latency.missed + self.reaction.missed + self.age.missed

@@ -132,7 +132,8 @@ pub(crate) static CHAIN: Table = Table {
             name: "latency",
             kind: TIME,
             presence: Optional,
-            doc: "Limit from the release of the first operation's job to the completion of the last one's that first used its value.",
+            doc: "Limit from the release of the first operation's job to the completion of the last one's that first used its value. A \
+                  job that takes several values or events at once counts with the newest of them in all three times.",
         },
         Key {
             name: "reaction",

@@ -148,7 +148,13 @@ fn chains(report: &Report, told: &RecordedEvents) -> String {
             cell(told, Figure::Chains, count(chain.unused)),
         ]);
     }
-    sheet.render()
+    let mut text = sheet.render();
+    for chain in report.chains.iter().filter(|chain| chain.never_comes_through()) {
+        let ChainReport { name, without_sample, .. } = chain;
+        let times = if *without_sample == 1 { "once".into() } else { format!("{without_sample} times") };
+        text += &wrap(&format!("\n  {name}: its last operation completed {times}, and never with a sample"));
+    }
+    text
 }
 
 /// The events of tasks that are released by them.

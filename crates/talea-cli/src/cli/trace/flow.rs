@@ -18,8 +18,8 @@ use talea_time::{Duration, Instant};
 /// and the events outside that a job acted on, and forward to whatever acted on it. No [[chain]] has to be described for that. The age of what
 /// led to the job counts from the arrival of each to the completion of the job, and what came of it counts from the job's arrival.
 ///
-/// A value that stays the latest is taken by many jobs; of those that took it alike the first two are shown. A job that found no value has none
-/// here, where chains count with what its operation took before.
+/// A value that stays the latest is taken by many jobs; of those that took it alike the first two are shown. Of several values that a job took at
+/// once the newest is followed. A job that found no value has none here, where chains count with what its operation took before.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
