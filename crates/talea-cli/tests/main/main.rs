@@ -7,6 +7,7 @@ mod bare;
 mod channels;
 mod checked;
 mod cluster;
+mod consistent;
 mod controlled;
 mod damaged;
 mod errors;
