@@ -11,7 +11,7 @@ fn tasks_and_operations_count_the_same_jobs_where_a_guard_drops_most() {
     let (file, out) = (write(&folder, "hard.toml", text), within(&folder, "out"));
     let done = run(&["sim", &file, "--for", "3s", "--out", &out, "--json"]).exits(1);
     assert!(done.stderr.contains("943 jobs were skipped or aborted"), "{}", done.stderr);
-    let json = done.json();
+    let json = &done.json()["report"];
     let task = &json["tasks"][0];
     let counts = ["released", "completed", "met", "missed", "skipped"].map(|key| task[key].as_u64());
     assert_eq!(counts, [429, 429, 429, 0, 943].map(Some), "{task}");
