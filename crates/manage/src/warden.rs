@@ -300,13 +300,10 @@ impl Warden<'_> {
                 let is_managed = *scope != Scope::Thread;
                 // However many there are, no more are looked at than can be taken in.
                 let listed = proc::threads(process, self.threads_max).unwrap_or_default();
-                for tid in listed.into_iter().filter(|tid| !threads.contains(tid)) {
-                    if self.is_somebodys(tid) {
-                        // Its process, or itself, may have been taken in for itself.
-                    } else if is_managed
-                        && known < self.threads_max
-                        && self.adopt_thread(&member, process, tid)
-                    {
+                // Its process, or itself, may have been taken in for itself.
+                let is_new = |tid: &Tid| !threads.contains(tid) && !self.is_somebodys(*tid);
+                for tid in listed.into_iter().filter(is_new) {
+                    if is_managed && known < self.threads_max && self.adopt_thread(&member, process, tid) {
                         (known, own) = (known + 1, own + 1);
                         changed = true;
                     } else {
