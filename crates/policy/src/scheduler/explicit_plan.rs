@@ -114,13 +114,13 @@ pub struct ExplicitPlan {
     /// What is left of it, once it is in progress.
     progress: Option<Progress>,
     /// The last one that was over because its process went to sleep.
-    left: Option<Left>,
+    relinquished: Option<Relinquished>,
     forfeited: u64,
 }
 
 /// An entry whose process went to sleep. It goes on if the process wants the processor again at that same instant, and has not slept at all.
 #[derive(Clone, Copy, Debug)]
-struct Left {
+struct Relinquished {
     at: Instant,
     next: usize,
     origin: Option<Instant>,
@@ -176,7 +176,7 @@ impl ExplicitPlan {
                 origin,
                 next: 0,
                 progress: None,
-                left: None,
+                relinquished: None,
                 forfeited: 0,
             }),
         }
@@ -242,10 +242,11 @@ impl Rule for ExplicitPlan {
         clients.account_mut(place).since = cx.now();
         self.origin.get_or_insert(cx.now());
         let process = clients.account(place).process;
-        let is_its = |left: &Left| left.at == cx.now() && self.entries[left.next].process == process;
-        if let Some(left) = self.left.take_if(|left| is_its(left)) {
+        let is_its =
+            |entry: &Relinquished| entry.at == cx.now() && self.entries[entry.next].process == process;
+        if let Some(entry) = self.relinquished.take_if(|entry| is_its(entry)) {
             // What has begun meanwhile has not run.
-            (self.next, self.origin, self.progress) = (left.next, left.origin, Some(left.progress));
+            (self.next, self.origin, self.progress) = (entry.next, entry.origin, Some(entry.progress));
         }
     }
 
@@ -253,7 +254,8 @@ impl Rule for ExplicitPlan {
         if let Some(progress) = self.progress.filter(|progress| progress.has_run)
             && self.planned(clients) == Some(place)
         {
-            self.left = Some(Left { at: cx.now(), next: self.next, origin: self.origin, progress });
+            let (at, next, origin) = (cx.now(), self.next, self.origin);
+            self.relinquished = Some(Relinquished { at, next, origin, progress });
             self.entry_over();
         }
     }
