@@ -9,7 +9,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_event::TypePattern;
-use talea_operation::{Declaration, JobContext, Post, Posted, TimedTask};
+use talea_operation::{ChannelTask, Declaration, JobContext, Post, Posted};
+use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
 
 /// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline. `released` is the instant of the push, for the first
@@ -112,12 +113,12 @@ fn take_from_others(
 }
 
 /// A consumer whose events release a task.
-struct Timed {
+struct Released {
     consumer: Arc<Consumer>,
     place: WeakPlace,
 }
 
-impl TimedTask for Timed {
+impl ChannelTask for Released {
     fn begin(&self, start: Instant) {
         self.consumer.begin(start);
         self.place.with(|workplace| {
@@ -137,6 +138,10 @@ impl TimedTask for Timed {
             self.place.with(|workplace| work.wake_at(workplace, due));
         }
         came.ready + without.saturating_sub(came.waiting)
+    }
+
+    fn waiting(&self, release: Instant, now: Instant) -> WaitingEvents {
+        self.consumer.waiting_events(release, now)
     }
 }
 
@@ -192,9 +197,9 @@ pub(crate) fn begin(
     let (Some(workplace), Some(now)) = (workplace, now) else { return Ok(()) };
     if let Some(first) = consumer.task {
         let (own, place) = (Arc::clone(consumer), channel.place.weak());
-        let timed = Box::new(Timed { consumer: own, place });
+        let released = Box::new(Released { consumer: own, place });
         // Its jobs are those of the task, which the description says when they are due.
-        let server = Server::new(workplace.task(first, timed)?, Duration::MAX, 1);
+        let server = Server::new(workplace.task(first, released)?, Duration::MAX, 1);
         let work = Work::new([ServedLane { least: i16::MIN, servers: [server].into() }].into());
         work.without_job.store(consumer.priorities(Instant::MAX).len(), Ordering::Relaxed);
         _ = consumer.work.set(work);

@@ -6,6 +6,7 @@ use crate::services::JobServices;
 use std::error::Error;
 use std::sync::Arc;
 use talea_model::OperationId;
+use talea_policy::release::guard::WaitingEvents;
 use talea_time::Instant;
 
 /// What can post: a job, or a thread that has been given the means.
@@ -88,13 +89,16 @@ impl<P: Post> Post for &mut P {
     }
 }
 
-/// A task that time may release.
-pub trait TimedTask: Send + Sync {
+/// A task that is released by what comes to a channel, or by time there.
+pub trait ChannelTask: Send + Sync {
     /// Time counts from this start of the run; nothing has come yet.
     fn begin(&self, start: Instant);
 
     /// It is `now`. How many jobs are to be released.
     fn time_came(&self, now: Instant) -> usize;
+
+    /// The events that wait for its jobs `now`, against a release at that instant. What has expired is gone then.
+    fn waiting(&self, release: Instant, now: Instant) -> WaitingEvents;
 }
 
 /// Where operations can be declared while a run lasts.
@@ -112,15 +116,15 @@ pub trait Workplace: Send + Sync {
         code: Code,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
-    /// The task of the system whose first operation this is, to be released by posting a job of it. `timed` is told of the instants for which
-    /// [`post_at`](Self::post_at) asks, from the start of the run on.
+    /// The task of the system whose first operation this is, to be released by posting a job of it. `channel_task` is told of the instants for which
+    /// [`post_at`](Self::post_at) asks, from the start of the run on, and asked what waits where a release has waited for its turn.
     ///
     /// # Errors
     /// It cannot be released here.
     fn task(
         &self,
         first: OperationId,
-        timed: Box<dyn TimedTask>,
+        channel_task: Box<dyn ChannelTask>,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
     /// Posts a job of the operation when this instant has come, or of a task tells it of the instant; of several instants that are waited for,

@@ -1,10 +1,9 @@
 //! The instants at which jobs are to be posted, for the thread that does it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, OnceLock};
 use talea_model::System;
-use talea_operation::TimedTask;
 use talea_ring::bell::Bell;
 use talea_time::Instant;
 
@@ -17,8 +16,6 @@ pub(crate) struct Instants {
     pub instants: Box<[AtomicI64]>,
     /// By task of the system, the instant at which time brings something that may release it, in nanoseconds.
     pub releases: Box<[AtomicI64]>,
-    /// By task of the system, who is told then.
-    pub timed: Box<[OnceLock<Box<dyn TimedTask>>]>,
     /// When the run starts, in nanoseconds; tasks are told of nothing before.
     pub start: AtomicI64,
     /// By operation of the system, its task.
@@ -40,7 +37,6 @@ impl Instants {
         Instants {
             instants: never(declared),
             releases: never(system.tasks.len()),
-            timed: system.tasks.iter().map(|_| OnceLock::new()).collect(),
             start: AtomicI64::new(NEVER),
             tasks: system.operations().iter().map(|operation| operation.task).collect(),
             bell: Bell::new(),
@@ -70,11 +66,13 @@ impl Instants {
 pub(crate) struct Alarms(pub Arc<Instants>);
 
 impl Alarms {
+    /// What tasks have asked for counted from when the run was prepared, and is not wanted any more.
+    pub fn forget_releases(&self) {
+        self.0.releases.iter().for_each(|instant| instant.store(NEVER, Ordering::Release));
+    }
+
     /// The run starts then.
     pub fn begin(&self, start: Instant) {
-        // What was asked for before counted from when the run was prepared.
-        self.0.releases.iter().for_each(|instant| instant.store(NEVER, Ordering::Release));
-        self.0.timed.iter().filter_map(OnceLock::get).for_each(|timed| timed.begin(start));
         self.0.start.store(start.as_nanos(), Ordering::Release);
         self.0.bell.ring();
     }

@@ -9,7 +9,7 @@ use crate::poster::Poster;
 use crate::posting::PostingRoom;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use talea_model::{Execution, OperationId, System};
-use talea_operation::{Declaration, JobContext, Operation, PostedOperation};
+use talea_operation::{ChannelTask, Declaration, JobContext, Operation, PostedOperation};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane, OperationTraits, Plan, lane_for, sorts_by_period};
 use talea_record::ring::Definer;
@@ -188,6 +188,19 @@ impl Dispatcher {
     /// These are told when the run starts, and when it is over.
     pub(crate) fn keep_alarms(&self, alarms: Alarms) {
         self.0.shared.alarms.lock().unwrap_or_else(PoisonError::into_inner).push(alarms);
+    }
+
+    /// What releases the task, and is told when the run starts.
+    ///
+    /// # Errors
+    /// Something else does.
+    pub(crate) fn keep_channel_task(
+        &self,
+        task: usize,
+        channel_task: Box<dyn ChannelTask>,
+    ) -> Result<(), &'static str> {
+        let channel = &self.0.shared.triggering[task].channel;
+        channel.set(channel_task).map_err(|_| "the task is released by another consumer")
     }
 
     /// The operation of the system as one whose jobs can be posted.

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use talea_linux::ready::Ready;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::timer::Interruption;
-use talea_policy::release::guard::{Guards, Signal, Taken, Way};
+use talea_policy::release::guard::{Due, Guards, Signal, Taken, Way};
 use talea_record::event::Guard;
 use talea_record::{JobId, SkipReason};
 use talea_ring::inbox::Receiver;
@@ -158,10 +158,16 @@ impl GuardKeeper {
         now: Instant,
     ) -> usize {
         let mut count = 0;
-        while let Some(release) = self.guards.pop_due(now) {
+        while let Some(due) = self.guards.next_due(now) {
+            let site = shared.layout.operation(due.operation);
+            if due.is_held && site.predecessors == 0 && !is_for_an_event(shared, site, &due, now) {
+                self.guards.withdraw(due.place);
+                self.skip((flow, shared), (due.place, site), &due.signal, SkipReason::Expired);
+                continue;
+            }
+            let release = self.guards.let_through(due.place);
             let Signal { instance, deadline, .. } = release.signal;
             let job = InFlight { instance, release: release.at, deadline };
-            let site = shared.layout.operation(release.operation);
             // What has no predecessors has a trigger, or nobody would hold it.
             if site.predecessors == 0 && flow.overruns(shared, release.operation, instance) {
                 let place = site.guard.expect("it was held");
@@ -173,6 +179,15 @@ impl GuardKeeper {
         }
         count
     }
+}
+
+/// Whether the release is not for an event that has expired. True where no events release the task.
+fn is_for_an_event(shared: &Shared, site: &OperationSite, due: &Due, now: Instant) -> bool {
+    let Some(channel) = shared.triggering[site.task].channel.get() else { return true };
+    let local = site.local.expect("an operation of this process");
+    // Those that have not come to the guard yet are for events, too.
+    let (released, waiting) = shared.jobs.waiting(local, due.signal.instance);
+    channel.waiting(due.signal.at, now).has_one(released, waiting)
 }
 
 /// A job that has been signalled, and of which only the release thread knows, never comes.

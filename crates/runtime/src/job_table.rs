@@ -260,6 +260,18 @@ impl JobTable {
         self.word(tag).load(Ordering::Relaxed) == word(instance, STOPPING)
     }
 
+    /// How many jobs of the operation have been claimed and have not begun: those before this instance, and this one with those behind it.
+    pub fn waiting(&self, operation: usize, instance: u64) -> (usize, usize) {
+        let mut counts = (0, 0);
+        for tag in self.windows.of(operation) {
+            let seen = self.word(tag).load(Ordering::Acquire);
+            if state(seen) == WAITING {
+                *(if seen >> STATE_BITS < instance { &mut counts.0 } else { &mut counts.1 }) += 1;
+            }
+        }
+        counts
+    }
+
     /// Whether the job has ended and the lane has not removed it yet.
     pub fn has_ended(&self, tag: Tag, instance: u64) -> bool {
         self.word(tag).load(Ordering::Acquire) == word(instance, ENDED)

@@ -1,5 +1,6 @@
 //! The run as a whole: start, wait, end, result.
 
+use crate::alarms::Alarms;
 use crate::collector::{Collected, Collector, OnFinished};
 use crate::dispatcher::Dispatcher;
 use crate::error::PrepareError;
@@ -239,12 +240,12 @@ impl Prepared {
         let end = self.options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         self.participants.hierarchies.iter_mut().for_each(|hierarchy| hierarchy.begin(start, end));
         let shared = &self.participants.threads.shared;
-        shared
-            .alarms
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-            .for_each(|alarms| alarms.begin(start));
+        let alarms = shared.alarms.lock().unwrap_or_else(PoisonError::into_inner);
+        alarms.iter().for_each(Alarms::forget_releases);
+        let channels = shared.triggering.iter().filter_map(|triggering| triggering.channel.get());
+        channels.for_each(|channel| channel.begin(start));
+        alarms.iter().for_each(|alarms| alarms.begin(start));
+        drop(alarms);
         shared.gate.open(start);
         let stopped = self.participants.wait(end);
         // Before the hierarchies end, which wait for the jobs of their lanes.

@@ -4,11 +4,12 @@ use rustix::io::ioctl_fionread;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use talea_operation::ChannelTask;
 
 /// What is known of the arrivals of a task with a trigger, while the run lasts. One thread at a time brings arrivals about: that of
 /// the one operation whose values do, the release thread, or the one of the program that has the trigger. Only events may be pushed by several
 /// threads at once, of which each has a number of its own then.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Triggering {
     /// Values so far that count.
     pub values: AtomicU64,
@@ -19,6 +20,8 @@ pub(crate) struct Triggering {
     /// The instance about which the nodes of this process decided last whether it is left out, and what: twice its number and 2, and one
     /// more if so; by the first subtask that stands for its node.
     decided: Box<[AtomicU64]>,
+    /// The channel whose events release the task, if one's do and it is known.
+    pub channel: OnceLock<Box<dyn ChannelTask>>,
     /// Whether something outside was given: nothing is drawn then.
     pub is_driven: AtomicBool,
     /// That, if it is a descriptor.

@@ -6,6 +6,7 @@
 //! are shortened to what fits [`JOBS_IN_FLIGHT`], those of frequent operations last: each then spans about the same time,
 //! so that a node which cannot keep up for that long loses nothing of any of its operations.
 
+use std::ops::RangeInclusive;
 use talea_time::Duration;
 
 /// Jobs in flight that a process provides for unless told otherwise.
@@ -93,6 +94,12 @@ impl Windows {
     pub fn place(&self, operation: usize, instance: u64) -> u32 {
         let Window { first, mask } = self.windows[operation];
         first + (instance as u32 & mask)
+    }
+
+    /// The places of an operation that has some.
+    pub fn of(&self, operation: usize) -> RangeInclusive<u32> {
+        let Window { first, mask } = self.windows[operation];
+        first..=first + mask
     }
 }
 

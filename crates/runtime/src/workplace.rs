@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::sched::{Policy, SchedError, set_self};
 use talea_model::OperationId;
-use talea_operation::{Code, Declaration, Post, Posted, PostedOperation, TimedTask, Workplace};
+use talea_operation::{ChannelTask, Code, Declaration, Post, Posted, PostedOperation, Workplace};
 use talea_time::{Clock, Duration, Instant};
 
 /// After how long it is tried again to post a job for which there was no room, or before the run has begun.
@@ -96,7 +96,8 @@ fn post_in_time(mut poster: Poster, shared: &Instants) {
                 Due::Declared(number) => poster.post_declared(number).is_ok(),
                 Due::Task(task) => {
                     let lacking = &mut lacking[task];
-                    *lacking += shared.timed[task].get().map_or(0, |timed| timed.time_came(now));
+                    let channel = poster.shared.triggering[task].channel.get();
+                    *lacking += channel.map_or(0, |channel| channel.time_came(now));
                     while *lacking > 0 && poster.release(task).is_ok() {
                         *lacking -= 1;
                     }
@@ -132,11 +133,11 @@ impl Workplace for RunWorkplace {
     fn task(
         &self,
         first: OperationId,
-        timed: Box<dyn TimedTask>,
+        channel_task: Box<dyn ChannelTask>,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         let dispatcher = self.dispatcher.upgrade().ok_or("the run is over")?;
         let task = self.instants.tasks[first.index()];
-        self.instants.timed[task].set(timed).map_err(|_| "the task is released by another consumer")?;
+        dispatcher.keep_channel_task(task, channel_task)?;
         Ok(dispatcher.posted(first))
     }
 

@@ -248,6 +248,11 @@ impl Values {
         }
     }
 
+    /// Jobs of the operation that have begun and not completed.
+    pub fn begun(&self, operation: OperationId) -> usize {
+        self.operations[operation.index()].as_ref().map_or(0, |state| state.begun.len())
+    }
+
     /// The job, which has begun, never completes: what it has taken and written is left.
     pub fn forget(&mut self, job: JobId) {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };

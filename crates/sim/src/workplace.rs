@@ -7,7 +7,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_model::{OperationId, System};
-use talea_operation::{Code, Declaration, PostedOperation, TimedTask, Workplace};
+use talea_operation::{ChannelTask, Code, Declaration, PostedOperation, Workplace};
+use talea_policy::release::guard::WaitingEvents;
 use talea_time::Instant;
 
 /// Runs have numbers of their own.
@@ -32,8 +33,8 @@ struct Inner {
     due: Mutex<Due>,
     /// By task, the earliest instant for which it waits, in nanoseconds.
     asked: Box<[AtomicI64]>,
-    /// By task, who is told then.
-    timed: Box<[OnceLock<Box<dyn TimedTask>>]>,
+    /// By task, the channel whose events release it.
+    channels: Box<[OnceLock<Box<dyn ChannelTask>>]>,
 }
 
 impl fmt::Debug for Inner {
@@ -53,8 +54,8 @@ impl VirtualWorkplace {
         let tasks = system.operations().iter().map(|operation| operation.task).collect();
         let (now, next) = (Instant::ZERO.as_nanos().into(), Instant::MAX.as_nanos().into());
         let asked = system.tasks.iter().map(|_| AtomicI64::new(NEVER)).collect();
-        let timed = system.tasks.iter().map(|_| OnceLock::new()).collect();
-        VirtualWorkplace(Arc::new(Inner { tasks, now, next, due: Mutex::default(), asked, timed }))
+        let channels = system.tasks.iter().map(|_| OnceLock::new()).collect();
+        VirtualWorkplace(Arc::new(Inner { tasks, now, next, due: Mutex::default(), asked, channels }))
     }
 
     /// Lets `change` change what is due.
@@ -80,7 +81,12 @@ impl VirtualWorkplace {
         let (_, task) = self.change(|due| due.pop_first())?;
         // Whoever asks from now on asks anew.
         self.0.asked[task].store(NEVER, Ordering::Relaxed);
-        Some((task, self.0.timed[task].get().map_or(0, |timed| timed.time_came(now))))
+        Some((task, self.0.channels[task].get().map_or(0, |channel| channel.time_came(now))))
+    }
+
+    /// The events that wait `now` for jobs of the task, against a release at that instant, if events release it.
+    pub fn waiting(&self, task: usize, release: Instant, now: Instant) -> Option<WaitingEvents> {
+        Some(self.0.channels[task].get()?.waiting(release, now))
     }
 }
 
@@ -104,10 +110,10 @@ impl Workplace for VirtualWorkplace {
     fn task(
         &self,
         first: OperationId,
-        timed: Box<dyn TimedTask>,
+        channel_task: Box<dyn ChannelTask>,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         let task = self.0.tasks[first.index()];
-        self.0.timed[task].set(timed).map_err(|_| "the task is released by another consumer")?;
+        self.0.channels[task].set(channel_task).map_err(|_| "the task is released by another consumer")?;
         Ok(PostedOperation { id: first, run: SIMULATED })
     }
 

@@ -134,8 +134,8 @@ impl<'a> Finder<'a> {
             Turn::Completed => self.resolve(task, job.instance, Outcome::Met, record.time),
             Turn::Aborted => self.resolve(task, job.instance, Outcome::Aborted, record.time),
             Turn::Skipped => {
-                let full = Skip::read(record).is_some_and(|skip| skip.reason == SkipReason::Full);
-                let reason = if full { SkipReason::Full } else { SkipReason::Overrun };
+                let known = Skip::read(record).and_then(|skip| skip.reason.known());
+                let reason = known.unwrap_or(SkipReason::Overrun);
                 self.resolve(task, job.instance, Outcome::Skipped { reason }, record.time);
             }
         }

@@ -162,6 +162,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Skipped { reason: SkipReason::Overrun } => "skipped-overrun",
         Outcome::Skipped { reason: SkipReason::Full } => "skipped-full",
         Outcome::Skipped { reason: SkipReason::Early } => "skipped-early",
+        Outcome::Skipped { reason: SkipReason::Expired } => "skipped-expired",
         Outcome::Unfinished => "unfinished",
     }
 }

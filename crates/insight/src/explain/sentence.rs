@@ -200,6 +200,9 @@ impl Explanations {
             (SkipReason::Early, _) => {
                 "It was not released, for it came earlier than the separation and the burst declare, and what does is dropped.".into()
             }
+            (SkipReason::Expired, _) => {
+                "It was not released, for its event had expired when the guard that keeps releases apart opened.".into()
+            }
             (SkipReason::Full, because) => {
                 let oldest = because.as_ref().map_or(String::new(), |because| {
                     format!(", such as {}: {}", self.name(because.subject), self.sentence(because))

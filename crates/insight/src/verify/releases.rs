@@ -5,7 +5,7 @@ use super::instances::Progress;
 use super::judge::{Judge, Known};
 use super::length;
 use super::report::Rule;
-use talea_model::{OperationId, Overrun};
+use talea_model::{Excess, OperationId, Overrun, Trigger};
 use talea_policy::demand;
 use talea_record::event::{Abort, Release, Skip, Typed};
 use talea_record::{JobId, Record, SkipReason};
@@ -272,6 +272,20 @@ impl Judge<'_> {
         self.findings.count_case(Rule::Overrun);
         if self.is_posted(task) {
             return;
+        }
+        let described = &self.system.tasks[task];
+        let excess = described.separation.map(|separation| separation.excess);
+        let is_by_events = matches!(described.trigger, Some(Trigger::Events(_)));
+        let may_be = match skip.reason.known() {
+            Some(SkipReason::Early) => excess == Some(Excess::Drop),
+            // What waits for nothing is released at once, whatever becomes of its event.
+            Some(SkipReason::Expired) => is_by_events && excess == Some(Excess::Defer),
+            Some(SkipReason::Overrun | SkipReason::Full) | None => true,
+        };
+        if !may_be {
+            self.find(Rule::Release, job, None, || {
+                "it was skipped for a reason that its task does not have".into()
+            });
         }
         if skip.reason != SkipReason::Overrun {
             return;

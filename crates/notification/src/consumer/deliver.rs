@@ -10,6 +10,7 @@ use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_linux::pi_lock::{PiGuard, Was};
 use talea_operation::JobContext;
+use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
 
 impl Consumer {
@@ -157,6 +158,14 @@ impl Consumer {
             self.gone(delivery, &self.counts.delivered);
         }
         taken
+    }
+
+    /// What waits for jobs of the task that has its events, against a release at that instant.
+    pub fn waiting_events(&self, release: Instant, now: Instant) -> WaitingEvents {
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        let come_by_then = inner.queue.iter().filter(|delivery| delivery.not_before <= release).count();
+        WaitingEvents { all: inner.queue.len(), come_by_then }
     }
 
     /// Waits for the next event for so long.

@@ -6,8 +6,8 @@ use talea_linux::clock::MonotonicClock;
 use talea_model::OperationId;
 use talea_notification::Event;
 use talea_operation::{
-    Code, Declaration, EventNote, JobServices, NotPosted, Operation, Post, Posted, PostedOperation,
-    TimedTask, Workplace,
+    ChannelTask, Code, Declaration, EventNote, JobServices, NotPosted, Operation, Post, Posted,
+    PostedOperation, Workplace,
 };
 use talea_policy::job::Job;
 use talea_time::{Clock, Duration, Instant, Work};
@@ -196,7 +196,7 @@ impl Workplace for VirtualTime {
     fn task(
         &self,
         _first: OperationId,
-        _timed: Box<dyn TimedTask>,
+        _channel_task: Box<dyn ChannelTask>,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         Err("there is no system with tasks".into())
     }

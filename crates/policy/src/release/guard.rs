@@ -83,6 +83,38 @@ pub struct Release {
     pub at: Instant,
 }
 
+/// An instance that waits first at a guard that opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The place of the guard.
+    pub place: usize,
+    /// The operation.
+    pub operation: OperationId,
+    /// The instance.
+    pub signal: Signal,
+    /// Whether the guard has kept it from being released when it came.
+    pub is_held: bool,
+    /// How many wait there, with this one.
+    pub waiting: usize,
+}
+
+/// What waits for the jobs of a task that events release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingEvents {
+    /// Events that wait, and may be delivered.
+    pub all: usize,
+    /// Those of them that came no later than the release in question.
+    pub come_by_then: usize,
+}
+
+impl WaitingEvents {
+    /// Whether a release is for an event that waits, where so many jobs have been released before it and have taken none yet, and `waiting` instances
+    /// wait to be released, with this one. If not, what it was for has expired: a job would find no event, or one that has a release of its own.
+    pub fn has_one(&self, released: usize, waiting: usize) -> bool {
+        self.come_by_then > released || self.all >= released + waiting
+    }
+}
+
 /// When a guard opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
@@ -137,11 +169,10 @@ impl Guard {
         let described = &system.operations()[operation.index()];
         let task = &system.tasks[described.task];
         if let (true, Some(separation)) = (described.predecessors.is_empty(), task.separation) {
-            return Guard::of_rule(
-                operation,
-                Rule::Sporadic(separation),
-                ROOM.max(separation.burst as usize),
-            );
+            // One more than events may wait: should it be full, one of the releases is for none of them.
+            let events = system.subscription_qos(described.task).map_or(0, |qos| qos.max_events as usize + 1);
+            let room = ROOM.max(separation.burst as usize).max(events);
+            return Guard::of_rule(operation, Rule::Sporadic(separation), room);
         }
         let period = task.period;
         let offset = bounds.offset(operation);
@@ -461,19 +492,49 @@ impl Guards {
 
     /// Lets an instance through that is due by `now`: the one that is due first, then by place.
     pub fn pop_due(&mut self, now: Instant) -> Option<Release> {
+        let Due { place, .. } = self.next_due(now)?;
+        Some(self.let_through(place))
+    }
+
+    /// The instance that [`pop_due`](Self::pop_due) would let through.
+    #[inline]
+    pub fn next_due(&self, now: Instant) -> Option<Due> {
         if self.next > now {
             return None;
         }
         let order = |place: &u32| (self.guards[*place as usize].due(), *place);
-        let position = (0..self.waiting.len()).min_by_key(|position| order(&self.waiting[*position]))?;
-        let place = self.waiting[position];
-        let guard = &mut self.guards[place as usize];
+        let place = self.waiting.iter().copied().min_by_key(order)? as usize;
+        let guard = &self.guards[place];
+        let signal = *guard.waiting.front().expect("an instance waits");
+        let is_held = guard.due() > signal.at;
+        Some(Due { place, operation: guard.operation, signal, is_held, waiting: guard.waiting.len() })
+    }
+
+    /// Lets the instance through that waits first at the guard at `place`.
+    ///
+    /// # Panics
+    /// If none does.
+    pub fn let_through(&mut self, place: usize) -> Release {
+        let guard = &mut self.guards[place];
         let release = guard.let_through(guard.due());
-        if guard.waiting.is_empty() {
-            self.waiting.swap_remove(position);
+        self.one_has_left(place);
+        release
+    }
+
+    /// The instance that waits first at the guard at `place` is not to be released any more: to those behind it, it has not come.
+    ///
+    /// # Panics
+    /// If none waits.
+    pub fn withdraw(&mut self, place: usize) {
+        self.guards[place].waiting.pop_front().expect("an instance waits");
+        self.one_has_left(place);
+    }
+
+    fn one_has_left(&mut self, place: usize) {
+        if self.guards[place].waiting.is_empty() {
+            self.waiting.retain(|with| *with as usize != place);
         }
         self.find_next();
-        Some(release)
     }
 
     fn find_next(&mut self) {

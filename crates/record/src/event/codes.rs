@@ -22,6 +22,8 @@ codes! {
         Full = 2 "full",
         /// It came earlier than is declared of what releases its task, and such instances are dropped.
         Early = 3 "early",
+        /// The event that it was for has expired while it waited for its guard.
+        Expired = 4 "expired",
     }
     /// Why word of a completed job does not reach another node.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -216,6 +218,7 @@ impl SkipReason {
             SkipReason::Overrun => "the job before is unfinished",
             SkipReason::Full => "too many instances in flight",
             SkipReason::Early => "it came too early",
+            SkipReason::Expired => "its event has expired",
         }
     }
 }

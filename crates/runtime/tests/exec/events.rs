@@ -12,6 +12,7 @@ use talea_notification::declared::{EventPorts, JobEvents, SyntheticEvent};
 use talea_notification::{Content, Filterable};
 use talea_policy::demand::{self, Purpose};
 use talea_record::event::{Deliver, EventsLost, Push};
+use talea_record::{JobId, SkipReason};
 use talea_runtime::{JobContext, Ports, PrepareError};
 use talea_time::Instant;
 
@@ -125,6 +126,36 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
                 assert!(had.len() >= 10 || !subscribes, "{name:?}: {}", had.len());
             }
         }
+    }
+}
+
+/// Events that expire while the guard keeps releases apart take their releases with them: no job goes without an event, and the guard is not held
+/// shut by it.
+#[test]
+fn what_has_expired_at_the_guard_releases_nothing() {
+    let event = PublicationBuilder::new("c", "T/One").timeout(ms(5));
+    let push = TaskBuilder::new("push", ms(1)).wcet(Work::from_micros(20)).event(event);
+    let system = system(Strategy::Criticality)
+        .node("n", [0])
+        .channel("c", talea_event::qos::QosSettings::new())
+        .task(push.criticality(Criticality::High))
+        .task(taking("apart", SubscriptionBuilder::new("c")).separation(ms(20)))
+        .build()
+        .expect("a system");
+    let ended = completed(["apart"], 6);
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended);
+    let of = |event: Event| ran.of(event, "apart").collect::<Vec<_>>();
+    let skipped = of(Event::SKIP);
+    assert!(skipped.iter().all(|skip| skip.arg == SkipReason::Expired as u16), "{skipped:?}");
+    // Between two releases twenty are pushed, and five are worth anything when the guard opens.
+    assert!(skipped.len() >= 20, "{}", skipped.len());
+    let delivered: Vec<JobId> =
+        ran.records.iter().filter_map(Deliver::read).map(|deliver| deliver.job).collect();
+    for start in of(Event::START) {
+        let released = of(Event::RELEASE).into_iter().find(|release| release.job() == start.job());
+        let waited = start.time - released.expect("it was released").time;
+        // Unless the machine stalls, not all of the five expire meanwhile.
+        assert!(delivered.contains(&start.job()) || waited > ms(1), "{:?} after {waited}", start.job());
     }
 }
 

@@ -5,7 +5,7 @@ use crate::node::Slot;
 use talea_model::{Synchronisation, System};
 use talea_operation::LostValues;
 use talea_policy::release::bounds::{MissingBound, ResponseBounds};
-use talea_policy::release::guard::{BoundOverrun, EarlyArrivals, Guards, NO_TIMER, Signal, Taken, Way};
+use talea_policy::release::guard::{BoundOverrun, Due, EarlyArrivals, Guards, NO_TIMER, Signal, Taken, Way};
 use talea_record::{JobId, Sink, SkipReason};
 use talea_time::{Instant, Work};
 
@@ -151,6 +151,17 @@ impl Simulation {
         self.lose(task, job.instance);
     }
 
+    /// Whether the release is not for an event that has expired. True where no events release the task.
+    fn is_for_an_event(&self, due: &Due) -> bool {
+        let state = &self.operations[due.operation.index()];
+        let (Some(workplace), Some(values), 0) = (&self.workplace, &self.values, state.predecessors) else {
+            return true;
+        };
+        let waiting = workplace.waiting(state.task as usize, due.signal.at, self.now);
+        let released = state.outstanding as usize - values.begun(due.operation);
+        waiting.is_none_or(|waiting| waiting.has_one(released, due.waiting))
+    }
+
     /// Lets through the guards of all nodes that this step concerns what is due.
     pub(super) fn pass_guards(&mut self, sink: &mut dyn Sink) {
         let now = self.now;
@@ -160,7 +171,14 @@ impl Simulation {
                 if self.nodes[node].is_idle_point(now) {
                     self.guarding.guards[node].idle_point(now);
                 }
-                while let Some(release) = self.guarding.guards[node].pop_due(now) {
+                while let Some(due) = self.guarding.guards[node].next_due(now) {
+                    if due.is_held && !self.is_for_an_event(&due) {
+                        self.guarding.guards[node].withdraw(due.place);
+                        let instance = (due.signal.instance, due.signal.at, due.signal.deadline);
+                        self.skip_triggered(due.operation, instance, SkipReason::Expired, sink);
+                        continue;
+                    }
+                    let release = self.guarding.guards[node].let_through(due.place);
                     let Signal { instance, deadline, way, at, .. } = release.signal;
                     if at < now && !self.nodes[node].is_idle_point(now) {
                         self.nodes[node].interrupt(now, sink);

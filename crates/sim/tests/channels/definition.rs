@@ -1,7 +1,7 @@
 //! What each job of a task that is released by events has to take, by the definitions alone: from the records of what was pushed when, and when
 //! jobs began. It knows nothing of channels, filters or queues as they are built.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use talea_event::qos::{DiscardPolicy, Level, OrderPolicy, Qos};
 use talea_model::{Collect, Condition, EventTypeName, LaneDispatch, OperationId, System, Trigger};
 use talea_policy::demand::{self, Purpose};
@@ -164,6 +164,10 @@ struct Task {
     pushed: usize,
     /// Jobs that events have released.
     released: u64,
+    /// Those of them that have not begun, by instance.
+    open: BTreeSet<u64>,
+    /// How many have been released, or have come to nothing.
+    gone: u64,
     lost: BTreeMap<EventLossReason, u64>,
     /// What a job that has begun has to take, and what it has taken.
     wanted: Vec<Event>,
@@ -199,14 +203,37 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
                 }
             }
             Typed::Release(release) => {
-                if let Some(task) = first(release.job) {
-                    released[task] += 1;
+                let Some(index) = first(release.job) else { continue };
+                released[index] += 1;
+                if let Some(task) = &mut tasks[index] {
+                    task.gone += 1;
+                    task.expire(record.time);
+                    // What is not held is released for its event before that can expire.
+                    let is_held = record.time > release.deadline + -system.tasks[index].deadline;
+                    if is_in_turn && is_held && task.waiting.len() <= task.open.len() {
+                        faults
+                            .push(format!("{:?} was released at {} for no event", release.job, record.time));
+                    }
+                    task.open.insert(release.job.instance);
+                }
+            }
+            Typed::Skip(skip) => {
+                let Some(index) = first(skip.job) else { continue };
+                released[index] += 1;
+                let task = tasks[index].as_mut().expect("others are not skipped");
+                task.gone += 1;
+                task.expire(record.time);
+                // What is released later still.
+                let held = (task.released - task.gone) as usize;
+                if task.waiting.len() > task.open.len() + held {
+                    faults.push(format!("without {:?} an event at {} has no job", skip.job, record.time));
                 }
             }
             Typed::Start(start) => {
                 if let Some(task) = first(start.job)
                     && let Some(task) = &mut tasks[task]
                 {
+                    task.open.remove(&start.job.instance);
                     if !task.wanted.is_empty() {
                         faults.push(format!("{:?} were not delivered by {}", task.wanted, record.time));
                     }
@@ -279,8 +306,8 @@ fn followed(system: &System, task: usize, records: &[Record]) -> Option<Task> {
     let qos = channel.expect("valid").with(&subscription.qos, Level::Proxy).expect("valid");
     let below = subscription.filter.as_deref().map(limit_of);
     let (waiting, released, lost, wanted) = (Vec::new(), 0, BTreeMap::new(), Vec::new());
-    let (truths, pushed) = (VecDeque::new(), 0);
-    let mut followed = Task { qos, below, waiting, truths, pushed, released, lost, wanted, end };
+    let (truths, pushed, open, gone) = (VecDeque::new(), 0, BTreeSet::new(), 0);
+    let mut followed = Task { qos, below, waiting, truths, pushed, released, open, gone, lost, wanted, end };
     let mut all: Vec<(Place, Event, &EventTypeName, i64)> = Vec::new();
     for (push, time) in records.iter().filter_map(|record| Some((Push::read(record)?, record.time))) {
         let site = &system.publications()[push.publication as usize];

@@ -121,6 +121,8 @@ fn random_systems_lose_collect_filter_and_hand_on() {
         for lost in records.iter().filter_map(EventsLost::read) {
             *seen.entry(if lost.why.number() == 1 { "discarded" } else { "expired" }).or_default() += 1;
         }
+        let skipped = records.iter().filter(|record| record.event == Event::SKIP).count() as u32;
+        *seen.entry("skipped").or_default() += skipped;
         for deliver in records.iter().filter_map(Deliver::read) {
             let task = system.operations()[deliver.job.operation.index()].task;
             let Some(Trigger::Events(subscription)) = &system.tasks[task].trigger else {
@@ -137,7 +139,7 @@ fn random_systems_lose_collect_filter_and_hand_on() {
             }
         }
     }
-    let kinds = ["collected", "delivered", "discarded", "expired", "filtered", "handed on"];
+    let kinds = ["collected", "delivered", "discarded", "expired", "filtered", "handed on", "skipped"];
     assert!(kinds.iter().all(|kind| seen.get(kind).is_some_and(|count| *count >= 50)), "{seen:?}");
 }
 
@@ -254,6 +256,42 @@ fn over_a_channel(system: &System) -> System {
     }
     description.tasks = tasks;
     System::new(description).expect("it breaks no rule")
+}
+
+/// A guard has room for as many releases as events may wait, so that none of them is left without one.
+#[test]
+fn each_event_of_a_long_burst_has_its_release() {
+    let burst: Vec<String> = (0..300).map(|at| format!("\"{at}us\"")).collect();
+    let text = format!(
+        r#"
+        [system]
+        name = "burst"
+        strategy = "rms"
+        [[channel]]
+        name = "c"
+        [[task]]
+        name = "push"
+        trigger = "external"
+        separation = "1us"
+        arrivals = {{ list = [{}, "1s"] }}
+        deadline = "1ms"
+        wcet = "100ns"
+        events = [{{ channel = "c", type = "T/One", fields = {{ x = {{ uniform = [0, 9] }} }} }}]
+        [[task]]
+        name = "take"
+        subscription = {{ channel = "c", types = ["T/One"], qos = {{ MaxEventsPerConsumer = 300 }} }}
+        separation = "1ms"
+        deadline = "1ms"
+        wcet = "100ns"
+        "#,
+        burst.join(", ")
+    );
+    let system = talea_model::parse("burst.toml", &text, ".".as_ref()).expect("it is sound").system;
+    let records = records_with(&system, &[], 2_000_000_000, DispatchRecords::Dropped);
+    let taken: Vec<u64> =
+        records.iter().filter_map(Deliver::read).filter_map(|taken| Some(taken.from?.instance)).collect();
+    assert_eq!(taken, (0..301).collect::<Vec<_>>());
+    assert_eq!(faults(&system, &records), [""; 0]);
 }
 
 /// As the published flight program ran: its operations were consumers of events.

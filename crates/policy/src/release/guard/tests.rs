@@ -42,6 +42,36 @@ fn popped(guards: &mut Guards, now: i64) -> Vec<(u64, i64)> {
 }
 
 #[test]
+fn what_is_withdrawn_has_never_come() {
+    let mut guards = guards(&[Synchronisation::ReleaseGuard, Synchronisation::ReleaseGuard]);
+    for (instance, ns) in [(0, 40), (1, 50), (2, 60)] {
+        _ = guards.signal(0, signal(instance, ns));
+    }
+    _ = guards.signal(1, signal(0, 45));
+    assert_eq!(popped(&mut guards, 60), [(0, 40), (0, 45)]);
+    assert_eq!(guards.next_due(at(139)), None);
+    let due = guards.next_due(at(140)).expect("the guard opens");
+    assert_eq!((due.place, due.signal.instance, due.is_held, due.waiting), (0, 1, true, 2));
+    guards.withdraw(due.place);
+    assert_eq!(popped(&mut guards, 140), [(2, 140)], "the next one goes in its place");
+    assert_eq!(guards.signal(0, signal(3, 150)), Taken::Until(at(240)));
+    guards.withdraw(0);
+    assert_eq!((guards.next(), popped(&mut guards, 1000)), (Instant::MAX, vec![]));
+    assert_eq!(guards.signal(0, signal(4, 1001)), Taken::Until(at(1001)));
+}
+
+#[test]
+fn a_release_is_for_an_event_that_has_no_other() {
+    let events = |all, come_by_then| WaitingEvents { all, come_by_then };
+    assert!(events(1, 1).has_one(0, 1));
+    assert!(!events(0, 0).has_one(0, 3), "all have expired");
+    assert!(!events(1, 1).has_one(1, 1), "a job is released for it");
+    assert!(!events(2, 0).has_one(0, 3), "those that wait came later, and have releases of their own");
+    assert!(events(2, 0).has_one(0, 2), "one of them came in the place of another one");
+    assert!(events(2, 1).has_one(0, 5));
+}
+
+#[test]
 fn rules_1_and_2_keep_releases_a_period_apart() {
     let mut guards = guards(&[Synchronisation::ReleaseGuard]);
     assert_eq!(guards.next(), Instant::MAX);
