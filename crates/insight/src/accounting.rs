@@ -40,7 +40,7 @@ use distribution::{Precision, Recorder};
 use operation::{OperationState, Verdict};
 use samples::{Kind, SampleClock};
 use subscriptions::Subscriptions;
-use talea_record::event::{Abort, Complete, Dates, Lost, NodeLeft, Release, Start, Steal, builtin};
+use talea_record::event::{Abort, Complete, Dates, Held, Lost, NodeLeft, Release, Start, Steal, builtin};
 use talea_record::{Definition, Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
 use talea_time::{Duration, Instant};
 use task::TaskState;
@@ -358,6 +358,19 @@ impl Accounting {
         }
     }
 
+    /// An instance has arrived that its guard holds up to the end.
+    #[cold]
+    fn hold(&mut self, record: &Record) {
+        let Some(Held { job, nominal, deadline, .. }) = Held::read(record) else { return };
+        match self.operations.get(job.operation.index()) {
+            Some(operation) => {
+                let task = &mut self.tasks[operation.task as usize];
+                task.see(operation.is_first, job.instance, Dates { nominal, deadline }, &mut self.samples);
+            }
+            None => self.unknown += 1,
+        }
+    }
+
     /// What was lost: records, or a message.
     #[cold]
     fn loss_event(&mut self, record: &Record) {
@@ -515,6 +528,7 @@ impl Sink for Accounting {
                     self.chains.job_event(&record);
                 }
             }
+            Event::HELD => self.hold(&record),
             Event::RUN_START | Event::RUN_END => self.run_event(&record),
             Event::THREAD => {}
             _ => self.loss_event(&record),

@@ -68,7 +68,7 @@ impl Answer {
 }
 
 impl Event {
-    /// Whether the event is one of a job's life.
+    /// Whether the event is one of a job's life. What a guard holds at the end has none.
     pub fn is_job(self) -> bool {
         (Event::RELEASE.0..=Event::WAIT.0).contains(&self.0)
     }

@@ -15,7 +15,7 @@ use talea_linux::ready::Ready;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::timer::Interruption;
 use talea_policy::release::guard::{Due, Guards, Signal, Taken, Way};
-use talea_record::event::Guard;
+use talea_record::event::{Dates, Guard, Held};
 use talea_record::{JobId, SkipReason};
 use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Duration, Instant};
@@ -100,14 +100,14 @@ impl GuardKeeper {
         (flow, shared): (&mut JobFlow, &Shared),
         (place, site): (usize, &OperationSite),
         signal: &Signal,
-        why: SkipReason,
+        (why, now): (SkipReason, Instant),
     ) {
         let Signal { instance, deadline, at, .. } = *signal;
         withdraw(shared, site, instance);
         if !shared.layout.stands_for_node(site.id) {
             return;
         }
-        flow.skip_instance(shared, site.id, (instance, deadline), at, why);
+        flow.skip_instance(shared, (site.id, instance), Dates { nominal: at, deadline }, why, now);
         let triggering = &shared.triggering[site.task];
         if triggering.descriptor.get().is_some() {
             triggering.undo_ready();
@@ -139,9 +139,9 @@ impl GuardKeeper {
                 }
                 Taken::Refused => {
                     shared.tally.overflows.fetch_add(1, Ordering::Relaxed);
-                    self.skip((flow, shared), (place, site), &signal, SkipReason::Full);
+                    self.skip((flow, shared), (place, site), &signal, (SkipReason::Full, now));
                 }
-                Taken::Dropped => self.skip((flow, shared), (place, site), &signal, SkipReason::Early),
+                Taken::Dropped => self.skip((flow, shared), (place, site), &signal, (SkipReason::Early, now)),
             }
         }
         if let Some(idle_point) = shared.guard_post(self.node).take_idle_point(now) {
@@ -162,7 +162,7 @@ impl GuardKeeper {
             let site = shared.layout.operation(due.operation);
             if due.is_held && site.predecessors == 0 && !is_for_an_event(shared, site, &due, now) {
                 self.guards.withdraw(due.place);
-                self.skip((flow, shared), (due.place, site), &due.signal, SkipReason::Expired);
+                self.skip((flow, shared), (due.place, site), &due.signal, (SkipReason::Expired, clock.now()));
                 continue;
             }
             let release = self.guards.let_through(due.place);
@@ -171,13 +171,39 @@ impl GuardKeeper {
             // What has no predecessors has a trigger, or nobody would hold it.
             if site.predecessors == 0 && flow.overruns(shared, release.operation, instance) {
                 let place = site.guard.expect("it was held");
-                self.skip((flow, shared), (place, site), &release.signal, SkipReason::Overrun);
+                self.skip((flow, shared), (place, site), &release.signal, (SkipReason::Overrun, clock.now()));
                 continue;
             }
             flow.release_held(shared, release.operation, job, clock.now());
             count += 1;
         }
         count
+    }
+}
+
+impl GuardKeeper {
+    /// The run is over: what guards hold is told, of instances whose arrival nothing else tells.
+    pub fn end(&mut self, flow: &mut JobFlow, shared: &Shared, over: Instant) {
+        self.take_in(flow, shared, over);
+        while let Some(due) = self.guards.next_due(Instant::MAX) {
+            let Due { place, operation, signal, .. } = due;
+            let site = shared.layout.operation(operation);
+            if site.predecessors > 0 {
+                self.guards.let_through(place);
+                continue;
+            }
+            let Signal { instance, deadline, at: nominal, .. } = signal;
+            if !is_for_an_event(shared, site, &due, over) {
+                self.guards.withdraw(place);
+                self.skip((flow, shared), (place, site), &signal, (SkipReason::Expired, over));
+                continue;
+            }
+            self.guards.let_through(place);
+            if shared.layout.stands_for_node(site.id) {
+                let (job, lane) = (JobId { operation, instance }, site.lane as u16);
+                flow.recorder.put(over, Held { job, lane, nominal, deadline });
+            }
+        }
     }
 }
 

@@ -26,7 +26,7 @@ use crate::run::{Participants, Prepared};
 use crate::store::{Store, ring_records};
 use crate::threads::{CreatedThreads, Inboxes, ThreadPlan};
 use crate::trigger_table::Triggering;
-use crate::window;
+use crate::window::{self, Pace};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, OnceLock};
 use talea_linux::affinity;
@@ -36,7 +36,7 @@ use talea_linux::ready::ReadySet;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
-use talea_model::{OperationId, OutputId, Scheduling, System, Trigger};
+use talea_model::{OperationId, OutputId, Scheduling, System, Task, Trigger};
 use talea_operation::{Assembled, Operations, Wiring, Workplace};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
@@ -315,8 +315,12 @@ fn room_of(options: &RunOptions, plans: &[Plan], hosted: &Hosted) -> Result<Post
 
 /// How many instances of each operation of this process may be in flight.
 fn choose_windows(system: &System, layout: &Layout, options: &RunOptions) -> Vec<usize> {
-    let periods: Vec<_> = layout.local_operations().map(|site| system.tasks[site.task].period).collect();
-    window::choose(options.window, &periods, options.duration)
+    let pace = |task: &Task| match task.trigger {
+        None => Pace::Periodic(task.period),
+        Some(_) => Pace::Sporadic(task.period),
+    };
+    let paces: Vec<Pace> = layout.local_operations().map(|site| pace(&system.tasks[site.task])).collect();
+    window::choose(options.window, &paces, options.duration)
 }
 
 fn lower_nodes(

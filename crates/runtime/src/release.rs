@@ -144,8 +144,12 @@ impl ReleaseThread {
                     shared.end_node(self.node, None);
                     self.count_overruns(&shared);
                     // A run that is stopped before its start ends with it.
+                    let over = now.max(start).min(end);
+                    if let Some(keeper) = &mut self.keeper {
+                        keeper.end(&mut flow, &shared, over);
+                    }
                     if self.marks.include(Event::RUN_END) {
-                        flow.recorder.run_end(now.max(start).min(end));
+                        flow.recorder.run_end(over);
                     }
                     return self.sleeper.spin_cost();
                 }

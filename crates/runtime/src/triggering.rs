@@ -82,7 +82,8 @@ impl JobFlow {
         let has_room =
             triggered.firsts.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
         if !has_room {
-            self.skip_instance(shared, *first, (instance, deadline), at, SkipReason::Full);
+            let dates = Dates { nominal: at, deadline };
+            self.skip_instance(shared, (*first, instance), dates, SkipReason::Full, MonotonicClock.now());
             return Arrived { instance, is_left_out: true };
         }
         let is_guarded = site(first).guard.is_some();
@@ -93,7 +94,8 @@ impl JobFlow {
                 self.hold(shared, site(operation), released(at), at)
             } else if self.overruns(shared, *operation, instance) {
                 if shared.layout.stands_for_node(*operation) {
-                    self.skip_instance(shared, *operation, (instance, deadline), at, SkipReason::Overrun);
+                    let (id, dates) = ((*operation, instance), Dates { nominal: at, deadline });
+                    self.skip_instance(shared, id, dates, SkipReason::Overrun, MonotonicClock.now());
                 }
                 continue;
             } else {
@@ -169,14 +171,14 @@ impl JobFlow {
     pub fn skip_instance(
         &mut self,
         shared: &Shared,
-        first: OperationId,
-        (instance, deadline): (u64, Instant),
-        at: Instant,
+        (first, instance): (OperationId, u64),
+        dates: Dates,
         reason: SkipReason,
+        now: Instant,
     ) {
         let lane = shared.layout.operation(first).lane;
         let subject = Subject { job: JobId { operation: first, instance }, lane };
-        self.recorder.put(MonotonicClock.now(), subject.skip(Dates { nominal: at, deadline }, reason));
+        self.recorder.put(now, subject.skip(dates, reason));
     }
 }
 

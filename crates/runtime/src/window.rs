@@ -16,23 +16,48 @@ const LONGEST: usize = 1024;
 /// The shortest window that is chosen, unless the run has fewer instances.
 const SHORTEST: usize = 16;
 
-/// The windows of operations with these periods in a run of this length, each a power of two: `asked` for all of them,
+/// How often an operation is released.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Pace {
+    /// Once in each of these.
+    Periodic(Duration),
+    /// As it comes: on average no more often than that, if it keeps to what is declared. Several may come at once.
+    Sporadic(Duration),
+}
+
+impl Pace {
+    fn period(self) -> Duration {
+        match self {
+            Pace::Periodic(period) | Pace::Sporadic(period) => period,
+        }
+    }
+
+    /// Places for all instances in a run of this length.
+    fn instances(self, length: Option<Duration>) -> usize {
+        match self {
+            Pace::Periodic(period) => instances(length, period),
+            Pace::Sporadic(_) => LONGEST,
+        }
+    }
+}
+
+/// The windows of operations with these paces in a run of this length, each a power of two: `asked` for all of them,
 /// rounded up, or chosen.
-pub(crate) fn choose(asked: Option<usize>, periods: &[Duration], length: Option<Duration>) -> Vec<usize> {
+pub(crate) fn choose(asked: Option<usize>, paces: &[Pace], length: Option<Duration>) -> Vec<usize> {
     if let Some(asked) = asked {
         // Tags of jobs are 32-bit numbers.
-        let most = (u32::MAX as usize / periods.len().max(1)).max(2);
+        let most = (u32::MAX as usize / paces.len().max(1)).max(2);
         let window = asked.clamp(2, most).next_power_of_two();
-        return vec![if window > most { window / 2 } else { window }; periods.len()];
+        return vec![if window > most { window / 2 } else { window }; paces.len()];
     }
     let windows = |span_ns: i64| -> Vec<usize> {
-        periods.iter().map(|period| spanning(span_ns, *period).min(instances(length, *period))).collect()
+        paces.iter().map(|pace| spanning(span_ns, pace.period()).min(pace.instances(length))).collect()
     };
-    let longest = periods.iter().max().copied().unwrap_or(Duration::ZERO);
+    let longest = paces.iter().map(|pace| pace.period()).max().unwrap_or(Duration::ZERO);
     let mut span_ns = longest.as_nanos().saturating_mul(LONGEST as i64);
     loop {
         let chosen = windows(span_ns);
-        let are_shortest = periods.iter().all(|period| spanning(span_ns, *period) == SHORTEST);
+        let are_shortest = paces.iter().all(|pace| spanning(span_ns, pace.period()) == SHORTEST);
         if are_shortest || chosen.iter().sum::<usize>() <= JOBS_IN_FLIGHT {
             return chosen;
         }
@@ -109,34 +134,41 @@ mod tests {
 
     const MS: fn(i64) -> Duration = Duration::from_millis;
 
+    fn every(ms: i64) -> Pace {
+        Pace::Periodic(MS(ms))
+    }
+
     #[test]
     fn small_systems_have_the_longest_window() {
-        assert_eq!(choose(None, &[MS(1), MS(1000)], None), [1024, 1024]);
-        assert_eq!(choose(None, &[MS(7); 128], None), [1024; 128]);
+        assert_eq!(choose(None, &[every(1), every(1000)], None), [1024, 1024]);
+        assert_eq!(choose(None, &[every(7); 128], None), [1024; 128]);
         assert!(choose(None, &[], None).is_empty());
     }
 
     #[test]
     fn no_window_is_longer_than_the_run() {
-        assert_eq!(choose(None, &[MS(1), MS(10), MS(1000), MS(9000)], Some(MS(5000))), [1024, 512, 8, 2]);
-        assert_eq!(choose(None, &[MS(1000)], Some(MS(1999))), [2]);
-        assert_eq!(choose(None, &[MS(1000)], Some(MS(2000))), [4]);
+        let paces = [every(1), every(10), every(1000), every(9000)];
+        assert_eq!(choose(None, &paces, Some(MS(5000))), [1024, 512, 8, 2]);
+        assert_eq!(choose(None, &[every(1000)], Some(MS(1999))), [2]);
+        assert_eq!(choose(None, &[every(1000)], Some(MS(2000))), [4]);
+        let sporadic = [Pace::Sporadic(MS(1000)), every(1000)];
+        assert_eq!(choose(None, &sporadic, Some(MS(1999))), [1024, 2], "many may come at once");
     }
 
     #[test]
     fn large_systems_have_windows_that_span_the_same_time() {
-        let periods: Vec<Duration> = [10, 20, 50, 100, 200, 500, 1000].map(MS).repeat(143);
-        let chosen = choose(None, &periods, None);
+        let paces: Vec<Pace> = [10, 20, 50, 100, 200, 500, 1000].map(every).repeat(143);
+        let chosen = choose(None, &paces, None);
         let jobs: usize = chosen.iter().sum();
         assert!((JOBS_IN_FLIGHT / 2..=JOBS_IN_FLIGHT).contains(&jobs), "{jobs}");
         assert_eq!(chosen[..7], [512, 256, 64, 32, 16, 16, 16]);
-        assert_eq!(choose(None, &vec![MS(1); 1 << 14], None)[..3], [16, 16, 16]);
+        assert_eq!(choose(None, &vec![every(1); 1 << 14], None)[..3], [16, 16, 16]);
     }
 
     #[test]
     fn an_asked_window_is_rounded_up_as_far_as_tags_reach() {
-        assert_eq!(choose(Some(100), &[MS(1); 5], Some(MS(1))), [128; 5]);
-        let many = choose(Some(1 << 20), &vec![MS(1); 1 << 14], None);
+        assert_eq!(choose(Some(100), &[every(1); 5], Some(MS(1))), [128; 5]);
+        let many = choose(Some(1 << 20), &vec![every(1); 1 << 14], None);
         assert!(many[0] << 14 <= u32::MAX as usize);
     }
 

@@ -14,7 +14,9 @@ use talea_policy::composition::{Composition, compose};
 use talea_policy::hierarchy::{Engine, Message, Parameters, ProcessorId, SchedulerId, VpId};
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
-use talea_record::event::{Abort, Complete, Dates, Flag, Preempt, Release, Resume, Skip, Start, Timer, Wait};
+use talea_record::event::{
+    Abort, Complete, Dates, Flag, Held, Preempt, Release, Resume, Skip, Start, Timer, Wait,
+};
 use talea_record::{CostKind, EdgeNumbers, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
 
@@ -479,6 +481,19 @@ impl Node {
         let lane = self.lanes[service.lane as usize].source;
         let skip = Skip { job: id, lane, nominal, deadline, reason: reason.into() };
         sink.record(skip.at(now, Record::NO_CPU));
+    }
+
+    /// Records that the run ends while a guard holds `job`.
+    pub fn hold_at_end(
+        &self,
+        job: JobId,
+        (nominal, deadline): (Instant, Instant),
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        let service = self.services[job.operation.index()].expect("operations are held on their node");
+        let lane = self.lanes[service.lane as usize].source;
+        sink.record(Held { job, lane, nominal, deadline }.at(now, Record::NO_CPU));
     }
 
     /// Records that `job` cannot wait for its release, and never comes.

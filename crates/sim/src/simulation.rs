@@ -354,6 +354,7 @@ impl Simulation {
                 // What its values would release comes too late.
                 self.complete_values(&slot, sink);
             }
+            self.end_guards(index, sink);
             self.nodes[index].pay_off(self.now, sink);
             self.nodes[index].close_promises(self.now, sink);
         }

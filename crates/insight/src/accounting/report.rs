@@ -93,7 +93,8 @@ pub struct TaskReport {
     pub deadline_ns: i64,
     /// Instances released or skipped.
     pub offered: u64,
-    /// Instances released, those among them of which the first that the trace tells is that they ended.
+    /// Instances released, those among them of which the first that the trace tells is that they ended; and those that had arrived, and that their guard
+    /// held at the end.
     pub released: u64,
     /// Instances of which all last operations completed, in time or not.
     pub completed: u64,

@@ -24,6 +24,8 @@ pub(super) struct Target {
     pub deadline: Instant,
     pub end: Instant,
     pub path: Vec<Hop>,
+    /// Whether what follows its path waits for word of the last job there.
+    pub awaits_message: bool,
     /// What keeps it from ever completing.
     pub stranding: Option<Stranding>,
     /// The unfinished instance that had it skipped.
@@ -102,6 +104,7 @@ impl<'a> Finder<'a> {
     pub fn finish(mut self) -> (Vec<Target>, Counts, Lost, Instant) {
         let end = self.ends.iter().flatten().max().copied().unwrap_or(self.last);
         for task in 0..self.lives.len() {
+            self.lives[task].end(end);
             let open: Vec<(u64, Life)> =
                 std::mem::take(&mut self.lives[task].in_flight).into_iter().collect();
             for (instance, life) in open {
@@ -195,11 +198,20 @@ impl<'a> Finder<'a> {
             Outcome::Unfinished => self.path(task, number, life, PathEnd::Stuck),
             _ => self.path(task, number, life, PathEnd::Latest),
         };
+        let awaited = match outcome {
+            Outcome::Unfinished => self.lives[task].awaited(self.metadata, life),
+            _ => None,
+        };
+        let awaits_message = path.last().is_some_and(|hop| Some(hop.job.operation.index()) == awaited);
         let stranding = match outcome {
             Outcome::Unfinished => self.lives[task].stranding(self.metadata, number, life, &self.left),
             _ => None,
         };
-        self.found.push(Target { stranding, ..target(subject, life, outcome, end, path, because) });
+        self.found.push(Target {
+            stranding,
+            awaits_message,
+            ..target(subject, life, outcome, end, path, because)
+        });
         if self.found.len() >= 2 * self.question.limit.max(self.metadata.tasks.len()).max(16) {
             self.trim();
         }
@@ -252,7 +264,21 @@ fn target(
     let Life { arrival, due, opened, woken, deadline, .. } = *life;
     // Only damaged records have a release before its arrival.
     let end = end.max(arrival);
-    Target { subject, outcome, arrival, due, opened, woken, deadline, end, path, stranding: None, because }
+    let (awaits_message, stranding) = (false, None);
+    Target {
+        subject,
+        outcome,
+        arrival,
+        due,
+        opened,
+        woken,
+        deadline,
+        end,
+        path,
+        awaits_message,
+        stranding,
+        because,
+    }
 }
 
 impl Sink for Finder<'_> {
@@ -277,6 +303,14 @@ impl Sink for Finder<'_> {
             Typed::Signal(signal) => {
                 if let Some(entry) = self.metadata.operations.get(signal.job.operation.index()) {
                     self.lives[entry.task].signalled(signal.job, record.time);
+                }
+            }
+            Typed::Held(held) => {
+                if let Some(entry) = self.metadata.operations.get(held.job.operation.index()) {
+                    self.lives[entry.task].held(self.metadata, &record);
+                }
+                if let Some(sought) = self.sought.as_mut().filter(|sought| sought.job == held.job) {
+                    sought.held(held, record.time);
                 }
             }
             Typed::Guard(guard) => {

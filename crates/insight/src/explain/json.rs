@@ -106,7 +106,7 @@ impl Explanations {
     fn hop(&self, hop: &Hop) -> Value {
         json!({
             "job": self.job_name(hop.job),
-            "released_ns": self.since_start(hop.released),
+            "released_ns": hop.is_released.then(|| self.since_start(hop.released)),
             "started_ns": hop.started.map(|at| self.since_start(at)),
             "ended_ns": hop.ended.map(|at| self.since_start(at)),
         })

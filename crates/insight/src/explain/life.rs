@@ -23,6 +23,8 @@ pub(super) struct JobLife {
     pub signalled: Option<Instant>,
     /// Its nominal release: to the rules, when the guard let it through.
     pub nominal: Option<Instant>,
+    /// The end of the trace, if its guard held it up to there.
+    pub held_to: Option<Instant>,
 }
 
 /// One instance of a task.
@@ -67,8 +69,10 @@ pub(super) enum PathEnd {
 pub struct Hop {
     /// The job.
     pub job: JobId,
-    /// When it was released; when it is first heard of if the record of its release was lost.
+    /// When it was released; when it is first heard of if the record of its release was lost; the end of the trace where its guard holds it still.
     pub released: Instant,
+    /// Whether it has been released, as far as is known.
+    pub is_released: bool,
     /// When it began, if it did.
     pub started: Option<Instant>,
     /// When it completed or was aborted, if it did.
@@ -160,6 +164,18 @@ impl Lives {
         }
     }
 
+    /// The run ends `now`, and a guard holds the first job of an instance that nothing else tells of.
+    pub fn held(&mut self, metadata: &Metadata, record: &Record) {
+        let job = record.job();
+        let place = self.operations.iter().position(|index| *index == job.operation.index());
+        if let Some(place) = place.filter(|_| self.seen.is_new(job.instance)) {
+            self.begin(metadata, record);
+            let life = self.in_flight.get_mut(&job.instance).expect("it has begun");
+            life.jobs[place].held_to = Some(record.time);
+            life.opened = Some(Instant::MAX);
+        }
+    }
+
     /// The job waits at its guard up to then.
     pub fn guarded(&mut self, metadata: &Metadata, job: JobId, until: Instant) {
         if metadata.operations[job.operation.index()].predecessors.is_empty() {
@@ -219,6 +235,16 @@ impl Lives {
         }
     }
 
+    /// The trace ends: whatever has been signalled and not released is held.
+    pub fn end(&mut self, end: Instant) {
+        for job in self.in_flight.values_mut().flat_map(|life| &mut life.jobs) {
+            let has_gone_on = job.released.or(job.started).or(job.ended).is_some();
+            if job.signalled.is_some() && !has_gone_on {
+                job.held_to = Some(end);
+            }
+        }
+    }
+
     /// The instance is over.
     pub fn resolve(&mut self, instance: u64) -> Option<Life> {
         self.in_flight.remove(&instance)
@@ -244,12 +270,13 @@ impl Lives {
     /// The job of the operation as a hop.
     pub fn hop(&self, life: &Life, instance: u64, operation: usize) -> Option<Hop> {
         let job = &life.jobs[self.operations.iter().position(|index| *index == operation)?];
-        let released = job.released.or(job.started).or(job.ended)?;
+        let released = job.released.or(job.started).or(job.ended).or(job.held_to)?;
         let id = JobId { operation: OperationId::from_index(operation), instance };
         let received = job.message.filter(|at| *at <= released);
         let held = job.signalled.filter(|at| *at <= released);
         let held = held.map(|at| (at, job.nominal.unwrap_or(released).clamp(at, released)));
-        Some(Hop { job: id, released, started: job.started, ended: job.ended, received, held })
+        let is_released = job.held_to.is_none();
+        Some(Hop { job: id, released, is_released, started: job.started, ended: job.ended, received, held })
     }
 
     /// The jobs on the way to the end of the instance, first to last: each was released when the one before it
@@ -274,16 +301,34 @@ impl Lives {
     /// The operation that the path ends with.
     fn last_of_path(&self, metadata: &Metadata, life: &Life, end: PathEnd) -> Option<usize> {
         let jobs = || self.operations.iter().zip(&life.jobs);
-        let unfinished =
-            jobs().filter(|(_, job)| job.released.or(job.started).is_some() && job.ended.is_none());
-        let stuck = unfinished.min_by_key(|(_, job)| job.released.or(job.started));
+        let since = |job: &JobLife| job.released.or(job.started).or(job.held_to);
+        let unfinished = jobs().filter(|(_, job)| since(job).is_some() && job.ended.is_none());
+        let stuck = unfinished.min_by_key(|(_, job)| since(job));
         let ended = jobs().filter(|(_, job)| job.ended.is_some());
         let latest = ended.max_by_key(|(index, job)| (job.ended, metadata.operations[**index].is_last));
-        let choice = match end {
-            PathEnd::Latest => latest,
-            PathEnd::Stuck => stuck.or(latest),
+        match (end, stuck) {
+            (PathEnd::Latest, _) => latest.map(|(index, _)| *index),
+            (PathEnd::Stuck, Some((index, _))) => Some(*index),
+            (PathEnd::Stuck, None) => self.awaited(metadata, life).or(latest.map(|(index, _)| *index)),
+        }
+    }
+
+    /// Whose message a join waits for, if nothing has to be done before and one comes from another node: of what ended last.
+    pub fn awaited(&self, metadata: &Metadata, life: &Life) -> Option<usize> {
+        let node = |index: usize| metadata.lanes[metadata.operations[index].lane].node;
+        let ended = |index: usize| {
+            let place = self.operations.iter().position(|known| *known == index);
+            place.and_then(|place| life.jobs[place].ended)
         };
-        choice.map(|(index, _)| *index)
+        let has_not_come =
+            |job: &JobLife| job.released.or(job.started).or(job.ended).or(job.held_to).is_none();
+        let waiting = self.operations.iter().zip(&life.jobs).filter(|(_, job)| has_not_come(job));
+        let from_elsewhere = waiting.flat_map(|(index, _)| {
+            let predecessors = &metadata.operations[*index].predecessors;
+            let have_ended = predecessors.iter().all(|before| ended(*before).is_some());
+            predecessors.iter().copied().filter(move |before| have_ended && node(*before) != node(*index))
+        });
+        from_elsewhere.max_by_key(|before| ended(*before))
     }
 
     /// The predecessor whose completion, or the message about it, let the operation go on at `released`.

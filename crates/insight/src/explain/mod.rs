@@ -215,8 +215,11 @@ fn build(
     }
     let last_hop = target.path.len().saturating_sub(1);
     if !skipped {
-        let tail = match target.path.last().filter(|hop| hop.ended.is_some()) {
-            Some(hop) if recorded.has(Event::RELEASE) => Cause::Message { of: hop.job },
+        let tail = match target.path.last().filter(|hop| hop.ended.is_some() && recorded.has(Event::RELEASE))
+        {
+            Some(hop) if target.awaits_message => Cause::Message { of: hop.job },
+            // A guard may hold what follows.
+            Some(_) if !recorded.has(Event::SIGNAL) => Cause::Unrecorded,
             _ => doubt,
         };
         if let Some(stranding) = target.stranding {

@@ -4,7 +4,7 @@ use super::find::Target;
 use super::life::Hop;
 use super::{Outcome, Subject};
 use talea_policy::demand;
-use talea_record::event::{Dates, Typed};
+use talea_record::event::{Dates, Held, Typed};
 use talea_record::{JobId, Metadata, Record};
 use talea_time::Instant;
 
@@ -15,6 +15,8 @@ pub(super) struct Sought {
     /// Its nominal release and its deadline.
     dates: Option<Dates>,
     released: Option<Instant>,
+    /// Whether its guard holds it at the end of the trace.
+    is_held: bool,
     started: Option<Instant>,
     ended: Option<(Instant, Outcome)>,
     woken: Option<Instant>,
@@ -24,7 +26,16 @@ pub(super) struct Sought {
 
 impl Sought {
     pub fn new(job: JobId) -> Self {
-        Sought { job, opened: None, dates: None, released: None, started: None, ended: None, woken: None }
+        let (opened, dates, released, started, ended, woken) = (None, None, None, None, None, None);
+        Sought { job, opened, dates, released, is_held: false, started, ended, woken }
+    }
+
+    /// The run ends, and its guard holds it.
+    pub fn held(&mut self, Held { nominal, deadline, .. }: Held, now: Instant) {
+        self.dates = Some(Dates { nominal, deadline });
+        self.released = Some(now);
+        self.is_held = true;
+        self.opened = Some(Instant::MAX);
     }
 
     /// Takes a record of any job. `woken` is when the release thread of the record's node last woke.
@@ -63,7 +74,8 @@ impl Sought {
             (released, released)
         };
         let ended = self.ended.map(|(at, _)| at);
-        let hop = Hop { job: self.job, released, started: self.started, ended, received: None, held: None };
+        let (job, is_released, started) = (self.job, !self.is_held, self.started);
+        let hop = Hop { job, released, is_released, started, ended, received: None, held: None };
         Some(Target {
             subject: Subject::Job(self.job),
             outcome,
@@ -74,6 +86,7 @@ impl Sought {
             deadline,
             end: end.max(arrival),
             path: vec![hop],
+            awaits_message: false,
             stranding: None,
             because: None,
         })

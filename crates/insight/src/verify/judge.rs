@@ -297,6 +297,7 @@ impl<'a> Judge<'a> {
             Typed::Push(push) => self.push(push),
             Typed::Deliver(deliver) => self.deliver(deliver),
             Typed::Signal(signal) => self.signal(signal.job, record),
+            Typed::Held(held) => self.check_held(held.job),
             Typed::NoSlot(told) => self.has_no_slot(told),
             Typed::Timer(timer) if usize::from(timer.node) < self.node_touched.len() => {
                 self.hear_late(usize::from(timer.node), timer.due);

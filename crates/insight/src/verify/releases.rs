@@ -260,6 +260,15 @@ impl Judge<'_> {
         }
     }
 
+    /// A guard holds the job of a first subtask at the end.
+    pub(super) fn check_held(&mut self, job: JobId) {
+        let Some(entry) = self.trace.operations.get(job.operation.index()) else { return };
+        let separation = self.system.tasks.get(entry.task).and_then(|task| task.separation);
+        if separation.is_none_or(|separation| separation.excess != Excess::Defer) {
+            self.find(Rule::Release, job, None, || "it is held at the end, and nothing is to hold it".into());
+        }
+    }
+
     pub(super) fn skip(&mut self, record: &Record, skip: Skip) {
         let job = skip.job;
         let task = self.trace.operations[job.operation.index()].task;

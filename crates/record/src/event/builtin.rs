@@ -172,6 +172,17 @@ events! {
             /// Until when it waits at most.
             until: Instant = Second,
         }
+        /// The run ends, and its guard still holds the job of a first subtask, which has not been released.
+        HELD = 9 "held" Held {
+            /// The job.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// When its instance arrived.
+            nominal: Instant = First,
+            /// Its deadline.
+            deadline: Instant = Second means Deadline,
+        }
     }
 
     /// What lies between the jobs: wake-ups, queueing, timers, messages, and their cost.

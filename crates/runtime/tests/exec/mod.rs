@@ -172,8 +172,9 @@ impl Ran {
             let regained = life.iter().filter(|event| **event == Event::RESUME).count();
             assert!(lost == regained || lost == regained + 1, "{name}");
             life.retain(|event| !interruptions.contains(event));
-            let allowed: [&[Event]; 7] = [
+            let allowed: [&[Event]; 8] = [
                 &[Event::SKIP],
+                &[Event::HELD],
                 &[Event::RELEASE],
                 // A lowered program, whose start nobody sees.
                 &[Event::RELEASE, Event::COMPLETE],

@@ -151,14 +151,43 @@ impl Simulation {
         self.lose(task, job.instance);
     }
 
-    /// Whether the release is not for an event that has expired. True where no events release the task.
-    fn is_for_an_event(&self, due: &Due) -> bool {
+    /// The run ends: what guards of a node hold is told, of instances whose arrival nothing else tells.
+    pub(super) fn end_guards(&mut self, node: usize, sink: &mut dyn Sink) {
+        let mut held = vec![0; self.operations.len()];
+        while let Some(due) = self.guarding.guards[node].next_due(Instant::MAX) {
+            let Due { place, operation, signal, .. } = due;
+            let state = &self.operations[operation.index()];
+            if state.predecessors > 0 {
+                self.guarding.guards[node].let_through(place);
+                continue;
+            }
+            let firsts = self.triggered[state.task as usize].as_ref().map(|triggered| &triggered.firsts);
+            let is_told = firsts.is_some_and(|firsts| firsts[0] == operation);
+            let (instance, now) = ((signal.instance, signal.at, signal.deadline), self.now);
+            if !self.is_for_an_event(&due, held[operation.index()]) {
+                self.guarding.guards[node].withdraw(place);
+                self.skip_triggered(operation, instance, SkipReason::Expired, sink);
+                continue;
+            }
+            self.guarding.guards[node].let_through(place);
+            held[operation.index()] += 1;
+            // One record stands for the whole instance.
+            if is_told {
+                let job = JobId { operation, instance: signal.instance };
+                self.nodes[node].hold_at_end(job, (signal.at, signal.deadline), now, sink);
+            }
+        }
+    }
+
+    /// Whether the release is not for an event that has expired, where so many are to be released before that have not been. True where no events
+    /// release the task.
+    fn is_for_an_event(&self, due: &Due, before: usize) -> bool {
         let state = &self.operations[due.operation.index()];
         let (Some(workplace), Some(values), 0) = (&self.workplace, &self.values, state.predecessors) else {
             return true;
         };
         let waiting = workplace.waiting(state.task as usize, due.signal.at, self.now);
-        let released = state.outstanding as usize - values.begun(due.operation);
+        let released = state.outstanding as usize - values.begun(due.operation) + before;
         waiting.is_none_or(|waiting| waiting.has_one(released, due.waiting))
     }
 
@@ -172,7 +201,7 @@ impl Simulation {
                     self.guarding.guards[node].idle_point(now);
                 }
                 while let Some(due) = self.guarding.guards[node].next_due(now) {
-                    if due.is_held && !self.is_for_an_event(&due) {
+                    if due.is_held && !self.is_for_an_event(&due, 0) {
                         self.guarding.guards[node].withdraw(due.place);
                         let instance = (due.signal.instance, due.signal.at, due.signal.deadline);
                         self.skip_triggered(due.operation, instance, SkipReason::Expired, sink);

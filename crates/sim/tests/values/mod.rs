@@ -10,13 +10,14 @@ use proptest::sample::select;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use talea_insight::Accounting;
-use talea_insight::explain::{Kind, Question, Which};
+use talea_insight::explain::{Kind, Outcome, Question, Subject, Which};
+use talea_insight::verify::Verifier;
 use talea_model::{
-    Communication, Excess, InputBuilder, LaneDispatch, Late, OnValue, OutputBuilder, OutsideArrivals,
-    Strategy as By, SubtaskBuilder, System, TaskBuilder, TriggerBuilder,
+    Communication, Excess, InputBuilder, LaneDispatch, Late, OnValue, OperationId, OutputBuilder,
+    OutsideArrivals, Strategy as By, SubtaskBuilder, Synchronisation, System, TaskBuilder, TriggerBuilder,
 };
 use talea_operation::{JobContext, NotPosted, Operations, OutputKind, SyntheticValue};
-use talea_policy::strategy::plan_lanes_of;
+use talea_policy::strategy::{plan_lanes_of, plan_system};
 use talea_record::event::{Complete, Release, Skip, Start};
 use talea_record::{JobId, Record, Sink, SkipReason};
 use talea_sim::{DispatchRecords, Simulation};
@@ -408,4 +409,71 @@ fn of_a_burst_each_arrival_is_counted_and_explained() {
     assert!(cause_of(Kind::Guard) >= ns(19), "{one:#?}");
     let text = explanations.sentence(one);
     assert!(text.contains("its separation and burst"), "{text}");
+}
+
+/// Whether the trace says what guards do meanwhile does not matter to what it says at the end.
+#[test]
+fn what_guards_hold_at_the_end_has_arrived() {
+    let task = |name: &str, arrivals: &[i64]| {
+        TaskBuilder::external(name, ns(100))
+            .arrivals(OutsideArrivals::Listed(arrivals.iter().map(|time| ns(*time)).collect()))
+            .deadline(ns(50))
+    };
+    let both =
+        task("both", &[10, 20, 90]).subtask(SubtaskBuilder::new("a").wcet(Work::from_nanos(1)).on("n"));
+    let both = both.subtask(SubtaskBuilder::new("b").wcet(Work::from_nanos(1)).on("m").after(["a"; 0]));
+    let system = System::builder("s").node("n", [0]).node("m", [1]).task(both);
+    let system = system.build().expect("sound");
+    for dispatch in [DispatchRecords::Kept, DispatchRecords::Dropped] {
+        let records = records_with(&system, &[], 100, dispatch);
+        let metadata = metadata(&system);
+        let mut accounting = Accounting::new(&metadata, Duration::from_nanos(1_000));
+        records.iter().for_each(|record| accounting.record(*record));
+        let report = accounting.finish(Instant::from_nanos(100));
+        let told = &report.tasks[0];
+        // One is due at 70, one beyond the end.
+        let counts = (told.released, told.completed, told.met, told.missed, told.unfinished);
+        assert_eq!(counts, (3, 1, 1, 1, 1), "{told:#?}");
+        assert_eq!(report.operations.iter().map(|one| one.released).collect::<Vec<_>>(), [1, 1]);
+        let question = Question { which: Which::Failed, task: None, limit: 9 };
+        let explanations = explained(&metadata, &records, question);
+        assert_eq!(explanations.list.len(), 1);
+        let one = &explanations.list[0];
+        assert_eq!((one.arrival.as_nanos(), one.response(), one.hops[0].is_released), (20, ns(80), false));
+        assert!(one.totals.iter().all(|total| total.kind == Kind::Guard), "{one:#?}");
+        let job = JobId { operation: OperationId::from_index(0), instance: 2 };
+        let question = Question { which: Which::This(Subject::Job(job)), ..question };
+        let explanations = explained(&metadata, &records, question);
+        assert_eq!(
+            (explanations.list[0].outcome, explanations.list[0].response()),
+            (Outcome::Unfinished, ns(10))
+        );
+        let plans = plan_system(&system).expect("no anomalies");
+        let mut verifier =
+            Verifier::new(&metadata, &system, &plans, Duration::ZERO).expect("the same system");
+        records.iter().for_each(|record| verifier.record(*record));
+        assert_eq!(verifier.finish().violations, []);
+    }
+}
+
+/// A guard of a synchronisation protocol holds what follows: no message is on its way.
+#[test]
+fn what_a_guard_holds_at_the_end_waits_for_no_message() {
+    let part = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(1)).on("n");
+    let task = TaskBuilder::new("t", ns(100))
+        .sync(Synchronisation::ModifiedPhaseModification)
+        .subtask(part("a").bound(ns(70)))
+        .subtask(part("b"));
+    let system = System::builder("s").node("n", [0]).task(task).build().expect("sound");
+    for dispatch in [DispatchRecords::Kept, DispatchRecords::Dropped] {
+        let records = records_with(&system, &[], 60, dispatch);
+        let question = Question { which: Which::Worst, task: None, limit: 1 };
+        let explanations = explained(&metadata(&system), &records, question);
+        let one = &explanations.list[0];
+        assert_eq!((one.outcome, one.response()), (Outcome::Unfinished, ns(60)));
+        let last = one.intervals.last().expect("it took time");
+        let is_told = dispatch == DispatchRecords::Kept;
+        assert_eq!((last.to - last.from, last.cause.kind() == Kind::Guard), (ns(59), is_told), "{one:#?}");
+        assert_ne!(last.cause.kind(), Kind::Message);
+    }
 }

@@ -489,7 +489,7 @@ fn path(answer: &Explanations, one: &Explanation) -> Vec<String> {
     for hop in &one.hops {
         sheet.row(vec![
             answer.job_name(hop.job),
-            since(hop.released),
+            optional(hop.is_released.then_some(hop.released)),
             optional(hop.started),
             optional(hop.ended),
         ]);
