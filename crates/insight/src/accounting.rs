@@ -41,7 +41,7 @@ use operation::{OperationState, Verdict};
 use samples::{Kind, SampleClock};
 use subscriptions::Subscriptions;
 use talea_record::event::{Abort, Complete, Dates, Held, Lost, NodeLeft, Release, Start, Steal, builtin};
-use talea_record::{Definition, Event, LaneEntry, Metadata, NodeEntry, Record, Sink};
+use talea_record::{Definition, Event, LaneEntry, Metadata, NodeEntry, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant};
 use task::TaskState;
 use window::Window;
@@ -479,6 +479,8 @@ impl Accounting {
                     self.nodes[lane.node as usize].preemptions += 1;
                 }
                 Event::WAIT => lane.leave_processor(time_ns),
+                // Its event is among those that have expired.
+                Event::SKIP if record.arg == SkipReason::Expired as u16 => task.expire(instance),
                 Event::SKIP => task.skip(instance, samples),
                 _ => unreachable!("an event of a job's life"),
             }

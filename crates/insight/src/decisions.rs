@@ -25,7 +25,7 @@ use received::Received;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use talea_guarantee::guarantee::Guarantee;
-use talea_guarantee::monitor::{Bound, Monitor, Standing};
+use talea_guarantee::monitor::{self, Bound, Monitor, Standing};
 use talea_model::{Request, SchedulerKind, System, Under};
 use talea_record::event::{self, ChangeKind, Trigger, Typed, ViolationSide};
 use talea_record::{Metadata, Record, Sink};
@@ -109,8 +109,31 @@ impl DecisionsReport {
     }
 }
 
-/// A broken promise, as far as two judges have to agree on it: the edge, the window, and the side.
-type Broken = (usize, Instant, Instant, Bound);
+/// A broken promise, as far as two judges have to agree on it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Broken {
+    edge: usize,
+    from: Instant,
+    to: Instant,
+    is_most: bool,
+}
+
+impl Broken {
+    fn of(edge: usize, violation: &monitor::Violation) -> Self {
+        let monitor::Violation { from, to, bound, .. } = *violation;
+        Broken { edge, from, to, is_most: bound == Bound::Most }
+    }
+}
+
+/// How often each was found by one, less how often by the other.
+#[derive(Default)]
+struct Balance(BTreeMap<Broken, i64>);
+
+impl Balance {
+    fn add(&mut self, broken: Broken, count: i64) {
+        *self.0.entry(broken).or_default() += count;
+    }
+}
 
 /// Judges the decisions of all nodes as they come.
 pub struct Decisions<'a> {
@@ -121,7 +144,7 @@ pub struct Decisions<'a> {
     /// By edge, while they can be judged.
     monitors: Vec<Option<Monitor>>,
     /// Broken promises: how often each was found here, less how often it was recorded.
-    broken: BTreeMap<(usize, i64, i64, bool), i64>,
+    broken: Balance,
     /// Who judges by what was received, while that is known.
     received: Option<Received>,
     /// By node, whether its run is over: who is still at a job executes without anybody's decision.
@@ -176,7 +199,7 @@ impl<'a> Decisions<'a> {
             hierarchies,
             priorities,
             monitors: metadata.edges.iter().map(monitor).collect(),
-            broken: BTreeMap::new(),
+            broken: Balance::default(),
             received: Received::new(metadata),
             is_over: vec![false; metadata.nodes.len()],
             executing: vec![Vec::new(); metadata.lanes.len()],
@@ -258,17 +281,11 @@ impl<'a> Decisions<'a> {
             EdgeState::Ready => Standing::Ready,
             EdgeState::Running(_) => Standing::Running,
         };
-        if let Some(violation) =
-            self.monitors[edge].as_mut().and_then(|monitor| monitor.note(record.time, standing))
-        {
-            self.found_broken((edge, violation.from, violation.to, violation.bound), 1);
+        let Decisions { monitors, broken, .. } = &mut *self;
+        if let Some(monitor) = &mut monitors[edge] {
+            monitor.note(record.time, standing, &mut |violation| broken.add(Broken::of(edge, &violation), 1));
         }
         self.touch_edge(edge);
-    }
-
-    fn found_broken(&mut self, (edge, from, to, bound): Broken, count: i64) {
-        let key = (edge, from.as_nanos(), to.as_nanos(), bound == Bound::Most);
-        *self.broken.entry(key).or_default() += count;
     }
 
     /// The run is over on a node: what its promises came to up to now.
@@ -286,9 +303,8 @@ impl<'a> Decisions<'a> {
                 EdgeState::Waiting | EdgeState::Unknown => Standing::Waiting,
             };
             let Some(mut monitor) = self.monitors[edge].take() else { continue };
-            if let Some(violation) = monitor.note(at, standing) {
-                self.found_broken((edge, violation.from, violation.to, violation.bound), 1);
-            }
+            let broken = &mut self.broken;
+            monitor.note(at, standing, &mut |violation| broken.add(Broken::of(edge, &violation), 1));
             let judged = monitor.tally().judged;
             self.rules[Rule::Guarantees as usize].cases += judged;
         }
@@ -299,8 +315,8 @@ impl<'a> Decisions<'a> {
         if self.lost_records > 0 {
             return;
         }
-        for ((edge, from_ns, to_ns, _), count) in std::mem::take(&mut self.broken) {
-            self.differs(edge, (from_ns, to_ns), count, "what was granted");
+        for (Broken { edge, from, to, .. }, count) in std::mem::take(&mut self.broken).0 {
+            self.differs(edge, (from.as_nanos(), to.as_nanos()), count, "what was granted");
         }
     }
 
@@ -524,8 +540,7 @@ impl Sink for Decisions<'_> {
                 }
                 let monitor = self.monitors.get_mut(usize::from(change.edge)).and_then(Option::as_mut);
                 if let Some(monitor) = monitor.filter(|_| change.what == ChangeKind::Removed) {
-                    // What it comes to with its last window nobody holds against a promise that is no more.
-                    let _no_more = monitor.note(record.time, Standing::Waiting);
+                    monitor.let_go(record.time);
                 }
             }
             Typed::Violation(broken) => {
@@ -534,7 +549,8 @@ impl Sink for Decisions<'_> {
                     Some(ViolationSide::Most) => Bound::Most,
                     Some(ViolationSide::Withheld | ViolationSide::Exceeded) | None => return,
                 };
-                self.found_broken((broken.edge.into(), broken.from, broken.to, bound), -1);
+                let (edge, from, to) = (broken.edge.into(), broken.from, broken.to);
+                self.broken.add(Broken { edge, from, to, is_most: bound == Bound::Most }, -1);
             }
             Typed::RunStart(_) => {
                 self.hierarchies.apply(&record);

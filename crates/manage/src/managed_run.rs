@@ -341,11 +341,13 @@ impl ManagedRun {
         if let Some(record) = self.decisions.record(transition, &self.watch, now) {
             self.write(record);
         }
-        if let Some((edge, violation)) = self.watch.note(transition, now)
-            && self.stage == Stage::UnderWay
-        {
-            self.violated(edge, &violation, now);
-        }
+        let ManagedRun { watch, edges, recorder, definitions, stage, .. } = self;
+        watch.note(transition, now, |edge, violation| {
+            if let Some(number) = edges.number(edge).filter(|_| *stage == Stage::UnderWay) {
+                let broken = event::Violation::of(number.into(), &violation);
+                recorder.put(definitions, broken.at(now, Record::NO_CPU));
+            }
+        });
     }
 
     /// Records what came to light about promises when somebody asked.

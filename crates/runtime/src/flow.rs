@@ -686,7 +686,7 @@ impl JobFlow {
                     reason_of(refusal)
                 }
             };
-            self.recorder.put(now, MessageLost { job, to, lane, why: why.into() });
+            self.recorder.put(now, MessageLost { job, to, instance: job.instance, lane, why: why.into() });
         }
     }
 

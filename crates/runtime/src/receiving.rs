@@ -30,7 +30,10 @@ pub(crate) fn receive(shared: &Shared, own: usize, inbox: &mut Inbox, flow: &mut
                     let job = message.identity.job;
                     let (to, lane) =
                         (message.to.index() as u64, shared.layout.operation(job.operation).lane as u16);
-                    flow.recorder.put(now, MessageLost { job, to, lane, why: LossReason::NoRoom.into() });
+                    flow.recorder.put(
+                        now,
+                        MessageLost { job, to, instance: job.instance, lane, why: LossReason::NoRoom.into() },
+                    );
                 }
                 Arrived::Appeared(_) => {}
             }

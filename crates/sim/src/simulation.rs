@@ -626,7 +626,7 @@ impl Simulation {
                 self.calendar.send(self.now, self.now + time, job, slot.deadline, timer);
             }
             Passage::Lost => {
-                node.lose(slot, operation, self.now, sink);
+                node.lose(slot, job, self.now, sink);
                 let task = state.task as usize;
                 self.operations[operation.index()].lost_predecessors = 1;
                 self.lose(task, job.instance);

@@ -263,7 +263,7 @@ impl View<'_> {
                 }
                 HopKind::Trigger(_) => {
                     self.trigger(&mut now, from, to, effort)?;
-                    self.must_have_what_triggers(hop, to)?;
+                    self.must_have_what_triggers(hop, from, to)?;
                 }
                 HopKind::Events => self.deliver(&mut now, from, to)?,
                 HopKind::Data => {
@@ -347,15 +347,19 @@ impl View<'_> {
         self.go_on(stretch, from, to)
     }
 
-    /// What a value triggers takes that value, or a newer one: it does unless its queue drops the new one, for want of room.
-    fn must_have_what_triggers(&self, hop: &Hop, to: OperationId) -> Found<()> {
+    /// What a value triggers takes that value, or a newer one: it does unless its queue drops the new one, for want of room, or an old one for a
+    /// new one that is under way.
+    fn must_have_what_triggers(&self, hop: &Hop, from: OperationId, to: OperationId) -> Found<()> {
         let Some(input) = hop.inputs.first() else { return Ok(()) };
         let task = self.task(to);
         let Some(Trigger::Output { every, on, .. }) = self.system.tasks[task].trigger else {
             unreachable!("such a hop leads to a task that values trigger")
         };
         let capacity = match self.system.inputs()[input.index()].take {
-            Take::Each { full: Full::Oldest, .. } | Take::Latest | Take::Instance => return Ok(()),
+            Take::Latest | Take::Instance => return Ok(()),
+            Take::Each { full: Full::Oldest, .. } if self.node_of(from) == self.node_of(to) => {
+                return Ok(());
+            }
             Take::Each { capacity, .. } => u64::from(capacity),
         };
         // Every job that waits has been released by `every` values, and fewer have come since. Where only changes release, others come uncounted.

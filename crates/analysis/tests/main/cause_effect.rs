@@ -555,6 +555,20 @@ fn values_that_may_be_dropped_and_guards_that_are_overloaded_are_named() {
     assert_eq!(of_newest, third(16, Full::Newest).reaction, "it has the third one, whatever it lacks");
     assert_eq!(of_newest, Ok(NS(10 + 20 + 2 + (2 + 1))));
 
+    // What is under way has its room already, and takes that of what a job was released for.
+    let away = |capacity| {
+        let mut each = reads(task("each", 20, 1), 0, Take::Each { capacity, full: Full::Oldest });
+        each.trigger = Some(Trigger::Output { output: output_of(0), every: 1, on: OnValue::Value });
+        each.subtasks[0].node = 1;
+        let mut description = described(vec![task("fast", 20, 2), each], &[0, 1]);
+        description.nodes.push(Node { name: "other".into(), cpus: vec![1] });
+        let route = Route { delay: NS(1), jitter: NS(20), loss: LossRate::from_share(0.0).expect("a share") };
+        description.links.push(Link { ends: LinkEnds::Others, route });
+        bounds_of(description).2.reaction
+    };
+    assert!(away(8).is_ok());
+    assert!(matches!(away(1), Err(ChainObstacle::Dropped(_))));
+
     let mut log = task("log", 25, 1);
     log.trigger = Some(Trigger::Output { output: output_of(0), every: 2, on: OnValue::Value });
     log.separation = Some(Separation { separation: NS(25), burst: 1, excess: Excess::Defer });

@@ -18,8 +18,8 @@ use talea_model::{System, Task, Trigger, parse};
 use talea_operation::KeptOutputs;
 use talea_policy::arrangement::{Basis, Kept};
 use talea_policy::strategy::{Plan, plan_lanes_of};
-use talea_record::event::Take;
-use talea_record::{Event, JobId, Metadata, Record, Sink};
+use talea_record::event::{Take, Violation};
+use talea_record::{Event, JobId, Metadata, Record, Sink, ViolationSide};
 use talea_replay::{Replay, ReplayError};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant};
@@ -71,6 +71,7 @@ fn judge(seed: u64, system: &System, text: &str, counts: &mut Counts) -> Result<
     obeys_the_rules(system, &plans, &run)?;
     bounds_hold(system, &check.report, &run, counts)?;
     promises_are_kept(system, &check, &run, counts)?;
+    breaches_are_told(&run, counts)?;
     explanations_add_up(&run, counts)?;
     ways_agree(&run, counts)?;
     let waits = run.records.iter().filter(|record| record.event == Event::WAIT);
@@ -276,6 +277,27 @@ fn promises_are_kept(system: &System, check: &Check, run: &Run, counts: &mut Cou
         }
     }
     Ok(())
+}
+
+/// Each window in which a promise was broken is told once by the records, and nothing else is.
+fn breaches_are_told(run: &Run, counts: &mut Counts) -> Result<(), String> {
+    let mut told: HashMap<usize, (u64, u64)> = HashMap::new();
+    for broken in run.records.iter().filter_map(Violation::read) {
+        let (granted, withheld) = told.entry(usize::from(broken.edge)).or_default();
+        *(if broken.side == ViolationSide::Withheld { withheld } else { granted }) += 1;
+    }
+    let edges = run.kept.iter().flatten().flatten();
+    for (number, edge) in edges.enumerate() {
+        let (granted, withheld) = told.remove(&number).unwrap_or_default();
+        let received = edge.receipts.map_or(0, |receipts| receipts.violations);
+        counts.hold("breaches", granted + withheld);
+        // What is not granted is not received either.
+        let are_told = granted == edge.violations && (granted > 0 || withheld == received);
+        if !are_told {
+            return Err(format!("told {granted} and {withheld} times that a promise is broken: {edge:#?}"));
+        }
+    }
+    if told.is_empty() { Ok(()) } else { Err(format!("broken is told what nobody promised: {told:?}")) }
 }
 
 /// What threads received by the books of the hierarchy is what their jobs executed by the records of jobs.

@@ -6,7 +6,7 @@
 //! intervals, found exactly. The promise is broken when none is left.
 
 use super::history::{Cursor, History};
-use super::{Limits, Tally};
+use super::{Limits, Told};
 
 /// Judges one stretch of demand after the other.
 #[derive(Clone, Debug)]
@@ -74,37 +74,42 @@ impl Basic {
         self.phases.push((0, self.period - 1));
     }
 
+    /// No window begins earlier that is still to be judged.
+    pub fn earliest(&self) -> i64 {
+        self.window()
+    }
+
     /// Where the next window of phase 0 begins.
     fn window(&self) -> i64 {
         self.origin + self.windows * self.period
     }
 
-    pub fn pass(&mut self, from: i64, to: i64, serving: bool, tally: &mut Tally) {
+    pub fn pass(&mut self, from: i64, to: i64, serving: bool, told: &mut Told<'_>) {
         self.history.add(from, serving);
         // With the last phase, the window ends a nanosecond before this.
         while self.window().saturating_add(2 * self.period) <= to {
-            self.judge(self.period - 1, tally);
+            self.judge(self.period - 1, told);
             self.history.forget(self.window());
         }
     }
 
     /// The last window ends within the stretch for some phases only; the others stay possible.
-    pub fn end(&mut self, now: i64, tally: &mut Tally) {
+    pub fn end(&mut self, now: i64, told: &mut Told<'_>) {
         let last_phase = now - self.period - self.window();
         if last_phase >= 0 {
-            self.judge(last_phase.min(self.period - 1), tally);
+            self.judge(last_phase.min(self.period - 1), told);
         }
     }
 
     /// Judges the next window for the phases up to `last_phase`.
-    fn judge(&mut self, last_phase: i64, tally: &mut Tally) {
-        tally.judged += 1;
+    fn judge(&mut self, last_phase: i64, told: &mut Told<'_>) {
+        told.tally.judged += 1;
         let window = self.window();
         self.keep(last_phase);
         if self.left.is_empty() {
             let (received, at) = self.closest(last_phase);
             let violation = self.limits.check(received, window + at, self.period);
-            tally.note(violation.expect("a phase that is not left breaks the promise"));
+            told.note(violation.expect("a phase that is not left breaks the promise"));
             self.restart(window + self.period);
             return;
         }

@@ -5,7 +5,7 @@
 //! is held against all that was received in it, and each stretch of demand may add the bound once: somebody that wakes up waits for those
 //! who are served. What was received ahead of the share counts.
 
-use super::{Bound, Tally, Violation};
+use super::{Bound, Told, Violation};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use talea_time::{Duration, Instant, Work};
@@ -96,20 +96,25 @@ impl Average {
         self.stretches += 1;
     }
 
-    pub fn pass(&mut self, from: i64, to: i64, serving: bool, tally: &mut Tally) {
+    /// Where all intervals begin that are judged; any, while nothing is wanted for the first time.
+    pub fn earliest(&self) -> i64 {
+        if self.stretches == 0 { i64::MAX } else { self.since }
+    }
+
+    pub fn pass(&mut self, from: i64, to: i64, serving: bool, told: &mut Told<'_>) {
         self.wanted += to - from;
         if serving {
             self.received += to - from;
             return;
         }
-        tally.judged += 1;
+        told.tally.judged += 1;
         let due = i64::try_from(self.share * i128::from(self.wanted) / i128::from(PARTS)).unwrap_or(i64::MAX);
         let allowed = self.bound.allowed(self.wanted, self.stretches).saturating_add(self.tolerance);
         let missing = (due - self.received).saturating_sub(allowed);
         // Once more only when it has become twice as bad.
         if missing > 0 && missing >= self.reported.saturating_mul(2) {
             self.reported = missing;
-            tally.note(Violation {
+            told.note(Violation {
                 from: Instant::from_nanos(self.since),
                 to: Instant::from_nanos(to),
                 received: Work::from_nanos(self.received),

@@ -94,17 +94,22 @@ pub struct Tally {
     pub violations: u64,
     /// The first violation of the greatest amount.
     pub worst: Option<Violation>,
-    /// The last violation.
-    pub latest: Option<Violation>,
 }
 
-impl Tally {
+/// Where judging leaves what it finds.
+struct Told<'a> {
+    tally: &'a mut Tally,
+    /// Hears of each violation.
+    broken: &'a mut dyn FnMut(Violation),
+}
+
+impl Told<'_> {
     fn note(&mut self, violation: Violation) {
-        self.violations += 1;
-        self.latest = Some(violation);
-        if self.worst.is_none_or(|worst| violation.amount() > worst.amount()) {
-            self.worst = Some(violation);
+        self.tally.violations += 1;
+        if self.tally.worst.is_none_or(|worst| violation.amount() > worst.amount()) {
+            self.tally.worst = Some(violation);
         }
+        (self.broken)(violation);
     }
 }
 
@@ -137,18 +142,18 @@ struct Whole {
 }
 
 impl Whole {
-    fn pass(&mut self, from: i64, to: i64, serving: bool, tally: &mut Tally) {
+    fn pass(&mut self, from: i64, to: i64, serving: bool, told: &mut Told<'_>) {
         if serving {
             self.without = 0;
             return;
         }
         let before = self.without;
         self.without += to - from;
-        tally.judged += u64::from(before == 0);
+        told.tally.judged += u64::from(before == 0);
         if before <= self.tolerance && self.without > self.tolerance {
             let missing = self.without;
             let limits = Limits { least: missing, most: i64::MAX, promised: missing };
-            tally.note(limits.check(0, to - missing, missing).expect("it is missing"));
+            told.note(limits.check(0, to - missing, missing).expect("it is missing"));
         }
     }
 }
@@ -233,37 +238,61 @@ impl Monitor {
         &self.tally
     }
 
-    /// Judges what has gone by until `now`; it stands as before. Returns a violation if one became certain.
+    /// The earliest instant at which a window may begin that is yet to be found broken.
+    pub fn earliest(&self) -> Instant {
+        let judged = match &self.judge {
+            Judge::Average(average) => Some(average.earliest()),
+            _ if self.standing == Standing::Waiting => None,
+            Judge::Nothing => None,
+            Judge::Whole(whole) => Some(self.since.as_nanos() - whole.without),
+            Judge::Basic(basic) => Some(basic.earliest()),
+            Judge::Continuous(continuous) => Some(continuous.earliest(self.since.as_nanos())),
+            Judge::Proportional(proportional) => Some(proportional.earliest()),
+        };
+        judged.map_or(self.since, |at| self.since.min(Instant::from_nanos(at)))
+    }
+
+    /// Judges what has gone by until `now`; it stands as before. `broken` hears of each violation that became certain.
     ///
     /// # Panics
     /// If time runs backwards.
-    pub fn pass(&mut self, now: Instant) -> Option<Violation> {
-        self.note(now, self.standing)
+    pub fn pass(&mut self, now: Instant, broken: &mut dyn FnMut(Violation)) {
+        self.note(now, self.standing, broken);
+    }
+
+    /// The promise is none any more from `now` on. What it comes to with its last window nobody holds against it.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn let_go(&mut self, now: Instant) {
+        let Tally { violations, worst, .. } = self.tally;
+        self.note(now, Standing::Waiting, &mut |_| {});
+        (self.tally.violations, self.tally.worst) = (violations, worst);
     }
 
     /// From `now` on the virtual processor stands like this; until now it stood as told before. To be told the same again
-    /// judges what has gone by. Returns a violation if one became certain.
+    /// judges what has gone by. `broken` hears of each violation that became certain.
     ///
     /// # Panics
     /// If time runs backwards.
-    pub fn note(&mut self, now: Instant, standing: Standing) -> Option<Violation> {
+    pub fn note(&mut self, now: Instant, standing: Standing, broken: &mut dyn FnMut(Violation)) {
         assert!(now >= self.since, "time runs forward: {now} after {}", self.since);
-        let before = self.tally.violations;
         let (from, to) = (self.since.as_nanos(), now.as_nanos());
         if self.standing != Standing::Waiting {
             self.tally.wanted = Duration::from_nanos(self.tally.wanted.as_nanos() + (to - from));
             if self.standing == Standing::Running {
                 self.tally.received = Work::from_nanos(self.tally.received.as_nanos() + (to - from));
             }
-            self.judge.pass(from, to, self.standing, &mut self.tally);
+            self.judge.pass(from, to, self.standing, &mut Told { tally: &mut self.tally, broken });
         }
         match (self.standing, standing) {
             (Standing::Waiting, Standing::Ready | Standing::Running) => self.judge.begin(to),
-            (Standing::Ready | Standing::Running, Standing::Waiting) => self.judge.end(to, &mut self.tally),
+            (Standing::Ready | Standing::Running, Standing::Waiting) => {
+                self.judge.end(to, &mut Told { tally: &mut self.tally, broken });
+            }
             _ => {}
         }
         (self.standing, self.since) = (standing, now);
-        (self.tally.violations > before).then_some(self.tally.latest).flatten()
     }
 }
 
@@ -310,22 +339,22 @@ impl Judge {
     }
 
     /// Inside a stretch, `from..to` was spent like this.
-    fn pass(&mut self, from: i64, to: i64, standing: Standing, tally: &mut Tally) {
+    fn pass(&mut self, from: i64, to: i64, standing: Standing, told: &mut Told<'_>) {
         let serving = standing == Standing::Running;
         match self {
             Judge::Nothing => {}
-            Judge::Whole(whole) => whole.pass(from, to, serving, tally),
-            Judge::Basic(basic) => basic.pass(from, to, serving, tally),
-            Judge::Continuous(continuous) => continuous.pass(from, to, serving, tally),
-            Judge::Proportional(proportional) => proportional.pass(from, to, serving, tally),
-            Judge::Average(average) => average.pass(from, to, serving, tally),
+            Judge::Whole(whole) => whole.pass(from, to, serving, told),
+            Judge::Basic(basic) => basic.pass(from, to, serving, told),
+            Judge::Continuous(continuous) => continuous.pass(from, to, serving, told),
+            Judge::Proportional(proportional) => proportional.pass(from, to, serving, told),
+            Judge::Average(average) => average.pass(from, to, serving, told),
         }
     }
 
     /// The stretch ends.
-    fn end(&mut self, now: i64, tally: &mut Tally) {
+    fn end(&mut self, now: i64, told: &mut Told<'_>) {
         if let Judge::Basic(basic) = self {
-            basic.end(now, tally);
+            basic.end(now, told);
         }
     }
 }

@@ -14,9 +14,9 @@ fn judge(guarantee: &Guarantee, tolerance: i64, supply: &[bool]) -> Tally {
     let mut monitor = Monitor::new(guarantee, Duration::from_nanos(tolerance), Instant::ZERO);
     for (at, served) in supply.iter().enumerate() {
         let standing = if *served { Standing::Running } else { Standing::Ready };
-        monitor.note(Instant::from_nanos(at as i64), standing);
+        monitor.note(Instant::from_nanos(at as i64), standing, &mut |_| {});
     }
-    monitor.note(Instant::from_nanos(supply.len() as i64), Standing::Waiting);
+    monitor.note(Instant::from_nanos(supply.len() as i64), Standing::Waiting, &mut |_| {});
     *monitor.tally()
 }
 
@@ -124,8 +124,8 @@ fn nobody_is_held_to_anything_while_nothing_is_wanted() {
     let promise = reservation(Continuity::Basic, Hardness::Soft, 2, 4);
     let mut monitor = Monitor::new(&promise, Duration::ZERO, Instant::ZERO);
     for round in 0..100 {
-        monitor.note(Instant::from_nanos(round * 10), Standing::Ready);
-        monitor.note(Instant::from_nanos(round * 10 + 3), Standing::Waiting);
+        monitor.note(Instant::from_nanos(round * 10), Standing::Ready, &mut |_| {});
+        monitor.note(Instant::from_nanos(round * 10 + 3), Standing::Waiting, &mut |_| {});
     }
     assert_eq!((monitor.tally().judged, monitor.tally().violations), (0, 0));
     assert_eq!(monitor.tally().wanted, Duration::from_nanos(300));
@@ -136,7 +136,9 @@ fn a_violation_is_reported_once_and_judging_goes_on() {
     let promise = reservation(Continuity::Basic, Hardness::Soft, 5, 10);
     let mut monitor = Monitor::new(&promise, Duration::ZERO, Instant::ZERO);
     let mut told = Vec::new();
-    let mut note = |at, standing| told.extend(monitor.note(Instant::from_nanos(at), standing));
+    let mut note = |at, standing| {
+        monitor.note(Instant::from_nanos(at), standing, &mut |violation| told.push(violation));
+    };
     note(0, Standing::Ready);
     for period in 0..10 {
         // Nothing at all in the fifth.

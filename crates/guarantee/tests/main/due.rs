@@ -99,9 +99,9 @@ fn a_pause_that_is_none_is_seen_by_the_work_alone() {
         // A burst of half a millisecond waits for ten; the next one arrived long ago.
         let begin = round * 21 * ms / 2;
         let (run, end) = (begin + 10 * ms, begin + 21 * ms / 2);
-        monitor.note(at(begin), Standing::Ready);
-        monitor.note(at(run), Standing::Running);
-        monitor.note(at(end), Standing::Waiting);
+        monitor.note(at(begin), Standing::Ready, &mut |_| {});
+        monitor.note(at(run), Standing::Running, &mut |_| {});
+        monitor.note(at(end), Standing::Waiting, &mut |_| {});
         due.received(at(run), at(end));
     }
     assert_eq!(monitor.tally().violations, 0);
@@ -119,10 +119,10 @@ fn a_share_in_the_long_run_is_judged_by_a_bound_that_is_stated() {
         for round in 0..10 {
             let begin = round * 1_000;
             due.work_arrives(at(begin));
-            monitor.note(at(begin), Standing::Ready);
-            monitor.note(at(begin + wait), Standing::Running);
+            monitor.note(at(begin), Standing::Ready, &mut |_| {});
+            monitor.note(at(begin + wait), Standing::Running, &mut |_| {});
             due.received(at(begin + wait), at(begin + wait + 10));
-            monitor.note(at(begin + wait + 10), Standing::Waiting);
+            monitor.note(at(begin + wait + 10), Standing::Waiting, &mut |_| {});
             due.work_is_done(at(begin + wait + 10));
         }
         assert_eq!(monitor.tally().violations > 0, broken, "{wait}");

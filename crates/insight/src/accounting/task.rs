@@ -145,6 +145,13 @@ impl TaskState {
         self.window.trim();
     }
 
+    /// What the instance was for has expired before it was released: it is none.
+    pub fn expire(&mut self, number: u64) {
+        if self.window.is_new(number) {
+            self.window.pass(number);
+        }
+    }
+
     /// The instance is skipped, by the first of its first operations that says so.
     pub fn skip(&mut self, number: u64, samples: &mut SampleClock) {
         if self.window.is_new(number) {

@@ -160,13 +160,16 @@ impl<'a> Finder<'a> {
         };
         let failed = match outcome {
             Outcome::Met => false,
+            // Its event is among those that have expired.
+            Outcome::Skipped { reason: SkipReason::Expired } => false,
             // Whatever completes at the end itself is not cut off.
             Outcome::Unfinished => end >= life.deadline,
             _ => true,
         };
         let subject = Subject::Instance { task, number: instance };
         let in_scope = self.question.task.is_none_or(|wanted| wanted == task);
-        if in_scope {
+        let is_none = outcome == Outcome::Skipped { reason: SkipReason::Expired };
+        if in_scope && !is_none {
             self.counts.add(outcome, failed);
         }
         match self.question.which {
@@ -325,11 +328,14 @@ impl Sink for Finder<'_> {
             Typed::MessageLost(lost) => {
                 let operations = &self.metadata.operations;
                 if let Some(entry) = operations.get(lost.job.operation.index())
-                    && lost.to < operations.len() as u64
+                    && let Some(to) = operations.get(lost.to as usize)
                 {
+                    let (task, is_trigger) = (to.task, to.task != entry.task);
                     let (to, why) = (OperationId::from_index(lost.to as usize), lost.why.known());
+                    // Traces from before do not say it of triggers.
+                    let instance = if is_trigger { lost.instance } else { lost.job.instance };
                     let lost = LostMessage { of: lost.job, to, at: record.time, why };
-                    self.lives[entry.task].message_lost(lost);
+                    self.lives[task].message_lost(instance, lost);
                 }
             }
             Typed::NodeLeft(node) => {

@@ -91,13 +91,15 @@ pub(super) struct Lives {
     pub(super) operations: Vec<usize>,
     lasts: usize,
     pub in_flight: BTreeMap<u64, Life>,
-    /// Up to when guards hold instances that have not begun.
-    guarded: BTreeMap<u64, Instant>,
-    seen: SeenNumbers,
+    /// Up to when guards hold first jobs, by instance and operation.
+    guarded: BTreeMap<(u64, usize), Instant>,
+    /// Lost messages that were to release first jobs of instances of which nothing else has been heard.
+    pub(super) lost_triggers: Vec<(u64, LostMessage)>,
+    pub(super) seen: SeenNumbers,
 }
 
 /// More instances in flight than this can only be instances whose end was lost.
-const LIMIT: usize = 1 << 14;
+pub(super) const LIMIT: usize = 1 << 14;
 
 impl Lives {
     pub fn new(metadata: &Metadata, task: usize) -> Self {
@@ -106,7 +108,8 @@ impl Lives {
             metadata.operations.iter().enumerate().filter(of_task).map(|(index, _)| index).collect();
         let lasts = operations.iter().filter(|index| metadata.operations[**index].is_last).count();
         let seen = SeenNumbers::of(&metadata.tasks[task]);
-        Lives { task, operations, lasts, in_flight: BTreeMap::new(), guarded: BTreeMap::new(), seen }
+        let (in_flight, guarded, lost_triggers) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        Lives { task, operations, lasts, in_flight, guarded, lost_triggers, seen }
     }
 
     /// Takes a record about one of the task's jobs. `woken` is when the release thread of the job's node last woke.
@@ -127,6 +130,7 @@ impl Lives {
         let first = own.released.is_none() && own.started.is_none();
         match record.typed() {
             Typed::Release(release) => {
+                self.guarded.remove(&(job.instance, job.operation.index()));
                 own.released = Some(record.time);
                 own.nominal = Some(release.nominal);
                 if entry.predecessors.is_empty() && life.woken.is_none() {
@@ -179,7 +183,7 @@ impl Lives {
     /// The job waits at its guard up to then.
     pub fn guarded(&mut self, metadata: &Metadata, job: JobId, until: Instant) {
         if metadata.operations[job.operation.index()].predecessors.is_empty() {
-            self.guarded.insert(job.instance, until);
+            self.guarded.insert((job.instance, job.operation.index()), until);
             if self.guarded.len() > LIMIT {
                 self.guarded.pop_first();
             }
@@ -221,11 +225,15 @@ impl Lives {
         let life = Life {
             arrival,
             due: released.saturating_add(jitter),
-            opened: self.guarded.remove(&instance),
+            opened: self.guarded.get(&(instance, record.job().operation.index())).copied(),
             woken: None,
             deadline: told.map_or_else(|| arrivals.deadline(arrival), |dates| dates.deadline),
             jobs: vec![JobLife::default(); self.operations.len()],
-            lost: Vec::new(),
+            lost: self
+                .lost_triggers
+                .extract_if(.., |(of, _)| *of == instance)
+                .map(|(_, lost)| lost)
+                .collect(),
             lasts_left: self.lasts,
         };
         self.seen.note(instance);
@@ -237,10 +245,13 @@ impl Lives {
 
     /// The trace ends: whatever has been signalled and not released is held.
     pub fn end(&mut self, end: Instant) {
-        for job in self.in_flight.values_mut().flat_map(|life| &mut life.jobs) {
-            let has_gone_on = job.released.or(job.started).or(job.ended).is_some();
-            if job.signalled.is_some() && !has_gone_on {
-                job.held_to = Some(end);
+        for (instance, life) in &mut self.in_flight {
+            for (operation, job) in self.operations.iter().zip(&mut life.jobs) {
+                let has_gone_on = job.released.or(job.started).or(job.ended).is_some();
+                let is_held = job.signalled.is_some() || self.guarded.contains_key(&(*instance, *operation));
+                if is_held && !has_gone_on {
+                    job.held_to = Some(end);
+                }
             }
         }
     }

@@ -265,7 +265,8 @@ fn before_first(
 ) {
     let timer = if recorded.has(Event::TIMER) { Cause::Timer } else { Cause::Unrecorded };
     builder.put(target.due.min(hop.released), 0, until_due);
-    let meant = target.due.max(target.opened.unwrap_or(target.due)).min(hop.released);
+    let opened = if hop.is_released { target.opened.unwrap_or(target.due) } else { hop.released };
+    let meant = target.due.max(opened).min(hop.released);
     builder.put(meant, 0, Cause::Guard);
     let woken = target.woken.unwrap_or(hop.released).clamp(meant, hop.released);
     for (from, to, cause) in release.iter().flat_map(|release| &release.detained) {

@@ -1,6 +1,6 @@
 //! What keeps an instance from ever completing: word of a job that was lost between two nodes, or a node that left the run.
 
-use super::life::{JobLife, Life, Lives};
+use super::life::{JobLife, LIMIT, Life, Lives};
 use super::{Explanation, Explanations};
 use crate::explain::cause::{Cause, length};
 use serde_json::{Value, json};
@@ -55,10 +55,15 @@ impl Stranding {
 }
 
 impl Lives {
-    /// Word of a job was lost.
-    pub fn message_lost(&mut self, lost: LostMessage) {
-        if let Some(life) = self.in_flight.get_mut(&lost.of.instance) {
+    /// Word of a job was lost, which the instance waits for: perhaps before anything else is heard of it.
+    pub fn message_lost(&mut self, instance: u64, lost: LostMessage) {
+        if let Some(life) = self.in_flight.get_mut(&instance) {
             life.lost.push(lost);
+        } else if self.seen.is_new(instance) {
+            self.lost_triggers.push((instance, lost));
+            if self.lost_triggers.len() > LIMIT {
+                self.lost_triggers.remove(0);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use talea_guarantee::monitor::{LongRun, Monitor, Standing, Violation};
 use talea_policy::arrangement::{Breach, Receipts};
 use talea_time::{Duration, Instant};
 
-/// Times of withholding of an edge that are remembered to say whether a window held any.
+/// Times of withholding of an edge that are remembered to say whether a window held any; of more, those that lie closest count as one.
 const REMEMBERED: usize = 32;
 
 /// The edges of a hierarchy by number, and the processors that are withheld.
@@ -34,8 +34,8 @@ struct Edge {
     /// Since when what was granted has been withheld.
     since: Option<Instant>,
     withheld: Duration,
-    /// The latest times for which it was, from when to when.
-    latest: VecDeque<(Instant, Instant)>,
+    /// The times for which it was, from when to when, in their order: those that windows may hold which are still to be judged.
+    times: VecDeque<(Instant, Instant)>,
 }
 
 impl Edge {
@@ -43,10 +43,15 @@ impl Edge {
     fn give(&mut self, at: Instant) {
         let Some(from) = self.since.take().filter(|from| *from < at) else { return };
         self.withheld += at - from;
-        if self.latest.len() == REMEMBERED {
-            self.latest.pop_front();
+        let earliest = self.monitor.as_ref().map_or(at, Monitor::earliest);
+        while self.times.pop_front_if(|(_, to)| *to <= earliest).is_some() {}
+        if self.times.len() == REMEMBERED {
+            let apart = |place: &usize| self.times[place + 1].0 - self.times[*place].1;
+            let closest = (0..REMEMBERED - 1).min_by_key(apart).expect("there are several");
+            let (_, to) = self.times.remove(closest + 1).expect("it is there");
+            self.times[closest].1 = to;
         }
-        self.latest.push_back((from, at));
+        self.times.push_back((from, at));
     }
 }
 
@@ -70,7 +75,7 @@ impl EdgeReceipts {
                 standing: Standing::Waiting,
                 since: None,
                 withheld: Duration::ZERO,
-                latest: VecDeque::new(),
+                times: VecDeque::with_capacity(REMEMBERED),
             });
         }
         &mut self.edges[edge]
@@ -82,12 +87,12 @@ impl EdgeReceipts {
         self.weigh(edge, at);
     }
 
-    /// The edge is none any more: what its last window comes to nobody holds against a promise that is no more.
+    /// The edge is none any more.
     pub fn removed(&mut self, edge: usize, at: Instant) {
         let edge = self.at(edge);
         (edge.state, edge.standing) = (EdgeState::Waiting, Standing::Waiting);
         edge.give(at);
-        let _no_more = edge.monitor.as_mut().and_then(|monitor| monitor.note(at, Standing::Waiting));
+        edge.monitor.iter_mut().for_each(|monitor| monitor.let_go(at));
     }
 
     /// Whether the processor is withheld, from the instant on to which the edges are [weighed](Self::weigh_all) next.
@@ -120,14 +125,15 @@ impl EdgeReceipts {
 
     /// Judges the edge up to `at`, from where on it stands as it does now. What was not granted either is the hierarchy's to tell.
     fn note(&mut self, number: usize, at: Instant) {
-        let edge = &mut self.edges[number];
-        let violation = edge.monitor.as_mut().and_then(|monitor| monitor.note(at, edge.standing));
-        let Some(violation) = violation else { return };
-        let open = edge.since.map(|since| (since, at));
-        let within = |(from, to): &(Instant, Instant)| *from < violation.to && *to > violation.from;
-        if edge.latest.iter().chain(&open).any(within) {
-            self.broken.push((number, violation));
-        }
+        let Edge { monitor, times, since, standing, .. } = &mut self.edges[number];
+        let Some(monitor) = monitor else { return };
+        let open = since.map(|since| (since, at));
+        monitor.note(at, *standing, &mut |violation| {
+            let within = |(from, to): &(Instant, Instant)| *from < violation.to && *to > violation.from;
+            if times.iter().chain(&open).any(within) {
+                self.broken.push((number, violation));
+            }
+        });
     }
 
     /// Judges every edge up to `now`, and counts what has been withheld until then.

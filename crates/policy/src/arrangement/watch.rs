@@ -114,7 +114,8 @@ impl Watch {
                 let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee);
                 let stated = promise.as_ref().and_then(Promise::stated);
                 let mut monitor = Monitor::with_bound(guarantee, stated, self.tolerance, at);
-                monitor.note(at, standing(state));
+                // It has wanted nothing before.
+                monitor.note(at, standing(state), &mut |_| {});
                 let number = self.edges.len();
                 self.edges.push(Watched { parent, child, promise, vp, monitor, by_work: None });
                 if self.edge_of.len() <= vp.index() {
@@ -126,7 +127,7 @@ impl Watch {
             Change::LetGo { vp, at } => {
                 if let Some(number) = self.edge_of.get_mut(vp.index()).and_then(Option::take) {
                     self.edges[number as usize].take_granted(at);
-                    self.edges[number as usize].monitor.note(at, Standing::Waiting);
+                    self.edges[number as usize].monitor.let_go(at);
                 }
             }
         }
@@ -166,25 +167,23 @@ impl Watch {
         for (number, edge) in self.edges.iter_mut().enumerate() {
             if self.edge_of[edge.vp.index()] == Some(number as u32) {
                 edge.bring_up_to(now);
-                if let Some(violation) = edge.monitor.pass(now) {
-                    broken(number, violation);
-                }
+                edge.monitor.pass(now, &mut |violation| broken(number, violation));
                 self.edge_of[edge.vp.index()] = None;
             }
         }
     }
 
-    /// A virtual processor has come into another state at `now`. Returns the edge's number with the violation that
-    /// has come to light by it.
+    /// A virtual processor has come into another state at `now`. `broken` hears of each violation that comes to light by it, with the number of
+    /// the edge.
     #[inline]
-    pub fn note(&mut self, transition: Transition, now: Instant) -> Option<(usize, Violation)> {
-        let number = (*self.edge_of.get(transition.vp.index())?)? as usize;
+    pub fn note(&mut self, transition: Transition, now: Instant, mut broken: impl FnMut(usize, Violation)) {
+        let Some(number) = self.edge_of(transition.vp) else { return };
         let now = now.min(self.end);
         if let Some(by_work) = &mut self.edges[number].by_work {
             by_work.note_grant(transition.state, now);
         }
-        let violation = self.edges[number].monitor.note(now, standing(transition.state))?;
-        Some((number, violation))
+        let told = &mut |violation| broken(number, violation);
+        self.edges[number].monitor.note(now, standing(transition.state), told);
     }
 
     /// Who is on `vp` has no work at `now`, and its edge is judged by its work and what it receives from then on, too, of which somebody
@@ -287,8 +286,8 @@ impl Watch {
         for (number, edge) in self.edges.iter_mut().enumerate() {
             if self.edge_of[edge.vp.index()] == Some(number as u32) {
                 edge.bring_up_to(now);
-                let violation = edge.monitor.note(now, standing(cx.state(edge.vp)));
-                self.found.extend(violation.map(|violation| (number, violation)));
+                let told = &mut |violation| self.found.push((number, violation));
+                edge.monitor.note(now, standing(cx.state(edge.vp)), told);
             }
             kept.push(edge.kept());
         }
@@ -390,7 +389,7 @@ mod tests {
         let promise = Promise::Derived("PS 1".parse().expect("a guarantee"));
         watch.hold(("RR", "thread"), Some(promise), vp, &engine.context());
         let ready = Transition { vp, state: VpState::Ready, trigger: Trigger::Thread(vp) };
-        assert_eq!(watch.note(ready, ms(11)), None);
+        watch.note(ready, ms(11), |_, violation| panic!("{violation:?}"));
         assert_eq!(watch.kept(&engine.context())[0].wanted_ns, Some(0));
         watch.close_at(ms(10), |_, violation| panic!("{violation:?}"));
     }

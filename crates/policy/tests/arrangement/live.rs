@@ -160,7 +160,7 @@ impl Running {
         }
         self.engine.settle(self.now);
         for transition in self.engine.transitions().collect::<Vec<_>>() {
-            self.watch.note(transition, self.now);
+            self.watch.note(transition, self.now, |_, _| {});
         }
         self.engine.check_invariants();
     }

@@ -61,6 +61,8 @@ events! {
             job: JobId = Causal,
             /// The operation.
             to: u64 = First means Operation,
+            /// The instance of it; of what follows in the same task, that of the job.
+            instance: u64 = Second,
             /// The job's lane.
             lane: u16 = Source means Lane,
             /// Why it was lost.

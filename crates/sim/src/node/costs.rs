@@ -96,11 +96,12 @@ impl Node {
         sink.record(send.at(now, Record::NO_CPU));
     }
 
-    /// Records that word of the completion of `job` does not reach `successor` on another node.
+    /// Records that word of the completion of `job` does not reach the job that waits for it on another node.
     #[cold]
-    pub fn lose(&self, slot: &Slot, successor: OperationId, now: Instant, sink: &mut dyn Sink) {
-        let (to, lane) = (successor.index() as u64, self.source(slot));
-        let lost = MessageLost { job: slot.id, to, lane, why: LossReason::Link.into() };
+    pub fn lose(&self, slot: &Slot, waiting: JobId, now: Instant, sink: &mut dyn Sink) {
+        let JobId { operation, instance } = waiting;
+        let (to, lane) = (operation.index() as u64, self.source(slot));
+        let lost = MessageLost { job: slot.id, to, instance, lane, why: LossReason::Link.into() };
         sink.record(lost.at(now, Record::NO_CPU));
     }
 

@@ -1,7 +1,7 @@
 //! What comes of the promises of a node's hierarchy.
 
 use super::Node;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use talea_guarantee::guarantee::Guarantee;
 use talea_insight::EdgeState;
 use talea_insight::receipts::EdgeReceipts;
@@ -23,8 +23,8 @@ pub(super) struct Watching {
     shortcomings: Option<String>,
     /// Makes records of the decisions, if dispatching is recorded.
     records: Option<DecisionRecords>,
-    /// Where the last window begins in which too little was granted on an edge: that no more of it was received is no news.
-    ungranted: BTreeMap<usize, Instant>,
+    /// By edge, where windows begin in which too little was granted: that no more of it was received is no news.
+    ungranted: BTreeMap<usize, BTreeSet<Instant>>,
 }
 
 /// What is received of what is granted where the mechanisms cost something.
@@ -124,7 +124,7 @@ impl Watching {
     fn tell_granted(&mut self, now: Instant, sink: &mut dyn Sink) {
         for (edge, violation) in self.watch.found() {
             sink.record(Violation::of(self.first_edge + edge, &violation).at(now, Record::NO_CPU));
-            self.ungranted.insert(edge, violation.from);
+            self.ungranted.entry(edge).or_default().insert(violation.from);
         }
     }
 
@@ -133,7 +133,8 @@ impl Watching {
         let Some(received) = &mut self.received else { return };
         received.weigh(now);
         for (edge, violation) in received.edges.broken() {
-            if self.ungranted.get(&edge) != Some(&violation.from) {
+            let ungranted = self.ungranted.entry(edge).or_default();
+            if !ungranted.remove(&violation.from) {
                 let withheld = Violation::withheld(self.first_edge + edge, &violation);
                 sink.record(withheld.at(now, Record::NO_CPU));
             }
@@ -199,11 +200,11 @@ impl Node {
             {
                 sink.record(record);
             }
-            if let Some((edge, violation)) = watching.watch.note(transition, now) {
-                let broken = Violation::of(watching.first_edge + edge, &violation);
-                sink.record(broken.at(now, Record::NO_CPU));
-                watching.ungranted.insert(edge, violation.from);
-            }
+            let Watching { watch, first_edge, ungranted, .. } = &mut **watching;
+            watch.note(transition, now, |edge, violation| {
+                sink.record(Violation::of(*first_edge + edge, &violation).at(now, Record::NO_CPU));
+                ungranted.entry(edge).or_default().insert(violation.from);
+            });
             if let Some(received) = &mut watching.received
                 && let Some(edge) = watching.watch.edge_of(transition.vp)
             {

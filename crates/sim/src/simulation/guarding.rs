@@ -125,9 +125,9 @@ impl Simulation {
             taken => {
                 let task = self.operations[job.operation.index()].task as usize;
                 let why = if taken == Taken::Refused { SkipReason::Full } else { SkipReason::Early };
-                let first = self.triggered[task].as_ref().map(|triggered| triggered.firsts[0]);
-                // One record stands for the whole instance.
-                if first == Some(job.operation) {
+                let triggered = self.triggered[task].as_ref().expect("a task with a trigger");
+                // One record stands for the whole instance, unless each guard hears of it by a message of its own.
+                if triggered.stands_for_all(job.operation) || triggered.comes_from_elsewhere(job.operation) {
                     let instance = (job.instance, self.now, deadline);
                     self.skip_triggered(job.operation, instance, why, sink);
                 }
@@ -161,8 +161,8 @@ impl Simulation {
                 self.guarding.guards[node].let_through(place);
                 continue;
             }
-            let firsts = self.triggered[state.task as usize].as_ref().map(|triggered| &triggered.firsts);
-            let is_told = firsts.is_some_and(|firsts| firsts[0] == operation);
+            let triggered = self.triggered[state.task as usize].as_ref();
+            let is_told = triggered.is_some_and(|triggered| triggered.stands_for_all(operation));
             let (instance, now) = ((signal.instance, signal.at, signal.deadline), self.now);
             if !self.is_for_an_event(&due, held[operation.index()]) {
                 self.guarding.guards[node].withdraw(place);

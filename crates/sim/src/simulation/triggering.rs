@@ -30,6 +30,19 @@ pub(super) struct Triggered {
     released: Vec<(VpId, JobId)>,
 }
 
+impl Triggered {
+    /// Whether this is the first subtask whose records stand for the whole instance.
+    pub fn stands_for_all(&self, operation: OperationId) -> bool {
+        self.firsts[0] == operation
+    }
+
+    /// Whether word of each instance comes to this first subtask by a message.
+    pub fn comes_from_elsewhere(&self, operation: OperationId) -> bool {
+        let mut ways = self.firsts.iter().zip(&self.ways);
+        ways.any(|(first, way)| *first == operation && way.is_some())
+    }
+}
+
 /// By task; empty if all have periods.
 pub(super) fn triggered(system: &System) -> Vec<Option<Triggered>> {
     if system.tasks.iter().all(|task| task.trigger.is_none()) {
@@ -132,7 +145,7 @@ impl Simulation {
                 }
                 (Some(Passage::Lost), Some(slot)) => {
                     let node = &self.nodes[self.operations[slot.id.operation.index()].node as usize];
-                    node.lose(slot, operation, self.now, sink);
+                    node.lose(slot, job, self.now, sink);
                 }
                 (Some(Passage::Lost), None) => unreachable!("what comes from outside comes over no link"),
                 (None, _) => {
@@ -188,8 +201,10 @@ impl Simulation {
                 }
             }
             OnArrival::Skip => {
-                // One record stands for all of the instance on the node.
-                if triggered.firsts.iter().find(|first| node(**first) == here) == Some(&job.operation) {
+                // One record stands for all of the instance on the node, unless each is decided about when its own message comes.
+                let is_first_here =
+                    triggered.firsts.iter().find(|first| node(**first) == here) == Some(&job.operation);
+                if is_first_here || triggered.comes_from_elsewhere(job.operation) {
                     let instance = (job.instance, at, deadline);
                     self.skip_triggered(job.operation, instance, SkipReason::Overrun, sink);
                 }

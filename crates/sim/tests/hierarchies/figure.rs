@@ -87,7 +87,7 @@ fn held_to(system: &System, thread: usize, text: &str) -> Tally {
             _ => continue,
         };
         if JobId::unpack(record.causal).operation.index() == thread {
-            monitor.note(record.time, standing);
+            monitor.note(record.time, standing, &mut |_| {});
         }
     }
     *monitor.tally()

@@ -111,7 +111,7 @@ impl Judge {
                 if self.pending > 0 { Standing::Ready } else { Standing::Waiting }
             }
         };
-        self.monitor.note(now, standing);
+        self.monitor.note(now, standing, &mut |_| {});
     }
 }
 
@@ -132,7 +132,7 @@ pub fn assert_kept(tree: &Tree, wishes: &[Wish]) -> Result<u32, TestCaseError> {
     simulation.advance(END, &mut judges);
     for (index, judge) in judges.0.iter_mut().enumerate() {
         let Some(judge) = judge else { continue };
-        judge.monitor.pass(END);
+        judge.monitor.pass(END, &mut |_| {});
         let tally = judge.monitor.tally();
         let thread = &system.threads[index];
         prop_assert!(

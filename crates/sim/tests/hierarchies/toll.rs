@@ -6,7 +6,7 @@ use talea_model::{Overhead, Request, SchedulerBuilder, SchedulerKind, System, Th
 use talea_policy::arrangement::{Kept, Verdict};
 use talea_record::{Event, Record};
 use talea_sim::{DispatchRecords, Simulation};
-use talea_time::{Instant, Work};
+use talea_time::{Duration, Instant, Work};
 
 const END: Instant = Instant::from_nanos(1_000_000_000);
 
@@ -75,6 +75,32 @@ fn costs_beyond_measure_break_what_was_granted() {
     assert_eq!((worst.received_ns, worst.promised_ns), (2_500_000, 4_000_000));
     assert!(records.iter().any(|record| record.event == Event::VIOLATION && record.arg == 3));
     assert!(records.iter().all(|record| record.event != Event::VIOLATION || record.arg == 3));
+}
+
+/// However many small costs lie in a window, and however late it is known that it is broken, and that several are.
+#[test]
+fn every_window_that_costs_break_is_told() {
+    let asked = |text: &str| Request::Guarantee(text.parse().expect("a guarantee"));
+    let system = System::builder("many")
+        .overhead(costs(20, 5, 0))
+        .scheduler(SchedulerBuilder::new("RES", SchedulerKind::RESERVATION))
+        .scheduler(
+            SchedulerBuilder::new("RR", SchedulerKind::ROUND_ROBIN)
+                .quantum(Duration::from_micros(60))
+                .under("RES", asked("RESBH 3 5")),
+        )
+        .thread(ThreadBuilder::new("one", bursts(2, 100)).under("RR", Request::Nothing))
+        .thread(ThreadBuilder::new("two", bursts(30, 100)).under("RR", Request::Nothing))
+        .thread(ThreadBuilder::new("three", bursts(30, 100)).under("RR", Request::Nothing))
+        .build()
+        .expect("sound");
+    let (kept, records) = simulated(&system);
+    let edge = kept.iter().find(|edge| edge.child == "RR").expect("it is there");
+    assert_eq!(edge.violations, 0);
+    let received = edge.receipts.expect("costs are seen").violations;
+    let told = records.iter().filter(|record| record.event == Event::VIOLATION && record.arg == 3);
+    assert_eq!(told.count() as u64, received);
+    assert!(received > 10, "{received}");
 }
 
 #[test]

@@ -95,9 +95,7 @@ fn judge(account: &Account, guarantee: &Guarantee, service: &Service) -> Receive
     changes.sort_unstable();
     let mut monitor = Monitor::new(guarantee, TOLERANCE, service.run.from);
     let (mut wants, mut has, mut broken_withheld) = (false, false, 0);
-    let mut hear = |violation: Option<Violation>| {
-        broken_withheld += u64::from(violation.is_some_and(|broken| is_withheld(&broken, service)));
-    };
+    let mut hear = |broken: Violation| broken_withheld += u64::from(is_withheld(&broken, service));
     for (at, change) in changes {
         match change {
             Change::Wants => wants = true,
@@ -111,9 +109,9 @@ fn judge(account: &Account, guarantee: &Guarantee, service: &Service) -> Receive
             (true, false) => Standing::Ready,
             (true, true) => Standing::Running,
         };
-        hear(monitor.note(at, standing));
+        monitor.note(at, standing, &mut hear);
     }
-    hear(monitor.note(service.run.to, Standing::Waiting));
+    monitor.note(service.run.to, Standing::Waiting, &mut hear);
     let tally = monitor.tally();
     Received {
         received_ns: super::service::total(&account.received).as_nanos(),

@@ -13,7 +13,7 @@ use talea_insight::promises::{Breach, EdgeReport, PromisesReport, Side};
 use talea_insight::verify::{Coverage, Verifier, VerifyReport};
 use talea_insight::{Accounting, Promises, Report};
 use talea_model::System;
-use talea_record::{Contents, Damage, Event, Metadata, RecordedEvents, TraceFile};
+use talea_record::{Contents, Damage, Event, Metadata, Origin, RecordedEvents, TraceFile};
 use talea_time::Duration;
 
 /// Whether a hierarchy of schedulers, not lanes alone, decided what runs next.
@@ -21,11 +21,28 @@ pub fn has_hierarchy(metadata: &Metadata) -> bool {
     metadata.hierarchy().is_some()
 }
 
+/// What withholds processors that were granted: there is no kernel in virtual time.
+#[derive(Clone, Copy)]
+struct Withholder {
+    name: &'static str,
+    column: &'static str,
+}
+
+impl Withholder {
+    fn of(origin: Origin) -> Self {
+        match origin {
+            Origin::Simulation { .. } => Withholder { name: "the overhead", column: "by overhead" },
+            Origin::Threads { .. } => Withholder { name: "the kernel", column: "by the kernel" },
+        }
+    }
+}
+
 /// Every edge with its guarantee, and whether the trace has a breach of it.
-pub fn table(promises: &PromisesReport, told: &RecordedEvents) -> String {
+pub fn table(promises: &PromisesReport, told: &RecordedEvents, origin: Origin) -> String {
     let is_told = told.has(Event::VIOLATION);
-    let mut sheet = Sheet::new(4, &["node", "from", "to", "guarantee", "broken", "by the kernel", "worst"])
-        .with_text_last();
+    let by = Withholder::of(origin);
+    let mut sheet =
+        Sheet::new(4, &["node", "from", "to", "guarantee", "broken", by.column, "worst"]).with_text_last();
     let times = |watched: bool, count: u64| match (is_told, count) {
         (_, 0) if !watched => "not judged".to_string(),
         (false, _) => "?".to_string(),
@@ -36,7 +53,7 @@ pub fn table(promises: &PromisesReport, told: &RecordedEvents) -> String {
         let EdgeReport { node, parent, child, guarantee, watched, broken, withheld, worst } = edge;
         let names = [node, parent, child, guarantee].map(String::clone);
         let unknown = if *watched { "-" } else { "not judged" };
-        let worst = worst.as_ref().map_or(unknown.into(), amount);
+        let worst = worst.as_ref().map_or(unknown.into(), |worst| amount(worst, by));
         let (broken, withheld) = (times(*watched, *broken), times(*watched, *withheld));
         sheet.row(names.into_iter().chain([broken, withheld, worst]).collect());
     }
@@ -52,12 +69,12 @@ pub fn table(promises: &PromisesReport, told: &RecordedEvents) -> String {
 }
 
 /// `1.2ms too little in 33ms at 2.04s`.
-fn amount(breach: &Breach) -> String {
+fn amount(breach: &Breach, by: Withholder) -> String {
     let window = Duration::from_nanos(breach.to_ns.saturating_sub(breach.from_ns)).rounded();
     let side = match breach.side {
-        Side::TooLittle => "too little",
-        Side::TooMuch => "too much",
-        Side::Withheld => "withheld by the kernel",
+        Side::TooLittle => "too little".to_owned(),
+        Side::TooMuch => "too much".to_owned(),
+        Side::Withheld => format!("withheld by {}", by.name),
     };
     let at = Duration::from_nanos(breach.from_ns).rounded();
     format!("{} {side} in {window} at {at}", length(breach.amount_ns))
@@ -236,18 +253,19 @@ fn print(
     (report, told, lost): (&Report, &RecordedEvents, u64),
     limit: usize,
 ) -> Result<(), Failure> {
+    let by = Withholder::of(report.origin);
     for breach in promises.breaches.iter().take(limit) {
         let edge = &promises.edges[breach.edge];
         let seconds = breach.to_ns as f64 / 1e9;
         let (parent, child, guarantee) = (&edge.parent, &edge.child, &edge.guarantee);
-        lines.prose(&format!("{seconds:>14.9}  {parent} to {child}, {guarantee}: {}", amount(breach)))?;
+        lines.prose(&format!("{seconds:>14.9}  {parent} to {child}, {guarantee}: {}", amount(breach, by)))?;
     }
     let more = promises.broken().saturating_sub(promises.breaches.len().min(limit) as u64);
     if more > 0 {
         lines.line(&format!("{:>14}  and {more} more", "..."))?;
     }
     lines.line(&format!("\n{}", report::threads(report, told)))?;
-    lines.line(&format!("\n{}", table(promises, told)))?;
+    lines.line(&format!("\n{}", table(promises, told, report.origin)))?;
     let verdict = match promises.broken() {
         0 if lost > 0 => format!(
             "unknown, for {lost} records were lost; no guarantee was found broken in what is left, and none is known to be kept"
@@ -256,9 +274,9 @@ fn print(
         1 => "a guarantee was found broken once".to_string(),
         count => format!("guarantees were found broken {count} times"),
     };
-    let by_kernel = match promises.withheld() {
+    let withheld = match promises.withheld() {
         0 => String::new(),
-        count => format!(" ({count} by what the kernel withheld)"),
+        count => format!(" ({count} by what {} withheld)", by.name),
     };
     let (watched, system) = (promises.watched(), &report.system);
     if watched == 0 && promises.broken() == 0 {
@@ -269,7 +287,7 @@ fn print(
             0 => String::new(),
             others => format!("; the kernel decides about {others} more, which nobody judged"),
         };
-        lines.prose(&format!("{system}: {verdict}{by_kernel}, of {watched} that were watched{others}"))?;
+        lines.prose(&format!("{system}: {verdict}{withheld}, of {watched} that were watched{others}"))?;
     }
     match decisions {
         Some(decisions) => tell_decisions(lines, decisions, limit)?,

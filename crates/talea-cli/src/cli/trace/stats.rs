@@ -106,7 +106,7 @@ fn print_jobs(everything: &Everything, options: &Options) -> Result<(), Failure>
     lines.prose(&format!("{} under {}", report.system, report.strategy))?;
     lines.line(&report::text_of(report, told))?;
     if !everything.promises.edges.is_empty() {
-        lines.line(&format!("\n{}", promises::table(everything.promises, told)))?;
+        lines.line(&format!("\n{}", promises::table(everything.promises, told, report.origin)))?;
     }
     if options.jobs {
         lines.line(&format!("\n{}", usage::jobs(usage)))?;
