@@ -76,7 +76,7 @@ impl Solution {
                 Err(obstacle) => {
                     let operations =
                         lane.segments.iter().flat_map(|segment| &model.segments[*segment].operations);
-                    operations.for_each(|operation| self.known[*operation] = Err(obstacle));
+                    operations.for_each(|operation| self.give_up(*operation, obstacle));
                     None
                 }
             };
@@ -85,6 +85,14 @@ impl Solution {
             {
                 outside.descend(None).expect("nothing is added up for a lane without a bound");
             }
+        }
+    }
+
+    /// Nothing bounds the operation. That it waits for something else is no reason where it has one of its own, from which that may follow.
+    fn give_up(&mut self, operation: usize, obstacle: Obstacle) {
+        let known = &mut self.known[operation];
+        if obstacle != Obstacle::Waits || known.is_ok() {
+            *known = Err(obstacle);
         }
     }
 
@@ -240,6 +248,10 @@ impl Solution {
             Entry::Triggered(triggered) if is_unbounded(self.releases_of(segment.operations[0])) => {
                 Some(triggered.obstacle())
             }
+            // What the first guard only counts, one behind it may hold.
+            Entry::Triggered(triggered) => {
+                Some(triggered.obstacle()).filter(|obstacle| *obstacle == Obstacle::Backlog)
+            }
             _ => None,
         };
         firsts.filter_map(of_entry).next()
@@ -330,10 +342,10 @@ impl Solution {
                 let own =
                     system.operations_of(task).iter().map(|operation| &operations[operation.id.index()]);
                 let bound = |operation: &&OperationBound| match &operation.response {
-                    Ok(response) => response.bound,
-                    Err(_) => Duration::MAX,
+                    Ok(response) => (response.bound, false),
+                    Err(obstacle) => (Duration::MAX, *obstacle != Obstacle::Waits),
                 };
-                // The first of the latest.
+                // The first of the latest; of those without a bound, the first with a reason of its own.
                 let last = own.rev().max_by_key(bound).expect("a task has operations");
                 let response =
                     last.response.as_ref().map(|response| response.bound).map_err(|obstacle| *obstacle);

@@ -555,6 +555,13 @@ fn values_that_may_be_dropped_and_guards_that_are_overloaded_are_named() {
     assert_eq!(of_newest, third(16, Full::Newest).reaction, "it has the third one, whatever it lacks");
     assert_eq!(of_newest, Ok(NS(10 + 20 + 2 + (2 + 1))));
 
+    // Of two in a lane that is overloaded neither waits for the other alone.
+    let mut served = reads(task("served", 10, 9), 0, Take::Latest);
+    served.trigger = Some(Trigger::Output { output: output_of(0), every: 1, on: OnValue::Value });
+    let (_, bounds, _) = bounds_of(described(vec![task("fast", 10, 3), served], &[0, 1]));
+    let reasons = bounds.tasks.iter().map(|task| task.response);
+    assert_eq!(reasons.collect::<Vec<_>>(), [Err(system::Obstacle::Overload); 2]);
+
     // What is under way has its room already, and takes that of what a job was released for.
     let away = |capacity| {
         let mut each = reads(task("each", 20, 1), 0, Take::Each { capacity, full: Full::Oldest });

@@ -179,6 +179,12 @@ impl Explanation {
         Some(self.deadline).filter(|deadline| *deadline != Instant::MAX)
     }
 
+    /// Its last job, if that was given up when it was to be released, because too many of the operation waited for that, or were in flight.
+    pub fn refused(&self) -> Option<JobId> {
+        let last = self.hops.last().filter(|_| self.outcome == Outcome::Aborted)?;
+        (last.started.is_none() && last.ended == Some(last.released)).then_some(last.job)
+    }
+
     /// From deadline to end, positive if it missed. Of what has no deadline it says nothing.
     pub fn lateness(&self) -> Duration {
         length(self.deadline, self.end)

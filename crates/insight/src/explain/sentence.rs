@@ -76,6 +76,13 @@ impl Explanations {
         if let Some(stranding) = explanation.stranding {
             return self.stranded(explanation, stranding);
         }
+        if let Some(refused) = explanation.refused() {
+            return format!(
+                "{} was given up when it was to be released, for more instances of it waited for that, or were in flight, than there is room for; \
+                 see why they wait, or release it less often.",
+                self.job_name(refused)
+            );
+        }
         let Some(dominant) = self.dominant(explanation) else {
             return "It took no time.".into();
         };

@@ -456,6 +456,24 @@ fn what_guards_hold_at_the_end_has_arrived() {
     }
 }
 
+/// What finds no room at a guard is given up there, and that is what is said of it.
+#[test]
+fn what_finds_no_room_at_a_guard_is_explained_by_that() {
+    let part = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(1)).on("n");
+    let source = TaskBuilder::new("source", ns(5)).wcet(Work::from_nanos(1)).output(OutputBuilder::new("v"));
+    let task = TaskBuilder::triggered_by("t", TriggerBuilder::output("source.v")).separation(ns(1_000));
+    let task = task.excess(Excess::Count).sync(Synchronisation::ReleaseGuard).deadline(ns(4_000));
+    let task = task.subtask(part("a")).subtask(part("b"));
+    let system = System::builder("s").node("n", [0]).task(source).task(task).build().expect("sound");
+    let records = records_with(&system, &[], 3_000, DispatchRecords::Kept);
+    let question = Question { which: Which::Failed, task: None, limit: 1 };
+    let explanations = explained(&metadata(&system), &records, question);
+    let one = &explanations.list[0];
+    let (operation, Some(refused)) = (OperationId::from_index(2), one.refused()) else { panic!("{one:#?}") };
+    assert_eq!((one.outcome, refused.operation), (Outcome::Aborted, operation));
+    assert!(explanations.sentence(one).contains("than there is room for"), "{}", explanations.sentence(one));
+}
+
 /// A guard of a synchronisation protocol holds what follows: no message is on its way.
 #[test]
 fn what_a_guard_holds_at_the_end_waits_for_no_message() {
