@@ -345,6 +345,23 @@ impl<Filter> Condition<Filter> {
         own.iter().chain(self.parts().iter().flat_map(Condition::types)).collect()
     }
 
+    /// Types to one of which each event belongs that has to do with it; none where it may be any. What only time brings about needs no event.
+    pub fn needed_types(&self) -> Option<Vec<&TypePattern>> {
+        let of_leaves = self.leaves().into_iter().map(|leaf| leaf.condition.types_of_one());
+        of_leaves.collect::<Option<Vec<_>>>().map(|types| types.concat())
+    }
+
+    /// The same of a condition about one event.
+    fn types_of_one(&self) -> Option<Vec<&TypePattern>> {
+        match self {
+            Condition::Types(types) => Some(types.iter().collect()),
+            Condition::AllOfOne(parts) => {
+                parts.iter().filter_map(Condition::types_of_one).min_by_key(Vec::len)
+            }
+            _ => None,
+        }
+    }
+
     /// Its filters.
     pub fn filters(&self) -> Vec<&Filter> {
         let own = if let Condition::Matching(filter) = self { Some(filter) } else { None };
@@ -373,5 +390,40 @@ impl<Filter> Condition<Filter> {
             Condition::Every(period) => Condition::Every(*period),
             Condition::Limited => Condition::Limited,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Condition = super::Condition<String>;
+
+    fn of(patterns: &[&str]) -> Condition {
+        Condition::of_types(patterns.iter().map(|pattern| pattern.parse().expect("a pattern")))
+    }
+
+    fn needed(condition: &Condition) -> Option<Vec<String>> {
+        condition.needed_types().map(|types| types.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn a_condition_needs_the_types_of_its_parts_if_each_has_some() {
+        let (a, b) = (of(&["T/a"]), of(&["T/b", "U/*"]));
+        let all = |types: &[&str]| Some(types.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(
+            needed(&Condition::all(Collect::First, [a.clone(), b.clone()])),
+            all(&["T/a", "T/b", "U/*"])
+        );
+        let filtered = Condition::all_of_one([Condition::Matching("x < 3".into()), b.clone(), a.clone()]);
+        assert_eq!(needed(&filtered), all(&["T/a"]), "an event is of all of them");
+        assert_eq!(needed(&Condition::any([filtered, Condition::Source(3)])), None);
+        assert_eq!(needed(&Condition::Not(a.clone().into())), None);
+        let silence = Condition::unless_within(talea_time::Duration::from_millis(5), a);
+        assert_eq!(
+            needed(&Condition::any([silence, Condition::Every(talea_time::Duration::from_millis(7))])),
+            all(&["T/a"])
+        );
+        assert_eq!(needed(&Condition::Every(talea_time::Duration::from_millis(7))), all(&[]));
     }
 }

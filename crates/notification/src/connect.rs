@@ -105,7 +105,7 @@ impl ConsumerBuilder {
         }
     }
 
-    /// It has events of these types. Without any, of all types.
+    /// It has events of these types. Without any, of all types, or of those that its [condition](Self::when) needs.
     pub fn subscribe(mut self, types: impl IntoIterator<Item = TypePattern>) -> Self {
         self.patterns.extend(types);
         self
@@ -304,7 +304,8 @@ impl ConsumerBuilder {
             topology.number()
         };
         if patterns.is_empty() {
-            patterns.insert(TypePattern::all());
+            let needed = condition.as_ref().and_then(Condition::needed_types);
+            patterns = needed.map_or_else(all_types, |types| types.into_iter().cloned().collect());
         }
         let (is_pull, load) = (call.is_pull(), (Arc::clone(&shared.load), shared.counters));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
@@ -337,6 +338,11 @@ impl ConsumerBuilder {
         }
         Ok(ConnectedConsumer::new(shared, consumer))
     }
+}
+
+/// What a consumer has subscribed to that has not said it, and of which nothing else does.
+fn all_types() -> BTreeSet<TypePattern> {
+    BTreeSet::from([TypePattern::all()])
 }
 
 /// The lanes of a consumer, the one for the greatest priorities first: those that it has asked for, those of a pool, or one.

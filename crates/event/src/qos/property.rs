@@ -187,7 +187,7 @@ impl PropertyName {
     /// The value as which this text is meant, such as `5ms`, `Priority` or `true`.
     ///
     /// # Errors
-    /// [`QosError::BadType`].
+    /// [`QosError::BadType`], or of an enumeration [`QosError::BadValue`].
     pub fn parse(self, text: &str) -> Result<PropertyValue, QosProblem> {
         let value = match self.kind() {
             Kind::Reliability => text.parse().ok().map(PropertyValue::Reliability),
@@ -197,7 +197,12 @@ impl PropertyName {
             Kind::Time(_) => text.parse().ok().map(PropertyValue::Time),
             Kind::Flag => text.parse().ok().map(PropertyValue::Flag),
         };
-        value.ok_or_else(|| self.problem(QosError::BadType, self.allowed()))
+        // A word that is none of an enumeration's is no value of it; a number that is none is of another kind.
+        let error = match self.kind() {
+            Kind::Reliability | Kind::Order | Kind::Discard => QosError::BadValue,
+            Kind::Number(..) | Kind::Time(_) | Kind::Flag => QosError::BadType,
+        };
+        value.ok_or_else(|| self.problem(error, self.allowed()))
     }
 
     /// Whether it may have this value at this level.

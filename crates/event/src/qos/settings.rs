@@ -338,7 +338,7 @@ mod tests {
         let problem = set("Orderpolicy", "Fifo").unwrap_err();
         assert!(problem.error == QosError::BadProperty && problem.allowed.contains("OrderPolicy"));
         let problem = set("OrderPolicy", "Lifo").unwrap_err();
-        assert_eq!((problem.error, problem.allowed.contains("Deadline")), (QosError::BadType, true));
+        assert_eq!((problem.error, problem.allowed.contains("Deadline")), (QosError::BadValue, true));
         for property in PropertyName::ALL {
             assert_eq!(PropertyName::named(property.as_str()), Ok(*property));
             assert!(!property.levels().is_empty() && property.parse("~").is_err());
