@@ -26,11 +26,12 @@
 //!
 //! Arrows lead from a job's release to its start and to the program's events that carry its causal id, from a job to
 //! the releases of its successors, across nodes by way of the message, from where a value is published to where it is taken, which says how old it
-//! is then, and from a wake-up to the thread's running.
+//! is then, from where an event is pushed to the jobs that take it, and from a wake-up to the thread's running.
 //! Slices carry the number of the instance, the deadline (from [`Metadata::start`]), the response time and the lateness.
 //!
 //! Memory grows with jobs under way and threads alive, not with the trace.
 
+mod channels;
 mod dispatching;
 mod jobs;
 mod kernel;
@@ -40,6 +41,7 @@ mod program;
 mod values;
 
 use super::decode::Decoder;
+use channels::Channels;
 use dispatching::Dispatching;
 use jobs::Jobs;
 use kernel::Kernel;
@@ -60,6 +62,7 @@ pub struct PerfettoExport<W: Write> {
     decoder: Decoder,
     jobs: Jobs,
     values: Values,
+    channels: Channels,
     dispatching: Dispatching,
     kernel: Kernel,
     last: Instant,
@@ -77,6 +80,7 @@ impl<W: Write> PerfettoExport<W> {
         PerfettoExport {
             jobs: Jobs::new(metadata, processes, &mut out),
             values: Values::new(metadata),
+            channels: Channels::new(metadata),
             out,
             output,
             decoder: Decoder::new(metadata, names),
@@ -150,6 +154,9 @@ impl<W: Write> Sink for PerfettoExport<W> {
                 self.dispatching.record(metadata, &record, &mut self.out);
             }
             family if family == builtin::PORT.number => self.values.record(metadata, &record, &mut self.out),
+            family if family == builtin::EVENT.number => {
+                self.channels.record(metadata, &record, &mut self.out);
+            }
             _ => self.kernel.record(metadata, &record, &mut self.out),
         }
         if self.out.bytes().len() >= WRITE_BYTES {

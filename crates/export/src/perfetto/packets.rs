@@ -87,6 +87,8 @@ pub(super) enum Flow {
     Wakeup(u64),
     /// From where a value is published to where an input takes or drops it: the input, and the instance of the job that published.
     Value { input: usize, instance: u64 },
+    /// From where an event is pushed to a job that takes it: its publication, the task of the job, and the instance of the job that pushed.
+    Event { publication: usize, task: usize, instance: u64 },
 }
 
 impl Flow {
@@ -98,6 +100,9 @@ impl Flow {
             Flow::Message(job) => (3, [job, 0]),
             Flow::Wakeup(number) => (4, [number, 0]),
             Flow::Value { input, instance } => (5, [input as u64, instance]),
+            Flow::Event { publication, task, instance } => {
+                (6, [(publication as u64) << 32 | task as u64, instance])
+            }
         };
         parts.into_iter().fold(mixed(kind), |id, part| mixed(id ^ part)).max(1)
     }

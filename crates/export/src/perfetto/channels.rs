@@ -1,0 +1,80 @@
+//! Events of channels: arrows from where they are pushed to the jobs that take them, which say how long they were on the way.
+
+use super::packets::{Flow, Mark, Packets, Track, annotation};
+use crate::decode::since;
+use std::collections::VecDeque;
+use talea_record::event::{Deliver, EventsLost, Push};
+use talea_record::{EventLossReason, Metadata, Record, Typed};
+use talea_time::Instant;
+
+/// Events of a publication whose push is remembered until they are taken: the latest ones.
+const REMEMBERED: usize = 1024;
+
+/// What was pushed at the place in the trace that has been reached.
+pub(super) struct Channels {
+    /// By publication: instances of who pushed, and when.
+    pushed: Vec<VecDeque<(u64, Instant)>>,
+}
+
+impl Channels {
+    pub fn new(metadata: &Metadata) -> Self {
+        Channels { pushed: vec![VecDeque::new(); metadata.publications.len()] }
+    }
+
+    /// Shows a record of an event, if what it is about is known.
+    pub fn record(&mut self, metadata: &Metadata, record: &Record, out: &mut Packets) {
+        let shown = match record.typed() {
+            Typed::Push(push) => self.push(metadata, record.time, push),
+            Typed::Deliver(deliver) => self.deliver(metadata, record.time, deliver),
+            Typed::EventsLost(lost) => lost_of(metadata, lost),
+            _ => None,
+        };
+        if let Some((lane, mark)) = shown.filter(|(lane, _)| *lane < metadata.lanes.len()) {
+            out.instant(record.time, Track::Lane { lane, slot: 0 }, mark);
+        }
+    }
+
+    fn push(&mut self, metadata: &Metadata, time: Instant, push: Push) -> Option<(usize, Mark)> {
+        let (index, instance) = (push.publication as usize, push.job.instance);
+        let entry = metadata.publications.get(index)?;
+        let pushed = &mut self.pushed[index];
+        if pushed.len() == REMEMBERED {
+            pushed.pop_front();
+        }
+        pushed.push_back((instance, time));
+        let flow = |task: &usize| Flow::Event { publication: index, task: *task, instance };
+        let mark = Mark {
+            name: format!("push: {} #{instance}", entry.event_type),
+            category: "push",
+            annotations: Vec::new(),
+            flows: entry.subscribers.iter().map(flow).collect(),
+        };
+        Some((push.lane.into(), mark))
+    }
+
+    fn deliver(&self, metadata: &Metadata, time: Instant, deliver: Deliver) -> Option<(usize, Mark)> {
+        let Deliver { job, from, publication, lane, .. } = deliver;
+        let task = metadata.operations.get(job.operation.index())?.task;
+        let mut mark = Mark { name: "deliver".into(), category: "deliver", ..Mark::default() };
+        if let Some((from, index)) = from.zip(publication.map(|publication| publication as usize)) {
+            let instance = from.instance;
+            mark.name = format!("deliver: {} #{instance}", metadata.publications.get(index)?.event_type);
+            let mut pushed = self.pushed[index].iter().rev();
+            let at = pushed.find(|(other, _)| *other == instance).map(|(_, at)| *at);
+            mark.annotations.extend(at.map(|at| annotation("delay_ns", since(time, at))));
+            mark.flows.push(Flow::Event { publication: index, task, instance });
+        }
+        Some((lane.into(), mark))
+    }
+}
+
+fn lost_of(metadata: &Metadata, lost: EventsLost) -> Option<(usize, Mark)> {
+    let entry = metadata.operations.get(lost.operation as usize)?;
+    let why = match lost.why.known() {
+        Some(EventLossReason::Discarded) => "discarded",
+        Some(EventLossReason::Expired) => "expired",
+        None => "lost",
+    };
+    let name = format!("{why}: {} for {}", lost.events, entry.name);
+    Some((entry.lane, Mark { name, category: "lost", ..Mark::default() }))
+}
