@@ -184,7 +184,10 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             format!("{}, released {} late", due(), length(after(release.nominal)))
         }
         Typed::Release(_) => due(),
-        Typed::Start(start) => format!("{} in the lane", start.depth),
+        Typed::Start(start) => {
+            let by = start.posted_by.0.map(|job| format!(", posted by {}", metadata.job_name(job)));
+            format!("{} in the lane{}", start.depth, by.unwrap_or_default())
+        }
         Typed::Preempt(preempt) => {
             preempt.by.map(|by| format!("by {}", metadata.job_name(by))).unwrap_or_default()
         }

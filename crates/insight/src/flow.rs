@@ -6,6 +6,7 @@
 //! | the other took a value of it | `port.take`; of an input that takes each value, of the newest one |
 //! | a value of it released the other | the release of a task that values release, and what was published before |
 //! | the other took an event of it | `event.deliver` |
+//! | it posted the other, or pushed to a consumer of the program whose delivery that is | the start of the other |
 //!
 //! What came of a job is found in one pass over the records, since whatever leads to something is recorded before it, between nodes as far as
 //! their clocks agree. What led to a job takes a pass for each step back.
@@ -15,7 +16,7 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
 use talea_model::OperationId;
 use talea_record::contents::{Contents, Lost};
-use talea_record::event::{Deliver, Publish, Release, Take, Typed};
+use talea_record::event::{Deliver, PostedBy, Publish, Release, Start, Take, Typed};
 use talea_record::{CountedValues, Event, JobId, Metadata, Record, RecordedEvents, Sink, SkipReason};
 use talea_time::Instant;
 
@@ -43,6 +44,8 @@ pub enum Link {
     Trigger(usize),
     /// The other took an event of it, of the publication of this index.
     Event(usize),
+    /// It posted the other.
+    Posted,
 }
 
 /// How a job ended.
@@ -192,6 +195,9 @@ impl<'a> Links<'a> {
                     completed.push_back(complete.job.instance);
                 }
             }
+            Typed::Start(Start { job, posted_by: PostedBy(Some(from)), .. }) => {
+                found(from, job, Link::Posted)
+            }
             Typed::Release(release) => self.release(release, found),
             _ => {}
         }
@@ -331,4 +337,5 @@ impl Sink for Lives {
 }
 
 /// The events without which links are missing.
-pub const NEEDED: [Event; 5] = [Event::RELEASE, Event::COMPLETE, Event::PUBLISH, Event::TAKE, Event::DELIVER];
+pub const NEEDED: [Event; 6] =
+    [Event::RELEASE, Event::START, Event::COMPLETE, Event::PUBLISH, Event::TAKE, Event::DELIVER];

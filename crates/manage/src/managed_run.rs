@@ -21,8 +21,8 @@ use talea_policy::arrangement::{Change, Kept, Watch};
 use talea_policy::hierarchy::{Transition, VpId};
 use talea_record::decisions::DecisionRecords;
 use talea_record::event::{
-    self, Abort, BuiltinEvent, Complete, Dates, Flag, HLS, Member, Preempt, Release, Resume, RunEnd,
-    RunStart, Start, Supply,
+    self, Abort, BuiltinEvent, Complete, Dates, Flag, HLS, Member, PostedBy, Preempt, Release, Resume,
+    RunEnd, RunStart, Start, Supply,
 };
 use talea_record::ring::Definer;
 use talea_record::stream::builtin_switch;
@@ -480,7 +480,9 @@ impl ManagedRun {
         let lane = who.lane();
         let depth = who.backlog().min(u64::from(u16::MAX)) as u16;
         match gained {
-            Gained::Starts => self.job(now, Some(place), Start { job, lane, depth }),
+            Gained::Starts => {
+                self.job(now, Some(place), Start { job, lane, depth, posted_by: PostedBy(None) });
+            }
             Gained::Resumes => self.job(now, Some(place), Resume { job, lane }),
         }
     }

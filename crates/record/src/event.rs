@@ -24,7 +24,7 @@ pub use codes::{
     ChangeKind, Codes, CostKind, EventLossReason, InterruptKind, LossCause, LossReason, MemberRole, Question,
     RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
 };
-pub use field::{Code, Coded, FieldType, Flag, Meaning, WordType};
+pub use field::{Code, Coded, FieldType, Flag, Meaning, PostedBy, WordType};
 
 /// An event with typed fields.
 pub trait BuiltinEvent: Copy {

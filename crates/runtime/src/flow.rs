@@ -439,22 +439,22 @@ impl JobFlow {
         Ok(number)
     }
 
-    /// The same without ringing. `due` is when the job is due that pushes, if a job does.
+    /// The same without ringing. `by` is the job that posts it, if one does, and when that is due.
     pub fn post_quietly(
         &mut self,
         shared: &Shared,
         posted: Posted,
-        due: Option<Instant>,
+        by: Option<(JobId, Instant)>,
     ) -> Result<u64, NotPosted> {
         let now = MonotonicClock.now();
         let site = shared.layout.operation(posted.operation.id);
         if let Origin::Posting { .. } = site.origin {
-            let (instance, tag) = self.post_apart(shared, posted, now)?;
+            let (instance, tag) = self.post_apart(shared, posted, by.map(|(job, _)| job), now)?;
             self.hand_over(shared, site.lane, tag, now);
             return Ok(instance);
         }
         may_post(shared, posted.operation.run, now)?;
-        self.post_task(shared, site.task, (now, due))
+        self.post_task(shared, site.task, (now, by.map(|(_, due)| due)))
     }
 
     /// Posts a job of a declared operation, which whoever calls this executes or [hands over](Self::hand_over). Returns its number and tag.
@@ -462,6 +462,7 @@ impl JobFlow {
         &mut self,
         shared: &Shared,
         posted: Posted,
+        by: Option<JobId>,
         now: Instant,
     ) -> Result<(u64, Tag), NotPosted> {
         let Posted { operation: PostedOperation { id: operation, run }, deadline, handle } = posted;
@@ -486,7 +487,7 @@ impl JobFlow {
             return Err(NotPosted::Full);
         };
         let job = JobId { operation, instance };
-        shared.posting.set_handle(tag, handle);
+        shared.posting.set(tag, handle, by);
         self.announce(shared, site, job, dates, now);
         Ok((instance, tag))
     }

@@ -4,8 +4,8 @@ use crate::counts;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::cpu;
 use talea_record::event::{
-    Abort, BuiltinEvent, Complete, Cost, Dates, Flag, Preempt, Release, Resume, RunEnd, RunStart, Skip,
-    Sleep, Start, Thread, Timer, Wake,
+    Abort, BuiltinEvent, Complete, Cost, Dates, Flag, PostedBy, Preempt, Release, Resume, RunEnd, RunStart,
+    Skip, Sleep, Start, Thread, Timer, Wake,
 };
 use talea_record::stream::{LocalWriter, builtin_switch};
 use talea_record::{CostKind, Event, JobId, Record, RingWriter, RunOutcome, Sink, SkipReason, ThreadRole};
@@ -165,8 +165,8 @@ impl Subject {
     }
 
     /// `depth` jobs are in its lane.
-    pub fn start(self, depth: u16) -> Start {
-        Start { job: self.job, lane: self.lane as u16, depth }
+    pub fn start(self, depth: u16, posted_by: PostedBy) -> Start {
+        Start { job: self.job, lane: self.lane as u16, depth, posted_by }
     }
 
     pub fn preempt(self, by: JobId) -> Preempt {

@@ -95,10 +95,11 @@ pub fn writers(count: usize) -> Vec<String> {
     (0..count).map(|index| format!("writer {index}")).collect()
 }
 
-/// A job event on processor 0, in the lane that [`metadata`] gives the operation.
+/// A job event on processor 0, in the lane that [`metadata`] gives the operation. A start has no words: nobody has posted its job.
 pub fn job(event: Event, time_ns: i64, operation: usize, instance: u64, words: [i64; 2], arg: u16) -> Record {
     let causal = JobId { operation: OperationId::from_index(operation), instance }.pack();
     let source = u16::from(operation > 0);
+    let words = if event == Event::START { [0; 2] } else { words };
     Record { time: at(time_ns), causal, words: words.map(|word| word as u64), event, source, cpu: 0, arg }
 }
 

@@ -15,7 +15,7 @@ use talea_policy::hierarchy::{Engine, Message, Parameters, ProcessorId, Schedule
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_record::event::{
-    Abort, Complete, Dates, Flag, Held, Preempt, Release, Resume, Skip, Start, Timer, Wait,
+    Abort, Complete, Dates, Flag, Held, PostedBy, Preempt, Release, Resume, Skip, Start, Timer, Wait,
 };
 use talea_record::{CostKind, EdgeNumbers, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
@@ -610,8 +610,11 @@ impl Node {
         self.begin_paying(processor, vp, now);
         let depth = self.lanes[slot.lane as usize].jobs.min(u32::from(u16::MAX)) as u16;
         let (job, lane) = (slot.id, self.source(&slot));
-        let record =
-            if resumes { Resume { job, lane }.at(now, cpu) } else { Start { job, lane, depth }.at(now, cpu) };
+        let record = if resumes {
+            Resume { job, lane }.at(now, cpu)
+        } else {
+            Start { job, lane, depth, posted_by: PostedBy(None) }.at(now, cpu)
+        };
         sink.record(record.with_spare_dates(Dates { nominal: slot.nominal, deadline: slot.deadline }));
     }
 

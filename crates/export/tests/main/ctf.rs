@@ -152,7 +152,8 @@ fn decoded(names: &NameSpace, record: &Record) -> Printed {
             Value::Bool(value) => _ = fields.insert(name, u8::from(value).to_string()),
             // A deadline more than a century after the release is none.
             Value::Instant(_)
-                if record.event.is_job() && name == "deadline" && record.deadline().is_none() =>
+                if record.event.meaning(&field.name) == event::Meaning::Deadline
+                    && record.deadline().is_none() =>
             {
                 fields.insert(name, i64::MAX.to_string());
             }

@@ -6,7 +6,7 @@ use super::codes::{
     RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
 };
 use super::declare::events;
-use super::field::{Code, FieldType, Flag, Meaning};
+use super::field::{Code, FieldType, Flag, Meaning, PostedBy};
 use super::layout::Layout;
 use crate::declaration::{EventEntry, Family, Field, Part, Place, Text};
 use crate::record::{Event, JobId, Record};
@@ -109,6 +109,8 @@ events! {
             lane: u16 = Source means Lane,
             /// Jobs in its lane at that instant including itself, saturating.
             depth: u16 = Arg,
+            /// The job that posted it, if one did.
+            posted_by: PostedBy = First,
         }
         /// A running job lost its processor; by is all ones if unknown.
         PREEMPT = 3 "preempt" Preempt {

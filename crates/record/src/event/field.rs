@@ -200,6 +200,25 @@ impl WordType for Flag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag(pub bool);
 
+/// Who posted a job, if another job did. Written as a number above that of the job, and 0 for nobody: traces from before say nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PostedBy(pub Option<JobId>);
+
+impl WordType for PostedBy {
+    const KIND: FieldKind = FieldKind::U64;
+    const MEANING: Meaning = Meaning::Number;
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self.0.map_or(0, |job| job.pack() + 1)
+    }
+
+    #[inline(always)]
+    fn from_bits(bits: u64) -> Self {
+        PostedBy(bits.checked_sub(1).map(JobId::unpack))
+    }
+}
+
 /// A value of a fixed list.
 pub trait Coded: Copy + Eq {
     /// The list.

@@ -99,7 +99,7 @@ pub(crate) fn execute<H: JobHost>(
         if let Chosen::OnTheSpot { within, .. } = chosen {
             flow.recorder.put(now, within.preempt(subject.job));
         }
-        flow.recorder.put(now, subject.start(depth));
+        flow.recorder.put(now, subject.start(depth, shared.posting.poster(job.tag)));
     });
     if begun != Begin::Run {
         return begun;
@@ -240,10 +240,13 @@ impl<'a, H: JobHost> Services<'a, H> {
         waiting.filter(|_| is_allowed).map(|waiting| (waiting, depth))
     }
 
+    fn id(&self) -> JobId {
+        JobId { operation: self.site.id, instance: self.job.number }
+    }
+
     /// Records what the job is answered, if it is to be replayed.
     fn note(&self, what: Question, question: u64, answer: u64) {
-        let job = JobId { operation: self.site.id, instance: self.job.number };
-        let lane = self.site.lane as u16;
+        let (job, lane) = (self.id(), self.site.lane as u16);
         let answer = Answer { job, answer, question, lane, what: what.into() };
         self.flow.borrow_mut().recorder.put_if_wanted(MonotonicClock.now(), answer);
     }
@@ -281,7 +284,8 @@ impl<H: JobHost> JobServices for Services<'_, H> {
 
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
         let mut flow = self.flow.borrow_mut();
-        let release = |flow: &mut JobFlow, _| flow.post_quietly(self.shared, posted, Some(self.job.deadline));
+        let by = Some((self.id(), self.job.deadline));
+        let release = |flow: &mut JobFlow, _| flow.post_quietly(self.shared, posted, by);
         let number = self.host.borrow_mut().in_turn(&mut flow, Instant::ZERO, release)?;
         if self.rings {
             flow.ring(self.shared);
@@ -294,14 +298,14 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         let (shared, lane) = (self.shared, self.site.lane);
         let mut flow = self.flow.borrow_mut();
         let now = released.unwrap_or_else(|| MonotonicClock.now());
-        let (instance, tag) = flow.post_apart(shared, posted, now)?;
+        let (instance, tag) = flow.post_apart(shared, posted, Some(self.id()), now)?;
         let job = shared.job(tag);
         if !waiting.let_first(shared, &job, now) {
             flow.hand_over(shared, lane, tag, now);
             flow.ring(shared);
             return Ok(instance);
         }
-        let within = Subject { job: JobId { operation: self.site.id, instance: self.job.number }, lane };
+        let within = Subject { job: self.id(), lane };
         let mut host = self.host.borrow_mut();
         let chosen = Chosen::OnTheSpot { within, depth: depth + 1 };
         if execute(shared, &mut flow, &mut **host, &job, chosen) == Begin::Dead {
@@ -313,8 +317,7 @@ impl<H: JobHost> JobServices for Services<'_, H> {
     }
 
     fn note(&self, note: EventNote) {
-        let job = JobId { operation: self.site.id, instance: self.job.number };
-        self.flow.borrow_mut().note(self.site, job, note);
+        self.flow.borrow_mut().note(self.site, self.id(), note);
     }
 }
 

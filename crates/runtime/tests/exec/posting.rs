@@ -6,10 +6,12 @@ use std::convert::Infallible;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use talea_insight::explain::{Explanations, Kind, Question, Which, explain};
+use talea_insight::flow::{Direction, Limits, Link, flow};
 use talea_insight::verify::{Rule, Verifier, default_tolerance};
 use talea_model::{Criticality, LaneDispatch};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::{Activity, Metadata, Origin, Sink};
+use talea_record::event::{PostedBy, Start};
+use talea_record::{Activity, JobId, Metadata, Origin, Sink};
 use talea_runtime::{
     Declaration, DeclareError, Dispatcher, JobContext, LaneStep, NoPoster, NotPosted, PostedOperation,
     Poster, PostingRoom, PrepareError, Prepared, StopHandle,
@@ -392,6 +394,21 @@ fn an_operation_posts_into_a_higher_lane() {
         is_done.recv().expect("it is posted");
     });
     let seen: Vec<&str> = seen.try_iter().collect();
+    let name = |job: JobId| ran.metadata.operations[job.operation.index()].name.as_str();
+    let mut starts = ran.records.iter().filter_map(Start::read);
+    let started = starts.find(|start| name(start.job) == "alarm").expect("it began");
+    let PostedBy(Some(by)) = started.posted_by else { panic!("nobody is said to have posted it") };
+    assert_eq!(name(by), "low");
+    assert!(starts.all(|start| start.posted_by == PostedBy(None)), "no other job was posted");
+    let replay = |sink: &mut dyn Sink| {
+        ran.records.iter().for_each(|record| sink.record(*record));
+        Ok::<(), Infallible>(())
+    };
+    let limits = Limits { depth: 9, jobs: 9 };
+    let Ok(flow) = flow(&ran.metadata, (by, Direction::Forward), limits, replay);
+    let came: Vec<(JobId, Link)> =
+        flow.steps.iter().filter_map(|step| Some((step.job, step.next_to?.1))).collect();
+    assert_eq!(came, [(started.job, Link::Posted)]);
     if !ran.lacks_realtime() {
         assert_eq!(seen, ["alarm", "posted"]);
         assert_eq!(ran.violations(&system), Vec::<String>::new());

@@ -323,6 +323,7 @@ fn words(metadata: &Metadata, link: Link) -> String {
             let publication = &metadata.publications[publication];
             format!("event {} in {}", publication.event_type, publication.channel)
         }
+        Link::Posted => "posted".into(),
     }
 }
 
@@ -378,6 +379,7 @@ fn step_report(metadata: &Metadata, step: &Step) -> StepReport {
         Some(Link::Event(publication)) => {
             (Some("event"), Some(metadata.publications[publication].name.clone()))
         }
+        Some(Link::Posted) => (Some("posted"), None),
     };
     StepReport {
         job: metadata.job_name(step.job),
