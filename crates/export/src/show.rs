@@ -183,9 +183,9 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         Typed::Release(release) if after(release.nominal) > 0 => {
             format!("{}, released {} late", due(), length(after(release.nominal)))
         }
-        Typed::Release(_) => due(),
+        Typed::Release(_) | Typed::Held(_) => due(),
         Typed::Start(start) => {
-            let by = start.posted_by.0.map(|job| format!(", posted by {}", metadata.job_name(job)));
+            let by = metadata.posted_by(&start).map(|job| format!(", posted by {}", metadata.job_name(job)));
             format!("{} in the lane{}", start.depth, by.unwrap_or_default())
         }
         Typed::Preempt(preempt) => {

@@ -538,9 +538,12 @@ impl Sink for Decisions<'_> {
                 if let Some(before) = before {
                     self.children.change(&self.hierarchies, edge, before);
                 }
-                let monitor = self.monitors.get_mut(usize::from(change.edge)).and_then(Option::as_mut);
+                let Decisions { monitors, broken, .. } = self;
+                let monitor = monitors.get_mut(edge).and_then(Option::as_mut);
                 if let Some(monitor) = monitor.filter(|_| change.what == ChangeKind::Removed) {
-                    monitor.let_go(record.time);
+                    let found =
+                        &mut |violation: monitor::Violation| broken.add(Broken::of(edge, &violation), 1);
+                    monitor.let_go(record.time, found);
                 }
             }
             Typed::Violation(broken) => {

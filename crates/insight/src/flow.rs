@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
 use talea_model::OperationId;
 use talea_record::contents::{Contents, Lost};
-use talea_record::event::{Deliver, PostedBy, Publish, Release, Start, Take, Typed};
+use talea_record::event::{Deliver, Publish, Release, Take, Typed};
 use talea_record::{CountedValues, Event, JobId, Metadata, Record, RecordedEvents, Sink, SkipReason};
 use talea_time::Instant;
 
@@ -195,8 +195,10 @@ impl<'a> Links<'a> {
                     completed.push_back(complete.job.instance);
                 }
             }
-            Typed::Start(Start { job, posted_by: PostedBy(Some(from)), .. }) => {
-                found(from, job, Link::Posted)
+            Typed::Start(start) => {
+                if let Some(from) = self.metadata.posted_by(&start) {
+                    found(from, start.job, Link::Posted);
+                }
             }
             Typed::Release(release) => self.release(release, found),
             _ => {}

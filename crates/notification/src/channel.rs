@@ -190,6 +190,7 @@ impl EventChannel {
             created: self.0.created.get().copied(),
             pushed: topology.pushed(),
             rejected: self.0.rejected.load(Ordering::Relaxed),
+            left_out: self.0.left_out.load(Ordering::Relaxed),
             oldest: oldest.map_or(Duration::ZERO, |oldest| now - oldest),
         }
     }

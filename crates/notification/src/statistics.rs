@@ -16,6 +16,7 @@ pub(crate) struct ChannelCounters(Option<&'static [Counter; COUNTERS.len()]>);
 pub(crate) enum Counted {
     Pushed,
     Rejected,
+    LeftOut,
     Delivered,
     Queued,
     Filtered,
@@ -25,9 +26,10 @@ pub(crate) enum Counted {
 }
 
 /// Their names and what they count, in the order of [`Counted`]. They are read in this order, so that no more are found delivered than queued.
-const COUNTERS: [(&str, &str); 8] = [
+const COUNTERS: [(&str, &str); 9] = [
     ("pushed", "Events that were pushed."),
     ("rejected", "Pushes that were refused because as many events waited as may."),
+    ("left-out", "Events that filters of their suppliers did not let into the channel."),
     ("delivered", "Events that were delivered, each once for each consumer."),
     ("queued", "Events that came to a consumer who is to have them, each once for each."),
     ("filtered", "Events that filters did not let through, or that came too soon after another one."),
@@ -270,6 +272,8 @@ pub struct ChannelStatistics {
     pub pushed: u64,
     /// Pushes that were refused because as many events waited as may.
     pub rejected: u64,
+    /// Events that filters of their suppliers did not let into the channel.
+    pub left_out: u64,
     /// How long the event has waited that has waited longest.
     pub oldest: Duration,
     /// When the channel was made, on the clock of its workplace; when it got that, if it was made before, and nothing if it has none.
@@ -372,11 +376,19 @@ mod tests {
 
     #[test]
     fn counters_stand_where_they_are_looked_for() {
-        let all =
-            [Counted::Pushed, Counted::Rejected, Counted::Delivered, Counted::Queued, Counted::Filtered];
-        let all = [&all[..], &[Counted::Expired, Counted::Overflows, Counted::Failed]].concat();
+        let all = [
+            Counted::Pushed,
+            Counted::Rejected,
+            Counted::LeftOut,
+            Counted::Delivered,
+            Counted::Queued,
+            Counted::Filtered,
+            Counted::Expired,
+            Counted::Overflows,
+            Counted::Failed,
+        ];
         let names: Vec<String> = all.iter().map(|what| format!("{what:?}").to_lowercase()).collect();
-        assert_eq!(names, COUNTERS.map(|(name, _)| name));
+        assert_eq!(names, COUNTERS.map(|(name, _)| name.replace('-', "")));
         assert!(all.iter().enumerate().all(|(place, what)| *what as usize == place));
     }
 }

@@ -237,7 +237,7 @@ impl Supplier {
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
         }
-        let Shared { place, load, reject_new_events, max_event_bytes, rejected, counters, .. } =
+        let Shared { place, load, reject_new_events, max_event_bytes, rejected, left_out, counters, .. } =
             &*self.shared;
         let most = max_event_bytes.load(Ordering::Relaxed);
         if most > 0 {
@@ -257,6 +257,8 @@ impl Supplier {
         let proxy = self.filters.judge(event, now);
         if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), &self.filter_errors) {
             self.filtered += 1;
+            left_out.fetch_add(1, Ordering::Relaxed);
+            counters.add(Counted::LeftOut, 1);
             return Ok(Pushed::default());
         }
         let entry = self.entries[number].as_ref().expect("it has been found");

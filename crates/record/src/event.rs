@@ -68,7 +68,7 @@ impl Answer {
 }
 
 impl Event {
-    /// Whether the event is one of a job's life. What a guard holds at the end has none.
+    /// Whether the event is one of a job's life. HELD is none: its job has not been released.
     pub fn is_job(self) -> bool {
         (Event::RELEASE.0..=Event::WAIT.0).contains(&self.0)
     }
@@ -116,15 +116,6 @@ impl Record {
     #[inline]
     pub fn node(&self) -> Option<usize> {
         Some(self.event.layout()?.node?.index(self))
-    }
-
-    /// The record with the job's dates in both words, of an event that has no fields there: in virtual time START and RESUME have
-    /// always had them, and exports show words as they are.
-    #[inline]
-    #[must_use]
-    pub fn with_spare_dates(mut self, dates: Dates) -> Self {
-        self.words = [dates.nominal, dates.deadline].map(|at| at.as_nanos() as u64);
-        self
     }
 }
 

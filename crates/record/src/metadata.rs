@@ -4,6 +4,7 @@ use crate::connections::{
     ChainEntry, HopEntry, InputEntry, OutputEntry, PublicationEntry, ReleasedBy, chains_of, inputs_of,
     outputs_of, publications_of,
 };
+use crate::event::Start;
 use crate::record::JobId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -503,6 +504,12 @@ impl Metadata {
             Some(operation) => format!("{} #{}", operation.name, job.instance),
             None => format!("operation {} #{}", job.operation.index(), job.instance),
         }
+    }
+
+    /// The job that posted the one that starts, if that is posted work.
+    pub fn posted_by(&self, start: &Start) -> Option<JobId> {
+        let entry = self.operations.get(start.job.operation.index())?;
+        start.posted_by.0.filter(|_| self.tasks[entry.task].activity.is_posted())
     }
 
     /// Name of an operation within its task: `filter` for `nav.filter`, `nav` for the task `nav` of one

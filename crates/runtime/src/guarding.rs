@@ -179,9 +179,7 @@ impl GuardKeeper {
         }
         count
     }
-}
 
-impl GuardKeeper {
     /// The run is over: what guards hold is told, of instances whose arrival nothing else tells.
     pub fn end(&mut self, flow: &mut JobFlow, shared: &Shared, over: Instant) {
         self.take_in(flow, shared, over);
@@ -207,13 +205,20 @@ impl GuardKeeper {
     }
 }
 
-/// Whether the release is not for an event that has expired. True where no events release the task.
+/// Whether an event still waits for the release, as far as events release the task.
 fn is_for_an_event(shared: &Shared, site: &OperationSite, due: &Due, now: Instant) -> bool {
     let Some(channel) = shared.triggering[site.task].channel.get() else { return true };
     let local = site.local.expect("an operation of this process");
-    // Those that have not come to the guard yet are for events, too.
-    let (released, waiting) = shared.jobs.waiting(local, due.signal.instance);
-    channel.waiting(due.signal.at, now).has_one(released, waiting)
+    let jobs = || shared.jobs.waiting(local, due.signal.instance);
+    if channel.waiting(due.signal.at, now).all == 0 {
+        return false;
+    }
+    // Lanes begin jobs and take events meanwhile: what is counted too low leaves a job without an event, and what is counted too high would leave an
+    // event without a job. Those that have not come to the guard yet are for events, too.
+    let (_, waiting) = jobs();
+    let events = channel.waiting(due.signal.at, now);
+    let (released, _) = jobs();
+    events.need(released, waiting)
 }
 
 /// A job that has been signalled, and of which only the release thread knows, never comes.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_operation::Operation;
 use talea_record::JobId;
-use talea_record::event::PostedBy;
+use talea_record::event::{PostedBy, WordType};
 
 /// The code of declared operations, and what came with their jobs.
 pub(crate) struct PostingTable {
@@ -27,9 +27,6 @@ pub(crate) struct PostingTable {
     posters: Box<[AtomicU64]>,
 }
 
-/// No job posted it.
-const NOBODY: u64 = u64::MAX;
-
 /// Runs of this process so far.
 static RUNS: AtomicU64 = AtomicU64::new(0);
 
@@ -43,7 +40,7 @@ impl PostingTable {
             behaviours: (0..room.operations).map(|_| OnceLock::new()).collect(),
             next: (0..room.operations).map(|_| AtomicU64::new(0)).collect(),
             handles: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
-            posters: (0..room.all_jobs()).map(|_| AtomicU64::new(NOBODY)).collect(),
+            posters: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -89,14 +86,13 @@ impl PostingTable {
     /// Who posted the job.
     pub fn poster(&self, tag: u32) -> PostedBy {
         let place = (tag as usize).checked_sub(self.first_tag).and_then(|place| self.posters.get(place));
-        let poster = place.map_or(NOBODY, |poster| poster.load(Ordering::Relaxed));
-        PostedBy((poster != NOBODY).then(|| JobId::unpack(poster)))
+        PostedBy::from_bits(place.map_or(0, |poster| poster.load(Ordering::Relaxed)))
     }
 
     /// What comes with the job, and who posts it. To be said between the claim of the job and the push of its tag, which publishes it.
     pub fn set(&self, tag: u32, handle: u64, poster: Option<JobId>) {
         let place = tag as usize - self.first_tag;
         self.handles[place].store(handle, Ordering::Relaxed);
-        self.posters[place].store(poster.map_or(NOBODY, JobId::pack), Ordering::Relaxed);
+        self.posters[place].store(PostedBy(poster).bits(), Ordering::Relaxed);
     }
 }

@@ -142,12 +142,12 @@ impl ReleaseThread {
                 Woken::Due { .. } | Woken::Stopped => {
                     // At once, since whoever ends the run may wait for a processor that own threads of a lowered hierarchy have.
                     shared.end_node(self.node, None);
-                    self.count_overruns(&shared);
                     // A run that is stopped before its start ends with it.
                     let over = now.max(start).min(end);
                     if let Some(keeper) = &mut self.keeper {
                         keeper.end(&mut flow, &shared, over);
                     }
+                    self.count_overruns(&shared);
                     if self.marks.include(Event::RUN_END) {
                         flow.recorder.run_end(over);
                     }

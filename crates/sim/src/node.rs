@@ -15,7 +15,7 @@ use talea_policy::hierarchy::{Engine, Message, Parameters, ProcessorId, Schedule
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_record::event::{
-    Abort, Complete, Dates, Flag, Held, PostedBy, Preempt, Release, Resume, Skip, Start, Timer, Wait,
+    Abort, Complete, Flag, Held, PostedBy, Preempt, Release, Resume, Skip, Start, Timer, Wait,
 };
 use talea_record::{CostKind, EdgeNumbers, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
@@ -615,7 +615,7 @@ impl Node {
         } else {
             Start { job, lane, depth, posted_by: PostedBy(None) }.at(now, cpu)
         };
-        sink.record(record.with_spare_dates(Dates { nominal: slot.nominal, deadline: slot.deadline }));
+        sink.record(record);
     }
 
     /// Takes the job out of its slot and its lane.

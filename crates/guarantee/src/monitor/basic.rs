@@ -6,7 +6,7 @@
 //! intervals, found exactly. The promise is broken when none is left.
 
 use super::history::{Cursor, History};
-use super::{Limits, Told};
+use super::{Findings, Limits};
 
 /// Judges one stretch of demand after the other.
 #[derive(Clone, Debug)]
@@ -84,32 +84,32 @@ impl Basic {
         self.origin + self.windows * self.period
     }
 
-    pub fn pass(&mut self, from: i64, to: i64, serving: bool, told: &mut Told<'_>) {
+    pub fn pass(&mut self, from: i64, to: i64, serving: bool, found: &mut Findings<'_>) {
         self.history.add(from, serving);
         // With the last phase, the window ends a nanosecond before this.
         while self.window().saturating_add(2 * self.period) <= to {
-            self.judge(self.period - 1, told);
+            self.judge(self.period - 1, found);
             self.history.forget(self.window());
         }
     }
 
     /// The last window ends within the stretch for some phases only; the others stay possible.
-    pub fn end(&mut self, now: i64, told: &mut Told<'_>) {
+    pub fn end(&mut self, now: i64, found: &mut Findings<'_>) {
         let last_phase = now - self.period - self.window();
         if last_phase >= 0 {
-            self.judge(last_phase.min(self.period - 1), told);
+            self.judge(last_phase.min(self.period - 1), found);
         }
     }
 
     /// Judges the next window for the phases up to `last_phase`.
-    fn judge(&mut self, last_phase: i64, told: &mut Told<'_>) {
-        told.tally.judged += 1;
+    fn judge(&mut self, last_phase: i64, found: &mut Findings<'_>) {
+        found.tally.judged += 1;
         let window = self.window();
         self.keep(last_phase);
         if self.left.is_empty() {
             let (received, at) = self.closest(last_phase);
             let violation = self.limits.check(received, window + at, self.period);
-            told.note(violation.expect("a phase that is not left breaks the promise"));
+            found.note(violation.expect("a phase that is not left breaks the promise"));
             self.restart(window + self.period);
             return;
         }

@@ -4,7 +4,7 @@
 //! or most where one of its ends passes a switch, and only there it is looked at.
 
 use super::history::History;
-use super::{Limits, Told};
+use super::{Findings, Limits};
 
 /// Judges one stretch of demand after the other.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Continuous {
         self.first.max(now - self.length)
     }
 
-    pub fn pass(&mut self, from: i64, to: i64, serving: bool, told: &mut Told<'_>) {
+    pub fn pass(&mut self, from: i64, to: i64, serving: bool, found: &mut Findings<'_>) {
         self.history.add(from, serving);
         // A window that ends at `from` has been judged unless this is where the stretch begins.
         let mut end = from;
@@ -44,21 +44,21 @@ impl Continuous {
             let next = self.history.pieces().iter().map(|piece| piece.from).find(|at| *at > begin);
             end = next.map_or(to, |at| at.saturating_add(self.length)).min(to);
             self.history.forget(end - self.length);
-            self.judge(end, told);
+            self.judge(end, found);
         }
     }
 
-    fn judge(&mut self, end: i64, told: &mut Told<'_>) {
+    fn judge(&mut self, end: i64, found: &mut Findings<'_>) {
         let begin = end - self.length;
         let pieces = self.history.pieces();
         let (Some(first), Some(last)) = (pieces.front(), pieces.back()) else { return };
         if begin < self.first {
             return;
         }
-        told.tally.judged += 1;
+        found.tally.judged += 1;
         let received = last.served_by(end) - first.served_by(begin);
         if let Some(violation) = self.limits.check(received, begin, self.length) {
-            told.note(violation);
+            found.note(violation);
             self.first = end;
         }
     }

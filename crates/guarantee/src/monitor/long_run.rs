@@ -5,7 +5,7 @@
 //! is held against all that was received in it, and each stretch of demand may add the bound once: somebody that wakes up waits for those
 //! who are served. What was received ahead of the share counts.
 
-use super::{Bound, Told, Violation};
+use super::{Bound, Findings, Violation};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use talea_time::{Duration, Instant, Work};
@@ -101,20 +101,20 @@ impl Average {
         if self.stretches == 0 { i64::MAX } else { self.since }
     }
 
-    pub fn pass(&mut self, from: i64, to: i64, serving: bool, told: &mut Told<'_>) {
+    pub fn pass(&mut self, from: i64, to: i64, serving: bool, found: &mut Findings<'_>) {
         self.wanted += to - from;
         if serving {
             self.received += to - from;
             return;
         }
-        told.tally.judged += 1;
+        found.tally.judged += 1;
         let due = i64::try_from(self.share * i128::from(self.wanted) / i128::from(PARTS)).unwrap_or(i64::MAX);
         let allowed = self.bound.allowed(self.wanted, self.stretches).saturating_add(self.tolerance);
         let missing = (due - self.received).saturating_sub(allowed);
         // Once more only when it has become twice as bad.
         if missing > 0 && missing >= self.reported.saturating_mul(2) {
             self.reported = missing;
-            told.note(Violation {
+            found.note(Violation {
                 from: Instant::from_nanos(self.since),
                 to: Instant::from_nanos(to),
                 received: Work::from_nanos(self.received),

@@ -97,19 +97,19 @@ pub struct Tally {
 }
 
 /// Where judging leaves what it finds.
-struct Told<'a> {
+struct Findings<'a> {
     tally: &'a mut Tally,
-    /// Hears of each violation.
-    broken: &'a mut dyn FnMut(Violation),
+    /// Hears of each.
+    on_violation: &'a mut dyn FnMut(Violation),
 }
 
-impl Told<'_> {
+impl Findings<'_> {
     fn note(&mut self, violation: Violation) {
         self.tally.violations += 1;
         if self.tally.worst.is_none_or(|worst| violation.amount() > worst.amount()) {
             self.tally.worst = Some(violation);
         }
-        (self.broken)(violation);
+        (self.on_violation)(violation);
     }
 }
 
@@ -142,18 +142,18 @@ struct Whole {
 }
 
 impl Whole {
-    fn pass(&mut self, from: i64, to: i64, serving: bool, told: &mut Told<'_>) {
+    fn pass(&mut self, from: i64, to: i64, serving: bool, found: &mut Findings<'_>) {
         if serving {
             self.without = 0;
             return;
         }
         let before = self.without;
         self.without += to - from;
-        told.tally.judged += u64::from(before == 0);
+        found.tally.judged += u64::from(before == 0);
         if before <= self.tolerance && self.without > self.tolerance {
             let missing = self.without;
             let limits = Limits { least: missing, most: i64::MAX, promised: missing };
-            told.note(limits.check(0, to - missing, missing).expect("it is missing"));
+            found.note(limits.check(0, to - missing, missing).expect("it is missing"));
         }
     }
 }
@@ -260,11 +260,13 @@ impl Monitor {
         self.note(now, self.standing, broken);
     }
 
-    /// The promise is none any more from `now` on. What it comes to with its last window nobody holds against it.
+    /// The promise is none any more from `now` on. `broken` hears of each violation that became certain until then; what a window comes to that is cut
+    /// short nobody holds against it.
     ///
     /// # Panics
     /// If time runs backwards.
-    pub fn let_go(&mut self, now: Instant) {
+    pub fn let_go(&mut self, now: Instant, broken: &mut dyn FnMut(Violation)) {
+        self.pass(now, broken);
         let Tally { violations, worst, .. } = self.tally;
         self.note(now, Standing::Waiting, &mut |_| {});
         (self.tally.violations, self.tally.worst) = (violations, worst);
@@ -283,12 +285,17 @@ impl Monitor {
             if self.standing == Standing::Running {
                 self.tally.received = Work::from_nanos(self.tally.received.as_nanos() + (to - from));
             }
-            self.judge.pass(from, to, self.standing, &mut Told { tally: &mut self.tally, broken });
+            self.judge.pass(
+                from,
+                to,
+                self.standing,
+                &mut Findings { tally: &mut self.tally, on_violation: broken },
+            );
         }
         match (self.standing, standing) {
             (Standing::Waiting, Standing::Ready | Standing::Running) => self.judge.begin(to),
             (Standing::Ready | Standing::Running, Standing::Waiting) => {
-                self.judge.end(to, &mut Told { tally: &mut self.tally, broken });
+                self.judge.end(to, &mut Findings { tally: &mut self.tally, on_violation: broken });
             }
             _ => {}
         }
@@ -339,22 +346,22 @@ impl Judge {
     }
 
     /// Inside a stretch, `from..to` was spent like this.
-    fn pass(&mut self, from: i64, to: i64, standing: Standing, told: &mut Told<'_>) {
+    fn pass(&mut self, from: i64, to: i64, standing: Standing, found: &mut Findings<'_>) {
         let serving = standing == Standing::Running;
         match self {
             Judge::Nothing => {}
-            Judge::Whole(whole) => whole.pass(from, to, serving, told),
-            Judge::Basic(basic) => basic.pass(from, to, serving, told),
-            Judge::Continuous(continuous) => continuous.pass(from, to, serving, told),
-            Judge::Proportional(proportional) => proportional.pass(from, to, serving, told),
-            Judge::Average(average) => average.pass(from, to, serving, told),
+            Judge::Whole(whole) => whole.pass(from, to, serving, found),
+            Judge::Basic(basic) => basic.pass(from, to, serving, found),
+            Judge::Continuous(continuous) => continuous.pass(from, to, serving, found),
+            Judge::Proportional(proportional) => proportional.pass(from, to, serving, found),
+            Judge::Average(average) => average.pass(from, to, serving, found),
         }
     }
 
     /// The stretch ends.
-    fn end(&mut self, now: i64, told: &mut Told<'_>) {
+    fn end(&mut self, now: i64, found: &mut Findings<'_>) {
         if let Judge::Basic(basic) = self {
-            basic.end(now, told);
+            basic.end(now, found);
         }
     }
 }

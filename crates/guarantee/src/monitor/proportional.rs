@@ -3,7 +3,7 @@
 //! The *lag* s t - S(t), with the service S since the stretch began, falls during service and rises otherwise. The
 //! deficit of an interval is how far the lag rises in it, so the greatest is found from where the lag was lowest.
 
-use super::{Bound, Told, Violation};
+use super::{Bound, Findings, Violation};
 use crate::exact::Ratio;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
@@ -53,7 +53,7 @@ impl Proportional {
         self.lowest_at
     }
 
-    pub fn pass(&mut self, from: i64, to: i64, serving: bool, told: &mut Told<'_>) {
+    pub fn pass(&mut self, from: i64, to: i64, serving: bool, found: &mut Findings<'_>) {
         let length = to - from;
         self.lag += self.share * i128::from(length);
         if serving {
@@ -65,13 +65,13 @@ impl Proportional {
             }
             return;
         }
-        told.tally.judged += 1;
+        found.tally.judged += 1;
         let deficit = self.lag - self.lowest;
         if deficit > i128::from(PARTS) * i128::from(self.error) && !self.reported {
             self.reported = true;
             let behind = i64::try_from(deficit / i128::from(PARTS)).unwrap_or(i64::MAX);
             let promised = self.since_lowest.saturating_add(behind - self.error);
-            told.note(Violation {
+            found.note(Violation {
                 from: Instant::from_nanos(self.lowest_at),
                 to: Instant::from_nanos(to),
                 received: Work::from_nanos(self.since_lowest),

@@ -168,8 +168,8 @@ impl<'a> Finder<'a> {
         };
         let subject = Subject::Instance { task, number: instance };
         let in_scope = self.question.task.is_none_or(|wanted| wanted == task);
-        let is_none = outcome == Outcome::Skipped { reason: SkipReason::Expired };
-        if in_scope && !is_none {
+        let is_expired = outcome == Outcome::Skipped { reason: SkipReason::Expired };
+        if in_scope && !is_expired {
             self.counts.add(outcome, failed);
         }
         match self.question.which {
@@ -332,7 +332,7 @@ impl Sink for Finder<'_> {
                 {
                     let (task, is_trigger) = (to.task, to.task != entry.task);
                     let (to, why) = (OperationId::from_index(lost.to as usize), lost.why.known());
-                    // Traces from before do not say it of triggers.
+                    // Older traces say 0 of triggers.
                     let instance = if is_trigger { lost.instance } else { lost.job.instance };
                     let lost = LostMessage { of: lost.job, to, at: record.time, why };
                     self.lives[task].message_lost(instance, lost);

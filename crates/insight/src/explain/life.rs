@@ -94,7 +94,7 @@ pub(super) struct Lives {
     /// Up to when guards hold first jobs, by instance and operation.
     guarded: BTreeMap<(u64, usize), Instant>,
     /// Lost messages that were to release first jobs of instances of which nothing else has been heard.
-    pub(super) lost_triggers: Vec<(u64, LostMessage)>,
+    pub(super) lost_triggers: BTreeMap<u64, Vec<LostMessage>>,
     pub(super) seen: SeenNumbers,
 }
 
@@ -108,7 +108,7 @@ impl Lives {
             metadata.operations.iter().enumerate().filter(of_task).map(|(index, _)| index).collect();
         let lasts = operations.iter().filter(|index| metadata.operations[**index].is_last).count();
         let seen = SeenNumbers::of(&metadata.tasks[task]);
-        let (in_flight, guarded, lost_triggers) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let (in_flight, guarded, lost_triggers) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Lives { task, operations, lasts, in_flight, guarded, lost_triggers, seen }
     }
 
@@ -174,7 +174,7 @@ impl Lives {
         let place = self.operations.iter().position(|index| *index == job.operation.index());
         if let Some(place) = place.filter(|_| self.seen.is_new(job.instance)) {
             self.begin(metadata, record);
-            let life = self.in_flight.get_mut(&job.instance).expect("it has begun");
+            let Some(life) = self.in_flight.get_mut(&job.instance) else { return };
             life.jobs[place].held_to = Some(record.time);
             life.opened = Some(Instant::MAX);
         }
@@ -229,11 +229,7 @@ impl Lives {
             woken: None,
             deadline: told.map_or_else(|| arrivals.deadline(arrival), |dates| dates.deadline),
             jobs: vec![JobLife::default(); self.operations.len()],
-            lost: self
-                .lost_triggers
-                .extract_if(.., |(of, _)| *of == instance)
-                .map(|(_, lost)| lost)
-                .collect(),
+            lost: self.lost_triggers.remove(&instance).unwrap_or_default(),
             lasts_left: self.lasts,
         };
         self.seen.note(instance);

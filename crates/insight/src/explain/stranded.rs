@@ -60,9 +60,9 @@ impl Lives {
         if let Some(life) = self.in_flight.get_mut(&instance) {
             life.lost.push(lost);
         } else if self.seen.is_new(instance) {
-            self.lost_triggers.push((instance, lost));
+            self.lost_triggers.entry(instance).or_default().push(lost);
             if self.lost_triggers.len() > LIMIT {
-                self.lost_triggers.remove(0);
+                self.lost_triggers.pop_first();
             }
         }
     }

@@ -88,11 +88,12 @@ impl EdgeReceipts {
     }
 
     /// The edge is none any more.
-    pub fn removed(&mut self, edge: usize, at: Instant) {
-        let edge = self.at(edge);
+    pub fn removed(&mut self, number: usize, at: Instant) {
+        self.at(number).give(at);
+        self.note(number, at);
+        let edge = &mut self.edges[number];
         (edge.state, edge.standing) = (EdgeState::Waiting, Standing::Waiting);
-        edge.give(at);
-        edge.monitor.iter_mut().for_each(|monitor| monitor.let_go(at));
+        edge.monitor.iter_mut().for_each(|monitor| monitor.let_go(at, &mut |_| {}));
     }
 
     /// Whether the processor is withheld, from the instant on to which the edges are [weighed](Self::weigh_all) next.

@@ -101,6 +101,7 @@ fn those_who_want_to_know_are_told_of_first_and_last() {
 #[test]
 fn filters_of_admins_and_proxies_go_together_by_their_operator() {
     let (mut time, channel) = channel(QosSettings::new());
+    let mut left_out = 0;
     for (operator, expected) in [(GroupOperator::And, vec![6, 7]), (GroupOperator::Or, (3..8).collect())] {
         let admin = channel.new_consumer_admin(operator, &QosSettings::new()).expect("sound");
         admin.filters().add(Filter::of(&types("Test"), above(2))).expect("there is no limit");
@@ -114,6 +115,8 @@ fn filters_of_admins_and_proxies_go_together_by_their_operator() {
         time.run();
         assert_eq!((had.take(), of_admin.take()), (expected, (3..8).collect::<Vec<_>>()), "{operator:?}");
         assert_eq!(supplier.filtered(), (1, 0));
+        left_out += 1;
+        assert_eq!(channel.statistics(time.now()).left_out, left_out);
         let counted = consumer.statistics();
         assert_eq!(counted.filtered + counted.delivered, 7);
         assert_eq!(channel.consumer_admin_of(admin.id()).map(|admin| admin.operator()), Some(operator));

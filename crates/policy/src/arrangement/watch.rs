@@ -127,7 +127,8 @@ impl Watch {
             Change::LetGo { vp, at } => {
                 if let Some(number) = self.edge_of.get_mut(vp.index()).and_then(Option::take) {
                     self.edges[number as usize].take_granted(at);
-                    self.edges[number as usize].monitor.let_go(at);
+                    let found = &mut |violation| self.found.push((number as usize, violation));
+                    self.edges[number as usize].monitor.let_go(at, found);
                 }
             }
         }

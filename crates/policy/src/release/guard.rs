@@ -108,9 +108,9 @@ pub struct WaitingEvents {
 }
 
 impl WaitingEvents {
-    /// Whether a release is for an event that waits, where so many jobs have been released before it and have taken none yet, and `waiting` instances
-    /// wait to be released, with this one. If not, what it was for has expired: a job would find no event, or one that has a release of its own.
-    pub fn has_one(&self, released: usize, waiting: usize) -> bool {
+    /// Whether they need a release, before which so many jobs have been released that have taken none yet, and with which `waiting` instances wait to be
+    /// released. If not, what it was for has expired: a job would find no event, or one that has a release of its own.
+    pub fn need(&self, released: usize, waiting: usize) -> bool {
         self.come_by_then > released || self.all >= released + waiting
     }
 }

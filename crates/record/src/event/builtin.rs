@@ -109,7 +109,7 @@ events! {
             lane: u16 = Source means Lane,
             /// Jobs in its lane at that instant including itself, saturating.
             depth: u16 = Arg,
-            /// The job that posted it, if one did.
+            /// The job that posted it, of posted work: what releases tasks tells of itself.
             posted_by: PostedBy = First,
         }
         /// A running job lost its processor; by is all ones if unknown.

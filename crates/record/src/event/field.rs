@@ -200,7 +200,8 @@ impl WordType for Flag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag(pub bool);
 
-/// Who posted a job, if another job did. Written as a number above that of the job, and 0 for nobody: traces from before say nothing.
+/// Who posted a job, if another job did: 0 for nobody, else one more than [`JobId::pack`] writes. Of simulations, older traces have something else
+/// there, which [`Metadata::posted_by`](crate::Metadata::posted_by) knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostedBy(pub Option<JobId>);
 

@@ -124,7 +124,9 @@ impl Watching {
     fn tell_granted(&mut self, now: Instant, sink: &mut dyn Sink) {
         for (edge, violation) in self.watch.found() {
             sink.record(Violation::of(self.first_edge + edge, &violation).at(now, Record::NO_CPU));
-            self.ungranted.entry(edge).or_default().insert(violation.from);
+            if self.received.is_some() {
+                remember(&mut self.ungranted, edge, violation.from);
+            }
         }
     }
 
@@ -200,10 +202,12 @@ impl Node {
             {
                 sink.record(record);
             }
-            let Watching { watch, first_edge, ungranted, .. } = &mut **watching;
+            let Watching { watch, first_edge, ungranted, received, .. } = &mut **watching;
             watch.note(transition, now, |edge, violation| {
                 sink.record(Violation::of(*first_edge + edge, &violation).at(now, Record::NO_CPU));
-                ungranted.entry(edge).or_default().insert(violation.from);
+                if received.is_some() {
+                    remember(ungranted, edge, violation.from);
+                }
             });
             if let Some(received) = &mut watching.received
                 && let Some(edge) = watching.watch.edge_of(transition.vp)
@@ -227,6 +231,17 @@ impl Node {
             watching.tell_granted(now, sink);
             watching.tell_received(now, sink);
         }
+    }
+}
+
+/// Windows in which too little was granted that are remembered of each edge, until it is known what was received in them.
+const REMEMBERED: usize = 64;
+
+fn remember(ungranted: &mut BTreeMap<usize, BTreeSet<Instant>>, edge: usize, from: Instant) {
+    let of_edge = ungranted.entry(edge).or_default();
+    of_edge.insert(from);
+    if of_edge.len() > REMEMBERED {
+        of_edge.pop_first();
     }
 }
 

@@ -179,8 +179,7 @@ impl Simulation {
         }
     }
 
-    /// Whether the release is not for an event that has expired, where so many are to be released before that have not been. True where no events
-    /// release the task.
+    /// Whether an event still waits for the release, where so many are to be released before that have not been, and as far as events release the task.
     fn is_for_an_event(&self, due: &Due, before: usize) -> bool {
         let state = &self.operations[due.operation.index()];
         let (Some(workplace), Some(values), 0) = (&self.workplace, &self.values, state.predecessors) else {
@@ -188,7 +187,7 @@ impl Simulation {
         };
         let waiting = workplace.waiting(state.task as usize, due.signal.at, self.now);
         let released = state.outstanding as usize - values.begun(due.operation) + before;
-        waiting.is_none_or(|waiting| waiting.has_one(released, due.waiting))
+        waiting.is_none_or(|waiting| waiting.need(released, due.waiting))
     }
 
     /// Lets through the guards of all nodes that this step concerns what is due.

@@ -426,6 +426,8 @@ fn what_guards_hold_at_the_end_has_arrived() {
     let system = system.build().expect("sound");
     for dispatch in [DispatchRecords::Kept, DispatchRecords::Dropped] {
         let records = records_with(&system, &[], 100, dispatch);
+        let mut starts = records.iter().filter_map(Start::read);
+        assert!(starts.all(|start| start.posted_by.0.is_none()), "nobody posts in virtual time");
         let metadata = metadata(&system);
         let mut accounting = Accounting::new(&metadata, Duration::from_nanos(1_000));
         records.iter().for_each(|record| accounting.record(*record));

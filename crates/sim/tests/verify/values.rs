@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use talea_insight::verify::{Rule, VerifyReport};
 use talea_model::System;
 use talea_record::event::{Publish, Release, Take};
-use talea_record::{Event, JobId, Record};
+use talea_record::{Event, JobId, Record, SkipReason};
 use talea_sim::DispatchRecords;
 use talea_time::Duration;
 
@@ -165,4 +165,33 @@ fn what_a_stopped_thread_may_not_have_handed_on_yet_is_missed_possibly() {
     assert_eq!([judged(0), judged(1)], [(0, 0), (0, 1)], "its lane has begun nothing since");
     // The one before the newest was there, for the newest had begun.
     assert_eq!(judged(2), (1, 0));
+}
+
+fn broken(report: &VerifyReport) -> Vec<Rule> {
+    Rule::ALL.into_iter().filter(|rule| report.of(*rule) > 0).collect()
+}
+
+/// What is skipped, or held at the end, for a reason that its task does not have.
+#[test]
+fn reasons_to_skip_and_to_hold_are_those_of_the_task() {
+    let system = |excess: &str| {
+        let text = format!(
+            "[system]\nname = \"s\"\nstrategy = \"rms\"\n[[task]]\nname = \"t\"\ntrigger = \"external\"\nseparation = \"10ns\"\n\
+             excess = \"{excess}\"\narrivals = {{ list = [\"1ns\", \"2ns\", \"50ns\", \"51ns\"] }}\nwcet = \"1ns\"\ndeadline = \"20ns\"\n"
+        );
+        talea_model::parse("s.toml", &text, ".".as_ref()).expect("it is sound").system
+    };
+    let told = |excess: &str| records_with(&system(excess), &[], 55, DispatchRecords::Dropped);
+    let (deferred, dropped) = (told("defer"), told("drop"));
+    assert_eq!(deferred.iter().filter(|record| record.event == Event::HELD).count(), 1);
+    assert_eq!(dropped.iter().filter(|record| record.event == Event::SKIP).count(), 2);
+    for (excess, records) in [("defer", &deferred), ("drop", &dropped)] {
+        assert_eq!(broken(&judged(&system(excess), records)), []);
+    }
+    assert_eq!(broken(&judged(&system("count"), &deferred)), [Rule::Release], "nothing is to hold it");
+    let mut expired = dropped.clone();
+    let skips = expired.iter_mut().filter(|record| record.event == Event::SKIP);
+    skips.for_each(|skip| skip.arg = SkipReason::Expired as u16);
+    assert_eq!(broken(&judged(&system("drop"), &expired)), [Rule::Release], "no events release it");
+    assert_eq!(broken(&judged(&system("defer"), &dropped)), [Rule::Release], "it drops nothing");
 }

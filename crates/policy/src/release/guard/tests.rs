@@ -63,12 +63,12 @@ fn what_is_withdrawn_has_never_come() {
 #[test]
 fn a_release_is_for_an_event_that_has_no_other() {
     let events = |all, come_by_then| WaitingEvents { all, come_by_then };
-    assert!(events(1, 1).has_one(0, 1));
-    assert!(!events(0, 0).has_one(0, 3), "all have expired");
-    assert!(!events(1, 1).has_one(1, 1), "a job is released for it");
-    assert!(!events(2, 0).has_one(0, 3), "those that wait came later, and have releases of their own");
-    assert!(events(2, 0).has_one(0, 2), "one of them came in the place of another one");
-    assert!(events(2, 1).has_one(0, 5));
+    assert!(events(1, 1).need(0, 1));
+    assert!(!events(0, 0).need(0, 3), "all have expired");
+    assert!(!events(1, 1).need(1, 1), "a job is released for it");
+    assert!(!events(2, 0).need(0, 3), "those that wait came later, and have releases of their own");
+    assert!(events(2, 0).need(0, 2), "one of them came in the place of another one");
+    assert!(events(2, 1).need(0, 5));
 }
 
 #[test]

@@ -119,11 +119,7 @@ impl<'a> Filter<'a> {
 
     /// Whether there can be records of this event to be printed.
     fn may_let_through(&self, event: Event) -> bool {
-        let about_job = || {
-            let on_the_way = [Event::SEND, Event::RECEIVE, Event::SIGNAL, Event::GUARD, Event::MESSAGE_LOST];
-            event.is_job() || on_the_way.contains(&event)
-        };
-        (self.task.is_none() || about_job())
+        (self.task.is_none() || event.is_about_job())
             && (self.families.is_empty() || self.families.contains(&(event.0 >> 8).to_le_bytes()[0]))
             && self.events.as_ref().is_none_or(|events| events.contain(event))
     }
