@@ -4,7 +4,7 @@ use super::names::{Names, obstacle};
 use super::verdict::Verdict;
 use serde::Serialize;
 use talea_analysis::system::{ChainBounds, ChainObstacle, ChainStep, ChainStepKind, SystemBounds};
-use talea_model::{OperationId, System};
+use talea_model::{OperationId, System, Take};
 use talea_time::Duration;
 
 /// One chain.
@@ -125,6 +125,18 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
             "jobs of {} may complete in another order than they arrive, so that an older value may replace a newer one",
             name(operation)
         ),
+        ChainObstacle::Overtaken(from, to) => format!(
+            "messages from {} to {} may overtake each other, so that what one of them releases may not see its value yet",
+            name(from),
+            name(to)
+        ),
+        ChainObstacle::Dropped(input) if names.system.inputs()[input.index()].take == Take::Latest => {
+            format!(
+                "values may be dropped before {} sees them: more of them may be under way than the {} that it has room for",
+                names.system.inputs()[input.index()].name,
+                names.system.room_of_latest(input)
+            )
+        }
         ChainObstacle::Dropped(input) => format!(
             "values may be dropped: more of them may come between two jobs than the queue of {} has room for; raise its \
              capacity, or write take = \"latest\"",

@@ -290,6 +290,27 @@ impl System {
         })
     }
 
+    /// Values of an output that a `latest` input has room for, so that those which are under way, or not yet to be seen, do not take that of what is:
+    /// all that come in that time if deadlines are kept, and no more than [`Self::MOST_LATEST`].
+    pub fn room_of_latest(&self, input: InputId) -> usize {
+        let site = &self.inputs()[input.index()];
+        let (producer, consumer) = (self.outputs()[site.output.index()].operation, site.operation);
+        let (writes, reads) = (self.task_of(producer), self.task_of(consumer));
+        let (from, to) = (self.subtask(producer).node, self.subtask(consumer).node);
+        let is_planned = [writes, reads].iter().any(|task| task.communication == Communication::Let);
+        if from == to && !is_planned {
+            return 1;
+        }
+        let behind = if is_planned { reads.deadline } else { Duration::ZERO };
+        let spans = [self.route(from, to).longest(), behind, writes.deadline, writes.period];
+        let sum = |sum: Duration, span| sum.checked_add(span).unwrap_or(Duration::MAX);
+        let all = spans.into_iter().fold(Duration::ZERO, sum).as_nanos() / writes.period.as_nanos();
+        usize::try_from(all.saturating_add(2)).map_or(Self::MOST_LATEST, |all| all.min(Self::MOST_LATEST))
+    }
+
+    /// The most values of an output that a `latest` input has room for.
+    pub const MOST_LATEST: usize = 1024;
+
     /// The quality of service by which the task has its events, if it has subscribed to some.
     pub fn subscription_qos(&self, task: usize) -> Option<Qos> {
         let Some(Trigger::Events(subscription)) = &self.tasks[task].trigger else { return None };

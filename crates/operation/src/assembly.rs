@@ -14,13 +14,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use talea_channel::{Input, KeptEnd, Output, Reader, Take, WhenFull};
 use talea_model::{
-    Communication, Full, InputId, InputSite, MESSAGE_BYTES, OnValue, OperationId, OutputId, OutputSite,
-    System, Trigger, message_bytes,
+    Full, InputId, InputSite, MESSAGE_BYTES, OnValue, OperationId, OutputId, OutputSite, System, Trigger,
+    message_bytes,
 };
 use talea_policy::demand::{self, Purpose};
 use talea_time::Duration;
 
-/// Places for values of the same instance, or of an instant that lies behind, at most: what is further behind is overtaken, and counted.
+/// Places for values of the same instance, at most: what is further behind is overtaken, and counted.
 const MOST_BEHIND: i64 = 64;
 /// Bytes that places for values of the same instance may take for more of them than deadlines call for: jobs that a stall of the machine holds up
 /// have their values all the same where these are small.
@@ -363,21 +363,13 @@ fn reader(system: &System, input: InputId, bytes: usize) -> Reader {
     let node = |operation: OperationId| system.subtask(operation).node;
     let route = system.route(node(producer), node(consumer));
     let on_the_way = route.delay.checked_add(route.jitter).unwrap_or(Duration::MAX);
-    let is_planned = [writes, reads].iter().any(|task| task.communication == Communication::Let);
     let (take, capacity, full) = match site.take {
         talea_model::Take::Instance => {
             let small = MOST_BEHIND.min(SMALL / (bytes as i64).max(1)) as usize;
             (Take::Instance, within(reads.deadline.max(on_the_way)).max(small), Full::Oldest)
         }
         talea_model::Take::Each { capacity, full } => (Take::Each, capacity as usize, full),
-        talea_model::Take::Latest if is_planned => {
-            let behind = reads.deadline.checked_add(writes.deadline).unwrap_or(Duration::MAX);
-            (Take::Latest, within(behind), Full::Oldest)
-        }
-        talea_model::Take::Latest if on_the_way > Duration::ZERO => {
-            (Take::Latest, within(on_the_way), Full::Oldest)
-        }
-        talea_model::Take::Latest => (Take::Latest, 1, Full::Oldest),
+        talea_model::Take::Latest => (Take::Latest, system.room_of_latest(input), Full::Oldest),
     };
     let when_full = match full {
         Full::Oldest => WhenFull::DropOldest,

@@ -101,6 +101,9 @@ pub enum ChainObstacle {
     /// Jobs of this operation may pass each other.
     #[error("jobs of an operation may complete in another order than they arrive")]
     OutOfOrder(OperationId),
+    /// Messages from this operation to that one may overtake each other.
+    #[error("messages between two operations may overtake each other")]
+    Overtaken(OperationId, OperationId),
     /// The queue of this input may be full.
     #[error("values may be dropped, as the queue of an input may be full")]
     Dropped(InputId),
@@ -294,6 +297,10 @@ impl View<'_> {
     /// Goes on with an operation of the same instance.
     fn follow(&self, stretch: &mut Stretch, from: OperationId, to: OperationId) -> Found<()> {
         self.must_arrive(from, to)?;
+        // It waits for others, too.
+        if let Some((from, to)) = self.lossy_way_to(to) {
+            return Err(ChainObstacle::Lost(from, to));
+        }
         let waits = |operation: &talea_model::Operation| {
             let predecessors = operation.predecessors.len();
             self.system.subtask(operation.id).join.waits_for_all(predecessors)
@@ -351,6 +358,9 @@ impl View<'_> {
     /// new one that is under way.
     fn must_have_what_triggers(&self, hop: &Hop, from: OperationId, to: OperationId) -> Found<()> {
         let Some(input) = hop.inputs.first() else { return Ok(()) };
+        if !self.arrives_in_order(from, to)? {
+            return Err(ChainObstacle::Overtaken(from, to));
+        }
         let task = self.task(to);
         let Some(Trigger::Output { every, on, .. }) = self.system.tasks[task].trigger else {
             unreachable!("such a hop leads to a task that values trigger")
@@ -441,9 +451,12 @@ impl View<'_> {
         self.must_keep_order(from)?;
         // That is the way which is measured, whatever else the reader reads of the writer.
         let input = *hop.inputs.first().expect("values go by an input");
-        if let Take::Each { capacity, .. } = self.system.inputs()[input.index()].take
-            && !self.has_room(from, to, capacity, effort)?
-        {
+        let has_room = match self.system.inputs()[input.index()].take {
+            Take::Each { capacity, .. } => self.has_room(from, to, capacity, effort)?,
+            Take::Latest => self.keeps_what_is_seen(from, to, self.system.room_of_latest(input))?,
+            Take::Instance => true,
+        };
+        if !has_room {
             return Err(ChainObstacle::Dropped(input));
         }
         if let Some(jitter) = self.jitter_of_higher_writer(writer, to) {
@@ -481,6 +494,34 @@ impl View<'_> {
         (is_one && implicit(writer.last) && implicit(reader)).then_some(jitter)
     }
 
+    /// Whether so many of the latest values are enough: those that come before a reader has seen what was visible when it looked, or behind that was not
+    /// visible yet.
+    fn keeps_what_is_seen(&self, writer: OperationId, reader: OperationId, room: usize) -> Found<bool> {
+        let task = self.task(writer);
+        let route = self.system.route(self.node_of(writer), self.node_of(reader));
+        let unseen = add(nanos(route.longest()), self.until_end_of_period(writer))?;
+        let is_planned = self.system.task_of(reader).communication == Communication::Let;
+        if unseen == 0 && !is_planned {
+            return Ok(true);
+        }
+        let late = if is_planned { self.response(reader)? } else { 0 };
+        let reach = add(add(unseen, late)?, self.spread(writer)?)?;
+        Ok(reach / triggered::released_every(self.system, task) + 2 <= room as u64)
+    }
+
+    /// By how much jobs of the operation may complete closer together than they are released on average.
+    fn spread(&self, operation: OperationId) -> Found<u64> {
+        let releases = self.bounds.solution.releases_of(operation.index());
+        add(self.response(operation)?, releases.map_or(0, |releases| releases.bunched))
+    }
+
+    /// Whether messages of the operation to the other never overtake each other.
+    fn arrives_in_order(&self, from: OperationId, to: OperationId) -> Found<bool> {
+        let route = self.system.route(self.node_of(from), self.node_of(to));
+        let apart = triggered::released_every(self.system, self.task(from));
+        Ok(route.jitter == Duration::ZERO || add(nanos(route.jitter), self.spread(from)?)? < apart)
+    }
+
     /// Whether a queue of this capacity never overflows: what the writer publishes between two looks of the reader.
     fn has_room(
         &self,
@@ -494,9 +535,7 @@ impl View<'_> {
         // It looks when it begins, or under logical execution time at its arrival; what is not visible yet stays there, too.
         let between = add(self.wait(writer, reader, effort)?, self.response(reader)?)?;
         let unseen = add(nanos(route.longest()), self.until_end_of_period(writer))?;
-        let releases = self.bounds.solution.releases_of(writer.index());
-        let bunched = releases.map_or(0, |releases| releases.bunched);
-        let reach = add(add(between, unseen)?, add(self.response(writer)?, bunched)?)?;
+        let reach = add(add(between, unseen)?, self.spread(writer)?)?;
         Ok(reach / triggered::released_every(self.system, task) < u64::from(capacity))
     }
 

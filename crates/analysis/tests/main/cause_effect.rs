@@ -563,18 +563,23 @@ fn values_that_may_be_dropped_and_guards_that_are_overloaded_are_named() {
     assert_eq!(reasons.collect::<Vec<_>>(), [Err(system::Obstacle::Overload); 2]);
 
     // What is under way has its room already, and takes that of what a job was released for.
-    let away = |capacity| {
+    let away = |capacity, jitter| {
         let mut each = reads(task("each", 20, 1), 0, Take::Each { capacity, full: Full::Oldest });
         each.trigger = Some(Trigger::Output { output: output_of(0), every: 1, on: OnValue::Value });
         each.subtasks[0].node = 1;
         let mut description = described(vec![task("fast", 20, 2), each], &[0, 1]);
         description.nodes.push(Node { name: "other".into(), cpus: vec![1] });
-        let route = Route { delay: NS(1), jitter: NS(20), loss: LossRate::from_share(0.0).expect("a share") };
+        let route =
+            Route { delay: NS(50), jitter: NS(jitter), loss: LossRate::from_share(0.0).expect("a share") };
         description.links.push(Link { ends: LinkEnds::Others, route });
         bounds_of(description).2.reaction
     };
-    assert!(away(8).is_ok());
-    assert!(matches!(away(1), Err(ChainObstacle::Dropped(_))));
+    assert!(away(8, 0).is_ok() && away(8, 10).is_ok());
+    assert!(matches!(away(1, 0), Err(ChainObstacle::Dropped(_))));
+    assert!(
+        matches!(away(8, 19), Err(ChainObstacle::Overtaken(..))),
+        "one may come before the one before it"
+    );
 
     let mut log = task("log", 25, 1);
     log.trigger = Some(Trigger::Output { output: output_of(0), every: 2, on: OnValue::Value });
