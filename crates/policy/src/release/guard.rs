@@ -490,13 +490,8 @@ impl Guards {
         self.find_next();
     }
 
-    /// Lets an instance through that is due by `now`: the one that is due first, then by place.
-    pub fn pop_due(&mut self, now: Instant) -> Option<Release> {
-        let Due { place, .. } = self.next_due(now)?;
-        Some(self.let_through(place))
-    }
-
-    /// The instance that [`pop_due`](Self::pop_due) would let through.
+    /// An instance that is due by `now`: the one that is due first, then by place. It is to be [let through](Self::let_through) or
+    /// [withdrawn](Self::withdraw).
     #[inline]
     pub fn next_due(&self, now: Instant) -> Option<Due> {
         if self.next > now {

@@ -162,7 +162,10 @@ impl Simulation {
                 continue;
             }
             let triggered = self.triggered[state.task as usize].as_ref();
-            let is_told = triggered.is_some_and(|triggered| triggered.stands_for_all(operation));
+            // One record stands for the whole instance, unless each guard hears of it by a message of its own.
+            let is_told = triggered.is_some_and(|triggered| {
+                triggered.stands_for_all(operation) || triggered.comes_from_elsewhere(operation)
+            });
             let (instance, now) = ((signal.instance, signal.at, signal.deadline), self.now);
             if !self.is_for_an_event(&due, held[operation.index()]) {
                 self.guarding.guards[node].withdraw(place);
@@ -171,7 +174,6 @@ impl Simulation {
             }
             self.guarding.guards[node].let_through(place);
             held[operation.index()] += 1;
-            // One record stands for the whole instance.
             if is_told {
                 let job = JobId { operation, instance: signal.instance };
                 self.nodes[node].hold_at_end(job, (signal.at, signal.deadline), now, sink);

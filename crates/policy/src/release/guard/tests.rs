@@ -34,9 +34,15 @@ fn signal(instance: u64, ns: i64) -> Signal {
     Signal { instance, deadline, at: at(ns), not_before: at(PERIOD * instance as i64 + 30), way: Way::Local }
 }
 
+/// Lets through what is due first, if anything is by `now`.
+fn pop_due(guards: &mut Guards, now: i64) -> Option<Release> {
+    let due = guards.next_due(at(now))?;
+    Some(guards.let_through(due.place))
+}
+
 /// What is let through up to `now`: instance and instant.
 fn popped(guards: &mut Guards, now: i64) -> Vec<(u64, i64)> {
-    std::iter::from_fn(|| guards.pop_due(at(now)))
+    std::iter::from_fn(|| pop_due(guards, now))
         .map(|release| (release.signal.instance, release.at.as_nanos()))
         .collect()
 }
@@ -268,7 +274,7 @@ proptest! {
                 }
             }
             plain.instant(now, is_idle);
-            while let Some(release) = guards.pop_due(at(now)) {
+            while let Some(release) = pop_due(&mut guards, now) {
                 let place = release.operation.index() / 2;
                 released[place].push((release.signal.instance, release.at.as_nanos()));
             }
