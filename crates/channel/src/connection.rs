@@ -23,6 +23,7 @@ pub struct Connection {
     pub(crate) room: Option<Bell>,
     dropped: AtomicU64,
     overtaken: AtomicU64,
+    lost: AtomicU64,
 }
 
 impl std::fmt::Debug for Connection {
@@ -34,8 +35,8 @@ impl std::fmt::Debug for Connection {
 impl Connection {
     pub(crate) fn new(capacity: usize, when_full: WhenFull) -> Self {
         let room = matches!(when_full, WhenFull::Wait(_)).then(Bell::new);
-        let (dropped, overtaken) = (AtomicU64::new(0), AtomicU64::new(0));
-        Connection { queue: Queue::new(capacity), room, dropped, overtaken }
+        let [dropped, overtaken, lost] = [0; 3].map(AtomicU64::new);
+        Connection { queue: Queue::new(capacity), room, dropped, overtaken, lost }
     }
 
     /// Values that no job has had: for which there was no room, the oldest or the new ones, and where only the latest is taken, those before it.
@@ -46,6 +47,15 @@ impl Connection {
     /// Values of instances whose job had begun without them, or never came.
     pub fn overtaken(&self) -> u64 {
         self.overtaken.load(Ordering::Relaxed)
+    }
+
+    /// Values that never came, as a link lost them.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_lost(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn count_dropped(&self) {

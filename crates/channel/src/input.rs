@@ -126,17 +126,18 @@ impl<T> InputPort<T> {
         }
     }
 
-    fn take_instance(&mut self, instance: u64) {
-        // Jobs of an operation may pass each other, so what is for others is kept for them.
+    fn take_instance(&mut self, instance: u64, as_of: Instant) {
+        let is_it = |held: &Held| held.stamp.instance == instance && held.stamp.visible_at <= as_of;
+        // Jobs of an operation may pass each other, and so may values: what is for others, or not visible yet, is kept.
         while let Some(next) = self.pop(Instant::MAX) {
-            if next.stamp.instance == instance {
+            if is_it(&next) {
                 self.held.push(next);
                 break;
             }
             self.keep(next);
         }
         if self.held.is_empty()
-            && let Some(place) = self.waiting.iter().position(|held| held.stamp.instance == instance)
+            && let Some(place) = self.waiting.iter().position(is_it)
         {
             self.held.push(self.waiting.swap_remove(place));
         }
@@ -191,7 +192,7 @@ impl<T: Send + Sync + 'static> Input for InputPort<T> {
         match self.take {
             Take::Latest => self.take_latest(as_of),
             Take::Each => self.take_each(as_of),
-            Take::Instance => self.take_instance(instance),
+            Take::Instance => self.take_instance(instance, as_of),
         }
         Taken { values: self.held.len(), newest: self.held.last().map(|held| held.stamp) }
     }
@@ -199,7 +200,7 @@ impl<T: Send + Sync + 'static> Input for InputPort<T> {
     fn take_again(&mut self, newest: u64, values: usize, visible_at: Option<Instant>) -> bool {
         let is_there = match self.take {
             Take::Instance => {
-                self.take_instance(newest);
+                self.take_instance(newest, Instant::MAX);
                 self.held.len() == values
             }
             Take::Latest | Take::Each => self.take_up_to(newest, values),

@@ -59,7 +59,7 @@ pub struct FullReader<'a> {
 pub enum Visible<'a> {
     /// All from this instant on.
     To(Instant),
-    /// Each from the instant on that this says of its place among the readers; not at all if that is none.
+    /// Each from the instant on that this says of its place among the readers; if that is none, the value is lost on the way there.
     ToEach(&'a mut dyn FnMut(usize) -> Option<Instant>),
 }
 
@@ -210,7 +210,8 @@ pub enum Encoded {
 
 /// What is done with an output whatever it carries; it is an [`OutputPort`].
 pub trait Output: Any + Send {
-    /// The job of this instance has completed: its value, if it wrote one, goes to each reader. Says of each value that is dropped whose it was.
+    /// The job of this instance has completed: its value, if it wrote one, goes to each reader. Says of each value that is dropped for want of room
+    /// whose it was.
     /// Neither allocates nor waits.
     fn publish(&mut self, instance: u64, visible: Visible<'_>, dropped: &mut dyn FnMut(Dropped))
     -> Published;
@@ -255,14 +256,17 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
                 Visible::To(instant) => Some(*instant),
                 Visible::ToEach(instant_of) => instant_of(reader),
             };
-            let pushed = visible_at.map(|visible_at| {
-                connection.queue.push([number, instance, visible_at.as_nanos() as u64], push)
-            });
-            let (lost, instance) = match pushed {
-                Some(Pushed::Taken) => continue,
-                Some(Pushed::InPlaceOf([oldest, instance, _])) => (oldest, instance),
-                Some(Pushed::Full) | None => (number, instance),
+            let Some(visible_at) = visible_at else {
+                self.slots.give_up(Hold::from_number(number));
+                connection.count_lost();
+                continue;
             };
+            let (lost, instance) =
+                match connection.queue.push([number, instance, visible_at.as_nanos() as u64], push) {
+                    Pushed::Taken => continue,
+                    Pushed::InPlaceOf([oldest, instance, _]) => (oldest, instance),
+                    Pushed::Full => (number, instance),
+                };
             self.slots.give_up(Hold::from_number(lost));
             connection.count_dropped();
             dropped(Dropped { reader, instance });

@@ -120,8 +120,22 @@ fn a_value_that_is_lost_on_its_way_to_one_reader_reaches_the_others() {
     output.publish(0, Visible::ToEach(&mut |reader| (reader == 1).then_some(at(5))), &mut |one| {
         dropped.push(one)
     });
-    assert_eq!(dropped, [Dropped { reader: 0, instance: 0 }]);
+    let lost = |input: &InputPort<u64>| (input.connection().lost(), input.connection().dropped());
+    assert_eq!((dropped, lost(&inputs[0]), lost(&inputs[1])), (vec![], (1, 0), (0, 0)));
     assert_eq!((take(&mut inputs[0], 0, at(5)), take(&mut inputs[1], 0, at(5))), (vec![], vec![0]));
+}
+
+#[test]
+fn the_value_of_an_instance_is_not_there_before_it_is_visible() {
+    let (mut output, mut inputs) = port(&[reader(Take::Instance, 4)]);
+    for (instance, visible) in [(0, 9), (1, 3)] {
+        *output.value() = 100 + instance;
+        output.publish(instance, Visible::To(at(visible)), &mut |dropped| panic!("{dropped:?}"));
+    }
+    assert_eq!(take(&mut inputs[0], 0, at(5)), [], "it is under way");
+    assert_eq!(take(&mut inputs[0], 1, at(5)), [1], "behind it one that has come");
+    inputs[0].leave();
+    assert_eq!(take(&mut inputs[0], 0, at(9)), [0], "a job that began before may look again");
 }
 
 #[test]

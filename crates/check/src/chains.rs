@@ -167,7 +167,7 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
         ),
         ChainObstacle::NotAwaited(operation) => {
             format!(
-                "{} may be released before the value is there, by others that its join waits for",
+                "{} may be released before the value is there, by others that it comes after",
                 name(operation)
             )
         }

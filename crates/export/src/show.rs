@@ -5,7 +5,8 @@ use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::{Lost, Take};
 use talea_record::{
-    EventLossReason, LossCause, Metadata, NameSpace, Question, Record, RunOutcome, Typed, ValueLoss,
+    DropReason, EventLossReason, LossCause, Metadata, NameSpace, Question, Record, RunOutcome, Typed,
+    ValueLoss,
 };
 use talea_time::{Duration, Instant};
 
@@ -259,7 +260,13 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             }
             None => format!("question {}", answer.what.number()),
         },
-        Typed::Drop(drop) => format!("never taken by {}", input_name(metadata, drop.input)),
+        Typed::Drop(drop) => {
+            let input = input_name(metadata, drop.input);
+            match drop.why.known() {
+                Some(DropReason::Link) => format!("lost by the link on its way to {input}"),
+                Some(DropReason::NoRoom) | None => format!("never taken by {input}"),
+            }
+        }
         Typed::Push(push) => match metadata.publications.get(push.publication as usize) {
             Some(publication) => format!("{} into {}", publication.event_type, publication.channel),
             None => format!("publication {}", push.publication),

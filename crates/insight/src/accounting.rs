@@ -497,7 +497,8 @@ impl Sink for Accounting {
     fn record(&mut self, record: Record) {
         // Other families have their own readers.
         if record.event.family() > builtin::JOB.number {
-            let is_of_chains = [builtin::PORT.number, builtin::EVENT.number].contains(&record.event.family());
+            let is_of_chains = [builtin::PORT.number, builtin::EVENT.number].contains(&record.event.family())
+                || record.event == Event::RECEIVE;
             if is_of_chains && !self.chains.is_empty() {
                 self.chains.port_event(&record);
             }

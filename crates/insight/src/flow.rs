@@ -2,21 +2,21 @@
 //!
 //! | One job led to another because | which is told by |
 //! |---|---|
-//! | the other is a successor of it | the release of a job whose operation has predecessors, and their completions before |
+//! | the other is a successor of it | the release of a job whose operation has predecessors, and their completions before; of those on other nodes, their messages |
 //! | the other took a value of it | `port.take`; of an input that takes each value, of the newest one |
-//! | a value of it released the other | the release of a task that values release, and what was published before |
+//! | a value of it released the other | the release of a task that values release, and what was published before; over a link, its message |
 //! | the other took an event of it | `event.deliver` |
 //! | it posted the other, or pushed to a consumer of the program whose delivery that is | the start of the other |
 //!
 //! What came of a job is found in one pass over the records, since whatever leads to something is recorded before it, between nodes as far as
 //! their clocks agree. What led to a job takes a pass for each step back.
 
-use crate::releasing::{Publications, ReleaseRule};
+use crate::releasing::{Messages, Publications, ReleaseRule, are_apart};
 use serde::Serialize;
 use std::collections::{HashMap, HashSet, VecDeque};
 use talea_model::OperationId;
 use talea_record::contents::{Contents, Lost};
-use talea_record::event::{Deliver, Publish, Release, Take, Typed};
+use talea_record::event::{Deliver, JobOrNone, Publish, Receive, Release, Take, Typed};
 use talea_record::{CountedValues, Event, JobId, Metadata, Record, RecordedEvents, Sink, SkipReason};
 use talea_time::Instant;
 
@@ -149,6 +149,10 @@ struct Links<'a> {
     completed: Vec<VecDeque<u64>>,
     /// By output whose values release something: what was published.
     published: Vec<Option<Publications>>,
+    /// By operation: whom it has heard of by messages, by the operation of that.
+    messages: Vec<Vec<(usize, Messages)>>,
+    /// Whether messages are told of.
+    are_told: bool,
     /// By task: the output whose values release it, and which of them.
     released_by: Vec<Option<(usize, u32, CountedValues)>>,
 }
@@ -164,6 +168,9 @@ impl<'a> Links<'a> {
         Links {
             metadata,
             completed: vec![VecDeque::new(); metadata.operations.len()],
+            // Without chains a simulation may be without.
+            are_told: !metadata.chains.is_empty() && metadata.was_asked_for(Event::RECEIVE),
+            messages: (0..metadata.operations.len()).map(|_| Vec::new()).collect(),
             published: metadata
                 .outputs
                 .iter()
@@ -195,6 +202,16 @@ impl<'a> Links<'a> {
                     completed.push_back(complete.job.instance);
                 }
             }
+            Typed::Send(_) => self.are_told |= self.metadata.was_asked_for(Event::RECEIVE),
+            Typed::Receive(Receive { job, from: JobOrNone(Some(from)), .. }) => {
+                let Some(messages) = self.messages.get_mut(job.operation.index()) else { return };
+                let of = from.operation.index();
+                let place = messages.iter().position(|(known, _)| *known == of).unwrap_or_else(|| {
+                    messages.push((of, Messages::new()));
+                    messages.len() - 1
+                });
+                messages[place].1.note(job.instance, from.instance);
+            }
             Typed::Start(start) => {
                 if let Some(from) = self.metadata.posted_by(&start) {
                     found(from, start.job, Link::Posted);
@@ -210,8 +227,15 @@ impl<'a> Links<'a> {
         let Some(entry) = self.metadata.operations.get(to) else { return };
         let of =
             |operation: usize, instance| JobId { operation: OperationId::from_index(operation), instance };
+        let heard = |of: usize| {
+            let messages = self.messages[to].iter().find(|(known, _)| *known == of);
+            messages.and_then(|(_, messages)| messages.heard(job.instance))
+        };
         for before in &entry.predecessors {
-            if self.completed[*before].contains(&job.instance) {
+            // Behind a join that does not wait for all it may be done, and its message under way.
+            let is_heard =
+                !self.are_told || !are_apart(self.metadata, *before, to) || heard(*before).is_some();
+            if is_heard && self.completed[*before].contains(&job.instance) {
                 found(of(*before, job.instance), job, Link::Successor);
             }
         }
@@ -221,8 +245,9 @@ impl<'a> Links<'a> {
             let from = self.metadata.outputs[output].operation;
             let rule = ReleaseRule::of(self.metadata, (from, to), every, on);
             let published = self.published[output].as_ref();
-            let releasing =
-                published.and_then(|published| published.releasing(job.instance, nominal.as_nanos(), rule));
+            let releasing = heard(from).or_else(|| {
+                published.and_then(|published| published.releasing(job.instance, nominal.as_nanos(), rule))
+            });
             if let Some(instance) = releasing {
                 found(of(from, instance), job, Link::Trigger(output));
             }
@@ -339,5 +364,12 @@ impl Sink for Lives {
 }
 
 /// The events without which links are missing.
-pub const NEEDED: [Event; 6] =
-    [Event::RELEASE, Event::START, Event::COMPLETE, Event::PUBLISH, Event::TAKE, Event::DELIVER];
+pub const NEEDED: [Event; 7] = [
+    Event::RELEASE,
+    Event::START,
+    Event::COMPLETE,
+    Event::RECEIVE,
+    Event::PUBLISH,
+    Event::TAKE,
+    Event::DELIVER,
+];

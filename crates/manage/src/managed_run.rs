@@ -21,7 +21,7 @@ use talea_policy::arrangement::{Change, Kept, Watch};
 use talea_policy::hierarchy::{Transition, VpId};
 use talea_record::decisions::DecisionRecords;
 use talea_record::event::{
-    self, Abort, BuiltinEvent, Complete, Dates, Flag, HLS, Member, PostedBy, Preempt, Release, Resume,
+    self, Abort, BuiltinEvent, Complete, Dates, Flag, HLS, JobOrNone, Member, Preempt, Release, Resume,
     RunEnd, RunStart, Start, Supply,
 };
 use talea_record::ring::Definer;
@@ -481,7 +481,7 @@ impl ManagedRun {
         let depth = who.backlog().min(u64::from(u16::MAX)) as u16;
         match gained {
             Gained::Starts => {
-                self.job(now, Some(place), Start { job, lane, depth, posted_by: PostedBy(None) });
+                self.job(now, Some(place), Start { job, lane, depth, posted_by: JobOrNone(None) });
             }
             Gained::Resumes => self.job(now, Some(place), Resume { job, lane }),
         }

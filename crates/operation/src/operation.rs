@@ -31,6 +31,9 @@ pub struct LostValues {
     pub dropped: u64,
     /// Of instances whose job had begun without them, or never came.
     pub overtaken: u64,
+    /// That a link lost on the way.
+    #[serde(default)]
+    pub lost: u64,
 }
 
 /// A value that a job has taken: of which input of its operation, and the newest there.
@@ -281,14 +284,18 @@ impl Operation {
         self.ends.outputs.iter_mut().for_each(|port| port.get_mut().discard());
     }
 
-    /// What its inputs lost that are to have each value, or that of each instance, those that lost any. `name` says how an input is called, by its
-    /// number among all.
+    /// What its inputs lost, those that lost any: by a link, and where they are to have each value, or that of each instance, otherwise. `name` says how
+    /// an input is called, by its number among all.
     pub fn lost(&self, name: impl Fn(usize) -> String) -> Vec<LostValues> {
         let counts = self.ends.inputs.iter().zip(&self.ends.input_ids).filter_map(|(port, input)| {
             let connection = port.connection();
-            let (dropped, overtaken) = (connection.dropped(), connection.overtaken());
-            let is_lost = port.wants_each() && dropped + overtaken > 0;
-            is_lost.then(|| LostValues { input: name(*input), dropped, overtaken })
+            let (dropped, overtaken) = match port.wants_each() {
+                true => (connection.dropped(), connection.overtaken()),
+                false => (0, 0),
+            };
+            let lost = connection.lost();
+            let are_lost = dropped + overtaken + lost > 0;
+            are_lost.then(|| LostValues { input: name(*input), dropped, overtaken, lost })
         });
         counts.collect()
     }

@@ -88,7 +88,11 @@ pub struct ChainEntry {
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum HopEntry {
     /// The next is released by the completion, in the same instance.
-    Successor,
+    Successor {
+        /// Index of the input by which it takes a value of the operation, if it takes one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input: Option<usize>,
+    },
     /// The next takes events that the operation pushes, for each of which it is released.
     Events,
     /// The next takes values of this input, whatever releases it.
@@ -204,8 +208,7 @@ pub(crate) fn inputs_of(system: &System) -> Vec<InputEntry> {
 pub(crate) fn chains_of(system: &System) -> Vec<ChainEntry> {
     let entry = |(chain, site): (&talea_model::Chain, &ChainSite)| {
         let hop = |(step, hop): (usize, &talea_model::Hop)| match (hop.inputs.first(), hop.kind) {
-            // Values of the same instance come with the release.
-            (_, HopKind::Successor) => HopEntry::Successor,
+            (input, HopKind::Successor) => HopEntry::Successor { input: input.map(|input| input.index()) },
             (_, HopKind::Events) => HopEntry::Events,
             (Some(input), _) => HopEntry::Reads { input: input.index() },
             (None, HopKind::Trigger(_) | HopKind::Data) => {

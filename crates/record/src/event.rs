@@ -21,10 +21,10 @@ use talea_time::{Duration, Instant};
 
 pub use builtin::*;
 pub use codes::{
-    ChangeKind, Codes, CostKind, EventLossReason, InterruptKind, LossCause, LossReason, MemberRole, Question,
-    RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
+    ChangeKind, Codes, CostKind, DropReason, EventLossReason, InterruptKind, LossCause, LossReason,
+    MemberRole, Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
 };
-pub use field::{Code, Coded, FieldType, Flag, Meaning, PostedBy, WordType};
+pub use field::{Code, Coded, FieldType, Flag, JobOrNone, Meaning, WordType};
 
 /// An event with typed fields.
 pub trait BuiltinEvent: Copy {

@@ -647,8 +647,10 @@ impl Metadata {
             }
             for hop in &chain.hops {
                 match hop {
-                    HopEntry::Successor | HopEntry::Events => {}
-                    HopEntry::Reads { input } => within("chains", entry, *input, self.inputs.len())?,
+                    HopEntry::Successor { input: None } | HopEntry::Events => {}
+                    HopEntry::Reads { input } | HopEntry::Successor { input: Some(input) } => {
+                        within("chains", entry, *input, self.inputs.len())?
+                    }
                     HopEntry::Triggers { output, .. } => {
                         within("chains", entry, *output, self.outputs.len())?;
                     }

@@ -96,6 +96,13 @@ impl RecordedEvents {
     }
 }
 
+impl Metadata {
+    /// Whether the records were to tell of this event, as far as anybody chose.
+    pub fn was_asked_for(&self, event: Event) -> bool {
+        self.recorded.as_ref().is_none_or(|recorded| recorded.contains(&name_of(event)))
+    }
+}
+
 /// The events of jobs, in the order of their numbers.
 pub(crate) fn of_jobs() -> Vec<Event> {
     builtin::JOB.events.iter().map(|entry| builtin::JOB.event(entry)).collect()

@@ -71,6 +71,8 @@ pub(crate) struct InputPlace {
     pub is_elsewhere: bool,
     /// Whether values may be there before they are visible: those of a task with logical execution time.
     pub comes_early: bool,
+    /// Whether a job takes the value of its own instance.
+    pub is_of_instance: bool,
 }
 
 /// An output of an operation.
@@ -322,7 +324,8 @@ fn inputs_of(system: &System, operation: OperationId, hosts: &impl Fn(usize) -> 
         let from = system.outputs()[site.output.index()].operation;
         let is_elsewhere = !hosts(system.subtask(from).node);
         let comes_early = system.task_of(from).communication == Communication::Let;
-        InputPlace { id: site.id.index() as u32, from, is_elsewhere, comes_early }
+        let is_of_instance = site.take == talea_model::Take::Instance;
+        InputPlace { id: site.id.index() as u32, from, is_elsewhere, comes_early, is_of_instance }
     };
     system.inputs_of(operation).iter().map(place).collect()
 }

@@ -248,7 +248,7 @@ impl RunOptions {
         }
         let mut families = "run,job,hierarchy".to_owned();
         if !system.chains.is_empty() {
-            families.push_str(",port.publish,port.take");
+            families.push_str(",port.publish,port.take,dispatch.receive");
         }
         if !system.channels.is_empty() {
             families.push_str(",event");

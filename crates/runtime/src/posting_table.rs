@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_operation::Operation;
 use talea_record::JobId;
-use talea_record::event::{PostedBy, WordType};
+use talea_record::event::{JobOrNone, WordType};
 
 /// The code of declared operations, and what came with their jobs.
 pub(crate) struct PostingTable {
@@ -84,15 +84,15 @@ impl PostingTable {
     }
 
     /// Who posted the job.
-    pub fn poster(&self, tag: u32) -> PostedBy {
+    pub fn poster(&self, tag: u32) -> JobOrNone {
         let place = (tag as usize).checked_sub(self.first_tag).and_then(|place| self.posters.get(place));
-        PostedBy::from_bits(place.map_or(0, |poster| poster.load(Ordering::Relaxed)))
+        JobOrNone::from_bits(place.map_or(0, |poster| poster.load(Ordering::Relaxed)))
     }
 
     /// What comes with the job, and who posts it. To be said between the claim of the job and the push of its tag, which publishes it.
     pub fn set(&self, tag: u32, handle: u64, poster: Option<JobId>) {
         let place = tag as usize - self.first_tag;
         self.handles[place].store(handle, Ordering::Relaxed);
-        self.posters[place].store(PostedBy(poster).bits(), Ordering::Relaxed);
+        self.posters[place].store(JobOrNone(poster).bits(), Ordering::Relaxed);
     }
 }

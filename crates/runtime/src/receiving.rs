@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
 use talea_operation::Stamp;
 use talea_record::LossReason;
-use talea_record::event::{MessageLost, NodeLeft, Receive};
+use talea_record::event::{JobOrNone, MessageLost, NodeLeft, Receive};
 use talea_time::{Clock, Instant};
 use talea_transport::{Arrived, Inbox, Message, Peer, Received};
 
@@ -54,7 +54,8 @@ fn take_message(shared: &Shared, link: &Link, message: &Message<'_>, flow: &mut 
     let signal = Signal::of(message, clock);
     let lane = shared.layout.operation(message.to).lane as u16;
     let sent = Some(clock.range(message.sent).0);
-    flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, lane });
+    let from = JobOrNone(Some(message.identity.job));
+    flow.recorder.put_if_wanted(now, Receive { job: signal.job, sent, from, lane });
     if let Behaviour::Operation { operation, .. } = shared.behaviour(message.identity.job.operation)
         && !message.payload.is_empty()
     {

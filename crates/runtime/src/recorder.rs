@@ -4,7 +4,7 @@ use crate::counts;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::cpu;
 use talea_record::event::{
-    Abort, BuiltinEvent, Complete, Cost, Dates, Flag, PostedBy, Preempt, Release, Resume, RunEnd, RunStart,
+    Abort, BuiltinEvent, Complete, Cost, Dates, Flag, JobOrNone, Preempt, Release, Resume, RunEnd, RunStart,
     Skip, Sleep, Start, Thread, Timer, Wake,
 };
 use talea_record::stream::{LocalWriter, builtin_switch};
@@ -165,7 +165,7 @@ impl Subject {
     }
 
     /// `depth` jobs are in its lane.
-    pub fn start(self, depth: u16, posted_by: PostedBy) -> Start {
+    pub fn start(self, depth: u16, posted_by: JobOrNone) -> Start {
         Start { job: self.job, lane: self.lane as u16, depth, posted_by }
     }
 

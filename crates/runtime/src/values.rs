@@ -10,7 +10,7 @@ use talea_model::OnValue;
 use talea_operation::{Dropped, EventNote, Moment, Operation, Published, Stamp, TakenEvent};
 use talea_policy::job::Job;
 use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, Take, ValueLost};
-use talea_record::{Event, EventLossReason, JobId, ValueLoss};
+use talea_record::{DropReason, Event, EventLossReason, JobId, ValueLoss};
 use talea_time::{Clock, Instant};
 
 impl JobFlow {
@@ -26,6 +26,7 @@ impl JobFlow {
             // All that is there. What is newer than the beginning may have taken the place of what was there then.
             Visibility::AtOnce if !site.inputs[input].comes_early => Instant::MAX,
             Visibility::AtOnce => now,
+            Visibility::AtPeriodEnds { .. } if site.inputs[input].is_of_instance => Instant::MAX,
             Visibility::AtPeriodEnds { deadline, .. } => job.deadline.saturating_add(-deadline),
         };
         let recorder = &mut self.recorder;
@@ -132,7 +133,10 @@ impl JobFlow {
             |output, Dropped { reader, instance }| {
                 let (job, output) = (JobId { operation: site.id, instance }, &site.outputs[output]);
                 match output.readers.get(reader) {
-                    Some(&input) => recorder.borrow_mut().put_if_wanted(end, Drop { job, input, lane }),
+                    Some(&input) => {
+                        let why = DropReason::NoRoom.into();
+                        recorder.borrow_mut().put_if_wanted(end, Drop { job, input, lane, why });
+                    }
                     // Behind the readers comes the end by which values are recorded.
                     None => {
                         let (cause, node) = (ValueLoss::NoRoom.into(), site.node as u16);

@@ -36,6 +36,8 @@ pub(crate) struct Delivery {
     pub timer: Instant,
     /// When it was sent.
     pub sent: Instant,
+    /// By the completion of which job.
+    pub from: JobId,
 }
 
 /// A task as a source of releases.
@@ -122,12 +124,20 @@ impl Calendar {
         self.deliveries.pop().map(|entry| entry.0)
     }
 
-    /// Sends a signal to `job` at `sent` that arrives `at`.
-    pub fn send(&mut self, sent: Instant, at: Instant, job: JobId, deadline: Instant, timer: Instant) {
+    /// The job `from` sends a signal to `job` at `sent` that arrives `at`.
+    pub fn send(
+        &mut self,
+        (from, sent): (JobId, Instant),
+        at: Instant,
+        job: JobId,
+        deadline: Instant,
+        timer: Instant,
+    ) {
         let JobId { operation, instance } = job;
         let sequence = self.sent;
         self.sent += 1;
-        self.deliveries.push(Reverse(Delivery { at, sequence, operation, instance, deadline, timer, sent }));
+        let delivery = Delivery { at, sequence, operation, instance, deadline, timer, sent, from };
+        self.deliveries.push(Reverse(delivery));
     }
 
     /// When an instance of a task is released.

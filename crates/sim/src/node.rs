@@ -15,7 +15,7 @@ use talea_policy::hierarchy::{Engine, Message, Parameters, ProcessorId, Schedule
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_record::event::{
-    Abort, Complete, Flag, Held, PostedBy, Preempt, Release, Resume, Skip, Start, Timer, Wait,
+    Abort, Complete, Flag, Held, JobOrNone, Preempt, Release, Resume, Skip, Start, Timer, Wait,
 };
 use talea_record::{CostKind, EdgeNumbers, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
@@ -140,6 +140,8 @@ pub(crate) struct Node {
     interrupts: u32,
     /// When costs are paid, if dispatching is recorded or promises are judged by what is received.
     ledger: Option<Box<Ledger>>,
+    /// Whether messages that arrive are recorded, whatever else is: chains over links are measured by them.
+    pub records_messages: bool,
     /// Who compares what edges receive with what they were promised, if the node has a hierarchy.
     watch: Option<Box<Watching>>,
     /// Which instants are idle points, if that matters.
@@ -172,6 +174,7 @@ impl Node {
             overhead: system.overhead,
             interrupts: 0,
             ledger: None,
+            records_messages: !system.chains.is_empty(),
             watch: None,
             idle: None,
             begun: None,
@@ -613,7 +616,7 @@ impl Node {
         let record = if resumes {
             Resume { job, lane }.at(now, cpu)
         } else {
-            Start { job, lane, depth, posted_by: PostedBy(None) }.at(now, cpu)
+            Start { job, lane, depth, posted_by: JobOrNone(None) }.at(now, cpu)
         };
         sink.record(record);
     }

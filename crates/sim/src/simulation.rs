@@ -580,10 +580,10 @@ impl Simulation {
     }
 
     fn deliver(&mut self, delivery: Delivery, sink: &mut dyn Sink) {
-        let Delivery { operation, instance, deadline, timer, sent, .. } = delivery;
+        let Delivery { operation, instance, deadline, timer, sent, from, .. } = delivery;
         let job = JobId { operation, instance };
         let node = &self.nodes[self.operations[operation.index()].node as usize];
-        node.receive(job, sent, self.now, sink);
+        node.receive(job, (from, sent), self.now, sink);
         self.signal(job, deadline, timer, Way::Message, sink);
     }
 
@@ -623,7 +623,8 @@ impl Simulation {
         node.send(slot, operation, self.now, sink);
         match way.passage(job.instance) {
             Passage::Arrives(time) => {
-                self.calendar.send(self.now, self.now + time, job, slot.deadline, timer);
+                let sent = (slot.id, self.now);
+                self.calendar.send(sent, self.now + time, job, slot.deadline, timer);
             }
             Passage::Lost => {
                 node.lose(slot, job, self.now, sink);

@@ -9,7 +9,7 @@ use crate::workplace;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use talea_model::{Communication, InputId, OnValue, OperationId, System, Trigger};
+use talea_model::{Communication, InputId, OnValue, OperationId, System, Take, Trigger};
 use talea_operation::{
     Assembled, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts, LostValues,
     Moment, NotPosted, Operation, Posted, Published, Stamp, TakenEvent,
@@ -17,9 +17,9 @@ use talea_operation::{
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
-use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, Take, ValueLost};
+use talea_record::event::{self, Answer, Deliver, Drop, EventsLost, Publish, Push, ValueLost};
 use talea_record::values::{self, MOST_BYTES};
-use talea_record::{EventLossReason, JobId, Record, Sink, ValueLoss};
+use talea_record::{DropReason, EventLossReason, JobId, Record, Sink, ValueLoss};
 use talea_time::{Duration, Instant};
 
 /// A job of an operation with code or ports that has begun.
@@ -67,6 +67,8 @@ struct OutputState {
 /// A reader of an output.
 struct ReaderState {
     input: InputId,
+    /// Whether a job of it takes the value of its own instance: that comes with what releases it, whatever is planned for others.
+    is_of_instance: bool,
     /// The way to it, if it is on another node.
     way: Option<MessageWay>,
 }
@@ -79,6 +81,8 @@ struct InputState {
     from: OperationId,
     /// Whether that is on another node.
     is_remote: bool,
+    /// Whether a job takes the value of its own instance.
+    is_of_instance: bool,
 }
 
 struct OperationState {
@@ -345,12 +349,21 @@ impl Values {
         let all = std::cell::RefCell::new((outputs, &mut self.triggered));
         state.operation.publish_to(
             stamp,
-            |output, reader| match &all.borrow().0[output].readers[reader].way {
-                None => Some(visible_at),
-                Some(way) => match way.passage(id.instance) {
-                    Passage::Arrives(time) => Some(visible_at + time),
-                    Passage::Lost => None,
-                },
+            |output, reader| {
+                let ReaderState { input, is_of_instance, way } = &all.borrow().0[output].readers[reader];
+                let leaves = if *is_of_instance { now } else { visible_at };
+                match way.as_ref().map(|way| way.passage(id.instance)) {
+                    None => Some(leaves),
+                    Some(Passage::Arrives(time)) => Some(leaves + time),
+                    Some(Passage::Lost) => {
+                        if is_recorded {
+                            let (input, why) = (input.index() as u32, DropReason::Link.into());
+                            let lost = Drop { job: id, input, lane, why };
+                            records.borrow_mut().record(lost.at(now, Record::NO_CPU));
+                        }
+                        None
+                    }
+                }
             },
             |output, came| {
                 if came == Published::Nothing {
@@ -376,7 +389,8 @@ impl Values {
                 if is_recorded {
                     let input = all.borrow().0[output].readers[dropped.reader].input.index() as u32;
                     let job = JobId { operation: id.operation, instance: dropped.instance };
-                    records.borrow_mut().record(Drop { job, input, lane }.at(now, Record::NO_CPU));
+                    let why = DropReason::NoRoom.into();
+                    records.borrow_mut().record(Drop { job, input, lane, why }.at(now, Record::NO_CPU));
                 }
             },
         );
@@ -481,17 +495,20 @@ impl OperationState {
         }
         let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
         self.operation.take(
-            |_| Moment { instance: job.instance, as_of },
+            |input| {
+                let as_of = if inputs[input].is_of_instance { now } else { as_of };
+                Moment { instance: job.instance, as_of }
+            },
             |value| {
                 if is_recorded {
-                    let InputState { id: input, from, is_remote } = inputs[value.input];
+                    let InputState { id: input, from, is_remote, .. } = inputs[value.input];
                     let newest = value.taken.newest;
                     if let Some(Stamp { visible_at, .. }) = newest.filter(|_| keeps_answers && is_remote) {
                         sink.record(Answer::visible(job, input, visible_at, lane).at(now, Record::NO_CPU));
                     }
                     let from = newest.map(|newest| JobId { operation: from, instance: newest.instance });
                     let values = value.taken.values as u32;
-                    sink.record(Take { job, from, input, values, lane }.at(now, Record::NO_CPU));
+                    sink.record(event::Take { job, from, input, values, lane }.at(now, Record::NO_CPU));
                 }
             },
         );
@@ -523,7 +540,9 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
     let reader = |input: &InputId| {
         let to = system.inputs()[input.index()].operation;
         let is_remote = node(to) != node(id);
-        ReaderState { input: *input, way: is_remote.then(|| MessageWay::of(system, id, to)) }
+        let is_of_instance = system.inputs()[input.index()].take == Take::Instance;
+        let way = is_remote.then(|| MessageWay::of(system, id, to));
+        ReaderState { input: *input, is_of_instance, way }
     };
     let trigger = |task: &usize| match system.tasks[*task].trigger {
         Some(Trigger::Output { every, on, .. }) => {
@@ -539,7 +558,12 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
     };
     let input = |site: &talea_model::InputSite| {
         let from = system.outputs()[site.output.index()].operation;
-        InputState { id: site.id.index() as u32, from, is_remote: node(from) != node(id) }
+        InputState {
+            id: site.id.index() as u32,
+            from,
+            is_remote: node(from) != node(id),
+            is_of_instance: site.take == Take::Instance,
+        }
     };
     OperationState {
         operation,

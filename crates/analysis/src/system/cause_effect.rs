@@ -260,8 +260,10 @@ impl View<'_> {
         for (hop, pair) in site.hops.iter().zip(site.operations.windows(2)) {
             let (from, to) = (pair[0], pair[1]);
             match hop.kind {
-                HopKind::Successor => self.follow(&mut now, from, to)?,
-                HopKind::Data if self.hands_on_within_instance(hop, from, to) => {
+                HopKind::Successor if self.has_what_released_it(hop, from, to, effort)? => {
+                    self.follow(&mut now, from, to)?;
+                }
+                HopKind::Data if self.hands_on_within_instance(hop, from, to)? => {
                     self.follow(&mut now, from, to)?;
                 }
                 HopKind::Trigger(_) => {
@@ -269,7 +271,7 @@ impl View<'_> {
                     self.must_have_what_triggers(hop, from, to)?;
                 }
                 HopKind::Events => self.deliver(&mut now, from, to)?,
-                HopKind::Data => {
+                HopKind::Successor | HopKind::Data => {
                     let next = self.begin(to)?;
                     done.push((std::mem::replace(&mut now, next), Some(hop)));
                 }
@@ -431,10 +433,47 @@ impl View<'_> {
         self.go_on(stretch, from, to)
     }
 
-    /// Whether a reader takes the value of its own instance.
-    fn hands_on_within_instance(&self, hop: &Hop, from: OperationId, to: OperationId) -> bool {
+    /// Whether a successor goes on with the value of the job that released it, or a newer one. Under logical execution time it takes what was visible when
+    /// its instance arrived, unless it takes the value of that.
+    fn has_what_released_it(
+        &self,
+        hop: &Hop,
+        from: OperationId,
+        to: OperationId,
+        effort: &mut Effort,
+    ) -> Found<bool> {
+        let Some(input) = hop.inputs.first() else { return Ok(true) };
+        let take = self.system.inputs()[input.index()].take;
+        if take == Take::Instance {
+            return Ok(true);
+        }
+        if self.system.task_of(to).communication == Communication::Let {
+            return Ok(false);
+        }
+        self.must_keep_order(from)?;
+        if !self.arrives_in_order(from, to)? {
+            return Err(ChainObstacle::Overtaken(from, to));
+        }
+        let has_room = match take {
+            Take::Each { capacity, .. } => self.has_room(from, to, capacity, effort)?,
+            Take::Latest => self.keeps_what_is_seen(from, to, self.system.room_of_latest(*input))?,
+            Take::Instance => unreachable!("that is asked above"),
+        };
+        if has_room { Ok(true) } else { Err(ChainObstacle::Dropped(*input)) }
+    }
+
+    /// Whether a reader takes the value of its own instance, which nothing tells it of.
+    fn hands_on_within_instance(&self, hop: &Hop, from: OperationId, to: OperationId) -> Found<bool> {
+        // That is the way which is measured, whatever else the reader reads of the writer.
         let takes_instance = |input: &InputId| self.system.inputs()[input.index()].take == Take::Instance;
-        self.task(from) == self.task(to) && hop.inputs.iter().any(takes_instance)
+        if self.task(from) != self.task(to) || !hop.inputs.first().is_some_and(takes_instance) {
+            return Ok(false);
+        }
+        match self.node_of(from) == self.node_of(to) {
+            true => Ok(true),
+            // What releases it may come by a shorter way.
+            false => Err(ChainObstacle::NotAwaited(to)),
+        }
     }
 
     fn passings(&self, stretches: &[(Stretch, Option<&Hop>)], effort: &mut Effort) -> Found<Vec<Passing>> {

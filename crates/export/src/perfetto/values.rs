@@ -4,7 +4,7 @@ use super::packets::{Flow, Mark, Packets, Track, annotation};
 use crate::decode::since;
 use std::collections::VecDeque;
 use talea_record::event::{Drop, Publish, Take};
-use talea_record::{Metadata, Record, Typed};
+use talea_record::{DropReason, Metadata, Record, Typed};
 use talea_time::Instant;
 
 /// Values of an output whose age is known when they are taken: the latest ones.
@@ -78,10 +78,13 @@ impl Values {
     }
 }
 
-fn dropped(metadata: &Metadata, Drop { job, input, .. }: Drop) -> Option<Mark> {
+fn dropped(metadata: &Metadata, Drop { job, input, why, .. }: Drop) -> Option<Mark> {
     let entry = metadata.inputs.get(input as usize)?;
     Some(Mark {
-        name: format!("dropped: {} #{}", entry.name, job.instance),
+        name: match why.known() {
+            Some(DropReason::Link) => format!("lost by a link: {} #{}", entry.name, job.instance),
+            Some(DropReason::NoRoom) | None => format!("dropped: {} #{}", entry.name, job.instance),
+        },
         category: "drop",
         annotations: Vec::new(),
         flows: vec![Flow::Value { input: input as usize, instance: job.instance }],

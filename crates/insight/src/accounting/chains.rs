@@ -5,10 +5,10 @@
 //!
 //! ```text
 //! first operation completes      its job is a sample
-//! successor completes            carries the sample of the same instance of the operation before
+//! successor is released          carries the sample of the same instance of the operation before, if that was done, and had been heard of over a link
 //! job takes values of an input   carries the sample of the job that wrote the newest of them; if there are none, of the newest that a job of
 //!                                the operation took before
-//! job is released by values      carries the sample of the job that published the releasing one
+//! job is released by values      carries the sample of the job that published the releasing one; over a link the message tells which
 //! job takes an event             carries the sample of the job that pushed it, or the newest of those if it takes several
 //! job is aborted                 carries nothing on
 //! ```
@@ -24,9 +24,9 @@
 //! Per operation of a chain the samples of the latest [`Slots::COUNT`] instances are kept, in memory that is there from the beginning.
 
 use super::distribution::{Distribution, Precision, Recorder};
-use crate::releasing::{Publications, ReleaseRule};
+use crate::releasing::{Messages, Publications, ReleaseRule, are_apart};
 use serde::{Deserialize, Serialize};
-use talea_record::event::{Complete, Deliver, Publish, Release, Take};
+use talea_record::event::{Complete, Deliver, JobOrNone, Publish, Receive, Release, Take};
 use talea_record::{ChainEntry, Event, HopEntry, JobId, Metadata, Record, ReleasedBy};
 use talea_time::Duration;
 
@@ -68,6 +68,11 @@ impl ChainReport {
     /// Whether the last operation has completed, and never with a sample.
     pub fn never_comes_through(&self) -> bool {
         self.used == 0 && self.without_sample > 0
+    }
+
+    /// Whether one of its times has a limit.
+    pub fn has_limits(&self) -> bool {
+        [&self.latency, &self.reaction, &self.age].into_iter().any(|times| times.limit_ns.is_some())
     }
 
     /// How many times were beyond their limits.
@@ -148,7 +153,10 @@ impl Slots {
 enum Source {
     /// It is one.
     First,
-    Successor,
+    Successor {
+        /// What came over the link, if the operation before is on another node, and that is told.
+        messages: Option<Messages>,
+    },
     Events,
     Reads {
         /// Who wrote the newest value that a job has taken so far.
@@ -157,6 +165,7 @@ enum Source {
     Triggers {
         rule: ReleaseRule,
         publications: Publications,
+        messages: Messages,
     },
 }
 
@@ -310,13 +319,17 @@ impl WorstWays {
 impl Chain {
     fn new(entry: &ChainEntry, metadata: &Metadata, precision: Precision) -> Self {
         let of_hop = |(place, hop): (usize, &HopEntry)| match *hop {
-            HopEntry::Successor => Source::Successor,
+            HopEntry::Successor { input: None } => {
+                let are_apart = are_apart(metadata, entry.operations[place], entry.operations[place + 1]);
+                let are_told = are_apart && metadata.was_asked_for(Event::RECEIVE);
+                Source::Successor { messages: are_told.then(Messages::new) }
+            }
             HopEntry::Events => Source::Events,
-            HopEntry::Reads { .. } => Source::Reads { last: None },
+            HopEntry::Reads { .. } | HopEntry::Successor { input: Some(_) } => Source::Reads { last: None },
             HopEntry::Triggers { every, on, .. } => {
                 let ends = (entry.operations[place], entry.operations[place + 1]);
                 let rule = ReleaseRule::of(metadata, ends, every, on);
-                Source::Triggers { rule, publications: Publications::new() }
+                Source::Triggers { rule, publications: Publications::new(), messages: Messages::new() }
             }
         };
         let sources = std::iter::once(Source::First).chain(entry.hops.iter().enumerate().map(of_hop));
@@ -374,22 +387,40 @@ impl Chain {
         }
     }
 
+    /// A job of the operation at `place` has heard by a message of `from`. Older traces do not tell of whom.
+    fn receive(&mut self, place: usize, from: Option<JobId>, by: u64) {
+        let is_before = |from: JobId| place > 0 && self.operations[place - 1] == from.operation.index();
+        match (&mut self.steps[place].source, from) {
+            (Source::Successor { messages: Some(messages) }, _) if from.is_none_or(is_before) => {
+                messages.note(by, by);
+            }
+            (Source::Triggers { messages, .. }, Some(from)) if is_before(from) => {
+                messages.note(by, from.instance);
+            }
+            _ => {}
+        }
+    }
+
     fn release(&mut self, place: usize, instance: u64, nominal_ns: i64) {
-        if let Source::Triggers { rule, publications } = &self.steps[place].source {
-            let from = publications.releasing(instance, nominal_ns, *rule);
-            self.hand_on(place, from, instance);
+        match &self.steps[place].source {
+            Source::Triggers { rule, publications, messages } => {
+                let told = messages.heard(instance);
+                let from = told.or_else(|| publications.releasing(instance, nominal_ns, *rule));
+                self.hand_on(place, from, instance);
+            }
+            Source::Successor { messages } => {
+                let is_heard = messages.as_ref().is_none_or(|messages| messages.heard(instance).is_some());
+                let before = self.steps[place - 1].slots.get(instance);
+                let is_done = before.is_some_and(|slot| slot.stage != Stage::Begun);
+                self.hand_on(place, (is_heard && is_done).then_some(instance), instance);
+            }
+            Source::First | Source::Events | Source::Reads { .. } => {}
         }
     }
 
     fn complete(&mut self, place: usize, instance: u64, nominal_ns: i64, time_ns: i64) {
-        match self.steps[place].source {
-            Source::First => self.sample(Sample { number: instance, nominal_ns }),
-            Source::Successor => {
-                let before = self.steps[place - 1].slots.get(instance);
-                let is_done = before.is_some_and(|slot| slot.stage != Stage::Begun);
-                self.hand_on(place, is_done.then_some(instance), instance);
-            }
-            Source::Events | Source::Reads { .. } | Source::Triggers { .. } => {}
+        if matches!(self.steps[place].source, Source::First) {
+            self.sample(Sample { number: instance, nominal_ns });
         }
         let is_last = place + 1 == self.steps.len();
         let slot = self.steps[place].slots.get(instance);
@@ -523,8 +554,10 @@ impl Chains {
             }
             for (place, hop) in entry.hops.iter().enumerate() {
                 match *hop {
-                    HopEntry::Successor | HopEntry::Events => {}
-                    HopEntry::Reads { input } => of_input[input].push((chain, place + 1)),
+                    HopEntry::Successor { input: None } | HopEntry::Events => {}
+                    HopEntry::Reads { input } | HopEntry::Successor { input: Some(input) } => {
+                        of_input[input].push((chain, place + 1))
+                    }
                     HopEntry::Triggers { output, .. } => of_output[output].push((chain, place + 1)),
                 }
             }
@@ -573,11 +606,15 @@ impl Chains {
         }
     }
 
-    /// A record of values that are handed on, or of events.
+    /// A record of values that are handed on, of events, or of messages.
     pub fn port_event(&mut self, record: &Record) {
         if let Some(Deliver { job, from: Some(from), .. }) = Deliver::read(record) {
             for (chain, place) in self.of_operation.get(job.operation.index()).into_iter().flatten() {
                 self.chains[*chain].deliver(*place, from, job.instance);
+            }
+        } else if let Some(Receive { job, from: JobOrNone(from), .. }) = Receive::read(record) {
+            for (chain, place) in self.of_operation.get(job.operation.index()).into_iter().flatten() {
+                self.chains[*chain].receive(*place, from, job.instance);
             }
         } else if let Some(Take { job, from, input, .. }) = Take::read(record) {
             for (chain, place) in self.of_input.get(input as usize).into_iter().flatten() {

@@ -44,7 +44,7 @@ pub fn explain_chains<E>(
     let ((finder, contents), steal) = first;
     let recorded = RecordedEvents::of(metadata, &contents);
     let has_data = |(chain, _): &(usize, Measure)| {
-        metadata.chains[*chain].hops.iter().all(|hop| *hop == HopEntry::Successor)
+        metadata.chains[*chain].hops.iter().all(|hop| *hop == HopEntry::Successor { input: None })
             || recorded.has_all(&[Event::PUBLISH, Event::TAKE])
     };
     if !recorded.has(Event::COMPLETE) || !wanted.iter().all(has_data) {
@@ -98,7 +98,9 @@ impl Sink for WayFinder {
             self.begins.get_or_insert(record.time);
         }
         match record.typed() {
-            Typed::Publish(_) | Typed::Take(_) | Typed::Deliver(_) => self.chains.port_event(&record),
+            Typed::Publish(_) | Typed::Take(_) | Typed::Deliver(_) | Typed::Receive(_) => {
+                self.chains.port_event(&record);
+            }
             Typed::Lost(lost) => self.lost.add(lost),
             _ if record.event.is_job() => self.chains.job_event(&record),
             _ => {}
@@ -240,10 +242,16 @@ fn build(
                 let first = (hop, Cause::Jitter);
                 before_first(&mut builder, target, first, seen.releases.get(&index), recorded);
             }
-            Some((before, HopEntry::Successor | HopEntry::Triggers { .. } | HopEntry::Events)) => {
+            // A successor that took a value of another instance was not released by it.
+            Some((before, HopEntry::Successor { .. }))
+                if target.path[before].job.instance == hop.job.instance =>
+            {
                 between(metadata, &mut builder, &target.path[before], hop, position, recorded);
             }
-            Some((before, HopEntry::Reads { .. })) => {
+            Some((before, HopEntry::Triggers { .. } | HopEntry::Events)) => {
+                between(metadata, &mut builder, &target.path[before], hop, position, recorded);
+            }
+            Some((before, HopEntry::Reads { .. } | HopEntry::Successor { .. })) => {
                 if let Some(visible) = visible[before] {
                     builder.put(visible, position, Cause::PeriodEnd);
                 }

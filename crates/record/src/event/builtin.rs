@@ -2,11 +2,11 @@
 
 use super::BuiltinEvent;
 use super::codes::{
-    ChangeKind, CostKind, EventLossReason, InterruptKind, LossCause, LossReason, MemberRole, Question,
-    RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
+    ChangeKind, CostKind, DropReason, EventLossReason, InterruptKind, LossCause, LossReason, MemberRole,
+    Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
 };
 use super::declare::events;
-use super::field::{Code, FieldType, Flag, Meaning, PostedBy};
+use super::field::{Code, FieldType, Flag, JobOrNone, Meaning};
 use super::layout::Layout;
 use crate::declaration::{EventEntry, Family, Field, Part, Place, Text};
 use crate::record::{Event, JobId, Record};
@@ -109,8 +109,9 @@ events! {
             lane: u16 = Source means Lane,
             /// Jobs in its lane at that instant including itself, saturating.
             depth: u16 = Arg,
-            /// The job that posted it, of posted work: what releases tasks tells of itself.
-            posted_by: PostedBy = First,
+            /// The job that posted it, of posted work: what releases tasks tells of itself. Of simulations, older traces have something else there, which
+            /// [`Metadata::posted_by`](crate::Metadata::posted_by) knows.
+            posted_by: JobOrNone = First,
         }
         /// A running job lost its processor; by is all ones if unknown.
         PREEMPT = 3 "preempt" Preempt {
@@ -232,12 +233,14 @@ events! {
             /// The job's lane.
             lane: u16 = Source means Lane,
         }
-        /// Word of a predecessor of the job came from another node; sent is when it left, 0 if unknown.
+        /// Word came from another node of a predecessor of the job, or of whose value releases it; sent is when it left, 0 if unknown.
         RECEIVE = 6 "receive" Receive {
             /// The job.
             job: JobId = Causal,
             /// When it left, if that is known.
             sent: Option<Instant> = First,
+            /// Of whom it tells.
+            from: JobOrNone = Second,
             /// The job's lane.
             lane: u16 = Source means Lane,
         }
@@ -474,6 +477,8 @@ events! {
             input: u32 = First means Input,
             /// The lane of who wrote it.
             lane: u16 = Source means Lane,
+            /// Why.
+            why: Code<DropReason> = Arg,
         }
         /// A published value is kept, or what a job took of a channel; its first bytes stand here, and the others in the value-part records that follow on the same node.
         VALUE = 4 "value" Value {

@@ -66,6 +66,15 @@ codes! {
         /// The code that makes bytes of it panicked.
         Failed = 3 "failed",
     }
+    /// Why a value does not reach a reader.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    DropReason "drop_reason" {
+        /// There was no room for it.
+        NoRoom = 0 "no-room",
+        /// A link lost it on the way, as it may.
+        Link = 1 "link",
+    }
     /// Why events are not delivered.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]

@@ -200,12 +200,11 @@ impl WordType for Flag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flag(pub bool);
 
-/// Who posted a job, if another job did: 0 for nobody, else one more than [`JobId::pack`] writes. Of simulations, older traces have something else
-/// there, which [`Metadata::posted_by`](crate::Metadata::posted_by) knows.
+/// A job, or none, where older traces have nothing: 0 for none, else one more than [`JobId::pack`] writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PostedBy(pub Option<JobId>);
+pub struct JobOrNone(pub Option<JobId>);
 
-impl WordType for PostedBy {
+impl WordType for JobOrNone {
     const KIND: FieldKind = FieldKind::U64;
     const MEANING: Meaning = Meaning::Number;
 
@@ -216,7 +215,7 @@ impl WordType for PostedBy {
 
     #[inline(always)]
     fn from_bits(bits: u64) -> Self {
-        PostedBy(bits.checked_sub(1).map(JobId::unpack))
+        JobOrNone(bits.checked_sub(1).map(JobId::unpack))
     }
 }
 

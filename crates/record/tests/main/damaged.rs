@@ -79,7 +79,10 @@ fn every_record_that_cannot_be_is_left_out_and_named() {
         (grant.at(start.time, 0), Fault::Source(0)),
         (member.at(start.time, 0), Fault::Value),
         (Publish { job: known, output: 0, visible: start.time, lane: 0 }.at(start.time, 0), Fault::Value),
-        (Drop { job: known, input: 0, lane: 0 }.at(start.time, 0), Fault::Value),
+        (
+            Drop { job: known, input: 0, lane: 0, why: DropReason::NoRoom.into() }.at(start.time, 0),
+            Fault::Value,
+        ),
         (Push { job: known, publication: 0, lane: 0 }.at(start.time, 0), Fault::Value),
         (Deliver { publication: Some(0), ..deliver }.at(start.time, 0), Fault::Value),
         (Deliver { from: Some(unknown), ..deliver }.at(start.time, 0), Fault::Operation(7)),

@@ -10,7 +10,7 @@ use talea_insight::flow::{Direction, Limits, Link, flow};
 use talea_insight::verify::{Rule, Verifier, default_tolerance};
 use talea_model::{Criticality, LaneDispatch};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::event::{PostedBy, Start};
+use talea_record::event::{JobOrNone, Start};
 use talea_record::{Activity, JobId, Metadata, Origin, Sink};
 use talea_runtime::{
     Declaration, DeclareError, Dispatcher, JobContext, LaneStep, NoPoster, NotPosted, PostedOperation,
@@ -397,9 +397,9 @@ fn an_operation_posts_into_a_higher_lane() {
     let name = |job: JobId| ran.metadata.operations[job.operation.index()].name.as_str();
     let mut starts = ran.records.iter().filter_map(Start::read);
     let started = starts.find(|start| name(start.job) == "alarm").expect("it began");
-    let PostedBy(Some(by)) = started.posted_by else { panic!("nobody is said to have posted it") };
+    let JobOrNone(Some(by)) = started.posted_by else { panic!("nobody is said to have posted it") };
     assert_eq!(name(by), "low");
-    assert!(starts.all(|start| start.posted_by == PostedBy(None)), "no other job was posted");
+    assert!(starts.all(|start| start.posted_by == JobOrNone(None)), "no other job was posted");
     let replay = |sink: &mut dyn Sink| {
         ran.records.iter().for_each(|record| sink.record(*record));
         Ok::<(), Infallible>(())

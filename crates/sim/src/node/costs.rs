@@ -8,7 +8,7 @@ use super::{Node, Slot};
 use crate::ledger::Paid;
 use talea_model::OperationId;
 use talea_policy::hierarchy::VpId;
-use talea_record::event::{Cost, Guard, MessageLost, Receive, Send, Signal};
+use talea_record::event::{Cost, Guard, JobOrNone, MessageLost, Receive, Send, Signal};
 use talea_record::{CostKind, JobId, LossReason, Record, Sink};
 use talea_time::Instant;
 
@@ -105,11 +105,11 @@ impl Node {
         sink.record(lost.at(now, Record::NO_CPU));
     }
 
-    /// Records that a message for `job` sent at `sent` arrives, if dispatching is recorded.
+    /// Records that a message for `job` arrives, which `from` sent, if that is wanted.
     #[inline]
-    pub fn receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut dyn Sink) {
-        if self.records_dispatch() {
-            self.record_receive(job, sent, now, sink);
+    pub fn receive(&self, job: JobId, from: (JobId, Instant), now: Instant, sink: &mut dyn Sink) {
+        if self.records_messages || self.records_dispatch() {
+            self.record_receive(job, from, now, sink);
         }
     }
 
@@ -134,8 +134,9 @@ impl Node {
     }
 
     #[cold]
-    fn record_receive(&self, job: JobId, sent: Instant, now: Instant, sink: &mut dyn Sink) {
-        sink.record(Receive { job, sent: Some(sent), lane: self.lane_of(job) }.at(now, Record::NO_CPU));
+    fn record_receive(&self, job: JobId, (from, sent): (JobId, Instant), now: Instant, sink: &mut dyn Sink) {
+        let (sent, from, lane) = (Some(sent), JobOrNone(Some(from)), self.lane_of(job));
+        sink.record(Receive { job, sent, from, lane }.at(now, Record::NO_CPU));
     }
 }
 

@@ -140,14 +140,15 @@ impl Simulation {
             let (operation, way) = (triggered.firsts[place], &triggered.ways[place]);
             let job = JobId { operation, instance };
             match (way.as_ref().map(|way| way.passage(instance)), by) {
-                (Some(Passage::Arrives(time)), _) => {
-                    self.calendar.send(self.now, self.now + time, job, deadline, NO_TIMER);
+                (Some(Passage::Arrives(time)), Some(slot)) => {
+                    let sent = (slot.id, self.now);
+                    self.calendar.send(sent, self.now + time, job, deadline, NO_TIMER);
                 }
                 (Some(Passage::Lost), Some(slot)) => {
                     let node = &self.nodes[self.operations[slot.id.operation.index()].node as usize];
                     node.lose(slot, job, self.now, sink);
                 }
-                (Some(Passage::Lost), None) => unreachable!("what comes from outside comes over no link"),
+                (Some(_), None) => unreachable!("what comes from outside comes over no link"),
                 (None, _) => {
                     let now = self.now;
                     if by.is_none() {

@@ -2,8 +2,11 @@
 //! sample to the completions that have seen it.
 
 use std::collections::BTreeMap;
-use talea_record::event::{Complete, Deliver, Publish, Take};
-use talea_record::{ChainEntry, HopEntry, JobId, Metadata, Record, ReleasedBy};
+use talea_record::event::{Complete, Deliver, JobOrNone, Publish, Receive, Release, Take};
+use talea_record::{
+    ChainEntry, CountedValues, HopEntry, JobId, Metadata, OperationEntry, Record, ReleasedBy,
+};
+use talea_time::Instant;
 
 #[derive(Debug, Default)]
 pub struct Times {
@@ -30,20 +33,33 @@ struct Facts {
     completions: BTreeMap<(usize, u64), (i64, i64, usize)>,
     /// By input and instance of the job that took: who wrote the newest.
     taken: BTreeMap<(usize, u64), Option<JobId>>,
-    /// By output: the jobs that published, in their order.
-    published: BTreeMap<usize, Vec<u64>>,
+    /// By output: the jobs that published, in their order, and when.
+    published: BTreeMap<usize, Vec<(u64, Instant)>>,
+    /// By operation and instance: where its release stands, and its nominal arrival.
+    releases: BTreeMap<(usize, u64), (usize, Instant)>,
+    /// By operations from and to, and instance of the second: where the message stands, and of which instance of the first it told.
+    messages: BTreeMap<(usize, usize, u64), (usize, u64)>,
+    /// By operation: its node.
+    nodes: Vec<usize>,
     /// By operation and instance: the jobs that pushed the events that it took.
     delivered: BTreeMap<(usize, u64), Vec<JobId>>,
 }
 
 impl Facts {
-    fn of(records: &[Record]) -> Self {
-        let mut facts = Facts::default();
+    fn of(metadata: &Metadata, records: &[Record]) -> Self {
+        let node = |operation: &OperationEntry| metadata.lanes[operation.lane].node;
+        let nodes = metadata.operations.iter().map(node).collect();
+        let mut facts = Facts { nodes, ..Facts::default() };
         let mut last: BTreeMap<u32, JobId> = BTreeMap::new();
         for (place, record) in records.iter().enumerate() {
             if let Some(Complete { job, nominal, .. }) = Complete::read(record) {
                 let times = (nominal.as_nanos(), record.time.as_nanos(), place);
                 facts.completions.insert((job.operation.index(), job.instance), times);
+            } else if let Some(Release { job, nominal, .. }) = Release::read(record) {
+                facts.releases.insert((job.operation.index(), job.instance), (place, nominal));
+            } else if let Some(Receive { job, from: JobOrNone(Some(from)), .. }) = Receive::read(record) {
+                let between = (from.operation.index(), job.operation.index(), job.instance);
+                facts.messages.insert(between, (place, from.instance));
             } else if let Some(Take { job, from, input, .. }) = Take::read(record) {
                 // Who takes none goes on with what has been taken before.
                 let newest = from.or(last.get(&input).copied());
@@ -52,10 +68,15 @@ impl Facts {
             } else if let Some(Deliver { job, from: Some(from), .. }) = Deliver::read(record) {
                 facts.delivered.entry((job.operation.index(), job.instance)).or_default().push(from);
             } else if let Some(Publish { job, output, .. }) = Publish::read(record) {
-                facts.published.entry(output as usize).or_default().push(job.instance);
+                facts.published.entry(output as usize).or_default().push((job.instance, record.time));
             }
         }
         facts
+    }
+
+    /// Whether the operation at this place of the chain and the next are on different nodes.
+    fn are_apart(&self, chain: &ChainEntry, before: usize) -> bool {
+        self.nodes[chain.operations[before]] != self.nodes[chain.operations[before + 1]]
     }
 
     /// The sample that the job of the chain's operation at `place` carries.
@@ -64,22 +85,32 @@ impl Facts {
             return Some(instance);
         };
         let from = match &chain.hops[before] {
-            HopEntry::Successor => {
-                let this = self.completions.get(&(chain.operations[place], instance))?;
-                let other = self.completions.get(&(chain.operations[before], instance))?;
-                if other.2 > this.2 {
+            HopEntry::Successor { input: None } => {
+                let this = self.releases.get(&(chain.operations[place], instance))?.0;
+                let other = self.completions.get(&(chain.operations[before], instance))?.2;
+                let heard = self.messages.get(&(chain.operations[before], chain.operations[place], instance));
+                if other > this || self.are_apart(chain, before) && heard.is_none_or(|heard| heard.0 > this) {
                     return None;
                 }
                 instance
             }
+            HopEntry::Successor { input: Some(input) } => (*self.taken.get(&(*input, instance))?)?.instance,
             HopEntry::Events => {
                 let of_chain = |from: &&JobId| from.operation.index() == chain.operations[before];
                 let delivered = self.delivered.get(&(chain.operations[place], instance))?;
                 delivered.iter().filter(of_chain).map(|from| from.instance).max()?
             }
             HopEntry::Reads { input } => (*self.taken.get(&(*input, instance))?)?.instance,
-            HopEntry::Triggers { output, every, .. } => {
-                *self.published.get(output)?.get(*every as usize * (instance as usize + 1) - 1)?
+            HopEntry::Triggers { .. } if self.are_apart(chain, before) => {
+                self.messages.get(&(chain.operations[before], chain.operations[place], instance))?.1
+            }
+            HopEntry::Triggers { output, every, on: CountedValues::All } => {
+                self.published.get(output)?.get(*every as usize * (instance as usize + 1) - 1)?.0
+            }
+            // Which values are changes is not told, but the instance arrived with one.
+            HopEntry::Triggers { output, on: CountedValues::Changes, .. } => {
+                let arrival = self.releases.get(&(chain.operations[place], instance))?.1;
+                self.published.get(output)?.iter().find(|(_, at)| *at == arrival)?.0
             }
         };
         self.sample_of(chain, before, from)
@@ -87,7 +118,7 @@ impl Facts {
 }
 
 pub fn by_definition(metadata: &Metadata, chain: &ChainEntry, records: &[Record], until: i64) -> Defined {
-    let facts = Facts::of(records);
+    let facts = Facts::of(metadata, records);
     let (first, last) = (chain.operations[0], *chain.operations.last().expect("two at least"));
     let of = |operation: usize| facts.completions.range((operation, 0)..=(operation, u64::MAX));
     let samples: BTreeMap<u64, i64> =

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
-    ChainBuilder, Collect, Communication, Condition, Excess, FieldValues, Full, InputBuilder, LinkBuilder,
-    OutputBuilder, Overrun, PublicationBuilder, Strategy as StrategyKind, SubscriptionBuilder,
-    SubtaskBuilder, Synchronisation, System, Take, TaskBuilder, TriggerBuilder,
+    ChainBuilder, Collect, Communication, Condition, Excess, FieldValues, Full, InputBuilder, Join,
+    LinkBuilder, LossRate, OnValue, OutputBuilder, Overrun, PublicationBuilder, Strategy as StrategyKind,
+    SubscriptionBuilder, SubtaskBuilder, Synchronisation, System, Take, TaskBuilder, TriggerBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -80,17 +80,58 @@ impl Rated {
     }
 }
 
+/// How the second subtask of a source goes on with the first, and with another one beside that.
+#[derive(Clone, Copy, Debug)]
+struct Going {
+    wcet: i64,
+    /// By what it takes the value of the first: that of its instance, or others; `None` if it takes none.
+    taking: Option<Option<Taking>>,
+    /// What the other takes, where, and whether the second waits for either or both.
+    beside: Option<(i64, &'static str, Join)>,
+}
+
+fn going() -> impl Strategy<Value = Going> {
+    let taking = prop_oneof![2 => Just(Some(None)), 1 => taking().prop_map(|taking| Some(Some(taking))), 1 => Just(None)];
+    let beside = (1..6i64, select(vec!["one", "other"]), select(vec![Join::All, Join::First]));
+    (1..4i64, taking, prop::option::of(beside)).prop_map(|(wcet, taking, beside)| Going {
+        wcet,
+        taking,
+        beside,
+    })
+}
+
+/// What links do beside their delay.
+#[derive(Clone, Copy, Debug)]
+struct Links {
+    delay: i64,
+    jitter: i64,
+    loss: f64,
+}
+
+fn links() -> impl Strategy<Value = Links> {
+    let jitter = prop_oneof![2 => Just(0), 1 => 1..12i64];
+    let loss = prop_oneof![3 => Just(0.0), 1 => Just(0.3)];
+    (0..6i64, jitter, loss).prop_map(|(delay, jitter, loss)| Links { delay, jitter, loss })
+}
+
+impl Links {
+    fn link(self) -> LinkBuilder {
+        let loss = LossRate::from_share(self.loss).expect("a share");
+        LinkBuilder::others().delay(ns(self.delay)).jitter(ns(self.jitter)).loss(loss)
+    }
+}
+
 /// Where a chain begins.
 #[derive(Clone, Copy, Debug)]
 enum Beginning {
-    Rated(Rated, i64),
+    Rated(Rated, Going),
     Outside(i64, u32, Excess),
 }
 
 fn beginning() -> impl Strategy<Value = Beginning> {
     let excess = select(vec![Excess::Defer, Excess::Drop, Excess::Count]);
     prop_oneof![
-        3 => (rated(), 1..4i64).prop_map(|(rated, wcet)| Beginning::Rated(rated, wcet)),
+        3 => (rated(), going()).prop_map(|(rated, going)| Beginning::Rated(rated, going)),
         1 => (4..40i64, 1..4u32, excess).prop_map(|(separation, burst, excess)| Beginning::Outside(separation, burst, excess)),
     ]
 }
@@ -157,12 +198,13 @@ impl Subscribing {
 
 /// Any of them.
 pub fn systems() -> impl Strategy<Value = System> {
-    let log = (1..4u32, prop::option::of(1..30i64), prop::option::of(taking()));
+    let changes = prop::bool::weighted(0.3);
+    let log = (1..4u32, prop::option::of(1..30i64), prop::option::of(taking()), changes);
     let limits = (1..60i64, 1..60i64, 1..60i64);
     let strategy = select(vec![StrategyKind::Rms, StrategyKind::Edf, StrategyKind::Muf]);
     let rates = (beginning(), rated(), rated(), subscribing());
-    (rates, log, limits, strategy, any::<u64>(), 0..6i64).prop_map(
-        |(rates, (every, separation, reads), limits, strategy, seed, delay)| {
+    (rates, log, limits, strategy, any::<u64>(), links()).prop_map(
+        |(rates, (every, separation, reads, changes), limits, strategy, seed, links)| {
             let (beginning, filter, end, subscribing) = rates;
             let (source, path) = source(beginning);
             let after = path.last().copied().expect("it has operations");
@@ -173,7 +215,8 @@ pub fn systems() -> impl Strategy<Value = System> {
             // Nothing is triggered by values that are held until the end of a period.
             let end = Rated { communication: Communication::Implicit, ..end };
             let end = end.single("end").input(input("filter.out", end_taking));
-            let trigger = TriggerBuilder::output("end.out").every(every);
+            let counted = if changes { OnValue::Change } else { OnValue::Value };
+            let trigger = TriggerBuilder::output("end.out").every(every).on(counted);
             let mut log = TaskBuilder::triggered_by("log", trigger).deadline(ns(50)).wcet(work(2)).on("one");
             if let Some(separation) = separation {
                 log = log.separation(ns(separation));
@@ -186,12 +229,12 @@ pub fn systems() -> impl Strategy<Value = System> {
             let whole = ChainBuilder::new("whole", whole).latency(ns(latency)).reaction(ns(reaction));
             let logged = ChainBuilder::new("logged", [after, "filter", "end", "log"]).age(ns(age));
             let system = System::builder("data").strategy(strategy).seed(seed);
-            let system =
-                system.node("one", [0]).node("other", [1]).link(LinkBuilder::others().delay(ns(delay)));
+            let system = system.node("one", [0]).node("other", [1]).link(links.link());
             let system = system.task(source);
             let filter = filter.output(OutputBuilder::new("out"));
             let filter = if with_filter { filter.event(subscribing.event("T/Filter", 3)) } else { filter };
-            let end = end.output(OutputBuilder::new("out")).event(subscribing.event("T/End", 2));
+            let out = OutputBuilder::new("out").field("x", FieldValues::Uniform(0, 2));
+            let end = end.output(out).event(subscribing.event("T/End", 2));
             let alarmed = ChainBuilder::new("alarmed", [after, "filter", "end", "alarm"]);
             let alarmed = alarmed.latency(ns(latency)).reaction(ns(reaction)).age(ns(age));
             let short = ChainBuilder::new("short", ["end", "alarm"]).reaction(ns(reaction));
@@ -205,11 +248,25 @@ pub fn systems() -> impl Strategy<Value = System> {
 fn source(beginning: Beginning) -> (TaskBuilder, Vec<&'static str>) {
     let out = || OutputBuilder::new("out");
     match beginning {
-        Beginning::Rated(rated, wcet) => {
+        Beginning::Rated(rated, Going { wcet, taking, beside }) => {
+            let task = rated.task("source");
             let read = SubtaskBuilder::new("read").wcet(work(rated.wcet)).on("one").output(out());
-            let estimate = SubtaskBuilder::new("estimate").wcet(work(wcet)).on(rated.node).after(["read"]);
-            let estimate = estimate.input(InputBuilder::new("in").from("source.read.out")).output(out());
-            (rated.task("source").subtask(read).subtask(estimate), vec!["source.read", "source.estimate"])
+            let estimate = SubtaskBuilder::new("estimate").wcet(work(wcet)).on(rated.node).output(out());
+            let estimate = match taking {
+                None => estimate,
+                Some(None) => estimate.input(InputBuilder::new("in").from("source.read.out")),
+                Some(Some(taking)) => estimate.input(input("source.read.out", taking)),
+            };
+            let task = match beside {
+                None => task.subtask(read).subtask(estimate.after(["read"])),
+                Some((wcet, node, join)) => {
+                    let beside =
+                        SubtaskBuilder::new("beside").wcet(work(wcet)).on(node).after([] as [&str; 0]);
+                    let estimate = estimate.after(["read", "beside"]).join(join);
+                    task.subtask(read).subtask(beside).subtask(estimate)
+                }
+            };
+            (task, vec!["source.read", "source.estimate"])
         }
         Beginning::Outside(separation, burst, excess) => {
             let task = TaskBuilder::external("source", ns(separation)).burst(burst).excess(excess);

@@ -152,7 +152,11 @@ fn chains(report: &Report, told: &RecordedEvents) -> String {
     for chain in report.chains.iter().filter(|chain| chain.never_comes_through()) {
         let ChainReport { name, without_sample, .. } = chain;
         let times = if *without_sample == 1 { "once".into() } else { format!("{without_sample} times") };
-        text += &wrap(&format!("\n  {name}: its last operation completed {times}, and never with a sample"));
+        let limits =
+            if chain.has_limits() { ", so that nothing tells whether its limits are kept" } else { "" };
+        text += &wrap(&format!(
+            "\n  {name}: its last operation completed {times}, and never with a sample{limits}"
+        ));
     }
     text
 }
@@ -323,7 +327,7 @@ fn warnings(report: &Report, told: &RecordedEvents) -> Vec<String> {
     let losing: Vec<String> = losing.map(|task| format!("{} of {}", task.messages_lost, task.name)).collect();
     if !losing.is_empty() {
         warnings.push(format!(
-            "messages lost between nodes: {}; what waited for them was not released",
+            "messages lost between nodes: {}; jobs that needed them were not released",
             losing.join(", ")
         ));
     }

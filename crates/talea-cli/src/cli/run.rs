@@ -476,11 +476,12 @@ pub(super) fn of_early_arrivals(early: &[EarlyArrivals]) -> Vec<String> {
 pub(super) fn of_lost_values(lost: &[LostValues]) -> Vec<String> {
     let of_input = |lost: &LostValues| {
         let input = lost.input.clone();
-        let both = [
+        let all = [
             (lost.dropped, "values were dropped, for there was no room for them"),
             (lost.overtaken, "values came after the job of their instance had begun, or for none"),
+            (lost.lost, "values were lost on the way, by a link"),
         ];
-        let any = both.into_iter().filter(|(count, _)| *count > 0);
+        let any = all.into_iter().filter(|(count, _)| *count > 0);
         any.map(move |(count, what)| format!("warning: input {input}: {count} {what}"))
     };
     lost.iter().flat_map(of_input).collect()

@@ -139,6 +139,7 @@ fn warn_of_gaps(metadata: &Metadata, flow: &Flow) {
     warn_of_beginning(metadata, &flow.recorded);
     let has_data = |event: &Event| match *event {
         Event::PUBLISH | Event::TAKE => !metadata.outputs.is_empty(),
+        Event::RECEIVE => metadata.nodes.len() > 1,
         Event::DELIVER => !metadata.publications.is_empty(),
         _ => true,
     };
