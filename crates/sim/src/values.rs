@@ -67,7 +67,7 @@ struct OutputState {
 /// A reader of an output.
 struct ReaderState {
     input: InputId,
-    /// Whether a job of it takes the value of its own instance: that comes with what releases it, whatever is planned for others.
+    /// Whether a job of it takes the value of its own instance: that leaves with what releases it, whatever is planned for others.
     is_of_instance: bool,
     /// The way to it, if it is on another node.
     way: Option<MessageWay>,
@@ -351,11 +351,11 @@ impl Values {
             stamp,
             |output, reader| {
                 let ReaderState { input, is_of_instance, way } = &all.borrow().0[output].readers[reader];
+                let Some(way) = way else { return Some(visible_at) };
                 let leaves = if *is_of_instance { now } else { visible_at };
-                match way.as_ref().map(|way| way.passage(id.instance)) {
-                    None => Some(leaves),
-                    Some(Passage::Arrives(time)) => Some(leaves + time),
-                    Some(Passage::Lost) => {
+                match way.passage(id.instance) {
+                    Passage::Arrives(time) => Some(leaves + time),
+                    Passage::Lost => {
                         if is_recorded {
                             let (input, why) = (input.index() as u32, DropReason::Link.into());
                             let lost = Drop { job: id, input, lane, why };
@@ -496,7 +496,11 @@ impl OperationState {
         let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
         self.operation.take(
             |input| {
-                let as_of = if inputs[input].is_of_instance { now } else { as_of };
+                let as_of = match inputs[input] {
+                    InputState { is_of_instance: false, .. } => as_of,
+                    InputState { is_remote: false, .. } => Instant::MAX,
+                    InputState { is_remote: true, .. } => now,
+                };
                 Moment { instance: job.instance, as_of }
             },
             |value| {
