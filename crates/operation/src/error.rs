@@ -131,7 +131,8 @@ pub enum OperationError {
     /// Values are to go to another process otherwise than to a successor.
     #[error(
         "input \"{input}\" reads output \"{output}\", and the two are in different processes, between which values go to successors alone, \
-         with the completion that releases them: put both on one node, or make the reader a subtask after the other"
+         with the completion that releases them: put both on one node, or make the reader a subtask directly after the other that takes the value \
+         of its own instance (take = \"instance\")"
     )]
     Apart {
         /// `operation.input`.

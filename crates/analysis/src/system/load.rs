@@ -1,6 +1,7 @@
 //! What nodes take of what a machine's kernel leaves real-time threads.
 
 use super::analyse;
+use super::taken::Taken;
 use crate::effort::{AnalysisError, Effort};
 use serde::Serialize;
 use std::fmt;
@@ -19,8 +20,10 @@ pub struct NodeLoad {
     pub leaves_ns: i64,
     /// of these.
     pub period_ns: i64,
-    /// Those that never end, or have no bound: why it takes everything.
+    /// Those that never end, or of whose jobs no bound is known how many pile up: why it may take everything.
     pub endless: Vec<String>,
+    /// What arrives for these processors in each of the periods in the long run; none if somebody never ends.
+    pub in_the_long_run_ns: Option<i64>,
 }
 
 impl NodeLoad {
@@ -44,16 +47,24 @@ impl fmt::Display for NodeLoad {
         const NAMED: usize = 4;
         let time = Duration::from_nanos;
         let (period, leaves) = (time(self.period_ns), time(self.leaves_ns));
-        write!(f, "node {}: its threads take ", self.node)?;
-        match self.takes_ns {
-            Some(takes) => write!(f, "up to {} of each {period}", time(takes).rounded())?,
-            None => {
-                let mut names = self.endless.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
-                if self.endless.len() > NAMED {
-                    names += ", …";
-                }
-                write!(f, "all of each {period}, for nothing bounds what {names} may take")?;
+        let mut names = self.endless.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        if self.endless.len() > NAMED {
+            names += ", …";
+        }
+        write!(f, "node {}: ", self.node)?;
+        match (self.takes_ns, self.in_the_long_run_ns) {
+            (Some(takes), _) => {
+                write!(f, "its threads take up to {} of each {period}", time(takes).rounded())?;
             }
+            (None, None) => {
+                write!(f, "its threads take all of each {period}, for nothing bounds what {names} may take")?;
+            }
+            (None, Some(wanted)) => write!(
+                f,
+                "in the long run its threads want up to {} of each {period}, but may take all of one, for no bound is known on how many jobs \
+                 of {names} wait at a time",
+                time(wanted).rounded()
+            )?,
         }
         match self.is_beyond() {
             true => write!(
@@ -89,19 +100,22 @@ pub fn load(
             let cpus = &system.nodes[*other].cpus;
             system.nodes[node].cpus.iter().any(|cpu| cpus.contains(cpu))
         };
-        let mut takes = Some(0_i64);
-        let mut endless = Vec::new();
-        for other in (0..taken.len()).filter(shares) {
-            let most = taken[other].most.map(Duration::as_nanos);
-            takes = takes.zip(most).and_then(|(all, most)| all.checked_add(most));
-            endless.extend(taken[other].endless.iter().cloned());
-        }
+        let sharing: Vec<&Taken> = (0..taken.len()).filter(shares).map(|other| &taken[other]).collect();
+        let sum = |of: fn(&Taken) -> Option<Duration>| {
+            sharing.iter().try_fold(0_i64, |sum, taken| sum.checked_add(of(taken)?.as_nanos()))
+        };
+        let in_the_long_run_ns = sum(|taken| taken.in_the_long_run);
+        // Where some never end, it is they.
+        let named =
+            sharing.iter().filter(|taken| in_the_long_run_ns.is_some() || taken.in_the_long_run.is_none());
+        let endless = named.flat_map(|taken| taken.endless.iter().cloned()).collect();
         NodeLoad {
             node: system.nodes[node].name.clone(),
-            takes_ns: takes,
+            takes_ns: sum(|taken| taken.most),
             leaves_ns: leaves.as_nanos(),
             period_ns: period.as_nanos(),
             endless,
+            in_the_long_run_ns,
         }
     };
     Ok((0..taken.len()).map(of_node).collect())

@@ -13,12 +13,19 @@
 //! A thread without a response bound of its own may have one all the same: if every scheduler on some way down to it keeps the processor as long
 //! as a child wants it, then the processor is never idle while the thread waits. So it waits for no longer than all the work of the node can last:
 //! L, the least window that holds what all on the node take in it.
+//!
+//! Nor does a task need a response bound that has at most one instance under way, as those that arrive meanwhile are skipped: what is under way
+//! when the window begins was released before all that is released in it, and counts as one more period. Where arrivals abort instead, the job
+//! that is aborted may still be about to end, which is another one.
+//!
+//! In the long run nobody takes more than arrives: C in each T, whatever piles up, and x in y below a maximum.
 
-use super::model::InterruptKind;
+use super::model::{Events, InterruptKind};
 use super::place::{Below, Edge};
-use super::{Obstacle, SystemBounds, holistic, model};
+use super::release::Entry;
+use super::{Obstacle, SystemBounds, model};
 use std::collections::BTreeSet;
-use talea_model::System;
+use talea_model::{Overrun, System};
 use talea_time::Duration;
 
 /// What the threads of a node take of its processors at most, in any window of a length.
@@ -26,8 +33,10 @@ use talea_time::Duration;
 pub struct Taken {
     /// None if it has no bound.
     pub most: Option<Duration>,
-    /// The tasks and threads that have none, or are never done: why there is no bound.
+    /// The tasks and threads because of which there is none: those that are never done, or of whose jobs no bound is known how many pile up.
     pub endless: Vec<String>,
+    /// What arrives in such a window in the long run, which may be more than there is; none if somebody is never done.
+    pub in_the_long_run: Option<Duration>,
 }
 
 impl SystemBounds {
@@ -37,13 +46,19 @@ impl SystemBounds {
         let mut endless = BTreeSet::new();
         let window = window.as_nanos().unsigned_abs();
         let backlog = self.longest_backlog(system, node);
-        let taking = Taking { bounds: self, system, window, backlog };
+        let taking = Taking { bounds: self, system, window, counted: Counted::Most { backlog } };
+        let arriving = Taking { counted: Counted::LongRun, ..taking };
         let there_is = u128::from(window) * system.nodes[node].cpus.len() as u128;
         let most = taking.all(node, &mut endless).and_then(|all| i64::try_from(all.min(there_is)).ok());
         // Where some never end, it is they.
         let never_end = endless.iter().any(|(ends, _)| !ends);
         let named = endless.into_iter().filter(|(ends, _)| !(never_end && *ends)).map(|(_, name)| name);
-        Taken { most: most.map(Duration::from_nanos), endless: named.collect() }
+        let long_run = arriving.all(node, &mut BTreeSet::new()).and_then(|all| i64::try_from(all).ok());
+        Taken {
+            most: most.map(Duration::from_nanos),
+            endless: named.collect(),
+            in_the_long_run: long_run.map(Duration::from_nanos),
+        }
     }
 
     /// How long the work of a node can last while somebody waits for whom the processor is never idle.
@@ -56,7 +71,8 @@ impl SystemBounds {
         let mut window = 1;
         for _ in 0..rounds {
             // What comes later in the window is counted by its release.
-            let taking = Taking { bounds: self, system, window, backlog: Some(0) };
+            let counted = Counted::Most { backlog: Some(0) };
+            let taking = Taking { bounds: self, system, window, counted };
             let needed = u64::try_from(taking.all(node, &mut BTreeSet::new())?).ok()?;
             match needed {
                 needed if needed <= window => return Some(window),
@@ -68,12 +84,24 @@ impl SystemBounds {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Taking<'a> {
     bounds: &'a SystemBounds,
     system: &'a System,
     window: u64,
-    /// How long those wait at most who have no other bound and for whom the processor is never idle; none if that is not known.
-    backlog: Option<u64>,
+    counted: Counted,
+}
+
+/// Which work counts.
+#[derive(Clone, Copy)]
+enum Counted {
+    /// The most that can lie in one window.
+    Most {
+        /// How long those wait at most who have no other bound and for whom the processor is never idle; none if that is not known.
+        backlog: Option<u64>,
+    },
+    /// What arrives in a window on the average, however long it waits.
+    LongRun,
 }
 
 impl Taking<'_> {
@@ -88,7 +116,10 @@ impl Taking<'_> {
     /// What is taken by way of an edge.
     fn edge(&self, edge: &Edge, endless: &mut BTreeSet<(bool, String)>) -> Option<u128> {
         let processors = self.system.nodes[edge.node].cpus.len();
-        let ceiling = edge.ceiling.map(|(amount, period)| at_most(amount, period, self.window, processors));
+        let ceiling = edge.ceiling.map(|(amount, period)| match self.counted {
+            Counted::Most { .. } => at_most(amount, period, self.window, processors),
+            Counted::LongRun => self.each(period, amount),
+        });
         let mut below = BTreeSet::new();
         let wanted = match &edge.below {
             Below::Place(place) => self.place(&self.bounds.model.nodes[*place], &mut below),
@@ -114,21 +145,52 @@ impl Taking<'_> {
         let mut all = Some(0_u128);
         for segment in place.lanes.iter().flat_map(|lane| &lane.segments) {
             let segment = &model.segments[*segment];
-            let responses =
-                segment.operations.iter().map(|operation| self.bounds.solution.response(*operation));
-            let longest = responses.collect::<Option<Vec<i128>>>().and_then(|all| all.into_iter().max());
-            let longest = longest.or(self.backlog.filter(|_| place.may_lag).map(i128::from));
-            let bunched = u128::from(self.bounds.solution.bunched(segment));
-            let reach = longest.map(|longest| longest.unsigned_abs() + bunched);
-            let taken = reach.map(|reach| self.of_segment(segment, reach, place.processors));
+            let never_ends = matches!(place.supply, Err(Obstacle::Endless | Obstacle::Unknown));
+            let taken = match self.counted {
+                Counted::Most { backlog } => self.most_of_segment(place, segment, backlog),
+                Counted::LongRun => {
+                    (!never_ends).then(|| self.each(segment.period, segment.cost - segment.waits))
+                }
+            };
             if taken.is_none() {
-                let never_ends = matches!(place.supply, Err(Obstacle::Endless | Obstacle::Unknown));
                 endless.insert((!never_ends, self.system.tasks[segment.task].name.clone()));
             }
             all = all.zip(taken).map(|(all, taken)| all + taken);
         }
         let returns = self.interrupts(place, InterruptKind::Return)?;
         all.map(|all| all + returns)
+    }
+
+    /// What a segment takes at most; none if no bound is known on how long before the window a job arrived that is executed in it.
+    fn most_of_segment(
+        &self,
+        place: &model::Node,
+        segment: &model::Segment,
+        backlog: Option<u64>,
+    ) -> Option<u128> {
+        let solution = &self.bounds.solution;
+        let responses = segment.operations.iter().map(|operation| solution.response(*operation));
+        let longest = responses.collect::<Option<Vec<i128>>>().and_then(|all| all.into_iter().max());
+        let longest = longest.or(backlog.filter(|_| place.may_lag).map(i128::from));
+        let longest = longest.map(i128::unsigned_abs).or_else(|| self.of_instances_under_way(segment));
+        let reach = longest? + u128::from(solution.bunched(segment));
+        Some(self.of_segment(segment, reach, place.processors))
+    }
+
+    /// How long before the window instances arrived at most that are executed in it, where an arrival is skipped or aborts the instance before
+    /// it if that is unfinished. Only the first subtasks count as unfinished, so of a segment with others any number may be under way.
+    fn of_instances_under_way(&self, segment: &model::Segment) -> Option<u128> {
+        let [first] = segment.operations.as_slice() else { return None };
+        if matches!(segment.entry, Entry::After(_)) {
+            return None;
+        }
+        let periods = match self.system.tasks[segment.task].overrun {
+            Overrun::Queue => return None,
+            Overrun::SkipNext => 1,
+            Overrun::Abort => 2,
+        };
+        let released = self.bounds.solution.releases_of(*first)?;
+        Some(u128::from(released.latest) + periods * u128::from(segment.period))
     }
 
     /// What a segment takes, each of whose arrivals is done within `longest`.
@@ -142,13 +204,27 @@ impl Taking<'_> {
         reach / period * cost + (reach % period).min(cost)
     }
 
+    /// This much in each period of the window; no more comes in the long run.
+    fn each(&self, period: u64, amount: u64) -> u128 {
+        (u128::from(self.window) * u128::from(amount)).div_ceil(u128::from(period))
+    }
+
     /// What interrupts a place takes.
     fn interrupts(&self, place: &model::Node, kind: InterruptKind) -> Option<u128> {
-        let solution: &holistic::Solution = &self.bounds.solution;
+        let (model, solution) = (&self.bounds.model, &self.bounds.solution);
         let of_kind = place.interrupts.iter().filter(|interrupt| interrupt.kind == kind);
-        let through =
-            |interrupt| Some(solution.interrupting(&self.bounds.model, interrupt)?.through(self.window));
-        of_kind.map(through).sum()
+        let taken = |interrupt: &model::Interrupt| match (self.counted, interrupt.events) {
+            (Counted::Most { .. }, _) => Some(solution.interrupting(model, interrupt)?.through(self.window)),
+            (Counted::LongRun, Events::Timer { period, .. }) => Some(self.each(period, interrupt.cost)),
+            (Counted::LongRun, Events::Releases(segment)) => {
+                Some(self.each(model.segments[segment].period, interrupt.cost))
+            }
+            (Counted::LongRun, Events::Signals(segment)) => {
+                let signals = model.segments[segment].entry.first_signals()?;
+                Some(self.each(signals.period, interrupt.cost))
+            }
+        };
+        of_kind.map(taken).sum()
     }
 
     /// What the timers of a node take, whoever pays for them: as each of its places has them, counted once.

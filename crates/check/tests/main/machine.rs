@@ -114,6 +114,46 @@ fn a_thread_that_nobody_waits_for_takes_only_what_slices_leave() {
     assert!(!here.holds());
 }
 
+/// `writer`, with this overrun policy, waits for up to 25 ms each time that it finds a queue full which its reader empties every 40 ms.
+fn waiting(overrun: &str) -> MachineCheck {
+    let system = system(&format!(
+        "{RATES}[[task]]\nname = \"writer\"\nperiod = \"10ms\"\nwcet = \"1ms\"\noverrun = \"{overrun}\"\noutputs = [{{ name = \"v\" }}]\n\
+         [[task]]\nname = \"reader\"\nperiod = \"40ms\"\nwcet = \"1ms\"\n\
+         inputs = [{{ name = \"v\", from = \"writer.v\", take = \"each\", capacity = 1, full = \"block\", limit = \"25ms\" }}]\n"
+    ));
+    let plans = plan_lanes_of(&system).expect("it has lanes");
+    check_on(&system, &plans, &Machine::parse(MACHINE).expect("a profile")).expect("small numbers")
+}
+
+#[test]
+fn jobs_that_wait_for_room_take_what_they_execute_in_the_long_run() {
+    let here = waiting("queue");
+    let load = &here.load[0];
+    assert_eq!(
+        (load.takes_ns, load.endless.as_slice()),
+        (None, &["reader".to_string(), "writer".into()][..])
+    );
+    // 100 jobs of 1 ms and 25 more, and what mechanisms cost.
+    let wanted = load.in_the_long_run_ns.expect("nobody computes for ever");
+    assert!((125_000_000..145_000_000).contains(&wanted), "{wanted}");
+    let told = load.to_string();
+    assert!(
+        told.contains(
+            "but may take all of one, for no bound is known on how many jobs of reader, writer wait"
+        ),
+        "{told}"
+    );
+    assert!(!told.contains("nothing bounds"), "{told}");
+}
+
+#[test]
+fn jobs_of_which_one_at_most_is_under_way_do_not_pile_up() {
+    for overrun in ["skip-next", "abort"] {
+        let here = waiting(overrun);
+        assert_eq!(here.load[0].endless, ["reader"], "{overrun}: {}", here.load[0]);
+    }
+}
+
 /// A maximum limits what a program takes of each second.
 #[test]
 fn a_program_below_a_maximum_leaves_the_kernel_its_part() {

@@ -1,6 +1,7 @@
 //! What would help where schedulers of a hierarchy gave the processor to others, in words.
 
 use super::{Blamed, Explanation, Explanations};
+use talea_guarantee::scheduler::{Asks, Parameter, SchedulerKind};
 use talea_record::EdgeEntry;
 
 impl Explanations {
@@ -29,12 +30,29 @@ impl Explanations {
             Some(guarantee) => format!("{parent} promises {own} {guarantee} and {child} {}", other.guarantee),
             None => format!("{parent} promises {own} nothing"),
         };
-        let kind = self.metadata.schedulers.iter().find(|one| one.node == other.node && one.name == *parent);
-        let more = match kind.map(|one| one.kind.as_str()) {
-            Some("fixed-priority") => {
+        let more = match self.asked_by(other) {
+            Asked::Plan => {
+                format!(
+                    "an earlier or longer entry for {own} in its plan would help, or a shorter one for {child}"
+                )
+            }
+            Asked::For(Asks::Priority) => {
                 format!("a higher priority than {child} would help, or less work there")
             }
-            _ => format!("promise {own} more, or {child} less"),
+            Asked::For(Asks::Level) => {
+                format!("a higher level for {own} would help, or less work of {child}")
+            }
+            Asked::For(Asks::Share | Asks::WarpedShare) => {
+                format!("a greater share for {own} would help, or a smaller one for {child}")
+            }
+            Asked::For(Asks::Nothing | Asks::NoChildren) => {
+                format!(
+                    "less work of {child} would help, or a scheduler for {own} of which more can be asked"
+                )
+            }
+            Asked::For(Asks::Guarantee(_) | Asks::GuaranteeOrJobs(_) | Asks::AtMost(_)) | Asked::Unknown => {
+                format!("promise {own} more, or {child} less")
+            }
         };
         format!("{promised}: {more}")
     }
@@ -46,11 +64,20 @@ impl Explanations {
             _ => None,
         };
         match of_edge {
-            Some(EdgeEntry { parent, child, guarantee, .. }) => {
-                format!(
-                    "{parent} keeps {guarantee} for {child} and nothing beyond: keep more for it, or have it want less"
-                )
-            }
+            Some(edge @ EdgeEntry { parent, child, guarantee, .. }) => match self.asked_by(edge) {
+                Asked::Plan => format!(
+                    "{parent} runs {child} when its plan says so, and not beyond: an entry for {child} at that time would help, or a longer \
+                     one, or gaps = \"event-driven\""
+                ),
+                Asked::For(_) | Asked::Unknown => match promised(guarantee) {
+                    Some(guarantee) => format!(
+                        "{parent} keeps {guarantee} for {child} and nothing beyond: keep more for it, or have it want less"
+                    ),
+                    None => format!(
+                        "{parent} keeps nothing for {child}: have it keep some, or have {child} want less"
+                    ),
+                },
+            },
             None => "see `talea trace verify`".into(),
         }
     }
@@ -84,6 +111,34 @@ impl Explanations {
         let of_child =
             |edge: &&EdgeEntry| edge.node == other.node && edge.parent == other.parent && edge.child == child;
         let last = self.metadata.edges.iter().rfind(of_child);
-        last.map(|edge| edge.guarantee.as_str()).filter(|guarantee| *guarantee != "NULL")
+        last.and_then(|edge| promised(&edge.guarantee))
     }
+
+    /// By what the scheduler of the edge can be made to serve one child more and another less.
+    fn asked_by(&self, edge: &EdgeEntry) -> Asked {
+        let mut schedulers = self.metadata.schedulers.iter();
+        let above = schedulers.find(|one| one.node == edge.node && one.name == edge.parent);
+        match above.and_then(|above| SchedulerKind::named(&above.kind)) {
+            Some(kind) if kind.parameters.iter().any(|parameter| parameter.name == Parameter::PLAN.name) => {
+                Asked::Plan
+            }
+            Some(kind) => Asked::For(kind.asks),
+            None => Asked::Unknown,
+        }
+    }
+}
+
+/// What decides about the turns of a scheduler's children.
+enum Asked {
+    /// A plan that the description gives, whatever the children ask for.
+    Plan,
+    /// What each of them asks for.
+    For(Asks),
+    /// It is not known: a program's own kind, or a trace that does not say of which kind the scheduler is.
+    Unknown,
+}
+
+/// A guarantee that says something.
+fn promised(guarantee: &str) -> Option<&str> {
+    Some(guarantee).filter(|guarantee| *guarantee != "NULL")
 }

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod explained;
+mod plans;
 mod posted;
 mod slices;
 mod verified;

@@ -22,6 +22,10 @@ pub fn message_bytes(values: impl IntoIterator<Item = usize>) -> usize {
 const REMEDY: &str = "put both on one node, or make the later one a subtask that comes \"after\" the other: `talea run` starts a process for \
                       each node, and only completions go from one to another, with their values";
 
+/// The same where the reader comes directly after the writer, with whose completion only the value of the same instance comes.
+const OTHER_INSTANCES: &str = "write take = \"instance\", or put both on one node: `talea run` starts a process for each node, and only \
+                               completions go from one to another, with the values of their own instances";
+
 /// Warns of all in a description without errors that `talea run` refuses, or cannot send.
 pub(super) fn check(description: &Description, found: &mut Vec<Violation>) {
     for (index, task) in description.tasks.iter().enumerate() {
@@ -48,17 +52,24 @@ fn check_values(description: &Description, found: &mut Vec<Violation>) {
                 if node_of(description, from) == reader.node {
                     continue;
                 }
-                if input.take == Take::Instance && reader.after.contains(&from.subtask) {
-                    sent.entry(from).or_default().push(output);
-                    continue;
-                }
+                let comes_after = from.task == task && reader.after.contains(&from.subtask);
+                let (why, key, remedy) = match (comes_after, input.take) {
+                    (true, Take::Instance) => {
+                        sent.entry(from).or_default().push(output);
+                        continue;
+                    }
+                    (true, take @ (Take::Latest | Take::Each { .. })) => {
+                        (format!(", by take = \"{}\"", take.keyword()), "take", OTHER_INSTANCES)
+                    }
+                    (false, _) => (" and not what it comes directly after".to_string(), "from", REMEDY),
+                };
                 let message = format!(
-                    "input \"{}\" of {} reads {}, which is on another node and not what it comes directly after",
+                    "input \"{}\" of {} reads {}, which is on another node{why}",
                     input.name,
                     label(described, reader),
                     named(description, input.from),
                 );
-                found.push(Violation::warning(Place::Input(task, subtask, number, "from"), message, REMEDY));
+                found.push(Violation::warning(Place::Input(task, subtask, number, key), message, remedy));
             }
         }
     }

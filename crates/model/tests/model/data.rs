@@ -393,6 +393,7 @@ fn what_cannot_go_from_node_to_node_is_warned_of() {
     for reader in [
         "inputs = [{ name = \"v\", from = \"t.w.v\", take = \"latest\" }]",
         "after = [\"w\"]\ninputs = [{ name = \"v\", from = \"t.w.v\", take = \"latest\" }]",
+        "after = [\"w\"]\ninputs = [{ name = \"v\", from = \"t.w.v\", take = \"each\" }]",
         "after = [\"x\"]\ninputs = [{ name = \"v\", from = \"t.w.v\", take = \"latest\" }]",
     ] {
         let told = between("a", &on_b(reader));
@@ -401,6 +402,8 @@ fn what_cannot_go_from_node_to_node_is_warned_of() {
             told[0].contains("reads output \"v\" of subtask \"w\" of task \"t\", which is on another node"),
             "{told:?}"
         );
+        let is_said = told[0].contains("not what it comes directly after");
+        assert_eq!(is_said, !reader.starts_with("after = [\"w\"]"), "{told:?}");
         assert_eq!(between("b", &format!("node = \"a\"\n{reader}")), [""; 0], "on one node all go");
     }
     let triggered = |node: &str| {

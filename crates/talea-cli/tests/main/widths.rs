@@ -115,7 +115,7 @@ fn long_names_and_large_numbers_of_tasks_fit() {
     let place = folder();
     let (system, out) = (write(&place, "system.toml", LONG_TASKS), within(&place, "out"));
     let trace = within(&place, "out/trace.talea");
-    fits(&["check", &system, "--explain", "--sensitivity"]);
+    fits(&["check", &system, "--explain", "--sensitivity", "--advise"]);
     // A million jobs.
     fits(&["sim", &system, "--for", "1000s"]);
     fits(&["compare", &system, "--sim", "--for", "10s"]);
