@@ -202,8 +202,9 @@ fn read(description: &mut Description, rng: &mut impl Rng, size: Size) {
                 continue;
             }
             let is_before = from.task == task && own.after.contains(&from.subtask);
+            let is_handed_on = from.task == task && rng.random_ratio(2, 3);
             let take = match rng.random_range(0..3) {
-                _ if from.task == task => Take::Instance,
+                _ if is_handed_on => Take::Instance,
                 0 => Take::Each {
                     capacity: one_of(rng, &[1, 2, 16]),
                     full: one_of(rng, &[Full::Oldest, Full::Newest]),

@@ -198,10 +198,14 @@ impl Simulation {
         let mut due = self.agenda.first_due(now);
         while let Some(node) = due {
             if !self.guarding.guards[node].is_empty() {
-                if self.nodes[node].is_idle_point(now) {
-                    self.guarding.guards[node].idle_point(now);
-                }
-                while let Some(due) = self.guarding.guards[node].next_due(now) {
+                let mut is_told = false;
+                loop {
+                    // What is let through may abort what was unfinished.
+                    if !is_told && self.nodes[node].is_idle_point(now) {
+                        self.guarding.guards[node].idle_point(now);
+                        is_told = true;
+                    }
+                    let Some(due) = self.guarding.guards[node].next_due(now) else { break };
                     if due.is_held && !self.is_for_an_event(&due, 0) {
                         self.guarding.guards[node].withdraw(due.place);
                         let instance = (due.signal.instance, due.signal.at, due.signal.deadline);
