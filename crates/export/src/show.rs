@@ -3,10 +3,10 @@
 use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name, since};
 use crate::threads::Writers;
 use serde::{Serialize, Serializer};
-use talea_record::event::{Lost, Take};
+use talea_record::event::{Code, Coded, EdgeChange, Lost, Member, Take};
 use talea_record::{
-    DropReason, EventLossReason, LossCause, Metadata, NameSpace, Question, Record, RunOutcome, Typed,
-    ValueLoss,
+    ChangeAuthor, DropReason, EdgeEntry, EventLossReason, LossCause, Metadata, NameSpace, Question, Record,
+    RunOutcome, Typed, ValueLoss,
 };
 use talea_time::{Duration, Instant};
 
@@ -288,9 +288,48 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             let events = if lost.events == 1 { "event" } else { "events" };
             format!("{} {events} for {operation}: {why}", lost.events)
         }
+        Typed::EdgeChange(change) => changed(metadata, change),
+        Typed::Member(member) => joined(metadata, member),
         _ => return None,
     };
     Some(detail)
+}
+
+/// What became of an edge, and who did it and what for where that was recorded.
+fn changed(metadata: &Metadata, change: EdgeChange) -> String {
+    let EdgeChange { edge, what, by, why, process, user } = change;
+    let mut text = format!("edge={} what={}", edge_name(metadata, edge.into()), word(what));
+    if by != ChangeAuthor::Unknown {
+        text.push_str(&format!(" by={} why={}", word(by), word(why)));
+    }
+    if by == ChangeAuthor::Operator {
+        text.push_str(&format!(" process={process} user={user}"));
+    }
+    text
+}
+
+/// A thread and what it is to a hierarchy, and who has started it where that was seen.
+fn joined(metadata: &Metadata, member: Member) -> String {
+    let Member { tid, started_by, edge, role, .. } = member;
+    let mut text = format!("tid={tid}");
+    if let Some(edge) = edge {
+        text.push_str(&format!(" edge={}", edge_name(metadata, edge)));
+    }
+    text.push_str(&format!(" role={}", word(role)));
+    if started_by != 0 {
+        text.push_str(&format!(" started_by={started_by}"));
+    }
+    text
+}
+
+fn edge_name(metadata: &Metadata, edge: u32) -> String {
+    metadata.edges.get(edge as usize).map_or_else(|| edge.to_string(), EdgeEntry::name)
+}
+
+/// The value's name, or its number where the list does not have it.
+fn word<C: Coded>(code: Code<C>) -> String {
+    let number = code.number();
+    C::CODES.label(number.into()).map_or_else(|| number.to_string(), str::to_owned)
 }
 
 fn output_name(metadata: &Metadata, output: u32) -> String {

@@ -11,6 +11,7 @@
 //! | [`cpu`] | the CPU a thread runs on |
 //! | [`cpu_time`] | the processor time of other threads and of processes |
 //! | [`cpu_account`] | what several of them have received together |
+//! | [`peer`] | who is at the other end of a Unix socket |
 //! | [`pi_lock`] | a lock that lends its holder the priority of those that wait |
 //! | [`proc`] | what proc tells of threads and processes |
 //! | [`cgroup`] | control groups: which there are, and starting, holding, ending and accounting processes in one |
@@ -36,6 +37,7 @@ pub mod cpu;
 pub mod cpu_account;
 pub mod cpu_time;
 pub mod memory;
+pub mod peer;
 pub mod pi_lock;
 pub mod proc;
 pub mod ready;

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use talea_linux::Tid;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
+use talea_policy::arrangement::ChangeCause;
 use talea_policy::hierarchy::VpId;
 
 /// Of what there are too many where no further program can be held.
@@ -125,13 +126,13 @@ impl ManagedSet {
         let thread = match created {
             Ok(thread) => thread,
             Err(error) => {
-                self.shared.tell(|state, now| state.expel(id, now));
+                self.shared.tell(|state, now| state.expel(id, admission.not_admitted(), now));
                 return Err(error.into());
             }
         };
         let seated = self.sleep_word(&admission, (id, place), thread.report().tid, blocks);
         if let Err(error) = seated {
-            self.shared.tell(|state, now| state.expel(id, now));
+            self.shared.tell(|state, now| state.expel(id, admission.not_admitted(), now));
             self.guardian.restore(thread.report().tid);
             // It sleeps on its word.
             sleep_word.end();
@@ -193,7 +194,7 @@ impl ManagedSet {
             let State { engine, run, .. } = state;
             if let (Some(run), Some(edge)) = (run, admission.edge) {
                 let (names, promise) = ((edge.parent, admission.name), edge.promise.cloned());
-                run.watch.hold(names, promise, vp, &engine.context());
+                run.watch.hold(names, promise, vp, &engine.context(), edge.cause);
             }
             Ok((MemberId { slot, vp, serial }, result))
         })?;
@@ -231,7 +232,7 @@ impl Drop for LeaveOnExit {
             return;
         }
         let granted = state.engine.context().service(member.vp);
-        let mut removed = state.remove(slot, now);
+        let mut removed = state.remove(slot, ChangeCause::ENDED, now);
         // While the lock is had: a thread that was told to stop meanwhile does so when it gives the lock back, and nobody else could let it go.
         drop(removed.as_mut().and_then(|member| member.hold.take()));
         drop(state);

@@ -8,7 +8,7 @@ use crate::options::AdmitError;
 use crate::set::ManagedSet;
 use crate::state::State;
 use std::sync::PoisonError;
-use talea_policy::arrangement::Watch;
+use talea_policy::arrangement::{ChangeCause, Watch};
 use talea_policy::hierarchy::{Engine, VpState};
 use talea_time::{Instant, Work};
 
@@ -137,7 +137,7 @@ impl ManagedSet {
         drop(before);
     }
 
-    /// Takes a member out, and makes `change` of the hierarchy in the same instant: both or, if the change is refused, neither.
+    /// Takes a member out for this `cause`, and makes `change` of the hierarchy in the same instant: both or, if the change is refused, neither.
     /// `change` is called twice, first with a copy. The member's threads get their ordinary scheduling back and go on; an own
     /// thread's handle says that it has ended.
     ///
@@ -146,6 +146,7 @@ impl ManagedSet {
     pub fn dismiss<R, E>(
         &self,
         member: MemberId,
+        cause: ChangeCause,
         mut change: impl FnMut(&mut Engine, Instant) -> Result<R, E>,
     ) -> Result<R, NotDismissed<E>> {
         let (removed, granted, result) = self.shared.tell(|state, now| {
@@ -160,7 +161,7 @@ impl ManagedSet {
             copy.remove_thread(member.vp);
             change(&mut copy, now).map_err(NotDismissed::Refused)?;
             let granted = state.engine.context().service(member.vp);
-            let removed = state.expel(member, now);
+            let removed = state.expel(member, cause, now);
             let result = change(&mut state.engine, now);
             let result = result.unwrap_or_else(|_| panic!("an engine decides as its copy did"));
             Ok((removed.expect("it is a member"), granted, result))

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::Violation;
-use talea_policy::arrangement::{Change, Kept, Watch};
+use talea_policy::arrangement::{Change, ChangeCause, Kept, Watch};
 use talea_policy::hierarchy::{Transition, VpId};
 use talea_record::decisions::DecisionRecords;
 use talea_record::event::{
@@ -251,7 +251,8 @@ impl ManagedRun {
         self.mark(self.start, RunStart { planned_end, node });
         for &(tid, role) in &self.infrastructure {
             let (edge, role) = (None, role.into());
-            self.recorder.write(Member { tid, edge, node, role }.at(self.start, Record::NO_CPU));
+            self.recorder
+                .write(Member { tid, started_by: 0, edge, node, role }.at(self.start, Record::NO_CPU));
         }
         let (recorder, definitions) = (&mut self.recorder, &mut self.definitions);
         for change in self.early.drain(..) {
@@ -283,14 +284,16 @@ impl ManagedRun {
         (self.recorder.writer.reader(), self.watch.tolerance())
     }
 
-    /// The thread of this number stands behind the virtual processor, which is told once.
-    pub(crate) fn introduce(&mut self, tid: u32, vp: VpId, now: Instant) {
+    /// The thread of this number stands behind the virtual processor, which is told once. One of the same program has started it, if
+    /// that was seen.
+    pub(crate) fn introduce(&mut self, (tid, started_by): (u32, Option<u32>), vp: VpId, now: Instant) {
         let edge = self.watch.edge_of(vp).and_then(|own| self.edges.number(own));
         if let Some(edge) = edge.filter(|_| self.stage == Stage::UnderWay)
             && self.introduced.insert((tid, edge))
         {
             let (node, role) = (self.recorder.node as u16, MemberRole::Scheduled.into());
-            let member = Member { tid, edge: Some(edge.into()), node, role };
+            let started_by = started_by.unwrap_or(0);
+            let member = Member { tid, started_by, edge: Some(edge.into()), node, role };
             self.write(member.at(now.clamp(self.start, self.end), Record::NO_CPU));
         }
     }
@@ -367,7 +370,7 @@ impl ManagedRun {
 
     fn record_change(&mut self, change: &Change) {
         match change {
-            Change::Held { parent, child, promise, vp, at, .. } => {
+            Change::Held { parent, child, promise, vp, at, cause, .. } => {
                 let own = self.held;
                 self.held += 1;
                 if self.edges.knows(own) {
@@ -384,11 +387,16 @@ impl ManagedRun {
                     self.definitions.lose();
                 }
                 let at = (*at).min(self.end);
-                let records: Vec<Record> = self.decisions.added(own, *vp, at).collect();
+                let records: Vec<Record> = self.decisions.added(own, *vp, at, *cause).collect();
                 records.into_iter().for_each(|record| self.write_change(record));
             }
-            Change::LetGo { vp, at } => {
-                if let Some(record) = self.decisions.removed(*vp, (*at).min(self.end)) {
+            Change::Altered { vp, at, cause } => {
+                if let Some(record) = self.decisions.altered(*vp, (*at).min(self.end), *cause) {
+                    self.write_change(record);
+                }
+            }
+            Change::LetGo { vp, at, cause } => {
+                if let Some(record) = self.decisions.removed(*vp, (*at).min(self.end), *cause) {
                     self.introduced.retain(|(_, edge)| *edge != record.source);
                     self.write_change(record);
                 }
@@ -457,8 +465,8 @@ impl ManagedRun {
     }
 
     /// The edge above a member that has gone is judged no more.
-    pub(crate) fn let_go(&mut self, vp: VpId, now: Instant) {
-        self.watch.let_go(vp, now);
+    pub(crate) fn let_go(&mut self, vp: VpId, now: Instant, cause: ChangeCause) {
+        self.watch.let_go(vp, now, cause);
         self.watch.forget_work(vp);
     }
 

@@ -11,7 +11,7 @@ use talea_linux::affinity::AffinityError;
 use talea_linux::proc;
 use talea_linux::thread::SpawnError;
 use talea_model::{ChildProcesses, Slices, ThreadWork};
-use talea_policy::arrangement::Promise;
+use talea_policy::arrangement::{ChangeCause, Promise};
 use talea_policy::hierarchy::{Parameters, Refusal, SchedulerId};
 use talea_time::{Duration, Work};
 use thiserror::Error;
@@ -95,6 +95,15 @@ pub struct WatchedEdge<'a> {
     pub parent: &'a str,
     /// What it promises.
     pub promise: Option<&'a Promise>,
+    /// Who takes the member in, and why.
+    pub cause: ChangeCause,
+}
+
+impl Admission<'_> {
+    /// Why the edge goes again if the member cannot be taken in.
+    pub(crate) fn not_admitted(&self) -> ChangeCause {
+        self.edge.map_or(ChangeCause::DESCRIBED, |edge| edge.cause).not_admitted()
+    }
 }
 
 /// Threads that exist already.

@@ -5,7 +5,7 @@ use crate::member::{Body, Managed, Member, Received};
 use crate::member_jobs::MemberJobs;
 use crate::sleep_word::Notified;
 use crate::state::State;
-use talea_policy::arrangement::Counts;
+use talea_policy::arrangement::{ChangeCause, Counts};
 use talea_policy::hierarchy::{Occupant, VpState};
 use talea_policy::job::Job;
 use talea_record::JobId;
@@ -227,9 +227,9 @@ impl State {
     }
 
     /// A member leaves. A program has then done what it was to do; a thread of our own has not, and gives up all that waits for it.
-    pub(crate) fn leave(&mut self, member: &mut Member, now: Instant) {
+    pub(crate) fn leave(&mut self, member: &mut Member, cause: ChangeCause, now: Instant) {
         let Some(run) = &mut self.run else { return };
-        run.let_go(member.vp, now);
+        run.let_go(member.vp, now, cause);
         let Some(jobs) = member.jobs.as_mut().and_then(MemberJobs::as_thread_mut) else { return };
         while let Some((number, place)) = jobs.complete() {
             match member.body {

@@ -24,6 +24,7 @@ use std::sync::atomic::Ordering;
 use talea_linux::Tid;
 use talea_linux::sched::own_switches;
 use talea_model::Slices;
+use talea_policy::arrangement::ChangeCause;
 use talea_policy::hierarchy::{Above, Engine, VpId, VpState};
 use talea_policy::job::Job;
 use talea_recording::kernel::{WakeUp, WakeWatch};
@@ -236,20 +237,20 @@ impl State {
     }
 
     /// [Removes](Self::remove) a member if it is one still. A program of which there may be something left is an ordinary one then.
-    pub fn expel(&mut self, id: MemberId, now: Instant) -> Option<Member> {
+    pub fn expel(&mut self, id: MemberId, cause: ChangeCause, now: Instant) -> Option<Member> {
         if !self.holds(id) {
             return None;
         }
-        let member = self.remove(id.slot, now)?;
+        let member = self.remove(id.slot, cause, now)?;
         member.come_down();
         Some(member)
     }
 
-    /// Takes a member out of the hierarchy.
-    pub fn remove(&mut self, slot: u32, now: Instant) -> Option<Member> {
+    /// Takes a member out of the hierarchy. `cause` is who does that, and why.
+    pub fn remove(&mut self, slot: u32, cause: ChangeCause, now: Instant) -> Option<Member> {
         let mut member = self.members.get_mut(slot as usize)?.take()?;
         if !self.broken {
-            self.leave(&mut member, now);
+            self.leave(&mut member, cause, now);
             if self.engine.context().state(member.vp) != VpState::Waiting {
                 self.engine.release(member.vp, now);
             }
@@ -272,7 +273,7 @@ impl State {
         let State { run, members, engine, .. } = self;
         let (Some(run), Some(member)) = (run, &members[slot as usize]) else { return };
         let now = engine.context().now();
-        member.all_threads().for_each(|thread| introduce(run, engine, thread.number(), member, now));
+        member.all_threads().for_each(|thread| introduce(run, engine, (thread.number(), None), member, now));
     }
 
     /// Enters one thread of a member.
@@ -280,7 +281,7 @@ impl State {
         self.by_tid.insert(tid, slot);
         let State { run, members, engine, .. } = self;
         let (Some(run), Some(member)) = (run, &members[slot as usize]) else { return };
-        introduce(run, engine, tid, member, engine.context().now());
+        introduce(run, engine, (tid, None), member, engine.context().now());
     }
 
     /// Records which threads there are behind which edges.
@@ -289,7 +290,9 @@ impl State {
         let Some(run) = run else { return };
         let now = engine.context().now();
         for (tid, slot) in by_tid {
-            members[*slot as usize].iter().for_each(|member| introduce(run, engine, *tid, member, now));
+            members[*slot as usize]
+                .iter()
+                .for_each(|member| introduce(run, engine, (*tid, None), member, now));
         }
     }
 
@@ -355,7 +358,7 @@ impl State {
         self.totals.born += 1;
         let State { run, members, engine, .. } = self;
         if let (Some(run), Some(member)) = (run, &members[slot as usize]) {
-            introduce(run, engine, thread, member, at);
+            introduce(run, engine, (thread, Some(parent)), member, at);
         }
     }
 
@@ -537,20 +540,26 @@ impl State {
     }
 }
 
-/// Records behind which edge a thread of a member is, which is told once.
-fn introduce(run: &mut ManagedRun, engine: &Engine, tid: u32, member: &Member, at: Instant) {
+/// Records behind which edge a thread of a member is, and which one has started it if that was seen, which is told once.
+fn introduce(
+    run: &mut ManagedRun,
+    engine: &Engine,
+    thread: (u32, Option<u32>),
+    member: &Member,
+    at: Instant,
+) {
     match member.jobs {
-        Some(MemberJobs::Lane(_)) => introduce_lane(run, engine, tid, member.vp),
-        _ => run.introduce(tid, member.vp, at),
+        Some(MemberJobs::Lane(_)) => introduce_lane(run, engine, thread, member.vp),
+        _ => run.introduce(thread, member.vp, at),
     }
 }
 
 /// A lane's thread stands below the edges to the scheduler of all lanes, above whose own children nobody is promised anything.
-fn introduce_lane(run: &mut ManagedRun, engine: &Engine, tid: u32, vp: VpId) {
+fn introduce_lane(run: &mut ManagedRun, engine: &Engine, thread: (u32, Option<u32>), vp: VpId) {
     if run.watch.edge_of(vp).is_some() {
-        return run.introduce(tid, vp, engine.context().now());
+        return run.introduce(thread, vp, engine.context().now());
     }
     if let Some(Above::Scheduler(parent)) = engine.edge(vp).map(|edge| edge.above) {
-        engine.parents(parent).for_each(|above| introduce_lane(run, engine, tid, above.vp));
+        engine.parents(parent).for_each(|above| introduce_lane(run, engine, thread, above.vp));
     }
 }

@@ -75,7 +75,7 @@ impl SwitchStream {
             {
                 watched.introduce(tid, edge);
             }
-            Typed::EdgeChange(EdgeChange { edge, what }) if what == ChangeKind::Removed => {
+            Typed::EdgeChange(EdgeChange { edge, what, .. }) if what == ChangeKind::Removed => {
                 watched.removed(edge.into());
             }
             _ => {}

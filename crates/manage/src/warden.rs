@@ -23,6 +23,7 @@ use talea_linux::cgroup::Freeze;
 use talea_linux::proc::{self, Activity, is_gone, is_thread_gone};
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
+use talea_policy::arrangement::ChangeCause;
 use talea_policy::hierarchy::VpState;
 use talea_time::Duration;
 
@@ -229,7 +230,7 @@ impl Warden<'_> {
                 }
                 let state_of = |member: &Member| state.engine.context().service(member.vp);
                 let granted = state.members[slot as usize].as_ref().map(state_of);
-                state.remove(slot, now).zip(granted)
+                state.remove(slot, ChangeCause::ENDED, now).zip(granted)
             });
             if let Some((mut member, granted)) = removed {
                 if member.heirs == Heirs::Ordinary {

@@ -11,9 +11,12 @@
 //! | Ready, Running | Waiting | release |
 //! | as before | | next job |
 
-use crate::event::{ChangeKind, Code, EdgeChange, NextJob, Trigger, VpGrant, VpRelease, VpRequest, VpRevoke};
+use crate::event::{
+    ChangeAuthor, ChangeKind, ChangeReason, Code, EdgeChange, NextJob, Trigger, VpGrant, VpRelease,
+    VpRequest, VpRevoke,
+};
 use crate::{EdgeNumbers, Record};
-use talea_policy::arrangement::Watch;
+use talea_policy::arrangement::{self, ChangeCause, Watch};
 use talea_policy::hierarchy::{self, Transition, VpId, VpState};
 use talea_time::Instant;
 
@@ -27,6 +30,17 @@ pub struct DecisionRecords {
     states: Vec<VpState>,
     /// By VP number: the edge at which it stood last, all ones of none.
     stood_at: Vec<u16>,
+}
+
+impl EdgeChange {
+    fn of(edge: u16, what: ChangeKind, ChangeCause { by, why }: ChangeCause) -> Self {
+        let (process, user) = match by {
+            arrangement::ChangeAuthor::Operator { process, user } => (process, user),
+            _ => (0, 0),
+        };
+        let (by, why) = (ChangeAuthor::from(by).into(), ChangeReason::from(why).into());
+        EdgeChange { edge, what: what.into(), by, why, process, user }
+    }
 }
 
 /// A virtual processor that stands at no edge.
@@ -71,13 +85,19 @@ impl DecisionRecords {
     }
 
     /// The records of a change of the hierarchy at `now`: the edge that is the node's `own`th is held on `vp` from now on.
-    pub fn added(&mut self, own: usize, vp: VpId, now: Instant) -> impl Iterator<Item = Record> + use<> {
+    pub fn added(
+        &mut self,
+        own: usize,
+        vp: VpId,
+        now: Instant,
+        cause: ChangeCause,
+    ) -> impl Iterator<Item = Record> + use<> {
         self.make_room(vp);
         let edge = self.edges.number(own);
         self.stood_at[vp.index()] = edge.unwrap_or(NOWHERE);
         let told = (Trigger::Change.into(), None);
         let standing = edge.map(|edge| {
-            let added = EdgeChange { edge, what: ChangeKind::Added.into() }.at(now, Record::NO_CPU);
+            let added = EdgeChange::of(edge, ChangeKind::Added, cause).at(now, Record::NO_CPU);
             let state = self.states[vp.index()];
             let wants = (state != VpState::Waiting).then_some((VpState::Waiting, VpState::Ready));
             let has = matches!(state, VpState::Running(_)).then_some((VpState::Ready, state));
@@ -97,11 +117,17 @@ impl DecisionRecords {
     }
 
     /// The same: what happens on `vp` is no edge's any more.
-    pub fn removed(&mut self, vp: VpId, now: Instant) -> Option<Record> {
+    pub fn removed(&mut self, vp: VpId, now: Instant, cause: ChangeCause) -> Option<Record> {
         self.make_room(vp);
         let edge = std::mem::replace(&mut self.stood_at[vp.index()], NOWHERE);
-        (edge != NOWHERE)
-            .then(|| EdgeChange { edge, what: ChangeKind::Removed.into() }.at(now, Record::NO_CPU))
+        (edge != NOWHERE).then(|| EdgeChange::of(edge, ChangeKind::Removed, cause).at(now, Record::NO_CPU))
+    }
+
+    /// The same: the edge on `vp` stays, and is another one.
+    pub fn altered(&mut self, vp: VpId, now: Instant, cause: ChangeCause) -> Option<Record> {
+        self.make_room(vp);
+        let edge = self.stood_at[vp.index()];
+        (edge != NOWHERE).then(|| EdgeChange::of(edge, ChangeKind::Altered, cause).at(now, Record::NO_CPU))
     }
 
     fn make_room(&mut self, vp: VpId) {
@@ -150,5 +176,41 @@ impl DecisionRecords {
             _ if trigger == Trigger::Job => NextJob { edge }.at(now, cpu(after)),
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Typed;
+    use talea_policy::arrangement::ChangeReason::{NotAdmitted, ThreadAdded};
+    use talea_policy::arrangement::{ChangeAuthor::Operator, ChangeCause};
+
+    fn told(record: Option<Record>) -> EdgeChange {
+        match record.expect("a record").typed() {
+            Typed::EdgeChange(change) => change,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_change_says_who_made_it_and_why() {
+        let edges = EdgeNumbers { first: 0, known: 1, total: 1, node: 0, nodes: 1 };
+        let mut records = DecisionRecords::new(&[0], edges);
+        let (vp, now) = (VpId::from_index(7), Instant::from_nanos(5));
+        let cause = ChangeCause { by: Operator { process: 4711, user: 1000 }, why: ThreadAdded };
+        assert_eq!(records.altered(vp, now, cause), None, "nothing stands there");
+        let added = told(records.added(1, vp, now, cause).next());
+        let (by, why) = (ChangeAuthor::Operator.into(), ChangeReason::ThreadAdded.into());
+        let expected =
+            EdgeChange { edge: 1, what: ChangeKind::Added.into(), by, why, process: 4711, user: 1000 };
+        assert_eq!(added, expected);
+        let altered = told(records.altered(vp, now, cause));
+        assert_eq!(altered, EdgeChange { what: ChangeKind::Altered.into(), ..expected });
+        let removed = told(records.removed(vp, now, cause.not_admitted()));
+        assert_eq!(removed.why, ChangeReason::from(NotAdmitted));
+        assert_eq!((removed.by, removed.process), (by, 4711));
+        let ended = told(records.added(2, vp, now, ChangeCause::ENDED).next());
+        assert_eq!((ended.by, ended.process, ended.user), (ChangeAuthor::Member.into(), 0, 0));
     }
 }

@@ -21,8 +21,9 @@ use talea_time::{Duration, Instant};
 
 pub use builtin::*;
 pub use codes::{
-    ChangeKind, Codes, CostKind, DropReason, EventLossReason, InterruptKind, LossCause, LossReason,
-    MemberRole, Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
+    ChangeAuthor, ChangeKind, ChangeReason, Codes, CostKind, DropReason, EventLossReason, InterruptKind,
+    LossCause, LossReason, MemberRole, Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss,
+    ViolationSide, WakeContext,
 };
 pub use field::{Code, Coded, FieldType, Flag, JobOrNone, Meaning, WordType};
 

@@ -54,8 +54,9 @@ pub use contents::Contents;
 pub use damage::Damage;
 pub use definition::{Definition, EdgeNumbers};
 pub use event::{
-    ChangeKind, CostKind, DropReason, EventLossReason, InterruptKind, LossCause, LossReason, MemberRole,
-    Question, RunOutcome, SkipReason, ThreadRole, Trigger, Typed, ValueLoss, ViolationSide, WakeContext,
+    ChangeAuthor, ChangeKind, ChangeReason, CostKind, DropReason, EventLossReason, InterruptKind, LossCause,
+    LossReason, MemberRole, Question, RunOutcome, SkipReason, ThreadRole, Trigger, Typed, ValueLoss,
+    ViolationSide, WakeContext,
 };
 pub use layout::TraceError;
 pub use log::{LogError, LogWriter};

@@ -9,7 +9,7 @@ use idle::IdleWatch;
 use promises::{Received, Watching, received_of};
 use std::collections::VecDeque;
 use talea_model::{OperationId, Overhead, System};
-use talea_policy::arrangement::{ArrangeError, Counts, Watch, arrange};
+use talea_policy::arrangement::{ArrangeError, ChangeCause, Counts, Watch, arrange};
 use talea_policy::composition::{Composition, compose};
 use talea_policy::hierarchy::{Engine, Message, Parameters, ProcessorId, SchedulerId, VpId};
 use talea_policy::job::Job;
@@ -195,7 +195,8 @@ impl Node {
                     let vp = arrangement.add_thread(system, &leaf)?;
                     let names =
                         (&*system.schedulers[leaf.scheduler].name, &*system.threads[leaf.thread].name);
-                    watch.hold(names, leaf.promise.clone(), vp, &arrangement.engine.context());
+                    let (promise, cx) = (leaf.promise.clone(), arrangement.engine.context());
+                    watch.hold(names, promise, vp, &cx, ChangeCause::DESCRIBED);
                     let tolerance = if has_costs { COSTS } else { ROUNDING };
                     watch.judge_work(vp, Counts::Work, tolerance, Instant::ZERO);
                     node.open_thread(system, leaf.thread, vp, first.lane);

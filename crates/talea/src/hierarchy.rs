@@ -51,5 +51,7 @@ pub use talea_manage::{
     Summary, Target, Waker, WatchedEdge,
 };
 pub use talea_policy::arrangement::live::{Change, Insistence, Live, Refused};
-pub use talea_policy::arrangement::{ArrangeError, Arrangement, arrange};
+pub use talea_policy::arrangement::{
+    ArrangeError, Arrangement, ChangeAuthor, ChangeCause, ChangeReason, arrange,
+};
 pub use talea_policy::strategy::plan_lanes_of;

@@ -2,6 +2,7 @@
 
 use talea_export::*;
 use talea_insight::*;
+use talea_record::event::{EdgeChange, Member};
 use talea_record::*;
 use talea_samples::*;
 
@@ -74,12 +75,44 @@ fn lines_for_people() {
 }
 
 #[test]
+fn a_change_of_a_hierarchy_tells_who_made_it_and_why() {
+    let mut metadata = metadata();
+    let guarantee = "NULL".to_owned();
+    metadata.edges = vec![EdgeEntry { node: 0, parent: "FP".into(), child: "nav".into(), guarantee }];
+    let line = |event: Record| {
+        let line = format_record(&metadata, &event);
+        line.split_whitespace().skip(5).collect::<Vec<_>>().join(" ")
+    };
+    let change = EdgeChange {
+        edge: 0,
+        what: ChangeKind::Altered.into(),
+        by: ChangeAuthor::Operator.into(),
+        why: ChangeReason::RequestChanged.into(),
+        process: 4711,
+        user: 1000,
+    };
+    let told = |change: EdgeChange| line(change.at(at(5), Record::NO_CPU));
+    let by_operator = "edge=FP to nav what=altered by=operator why=request-changed process=4711 user=1000";
+    assert_eq!(told(change), by_operator);
+    let (by, why) = (ChangeAuthor::Member.into(), ChangeReason::Ended.into());
+    let ended = EdgeChange { what: ChangeKind::Removed.into(), by, why, process: 0, user: 0, ..change };
+    assert_eq!(told(ended), "edge=FP to nav what=removed by=member why=ended");
+    let (by, why) = (ChangeAuthor::Unknown.into(), ChangeReason::Unknown.into());
+    assert_eq!(told(EdgeChange { by, why, ..ended }), "edge=FP to nav what=removed", "as of older traces");
+    let member = Member { tid: 7, started_by: 5, edge: Some(0), node: 0, role: MemberRole::Scheduled.into() };
+    let told = |member: Member| line(member.at(at(5), Record::NO_CPU));
+    assert_eq!(told(member), "tid=7 edge=FP to nav role=scheduled started_by=5");
+    let sentinel = Member { started_by: 0, edge: None, role: MemberRole::Sentinel.into(), ..member };
+    assert_eq!(told(sentinel), "tid=7 role=sentinel");
+}
+
+#[test]
 fn nothing_that_shows_records_panics_at_nonsense() {
     let mut perfetto = PerfettoExport::new(&metadata(), &NameSpace::default(), &[], Vec::new());
     let mut schedule = ScheduleCsv::new(&metadata(), Vec::new());
     let extremes = [0, 1, START as u64, i64::MAX as u64, i64::MIN as u64, u64::MAX];
     let mut records = Vec::new();
-    for event in (0..0x10).chain(0x100..0x110).chain(0x200..0x210).chain(0x300..0x310) {
+    for event in (0..0x10).chain(0x100..0x110).chain(0x200..0x210).chain(0x300..0x310).chain(0x500..0x510) {
         for word in extremes {
             for source in [0, 7, u16::MAX] {
                 let time = at(word as i64);

@@ -160,7 +160,8 @@ mod tests {
             let switch = Switch { from_tid: 0, to_tid, from_pid: 0, to_pid: 0, preempted: Flag(false) };
             switch.at(ms(at), CPU)
         };
-        let member = Member { tid: THREAD, edge: Some(0), node: 0, role: MemberRole::Scheduled.into() };
+        let member =
+            Member { tid: THREAD, started_by: 0, edge: Some(0), node: 0, role: MemberRole::Scheduled.into() };
         let mut records = vec![
             RunStart { planned_end: None, node: 0 }.at(ms(0), Record::NO_CPU),
             member.at(ms(0), Record::NO_CPU),

@@ -4,7 +4,9 @@ use super::Ledger;
 use crate::hierarchy::EdgeState;
 use talea_guarantee::guarantee::Guarantee;
 use talea_policy::arrangement::Receipts;
-use talea_record::event::{BuiltinEvent, ChangeKind, EdgeChange, Lost, Member, RunEnd, Switch, Trigger};
+use talea_record::event::{
+    BuiltinEvent, ChangeAuthor, ChangeKind, ChangeReason, EdgeChange, Lost, Member, RunEnd, Switch, Trigger,
+};
 use talea_record::event::{Flag, VpGrant, VpRelease, VpRevoke};
 use talea_record::{MemberRole, Record, RunOutcome, Sink};
 use talea_time::{Duration, Instant, Work};
@@ -42,7 +44,7 @@ impl TestLedger {
             (VIDEO_THREAD, Some(VIDEO.into()), MemberRole::Scheduled),
             (WORDS_THREAD, Some(WORDS.into()), MemberRole::Scheduled),
         ] {
-            ledger.tell(0, Member { tid, edge, node: 0, role: role.into() });
+            ledger.tell(0, Member { tid, started_by: 0, edge, node: 0, role: role.into() });
         }
         ledger
     }
@@ -193,13 +195,19 @@ fn where_the_kernel_tells_nothing_nothing_is_known_to_be_withheld() {
     assert_eq!(ledger.0.lost_switches, 7);
 }
 
+/// Who is below the edge has ended.
+fn removed(edge: u16) -> EdgeChange {
+    let (by, why) = (ChangeAuthor::Member.into(), ChangeReason::Ended.into());
+    EdgeChange { edge, what: ChangeKind::Removed.into(), by, why, process: 0, user: 0 }
+}
+
 #[test]
 fn a_promise_that_is_let_go_is_judged_no_more() {
     let mut ledger = TestLedger::new();
     ledger.grant(0, VIDEO);
     ledger.switch(10, VIDEO_THREAD);
     ledger.switch(1_000, IDLE);
-    ledger.tell(3_000, EdgeChange { edge: VIDEO, what: ChangeKind::Removed.into() });
+    ledger.tell(3_000, removed(VIDEO));
     assert_eq!(ledger.finish(200_000)[1], (2_000, 0));
 }
 
@@ -234,7 +242,7 @@ fn decisions_that_were_lost_are_counted() {
 fn lanes_are_served_by_any_of_their_threads() {
     let mut ledger = TestLedger::new();
     let edge = Some(VIDEO.into());
-    ledger.tell(0, Member { tid: 103, edge, node: 0, role: MemberRole::Scheduled.into() });
+    ledger.tell(0, Member { tid: 103, started_by: 0, edge, node: 0, role: MemberRole::Scheduled.into() });
     ledger.grant(0, VIDEO);
     ledger.switch(10, VIDEO_THREAD);
     ledger.switch(2_000, 103);
@@ -250,7 +258,13 @@ fn a_thread_that_comes_late_counts_from_then_on() {
     ledger.switch(0, 103);
     ledger.tell(
         40_000,
-        Member { tid: 103, edge: Some(VIDEO.into()), node: 0, role: MemberRole::Scheduled.into() },
+        Member {
+            tid: 103,
+            started_by: 0,
+            edge: Some(VIDEO.into()),
+            node: 0,
+            role: MemberRole::Scheduled.into(),
+        },
     );
     assert_eq!(ledger.finish(100_000)[1].0, 40_000);
     let ms = Work::from_millis;

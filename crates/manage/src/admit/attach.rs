@@ -23,6 +23,7 @@ use talea_linux::Tid;
 use talea_linux::cgroup::Cgroup;
 use talea_linux::proc;
 use talea_model::ChildProcesses;
+use talea_policy::arrangement::ChangeCause;
 
 /// Threads that are looked at with the dispatcher's lock held.
 const AT_A_TIME: usize = 32;
@@ -201,7 +202,7 @@ impl ManagedSet {
             false => self.take_threads(&admission, (id, place), heirs, &threads),
         };
         if let Err(error) = taken {
-            return Err(self.undo(id, (process, &tids), error));
+            return Err(self.undo(id, (process, &tids), admission.not_admitted(), error));
         }
         // Whether it can run is not known; if it cannot, its sentinel will say so.
         let ended = self.shared.tell(|state, now| {
@@ -211,7 +212,8 @@ impl ManagedSet {
             state.ended
         });
         if ended {
-            return Err(self.undo(id, (process, &tids), AdmitError::Ended { name: admission.name.into() }));
+            let error = AdmitError::Ended { name: admission.name.into() };
+            return Err(self.undo(id, (process, &tids), admission.not_admitted(), error));
         }
         if !waits {
             go.iter().for_each(Go::let_go);
@@ -245,8 +247,14 @@ impl ManagedSet {
     }
 
     /// Takes out a member of which `error` has come. Its threads have what they had.
-    fn undo(&self, id: MemberId, (process, tids): (Tid, &[Tid]), error: AdmitError) -> AdmitError {
-        let member = self.shared.tell(|state, now| state.expel(id, now));
+    fn undo(
+        &self,
+        id: MemberId,
+        (process, tids): (Tid, &[Tid]),
+        cause: ChangeCause,
+        error: AdmitError,
+    ) -> AdmitError {
+        let member = self.shared.tell(|state, now| state.expel(id, cause, now));
         let adopted = member.iter().flat_map(Member::all_threads).map(|thread| thread.tid);
         adopted.chain(tids.iter().copied()).for_each(|tid| self.guardian.restore(tid));
         match member.and_then(|mut member| member.unbinding()) {

@@ -9,6 +9,8 @@ use super::protocol::{Answer, Outcome, VERSION};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
+use talea_linux::peer;
+use talea_policy::arrangement::ChangeAuthor;
 
 /// Longest request.
 pub(super) const REQUEST_BYTES: usize = 64 << 10;
@@ -18,6 +20,8 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// A client.
 pub(super) struct Connection {
     stream: UnixStream,
+    /// As whom it changes the hierarchy.
+    author: ChangeAuthor,
     /// What has arrived and was not understood yet; less than a request and what one read brings.
     arrived: Vec<u8>,
     /// Bytes of it in which there is no end of a line.
@@ -49,12 +53,27 @@ impl Connection {
     /// A client that has just called.
     pub fn new(stream: UnixStream, now: Instant) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
+        let peer::Peer { process, user } = peer::of(&stream)?;
+        let author = ChangeAuthor::Operator { process, user };
         let (arrived, answer) = (Vec::new(), Vec::new());
-        Ok(Connection { stream, arrived, searched: 0, answer, written: 0, since: now, end: End::Open })
+        Ok(Connection {
+            stream,
+            author,
+            arrived,
+            searched: 0,
+            answer,
+            written: 0,
+            since: now,
+            end: End::Open,
+        })
     }
 
     pub fn stream(&self) -> &UnixStream {
         &self.stream
+    }
+
+    pub fn author(&self) -> ChangeAuthor {
+        self.author
     }
 
     /// Whether it has an answer to read before it may ask for more.

@@ -18,10 +18,10 @@ use talea_guarantee::suggest::known_words;
 use talea_linux::Tid;
 use talea_linux::proc::{is_kernel_thread, own_session, parent_of, process_of};
 use talea_model::{Description, Request, SchedulerKind, Setting, ThreadWork};
-use talea_policy::arrangement::Promise;
 use talea_policy::arrangement::live::{
     Change, EditError, Insistence, Live, Moved, Planned, Refused, Renewed, Stake, StepError,
 };
+use talea_policy::arrangement::{ChangeAuthor, ChangeCause, ChangeReason, Promise};
 
 /// The description of what runs beside the set that runs it. Every change is made by one of its calls, one at a time.
 pub struct Governor {
@@ -158,7 +158,7 @@ impl Governor {
     /// # Errors
     /// See [`Reason`].
     pub fn change(&self, change: &Change, insistence: Insistence) -> Result<Done, Reason> {
-        self.lock().change(change, insistence)
+        self.lock().change(change, Requester::program(insistence), change.reason())
     }
 
     /// Adds a thread of this process, ready to run, which ends as a member when `run` returns.
@@ -180,7 +180,7 @@ impl Governor {
             request,
         };
         let mut waker = None;
-        let done = self.lock().add(&change, name, insistence, |set, admission| {
+        let done = self.lock().add(&change, name, Requester::program(insistence), |set, admission| {
             let (member, own) = set.spawn(admission, blocks, run)?;
             waker = Some(own);
             Ok(member)
@@ -198,14 +198,7 @@ impl Governor {
         under: (String, Request),
         insistence: Insistence,
     ) -> Result<Done, Reason> {
-        let mut inner = self.lock();
-        inner.prune_departed();
-        let origin = inner.place(name);
-        let done = inner.change(&Change::Move { name: name.into(), under: vec![under] }, insistence)?;
-        if let Some(origin) = origin {
-            inner.origins.entry(name.into()).or_insert(origin);
-        }
-        Ok(done)
+        self.lock().reserve(name, under, Requester::program(insistence))
     }
 
     /// Moves somebody back to where it was before it reserved.
@@ -213,14 +206,7 @@ impl Governor {
     /// # Errors
     /// See [`Reason`].
     pub fn release(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
-        let mut inner = self.lock();
-        inner.prune_departed();
-        let Some(under) = inner.origins.get(name).cloned() else {
-            return Err(Reason::NothingReserved(name.into()));
-        };
-        let done = inner.change(&Change::Move { name: name.into(), under }, insistence)?;
-        inner.origins.remove(name);
-        Ok(done)
+        self.lock().release(name, Requester::program(insistence))
     }
 
     /// Removes a scheduler or lets a thread go, whichever goes by the name.
@@ -228,10 +214,7 @@ impl Governor {
     /// # Errors
     /// See [`Reason`].
     pub fn remove(&self, name: &str, insistence: Insistence) -> Result<Done, Reason> {
-        let mut inner = self.lock();
-        inner.prune_departed();
-        let change = inner.live.removal(name).map_err(Refused::Edit)?;
-        inner.change(&change, insistence)
+        self.lock().remove(name, Requester::program(insistence))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -255,8 +238,29 @@ pub struct OwnThread<'a> {
     pub blocks: Blocks,
 }
 
+/// Who wants a change, and how much.
+#[derive(Clone, Copy)]
+struct Requester {
+    author: ChangeAuthor,
+    insistence: Insistence,
+}
+
+impl Requester {
+    /// The program, by a call.
+    fn program(insistence: Insistence) -> Self {
+        Requester { author: ChangeAuthor::Program, insistence }
+    }
+
+    /// A change that it wants for this reason.
+    fn cause(self, why: ChangeReason) -> ChangeCause {
+        ChangeCause { by: self.author, why }
+    }
+}
+
 impl CommandHandler for Governor {
-    fn handle(&self, command: Command, insistence: Insistence) -> Outcome {
+    fn handle(&self, command: Command, insistence: Insistence, author: ChangeAuthor) -> Outcome {
+        let requester = Requester { author, insistence };
+        let change = |change: &Change| self.lock().change(change, requester, change.reason());
         let ties = |under: Vec<ParentRequest>| under.into_iter().map(edge).collect();
         let result = match command {
             Command::List => return self.list().map_or_else(|reason| outcome(&reason), Outcome::Listing),
@@ -266,7 +270,7 @@ impl CommandHandler for Governor {
                     Err(unknown) => return unknown,
                 };
                 let under = ties(under);
-                self.change(&Change::AddScheduler { name, kind, quantum, settings, under }, insistence)
+                change(&Change::AddScheduler { name, kind, quantum, settings, under })
             }
             Command::AddThread { name, program, requires, under } => {
                 let work = match program {
@@ -275,17 +279,13 @@ impl CommandHandler for Governor {
                     Program::Thread(number) => ThreadWork::Thread(number),
                 };
                 let (under, request) = edge(under);
-                self.change(&Change::AddThread { name, work, requires, under, request }, insistence)
+                change(&Change::AddThread { name, work, requires, under, request })
             }
-            Command::Remove { name } => self.remove(&name, insistence),
-            Command::Move { name, under } => {
-                self.change(&Change::Move { name, under: ties(under) }, insistence)
-            }
-            Command::Reserve { name, under } => self.reserve(&name, edge(under), insistence),
-            Command::Change { name, of, asks } => {
-                self.change(&Change::Ask { name, of, request: asks.wish() }, insistence)
-            }
-            Command::Release { name } => self.release(&name, insistence),
+            Command::Remove { name } => self.lock().remove(&name, requester),
+            Command::Move { name, under } => change(&Change::Move { name, under: ties(under) }),
+            Command::Reserve { name, under } => self.lock().reserve(&name, edge(under), requester),
+            Command::Change { name, of, asks } => change(&Change::Ask { name, of, request: asks.wish() }),
+            Command::Release { name } => self.lock().release(&name, requester),
             Command::Constrain { name, after, within, work } => {
                 let piece = Piece { after, within, work: work.as_work() };
                 self.constrain(&name, piece).map(|()| Done::default())
@@ -297,7 +297,7 @@ impl CommandHandler for Governor {
                     Err(unknown) => return unknown,
                 };
                 let children = children.into_iter().map(|child| (child.name, child.asks.wish())).collect();
-                self.change(&Change::Replace { name, kind, quantum, settings, children }, insistence)
+                change(&Change::Replace { name, kind, quantum, settings, children })
             }
         };
         result.map_or_else(|reason| outcome(&reason), Outcome::Done)
@@ -336,27 +336,27 @@ fn edge(tie: ParentRequest) -> (String, Request) {
 }
 
 impl Inner {
-    fn change(&mut self, change: &Change, insistence: Insistence) -> Result<Done, Reason> {
+    fn change(&mut self, change: &Change, requester: Requester, why: ChangeReason) -> Result<Done, Reason> {
         match change {
             Change::AddThread { name, work: ThreadWork::CpuBound | ThreadWork::Bursts { .. }, .. } => {
                 Err(Reason::OwnWork(name.clone()))
             }
             Change::AddThread { name, work, .. } => {
                 if let Some(Target::Process(number, _) | Target::Thread(number)) = Target::of(work)
-                    && insistence == Insistence::Careful
+                    && requester.insistence == Insistence::Careful
                     && let Some((number, why)) = protection(number)
                 {
                     return Err(Reason::Protected { number, why });
                 }
-                self.add(change, name, insistence, |set, admission| take_in(set, admission, work))
+                self.add(change, name, requester, |set, admission| take_in(set, admission, work))
             }
-            Change::RemoveThread { name } => self.dismiss(change, name, insistence),
+            Change::RemoveThread { name } => self.dismiss(change, name, requester),
             _ => {
-                let planned = self.plan(change, insistence)?;
+                let planned = self.plan(change, requester.insistence)?;
                 let done = done(&planned);
                 let restraints = self.restraints(&planned)?;
                 let set = self.set.as_ref().ok_or(Reason::Ended)?;
-                let renewed = carry_out(set, &self.live, &planned)?;
+                let renewed = carry_out(set, &self.live, &planned, requester.cause(why))?;
                 if let Change::AddScheduler { name, kind, .. } | Change::Replace { name, kind, .. } = change {
                     set.define_scheduler(name, &kind.to_string());
                 }
@@ -365,6 +365,39 @@ impl Inner {
                 Ok(done)
             }
         }
+    }
+
+    fn reserve(
+        &mut self,
+        name: &str,
+        under: (String, Request),
+        requester: Requester,
+    ) -> Result<Done, Reason> {
+        self.prune_departed();
+        let origin = self.place(name);
+        let change = Change::Move { name: name.into(), under: vec![under] };
+        let done = self.change(&change, requester, ChangeReason::Reserved)?;
+        if let Some(origin) = origin {
+            self.origins.entry(name.into()).or_insert(origin);
+        }
+        Ok(done)
+    }
+
+    fn release(&mut self, name: &str, requester: Requester) -> Result<Done, Reason> {
+        self.prune_departed();
+        let Some(under) = self.origins.get(name).cloned() else {
+            return Err(Reason::NothingReserved(name.into()));
+        };
+        let change = Change::Move { name: name.into(), under };
+        let done = self.change(&change, requester, ChangeReason::ReservationEnded)?;
+        self.origins.remove(name);
+        Ok(done)
+    }
+
+    fn remove(&mut self, name: &str, requester: Requester) -> Result<Done, Reason> {
+        self.prune_departed();
+        let change = self.live.removal(name).map_err(Refused::Edit)?;
+        self.change(&change, requester, change.reason())
     }
 
     fn plan(&mut self, change: &Change, insistence: Insistence) -> Result<Planned, Reason> {
@@ -424,14 +457,14 @@ impl Inner {
         &mut self,
         change: &Change,
         name: &str,
-        insistence: Insistence,
+        requester: Requester,
         take_in: impl FnOnce(&mut ManagedSet, Admission<'_>) -> Result<MemberId, AdmitError>,
     ) -> Result<Done, Reason> {
-        let planned = self.plan(change, insistence)?;
-        let done = done(&planned);
+        let planned = self.plan(change, requester.insistence)?;
+        let (done, cause) = (done(&planned), requester.cause(change.reason()));
         let restraints = self.restraints(&planned)?;
         let set = self.set.as_mut().ok_or(Reason::Ended)?;
-        let renewed = carry_out(set, &self.live, &planned)?;
+        let renewed = carry_out(set, &self.live, &planned, cause)?;
         self.live.adopt(planned, renewed);
         let place = self.live.place(name).expect("it is described");
         let parking = match self.live.blueprint().is_capped(name) {
@@ -439,7 +472,7 @@ impl Inner {
             false => Parking::WorkConserving,
         };
         let (parent, parameters) = (place.parent, place.parameters);
-        let edge = Some(WatchedEdge { parent: &place.parent_name, promise: place.promise.as_ref() });
+        let edge = Some(WatchedEdge { parent: &place.parent_name, promise: place.promise.as_ref(), cause });
         match take_in(set, Admission { name, parent, parameters, parking, edge }) {
             Ok(member) => {
                 self.live.joined(name, member.vp());
@@ -450,39 +483,39 @@ impl Inner {
                 Ok(done)
             }
             Err(error) => {
-                self.undo(name);
+                self.undo(name, cause.not_admitted());
                 Err(error.into())
             }
         }
     }
 
     /// Undoes the room that was made for a thread that did not come.
-    fn undo(&mut self, name: &str) {
+    fn undo(&mut self, name: &str, cause: ChangeCause) {
         let change = Change::RemoveThread { name: name.into() };
         let (Some(set), Ok(planned)) = (&self.set, self.live.plan(&change, Insistence::Forced)) else {
             return self.live.left(name);
         };
-        match carry_out(set, &self.live, &planned) {
+        match carry_out(set, &self.live, &planned, cause) {
             Ok(renewed) => self.live.adopt(planned, renewed),
             // Schedulers that are ready for one more stay so; nobody is missing but who did not come.
             Err(_) => self.live.left(name),
         }
     }
 
-    fn dismiss(&mut self, change: &Change, name: &str, insistence: Insistence) -> Result<Done, Reason> {
-        let planned = self.plan(change, insistence)?;
-        let (done, promises) = (done(&planned), planned.promises.clone());
+    fn dismiss(&mut self, change: &Change, name: &str, requester: Requester) -> Result<Done, Reason> {
+        let planned = self.plan(change, requester.insistence)?;
+        let (done, cause) = (done(&planned), requester.cause(change.reason()));
         let restraints = self.restraints(&planned)?;
         let member = *self.members.get(name).ok_or_else(|| Reason::Left(name.into()))?;
         let set = self.set.as_ref().ok_or(Reason::Ended)?;
-        let dismissed = set.dismiss(member, |engine, now| self.live.carry_out(&planned, engine, now));
+        let dismissed = set.dismiss(member, cause, |engine, now| self.live.carry_out(&planned, engine, now));
         let renewed = dismissed.map_err(|error| match error {
             NotDismissed::Gone => Reason::Left(name.into()),
             NotDismissed::Refused(step) => Refused::Step(step).into(),
         })?;
         self.forget(name);
-        self.live.adopt(planned, renewed.clone());
-        self.hold(&promises, &renewed);
+        self.hold(&planned, &renewed, cause);
+        self.live.adopt(planned, renewed);
         self.impose(restraints);
         Ok(done)
     }
@@ -517,22 +550,27 @@ impl Inner {
         }
     }
 
-    fn hold(&self, promises: &[Moved], renewed: &Renewed) {
+    fn hold(&self, planned: &Planned, renewed: &Renewed, cause: ChangeCause) {
         let Some(set) = &self.set else { return };
         set.govern(|engine, watch, _| {
             if let Some(watch) = watch {
-                self.live.hold(watch, engine, promises, renewed);
+                self.live.hold(watch, engine, planned, renewed, cause);
             }
         });
     }
 }
 
 /// Makes a plan's steps and holds the schedulers to what they promise then, in one instant.
-fn carry_out(set: &ManagedSet, live: &Live, planned: &Planned) -> Result<Renewed, Reason> {
+fn carry_out(
+    set: &ManagedSet,
+    live: &Live,
+    planned: &Planned,
+    cause: ChangeCause,
+) -> Result<Renewed, Reason> {
     let made = set.govern(|engine, watch, now| {
         let renewed = live.carry_out(planned, engine, now)?;
         if let Some(watch) = watch {
-            live.hold(watch, engine, &planned.promises, &renewed);
+            live.hold(watch, engine, planned, &renewed, cause);
         }
         Ok(renewed)
     });

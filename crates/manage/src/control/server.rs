@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use talea_linux::sched::{self, Policy};
+use talea_policy::arrangement::ChangeAuthor;
 use talea_record::stream::publish::PlaceError;
 use thiserror::Error;
 
@@ -54,8 +55,8 @@ pub enum ServeError {
 
 /// Who does what clients ask for, or says why not.
 pub trait CommandHandler: Send + Sync {
-    /// Does it.
-    fn handle(&self, command: Command, insistence: Insistence) -> Outcome;
+    /// Does it. `author` is who asks.
+    fn handle(&self, command: Command, insistence: Insistence, author: ChangeAuthor) -> Outcome;
 }
 
 /// A control socket with its server; dropping it ends both.
@@ -140,7 +141,10 @@ impl Desk {
                     client.receive();
                 }
                 match client.next_line() {
-                    Some(Line::Whole(line)) => client.answer(handle(&*self.governor, &line), Instant::now()),
+                    Some(Line::Whole(line)) => {
+                        let outcome = handle(&*self.governor, &line, client.author());
+                        client.answer(outcome, Instant::now());
+                    }
                     Some(Line::TooLong) => {
                         let most = format!("a request is one line of at most {REQUEST_BYTES} bytes");
                         client.dismiss(Outcome::Misstated(most), Instant::now());
@@ -216,7 +220,7 @@ enum Call {
     End,
 }
 
-fn handle(governor: &dyn CommandHandler, line: &[u8]) -> Outcome {
+fn handle(governor: &dyn CommandHandler, line: &[u8], author: ChangeAuthor) -> Outcome {
     /// What is read first: later versions may say all else in another way.
     #[derive(Deserialize)]
     struct Spoken {
@@ -231,7 +235,7 @@ fn handle(governor: &dyn CommandHandler, line: &[u8]) -> Outcome {
         serde_json::from_slice(line).map_err(|error| format!("this is no request: {error}"))
     };
     match read() {
-        Ok(request) => governor.handle(request.command, request.insistence),
+        Ok(request) => governor.handle(request.command, request.insistence, author),
         Err(message) => Outcome::Misstated(message),
     }
 }

@@ -3,7 +3,7 @@
 use crate::families::named_child;
 use crate::programs::{Program, eventually, lives, parent, stage};
 use crate::restoration::policy;
-use crate::{admission, after, flat, hog, part, proportional, reservation, whole};
+use crate::{REMOVED, admission, after, flat, hog, part, proportional, reservation, whole};
 use rustix::process::{Signal, kill_process_group};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -203,7 +203,7 @@ fn one_thread_of_a_process_is_a_member_alone() {
     let share = part(&received, "large");
     assert!((0.6..0.9).contains(&share), "{share} of three quarters: {received:?}");
     assert_eq!(policy(group.0.id()), Some(Policy::Other), "its first thread is nobody's");
-    set.dismiss(small, |_, _| Ok::<(), ()>(())).unwrap();
+    set.dismiss(small, REMOVED, |_, _| Ok::<(), ()>(())).unwrap();
     assert_eq!(policy(tids[1]), Some(Policy::Other));
     // What the other one has received is known when it has gone as well, but for the last moments.
     drop(group);

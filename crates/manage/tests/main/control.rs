@@ -7,7 +7,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
+use talea_linux::clock::MonotonicClock;
 use talea_linux::sched;
 use talea_manage::control::protocol::{
     Answer, Command, EdgeRequest, Force, Listing, Outcome, ParentRequest, Program, Row,
@@ -15,14 +17,21 @@ use talea_manage::control::protocol::{
 use talea_manage::control::{
     Client, CommandHandler, Governor, OwnThread, Piece, Reason, ServeError, Server, Sockets,
 };
-use talea_manage::{Admission, AdmitError, Blocks, ManagedSet, Options, Parking};
+use talea_manage::{
+    Admission, AdmitError, Blocks, ManagedRun, ManagedSet, Marks, Options, Parking, RunRecorder, WatchedEdge,
+};
 use talea_model::{
     ChildProcesses, Request, SchedulerBuilder, SchedulerKind, System, TaskBuilder, ThreadBuilder, ThreadWork,
 };
-use talea_policy::arrangement::arrange;
 use talea_policy::arrangement::live::{Change, Insistence, Live, Refused};
+use talea_policy::arrangement::{ChangeAuthor, ChangeCause, Watch, arrange};
 use talea_policy::strategy::plan_lanes_of;
-use talea_time::{Duration, Work};
+use talea_record::event::{self, ChangeReason, EdgeChange};
+use talea_record::stream::{Operator, Switching};
+use talea_record::{
+    ChangeKind, DecidedBy, EdgeEntry, EdgeNumbers, Metadata, NodeEntry, RingFile, Switches, TraceFile,
+};
+use talea_time::{Clock, Duration, Work};
 
 fn share(weight: u32) -> Request {
     Request::share(weight.try_into().unwrap())
@@ -66,6 +75,46 @@ fn govern(system: &System, options: &Options) -> Arc<Governor> {
         let (member, _) = set.spawn(admission, Blocks::ByHandle, hog).unwrap();
         members.push((name.to_owned(), member));
     }
+    Arc::new(Governor::new(set, live, members))
+}
+
+/// The system on real threads whose run is recorded in this file.
+fn govern_recorded(system: &System, options: &Options, path: &Path) -> Arc<Governor> {
+    let plan = &plan_lanes_of(system).unwrap()[0];
+    let mut arrangement = arrange(system, 0, plan, 8).unwrap().unwrap();
+    let live = Live::new(system, 0, &arrangement).unwrap();
+    let scheduler = |index: usize| system.schedulers[index].name.clone();
+    let between = arrangement.edges.iter().map(|edge| (scheduler(edge.parent), scheduler(edge.child)));
+    let to_threads = arrangement
+        .leaves
+        .iter()
+        .map(|leaf| (scheduler(leaf.scheduler), system.threads[leaf.thread].name.clone()));
+    let entry = |(parent, child)| EdgeEntry { node: 0, parent, child, guarantee: "NULL".into() };
+    let (switches, decided_by) = (Switches::Recorded, DecidedBy::Ours);
+    let mut metadata = Metadata::bare("recorded");
+    metadata.nodes =
+        vec![NodeEntry { name: "local".into(), cpus: options.cpus.clone(), switches, decided_by }];
+    metadata.edges = between.chain(to_threads).map(entry).collect();
+    let mut rings = RingFile::create(path, &metadata, &["hierarchy".into()], 1 << 16).unwrap();
+    let recorder = RunRecorder::new(rings.writer(0), 0, options.cpus.clone(), Marks::Both);
+    let mut watch = Watch::new(Duration::ZERO);
+    watch.tell();
+    arrangement.watch_by(&mut watch, system);
+    let run = ManagedRun::new(recorder, watch, EdgeNumbers::of(&metadata, 0), options.members_max);
+    let mut set = ManagedSet::prepare(arrangement.engine, options).unwrap();
+    set.set_run(run);
+    let mut members = Vec::new();
+    for leaf in &arrangement.leaves {
+        let name = &*system.threads[leaf.thread].name;
+        let (promise, cause) = (leaf.promise.as_ref(), ChangeCause::DESCRIBED);
+        let edge = Some(WatchedEdge { parent: &system.schedulers[leaf.scheduler].name, promise, cause });
+        let (parent, parameters, parking) = (leaf.parent, leaf.parameters, Parking::WorkConserving);
+        let admission = Admission { name, parent, parameters, parking, edge };
+        let (member, _) = set.spawn(admission, Blocks::ByHandle, hog).unwrap();
+        members.push((name.to_owned(), member));
+    }
+    let start = MonotonicClock.now();
+    set.begin_run(start, start + Duration::from_secs(60));
     Arc::new(Governor::new(set, live, members))
 }
 
@@ -123,7 +172,7 @@ fn shares_become_a_plan_while_their_threads_run() {
         let said = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
         let (name, kind, settings) = ("PS".into(), "explicit-plan".into(), said.collect());
         let command = Command::Replace { name, kind, quantum: None, settings, children: Vec::new() };
-        CommandHandler::handle(&*governor, command, Insistence::Forced)
+        CommandHandler::handle(&*governor, command, Insistence::Forced, ChangeAuthor::Program)
     };
     let refused = |settings: &[(&str, &str)]| match ask(settings) {
         Outcome::Refused(refusal) => refusal.reasons.join("; "),
@@ -197,17 +246,17 @@ fn a_piece_of_work_is_accepted_or_refused() {
             assert!(matches!(nothing, Reason::NothingAccepted(_)), "{kind}: {nothing}");
             let command = Command::EndConstraint { name: name.into() };
             assert!(matches!(
-                CommandHandler::handle(&*governor, command, Insistence::Careful),
+                CommandHandler::handle(&*governor, command, Insistence::Careful, ChangeAuthor::Program),
                 Outcome::Misstated(_)
             ));
         }
         let command = Command::Constrain { name: "one".into(), after: ms(10), within: ms(500), work: ms(10) };
         assert!(matches!(
-            CommandHandler::handle(&*governor, command.clone(), Insistence::Careful),
+            CommandHandler::handle(&*governor, command.clone(), Insistence::Careful, ChangeAuthor::Program),
             Outcome::Done(_)
         ));
         assert!(matches!(
-            CommandHandler::handle(&*governor, command, Insistence::Careful),
+            CommandHandler::handle(&*governor, command, Insistence::Careful, ChangeAuthor::Program),
             Outcome::Refused(_)
         ));
         all_receive(&governor, &["one", "other"]);
@@ -358,6 +407,73 @@ fn somebody_asked_for_the_impossible_says_so() {
     assert!(matches!(refused, Reason::ShortQuantum(_)), "{refused}");
     assert_eq!(shape(&governor), before);
     end(&governor);
+}
+
+/// Changes by a call, through the socket and by a thread that returns are told apart in the records.
+#[test]
+fn records_tell_who_has_changed_the_hierarchy_and_why() {
+    let Some((_alone, options)) = stage(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rings");
+    let governor = govern_recorded(&reservations(), &options, &path);
+    let mut operator = Operator::open(&path).unwrap();
+    operator.switch(&"hls".parse().unwrap(), Switching::On).unwrap();
+    let sockets = Sockets::at(&folder.path().join("control")).unwrap();
+    let _server = Server::start(&sockets, "test", governor.clone()).unwrap();
+    let client = Client::of(&sockets.find("test").unwrap());
+    all_receive(&governor, &["idle"]);
+
+    let brief = |name| OwnThread {
+        name,
+        under: "BG",
+        request: Request::Nothing,
+        requires: None,
+        blocks: Blocks::ByHandle,
+    };
+    governor.spawn(brief("brief"), Insistence::Careful, |_| ()).unwrap();
+    let is_there = |name: &str| governor.list().unwrap().rows.iter().any(|row| row.name == name);
+    eventually("it has returned", || !is_there("brief"));
+    let name = "RES".to_owned();
+    let ask = Command::Change { name, of: None, asks: EdgeRequest::Priority(7) };
+    assert!(matches!(client.ask(&ask, Insistence::Careful), Ok(Outcome::Done(_))));
+    let command = Program::Command(vec!["/nonexistent/program".into()]);
+    let under = ParentRequest { scheduler: "BG".into(), asks: EdgeRequest::Nothing };
+    let add = Command::AddThread { name: "never".into(), program: command, requires: None, under };
+    assert!(matches!(client.ask(&add, Insistence::Careful), Ok(Outcome::Refused(_))));
+    governor.change(&replace("BG", SchedulerKind::FIFO), Insistence::Careful).unwrap();
+    governor.remove("idle", Insistence::Careful).unwrap();
+    governor.with_set(ManagedSet::close_run).unwrap().unwrap();
+    end(&governor);
+
+    let trace = TraceFile::open(&path).unwrap();
+    let mut metadata = trace.metadata().clone();
+    trace.directory().unwrap().definitions().iter().for_each(|definition| metadata.define(definition));
+    let mut records = Vec::new();
+    trace.replay(&mut records).unwrap();
+    let told: Vec<_> = records
+        .iter()
+        .filter_map(EdgeChange::read)
+        .map(|change| {
+            let (what, by, why) = (change.what.known(), change.by.known(), change.why.known());
+            match by {
+                Some(event::ChangeAuthor::Operator) => {
+                    let user = rustix::process::getuid().as_raw();
+                    assert_eq!((change.process, change.user), (std::process::id(), user));
+                }
+                _ => assert_eq!((change.process, change.user), (0, 0)),
+            }
+            (metadata.edges[usize::from(change.edge)].name(), what.unwrap(), by.unwrap(), why.unwrap())
+        })
+        .collect();
+    let expected = [
+        ("BG to brief", ChangeKind::Added, event::ChangeAuthor::Program, ChangeReason::ThreadAdded),
+        ("BG to brief", ChangeKind::Removed, event::ChangeAuthor::Member, ChangeReason::Ended),
+        ("FP to RES", ChangeKind::Altered, event::ChangeAuthor::Operator, ChangeReason::RequestChanged),
+        ("FP to BG", ChangeKind::Altered, event::ChangeAuthor::Program, ChangeReason::SchedulerReplaced),
+        ("BG to idle", ChangeKind::Altered, event::ChangeAuthor::Program, ChangeReason::SchedulerReplaced),
+        ("BG to idle", ChangeKind::Removed, event::ChangeAuthor::Program, ChangeReason::ThreadRemoved),
+    ];
+    assert_eq!(told, expected.map(|(edge, what, by, why)| (edge.to_owned(), what, by, why)));
 }
 
 // Through the socket.

@@ -17,9 +17,13 @@ mod shares;
 use programs::eventually;
 use talea_manage::{Admission, Handle, ManagedSet, Parking, Received, Target};
 use talea_model::ChildProcesses;
+use talea_policy::arrangement::{ChangeAuthor, ChangeCause, ChangeReason};
 use talea_policy::hierarchy::{Engine, Parameters, SchedulerId};
 use talea_policy::scheduler::{Announcing, Configuration, WakeUp, config};
 use talea_time::{Duration, Work};
+
+/// The test takes a member out.
+const REMOVED: ChangeCause = ChangeCause { by: ChangeAuthor::Program, why: ChangeReason::ThreadRemoved };
 
 /// An engine with one scheduler.
 fn flat(kind: impl Into<Configuration>) -> (Engine, SchedulerId) {

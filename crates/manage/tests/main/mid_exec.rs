@@ -3,7 +3,7 @@
 
 use crate::adopted::Group;
 use crate::programs::{eventually, stage};
-use crate::{admission, after, flat};
+use crate::{REMOVED, admission, after, flat};
 use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -195,7 +195,7 @@ fn children_of_a_process_that_is_dismissed() {
         let dismiss = |set: ManagedSet, below, _: &Children<'_>| {
             dismissed = std::time::Instant::now();
             let dismiss = move || {
-                set.dismiss(below, |_, _| Ok::<(), ()>(())).unwrap();
+                set.dismiss(below, REMOVED, |_, _| Ok::<(), ()>(())).unwrap();
                 set
             };
             within(EVER, dismiss).expect("it is dismissed")

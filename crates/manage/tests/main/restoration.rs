@@ -2,7 +2,7 @@
 
 use crate::families::named_child;
 use crate::programs::{Program, endless, eventually, lives, parent, stage};
-use crate::{admission, after, flat, hog, proportional, reservation, whole};
+use crate::{REMOVED, admission, after, flat, hog, proportional, reservation, whole};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn a_program_is_ordinary_in_the_instant_in_which_it_is_dismissed() {
     let member = set.attach(admission, whole(program.id())).unwrap();
     eventually("it is granted its processor", || policy(program.id()) == Some(Policy::Fifo(12)));
     let mut seen = Vec::new();
-    let dismissed = set.dismiss(member, |_, _| {
+    let dismissed = set.dismiss(member, REMOVED, |_, _| {
         seen.push(policy(program.id()));
         Ok::<(), ()>(())
     });
@@ -74,7 +74,7 @@ fn a_command_that_is_dismissed_runs_where_it_could() {
         policy(set.threads_of(member)[0]) == Some(Policy::Fifo(12))
             && affinity::get(Some(leader)).unwrap().len() == 1
     });
-    set.dismiss(member, |_, _| Ok::<(), ()>(())).unwrap();
+    set.dismiss(member, REMOVED, |_, _| Ok::<(), ()>(())).unwrap();
     let now = (policy(leader.as_raw_nonzero().get() as u32), affinity::get(Some(leader)).unwrap());
     // A command stays on the processors of the set.
     assert_eq!(now, (Some(Policy::Other), options.cpus.clone()));
@@ -242,7 +242,7 @@ impl Managed {
             }
             Managed::Here { set, end: End::Dismissed, member } => {
                 let set = set.as_ref().expect("it has not ended");
-                set.dismiss(*member, |_, _| Ok::<(), ()>(())).unwrap();
+                set.dismiss(*member, REMOVED, |_, _| Ok::<(), ()>(())).unwrap();
             }
             Managed::Here { set, .. } => {
                 let summary = set.take().expect("it has not ended").stop().unwrap();
@@ -350,7 +350,7 @@ fn a_member_that_has_left_is_not_the_one_that_has_its_place() {
     assert_eq!(old.vp(), new.vp(), "its number is used again");
     assert!(!set.is_member(old) && set.is_member(new));
     assert_eq!((set.threads_of(old), set.parking(old)), (Vec::new(), None));
-    assert_eq!(set.dismiss(old, |_, _| Ok::<(), ()>(())), Err(NotDismissed::Gone));
+    assert_eq!(set.dismiss(old, REMOVED, |_, _| Ok::<(), ()>(())), Err(NotDismissed::Gone));
     assert!(set.is_member(new));
     set.stop().unwrap();
 }

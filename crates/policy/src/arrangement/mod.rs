@@ -8,6 +8,7 @@
 //! far, what a thread requires all the same.
 
 mod blueprint;
+mod cause;
 mod kept;
 pub mod live;
 mod stated;
@@ -25,6 +26,7 @@ use talea_model::{SchedulerKind, System};
 use talea_time::Duration;
 
 pub use blueprint::{Blueprint, Post, PostRole, Tie};
+pub use cause::{ChangeAuthor, ChangeCause, ChangeReason};
 pub use kept::{Basis, Breach, Kept, Receipts, Side, Verdict};
 pub use watch::{Change, Watch};
 pub use work::Counts;
@@ -189,7 +191,8 @@ impl Arrangement {
         let name = |index: usize| system.schedulers[index].name.as_str();
         for edge in &self.edges {
             let names = (name(edge.parent), name(edge.child));
-            watch.hold(names, edge.promise.clone(), edge.vp, &self.engine.context());
+            let cause = ChangeCause::DESCRIBED;
+            watch.hold(names, edge.promise.clone(), edge.vp, &self.engine.context(), cause);
         }
     }
 }

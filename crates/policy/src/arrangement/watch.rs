@@ -1,6 +1,7 @@
 //! Whether the edges of an arranged hierarchy receive what they were promised, while it runs.
 
 use super::Promise;
+use super::cause::ChangeCause;
 use super::kept::{Breach, Kept, expected};
 use super::work::{ByWork, Counts, Workers, Working};
 use crate::hierarchy::{Context, Transition, VpId, VpState};
@@ -46,6 +47,17 @@ pub enum Change {
         state: VpState,
         /// Since when.
         at: Instant,
+        /// Who made the edge, and why.
+        cause: ChangeCause,
+    },
+    /// The edge stays and is promised the same, but what is asked above it or a scheduler at one of its ends is another from `at` on.
+    Altered {
+        /// Its virtual processor.
+        vp: VpId,
+        /// Since when.
+        at: Instant,
+        /// Who made it so, and why.
+        cause: ChangeCause,
     },
     /// What happens on this virtual processor from `at` on concerns no edge.
     LetGo {
@@ -53,6 +65,8 @@ pub enum Change {
         vp: VpId,
         /// Since when.
         at: Instant,
+        /// Who has taken the edge away, and why.
+        cause: ChangeCause,
     },
 }
 
@@ -60,7 +74,7 @@ impl Change {
     /// When it happens.
     pub fn at(&self) -> Instant {
         match self {
-            Change::Held { at, .. } | Change::LetGo { at, .. } => *at,
+            Change::Held { at, .. } | Change::Altered { at, .. } | Change::LetGo { at, .. } => *at,
         }
     }
 }
@@ -109,7 +123,7 @@ impl Watch {
             untold.push(change.clone());
         }
         match change {
-            Change::Held { parent, child, promise, vp, state, at } => {
+            Change::Held { parent, child, promise, vp, state, at, .. } => {
                 let promise = promise.map(|promise| *promise);
                 let guarantee = promise.as_ref().map_or(&Guarantee::Null, Promise::guarantee);
                 let stated = promise.as_ref().and_then(Promise::stated);
@@ -124,7 +138,9 @@ impl Watch {
                 self.edge_of[vp.index()] = Some(number as u32);
                 self.begin_judging(vp, state, at);
             }
-            Change::LetGo { vp, at } => {
+            // Who is judged goes on as before.
+            Change::Altered { .. } => {}
+            Change::LetGo { vp, at, .. } => {
                 if let Some(number) = self.edge_of.get_mut(vp.index()).and_then(Option::take) {
                     self.edges[number as usize].take_granted(at);
                     let found = &mut |violation| self.found.push((number as usize, violation));
@@ -141,19 +157,27 @@ impl Watch {
         promise: Option<Promise>,
         vp: VpId,
         cx: &Context<'_>,
+        cause: ChangeCause,
     ) -> usize {
         let number = self.edges.len();
         let (parent, child) = (parent.to_owned(), child.to_owned());
         let (state, at) = (cx.state(vp), cx.now().min(self.end));
         let promise = promise.map(Box::new);
-        self.apply(Change::Held { parent, child, promise, vp, state, at });
+        self.apply(Change::Held { parent, child, promise, vp, state, at, cause });
         number
     }
 
     /// What happens on `vp` from `now` on concerns the edge no more; its account stays.
-    pub fn let_go(&mut self, vp: VpId, now: Instant) {
+    pub fn let_go(&mut self, vp: VpId, now: Instant, cause: ChangeCause) {
         if self.edge_of(vp).is_some() {
-            self.apply(Change::LetGo { vp, at: now.min(self.end) });
+            self.apply(Change::LetGo { vp, at: now.min(self.end), cause });
+        }
+    }
+
+    /// The edge on `vp` is promised the same, but what is asked above it or a scheduler at one of its ends is another from `now` on.
+    pub fn alter(&mut self, vp: VpId, now: Instant, cause: ChangeCause) {
+        if self.edge_of(vp).is_some() {
+            self.apply(Change::Altered { vp, at: now.min(self.end), cause });
         }
     }
 
@@ -358,6 +382,7 @@ mod tests {
             vp: VpId::from_index(vp),
             state: VpState::Waiting,
             at: ms(0),
+            cause: ChangeCause::DESCRIBED,
         }
     }
 
@@ -367,10 +392,11 @@ mod tests {
         let mut companion = Watch::new(Duration::ZERO);
         watch.tell();
         watch.apply(held(3));
-        watch.let_go(VpId::from_index(4), ms(1));
-        watch.let_go(VpId::from_index(3), ms(1));
+        let cause = ChangeCause::ENDED;
+        watch.let_go(VpId::from_index(4), ms(1), cause);
+        watch.let_go(VpId::from_index(3), ms(1), cause);
         let told: Vec<Change> = watch.told().collect();
-        assert_eq!(told, [held(3), Change::LetGo { vp: VpId::from_index(3), at: ms(1) }]);
+        assert_eq!(told, [held(3), Change::LetGo { vp: VpId::from_index(3), at: ms(1), cause }]);
         assert_eq!(watch.told().count(), 0);
         told.into_iter().for_each(|change| companion.apply(change));
         assert_eq!(companion.so_far(), watch.so_far());
@@ -388,7 +414,7 @@ mod tests {
         watch.end_at(ms(10));
         engine.advance(ms(12));
         let promise = Promise::Derived("PS 1".parse().expect("a guarantee"));
-        watch.hold(("RR", "thread"), Some(promise), vp, &engine.context());
+        watch.hold(("RR", "thread"), Some(promise), vp, &engine.context(), ChangeCause::DESCRIBED);
         let ready = Transition { vp, state: VpState::Ready, trigger: Trigger::Thread(vp) };
         watch.note(ready, ms(11), |_, violation| panic!("{violation:?}"));
         assert_eq!(watch.kept(&engine.context())[0].wanted_ns, Some(0));

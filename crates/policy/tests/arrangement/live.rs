@@ -9,7 +9,7 @@ use talea_model::{
     ThreadWork,
 };
 use talea_policy::arrangement::live::{Change, Insistence, Live, Refused, Stake};
-use talea_policy::arrangement::{Watch, arrange};
+use talea_policy::arrangement::{self, ChangeAuthor, ChangeCause, ChangeReason, Watch, arrange};
 use talea_policy::hierarchy::{Above, Engine, Parameters};
 use talea_policy::job::Job;
 use talea_policy::strategy::plan_lanes_of;
@@ -71,7 +71,8 @@ impl Running {
             let (parent, name) =
                 (&*system.schedulers[leaf.scheduler].name, &*system.threads[leaf.thread].name);
             live.joined(name, vp);
-            watch.hold((parent, name), leaf.promise, vp, &arrangement.engine.context());
+            let cx = arrangement.engine.context();
+            watch.hold((parent, name), leaf.promise, vp, &cx, ChangeCause::DESCRIBED);
         }
         Running { engine: arrangement.engine, live, watch, now: Instant::ZERO }
     }
@@ -79,6 +80,7 @@ impl Running {
     /// As who runs the threads does it: one that goes goes first, one that comes comes last.
     fn change(&mut self, change: &Change, insistence: Insistence) -> Result<(), Refused> {
         let planned = self.live.plan(change, insistence)?;
+        let cause = ChangeCause { by: ChangeAuthor::Program, why: change.reason() };
         let mut tried = self.engine.clone();
         if let Change::RemoveThread { name } = change {
             let vp = self.live.thread(name).unwrap();
@@ -94,17 +96,15 @@ impl Running {
             let who = name.clone();
             let vp = added
                 .map_err(|refusal| talea_policy::arrangement::live::StepError::Refused { who, refusal })?;
-            let promises = planned.promises.clone();
-            self.live.adopt(planned, renewed.clone());
+            self.live.adopt(planned.clone(), renewed.clone());
             self.live.joined(name, vp);
             self.engine = tried;
-            self.live.hold(&mut self.watch, &self.engine, &promises, &renewed);
+            self.live.hold(&mut self.watch, &self.engine, &planned, &renewed, cause);
             return Ok(());
         }
         self.engine = tried;
-        let promises = planned.promises.clone();
-        self.live.adopt(planned, renewed.clone());
-        self.live.hold(&mut self.watch, &self.engine, &promises, &renewed);
+        self.live.adopt(planned.clone(), renewed.clone());
+        self.live.hold(&mut self.watch, &self.engine, &planned, &renewed, cause);
         Ok(())
     }
 
@@ -252,6 +252,65 @@ fn one_more_share_is_less_for_the_others() {
     assert_ne!(running.guarantee("words"), before);
     running.careful(&Change::RemoveThread { name: "sums".into() }).unwrap();
     assert_eq!(running.guarantee("words"), before);
+}
+
+/// What a change has made of edges, as "added FP to BG", and what for.
+fn told(running: &mut Running) -> Vec<(String, ChangeReason)> {
+    let changes: Vec<_> = running.watch.told().collect();
+    let name = |vp| {
+        let (parent, child, _) = running.watch.edges().nth(running.watch.edge_of(vp)?)?;
+        Some(format!("{parent} to {child}"))
+    };
+    let of = |change: &arrangement::Change| {
+        let (what, cause) = match change {
+            arrangement::Change::Held { parent, child, cause, .. } => {
+                (format!("added {parent} to {child}"), cause)
+            }
+            arrangement::Change::Altered { vp, cause, .. } => {
+                (format!("altered {}", name(*vp).unwrap()), cause)
+            }
+            // What has stood there is not to be found any more.
+            arrangement::Change::LetGo { cause, .. } => ("removed".into(), cause),
+        };
+        assert_eq!(cause.by, ChangeAuthor::Program);
+        (what, cause.why)
+    };
+    changes.iter().map(of).collect()
+}
+
+#[test]
+fn every_edge_that_a_change_touches_says_what_for() {
+    let mut running = Running::new(&system());
+    running.watch.tell();
+    let of = |why, edges: &[&str]| edges.iter().map(|edge| ((*edge).to_owned(), why)).collect::<Vec<_>>();
+    // The same is promised, whoever asks for what.
+    let ask = Change::Ask { name: "RES".into(), of: None, request: Request::Priority(9) };
+    running.careful(&ask).unwrap();
+    assert_eq!(told(&mut running), of(ChangeReason::RequestChanged, &["altered FP to RES"]));
+    running.careful(&replace("BG", SchedulerKind::FIFO, &[])).unwrap();
+    let told_of_replacement = told(&mut running);
+    assert!(told_of_replacement.contains(&("altered FP to BG".into(), ChangeReason::SchedulerReplaced)));
+    assert!(
+        told_of_replacement.iter().any(|(edge, _)| edge.ends_with("BG to idle")),
+        "{told_of_replacement:?}"
+    );
+    // Shares of others become smaller for the same reason.
+    let add = Change::AddThread {
+        name: "sums".into(),
+        work: ThreadWork::CpuBound,
+        requires: None,
+        under: "PS".into(),
+        request: share(1),
+    };
+    running.change(&add, Insistence::Forced).unwrap();
+    let edges = ["removed", "added PS to words", "removed", "added PS to voice", "added PS to sums"];
+    assert_eq!(told(&mut running), of(ChangeReason::ThreadAdded, &edges));
+    running
+        .careful(&Change::Move { name: "sums".into(), under: vec![("BG".into(), Request::Nothing)] })
+        .unwrap();
+    let told_of_move = told(&mut running);
+    assert!(told_of_move.contains(&("added BG to sums".into(), ChangeReason::Moved)), "{told_of_move:?}");
+    assert!(told_of_move.iter().all(|(_, why)| *why == ChangeReason::Moved));
 }
 
 /// Who leaves by itself is no more in the description, and its name is free.

@@ -2,8 +2,9 @@
 
 use super::BuiltinEvent;
 use super::codes::{
-    ChangeKind, CostKind, DropReason, EventLossReason, InterruptKind, LossCause, LossReason, MemberRole,
-    Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
+    ChangeAuthor, ChangeKind, ChangeReason, CostKind, DropReason, EventLossReason, InterruptKind, LossCause,
+    LossReason, MemberRole, Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide,
+    WakeContext,
 };
 use super::declare::events;
 use super::field::{Code, FieldType, Flag, JobOrNone, Meaning};
@@ -405,12 +406,20 @@ events! {
             /// The edge.
             edge: u16 = Source means Edge,
         }
-        /// The hierarchy was changed: an edge is part of it from now on, or no longer.
+        /// The hierarchy was changed: an edge is part of it from now on, no longer, or altered; by says who did that, and why what for.
         EDGE_CHANGE = 6 "change" EdgeChange {
             /// The edge.
             edge: u16 = Source means Edge,
             /// What became of it.
             what: Code<ChangeKind> = Arg,
+            /// Who changed the hierarchy.
+            by: Code<ChangeAuthor> = First,
+            /// What for.
+            why: Code<ChangeReason> = First << 16,
+            /// The process of an operator; 0 if it is unknown here, and of others.
+            process: u32 = First << 32,
+            /// The user as whom an operator's process runs; 0 of others.
+            user: u32 = Second,
         }
         /// The kernel had withheld the record's processor from whom it was granted to; thread is who had it, 0 if nobody.
         WITHHELD = 7 "withheld" Withheld {
@@ -423,10 +432,12 @@ events! {
             /// The node.
             node: u16 = Source means Node,
         }
-        /// A thread has the processor when who is below the edge has it, or serves the hierarchy: edge is 4294967295 then.
+        /// A thread has the processor when who is below the edge has it, or serves the hierarchy: edge is 4294967295 then; started_by is the thread that started it, 0 if none was seen to.
         MEMBER = 8 "member" Member {
             /// Its number.
             tid: u32 = First,
+            /// The number of the thread of the same program that started it while it was scheduled; 0 if none was seen to.
+            started_by: u32 = First << 32,
             /// The edge, if it has one.
             edge: Option<u32> = Second means Edge,
             /// The node.

@@ -4,6 +4,7 @@ use super::declare::codes;
 use super::field::Coded;
 use serde::{Deserialize, Serialize};
 use talea_event::EventLoss;
+use talea_policy::arrangement;
 
 codes! {
     /// How a run ended.
@@ -178,6 +179,52 @@ codes! {
         Added = 1 "added",
         /// It is no longer.
         Removed = 2 "removed",
+        /// It stays and is promised the same, but what is asked above it or a scheduler at one of its ends is another.
+        Altered = 3 "altered",
+    }
+    /// Who changes a hierarchy.
+    #[derive(Hash, PartialOrd, Ord)]
+    ChangeAuthor "change_author" {
+        /// It was not recorded.
+        Unknown = 0 "unknown",
+        /// The run itself, which does what its description says.
+        Run = 1 "run",
+        /// The program that runs the hierarchy, by a call.
+        Program = 2 "program",
+        /// Who asks from outside, through the control socket.
+        Operator = 3 "operator",
+        /// The thread or program that is scheduled.
+        Member = 4 "member",
+    }
+    /// What a hierarchy is changed for.
+    #[derive(Hash, PartialOrd, Ord)]
+    ChangeReason "change_reason" {
+        /// It was not recorded.
+        Unknown = 0 "unknown",
+        /// The description says so, from the beginning.
+        Described = 1 "described",
+        /// A thread was added.
+        ThreadAdded = 2 "thread-added",
+        /// A thread was removed.
+        ThreadRemoved = 3 "thread-removed",
+        /// A scheduler was added.
+        SchedulerAdded = 4 "scheduler-added",
+        /// A scheduler was removed.
+        SchedulerRemoved = 5 "scheduler-removed",
+        /// A scheduler was replaced by another one.
+        SchedulerReplaced = 6 "scheduler-replaced",
+        /// A thread or scheduler got other parents.
+        Moved = 7 "moved",
+        /// A thread or scheduler asks for something else.
+        RequestChanged = 8 "request-changed",
+        /// A thread or scheduler begins a reservation.
+        Reserved = 9 "reserved",
+        /// It ends its reservation and goes back to where it was.
+        ReservationEnded = 10 "reservation-ended",
+        /// What was scheduled has ended.
+        Ended = 11 "ended",
+        /// What was to be scheduled could not be taken in, and the room that was made for it is given up.
+        NotAdmitted = 12 "not-admitted",
     }
     /// What a thread is to a hierarchy of schedulers.
     MemberRole "member_role" {
@@ -216,6 +263,36 @@ impl From<EventLoss> for EventLossReason {
         match loss {
             EventLoss::Discarded => EventLossReason::Discarded,
             EventLoss::Expired => EventLossReason::Expired,
+        }
+    }
+}
+
+impl From<arrangement::ChangeAuthor> for ChangeAuthor {
+    fn from(author: arrangement::ChangeAuthor) -> Self {
+        match author {
+            arrangement::ChangeAuthor::Run => ChangeAuthor::Run,
+            arrangement::ChangeAuthor::Program => ChangeAuthor::Program,
+            arrangement::ChangeAuthor::Operator { .. } => ChangeAuthor::Operator,
+            arrangement::ChangeAuthor::Member => ChangeAuthor::Member,
+        }
+    }
+}
+
+impl From<arrangement::ChangeReason> for ChangeReason {
+    fn from(reason: arrangement::ChangeReason) -> Self {
+        match reason {
+            arrangement::ChangeReason::Described => ChangeReason::Described,
+            arrangement::ChangeReason::ThreadAdded => ChangeReason::ThreadAdded,
+            arrangement::ChangeReason::ThreadRemoved => ChangeReason::ThreadRemoved,
+            arrangement::ChangeReason::SchedulerAdded => ChangeReason::SchedulerAdded,
+            arrangement::ChangeReason::SchedulerRemoved => ChangeReason::SchedulerRemoved,
+            arrangement::ChangeReason::SchedulerReplaced => ChangeReason::SchedulerReplaced,
+            arrangement::ChangeReason::Moved => ChangeReason::Moved,
+            arrangement::ChangeReason::RequestChanged => ChangeReason::RequestChanged,
+            arrangement::ChangeReason::Reserved => ChangeReason::Reserved,
+            arrangement::ChangeReason::ReservationEnded => ChangeReason::ReservationEnded,
+            arrangement::ChangeReason::Ended => ChangeReason::Ended,
+            arrangement::ChangeReason::NotAdmitted => ChangeReason::NotAdmitted,
         }
     }
 }

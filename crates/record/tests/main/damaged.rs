@@ -2,7 +2,7 @@
 
 use std::fs;
 use talea_record::damage::{Damage, Ending, Fault, Place};
-use talea_record::event::{Deliver, Drop, Member, Publish, Push, Steal, VpGrant};
+use talea_record::event::{Deliver, Drop, EdgeChange, Member, Publish, Push, Steal, VpGrant};
 use talea_record::*;
 use talea_samples::*;
 use talea_time::Duration;
@@ -48,7 +48,7 @@ fn every_record_that_cannot_be_is_left_out_and_named() {
     let (known, unknown) = (start.job(), unknown_job.job());
     let deliver = Deliver { job: known, from: None, publication: None, number: 0, lane: 0 };
     let grant = VpGrant { edge: 0, by: None, trigger: Trigger::Thread.into() };
-    let member = Member { tid: 7, edge: Some(2), node: 0, role: MemberRole::Scheduled.into() };
+    let member = Member { tid: 7, started_by: 0, edge: Some(2), node: 0, role: MemberRole::Scheduled.into() };
     let steal = Steal { amount: Duration::from_nanos(1), from: at(0), to: at(ms(1)) };
     let cases = [
         (Record { event: Event(0), ..start }, Fault::Event(Event(0))),
@@ -105,6 +105,25 @@ fn every_record_that_cannot_be_is_left_out_and_named() {
         let told = damage.sentences();
         assert!(told[0].starts_with("1 record cannot be and is left out, the first at byte "), "{told:?}");
     }
+}
+
+/// Records of traces from before it was recorded who changes a hierarchy have zeros there.
+#[test]
+fn a_change_by_whom_nobody_knows_is_no_damage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let mut metadata = metadata();
+    let guarantee = "NULL".to_owned();
+    metadata.edges = vec![EdgeEntry { node: 0, parent: "FP".into(), child: "nav".into(), guarantee }];
+    let mut records = small_run();
+    let old = Record { event: Event::EDGE_CHANGE, source: 0, words: [0, 0], arg: 2, causal: 0, ..records[4] };
+    records.insert(5, old);
+    let mut log = LogWriter::create(&path, &metadata).unwrap();
+    records.iter().for_each(|record| log.record(*record));
+    log.finish().unwrap();
+    assert_eq!(read(&path), (records.clone(), Damage::default()));
+    let change = EdgeChange::read(&old).unwrap();
+    assert_eq!((change.by, change.why), (ChangeAuthor::Unknown.into(), ChangeReason::Unknown.into()));
 }
 
 /// The last record has none after it that could confirm its time.

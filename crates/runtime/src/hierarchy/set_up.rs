@@ -26,7 +26,7 @@ use talea_manage::{
 use talea_model::{Execution, OperationId, System, ThreadWork};
 use talea_policy::arrangement::live::Live;
 use talea_policy::arrangement::{
-    ArrangeError, Arrangement, Kept, Leaf, Promise, Receipts, Watch, arrange_given,
+    ArrangeError, Arrangement, ChangeCause, Kept, Leaf, Promise, Receipts, Watch, arrange_given,
 };
 use talea_policy::demand::{self, Purpose};
 use talea_policy::hierarchy::SchedulerId;
@@ -236,7 +236,7 @@ impl HierarchyParts<'_> {
             parent: leaf.parent,
             parameters: leaf.parameters,
             parking,
-            edge: Some(WatchedEdge { parent, promise: leaf.promise.as_ref() }),
+            edge: Some(WatchedEdge { parent, promise: leaf.promise.as_ref(), cause: ChangeCause::DESCRIBED }),
         };
         let part = self.jobs_of(operation);
         let set = &mut admitting.set;

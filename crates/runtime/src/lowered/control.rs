@@ -2,6 +2,7 @@
 
 use talea_manage::control::CommandHandler;
 use talea_manage::control::protocol::{Command, Force, Insistence, Outcome, Refusal};
+use talea_policy::arrangement::ChangeAuthor;
 
 /// Refuses everything: the kernel has the settings that the description gave, and there is no scheduler that could be asked.
 pub(super) struct RefusingHandler {
@@ -9,7 +10,7 @@ pub(super) struct RefusingHandler {
 }
 
 impl CommandHandler for RefusingHandler {
-    fn handle(&self, _command: Command, _insistence: Insistence) -> Outcome {
+    fn handle(&self, _command: Command, _insistence: Insistence, _author: ChangeAuthor) -> Outcome {
         let reason = format!(
             "node \"{}\" is lowered: the kernel schedules its threads by itself, and no scheduler runs that could be looked at or \
              changed",

@@ -311,6 +311,90 @@ fn what_comes_to_a_running_hierarchy_is_in_its_trace() {
     assert_eq!(overrun["violations"], 0, "who leaves gives up its bursts: {verified}");
 }
 
+/// Whoever reads the trace knows who has changed what, and what for.
+#[test]
+fn who_changed_a_running_hierarchy_and_why_is_in_its_trace() {
+    let _alone = alone();
+    let place = folder();
+    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    let options = ["--for", "120s", "--no-slices", "--out", &within(&place, "out")];
+    let Some((mut running, name)) = start_in(&place, &text, "multimedia", "authors", &options) else {
+        return;
+    };
+    let begun = || run(&["trace", "read", &name, "results.released", "--json"]).exits(0).json();
+    eventually("the run has begun", || begun()[0]["value"].as_u64() > Some(0));
+    ctl(&name, &["add-scheduler", "BG", "--kind", "round-robin", "--under", "FP=priority 0"]).exits(0);
+    // A thread that has started another, and ends by itself.
+    let brief = "(sleep 0.3; true) & wait";
+    ctl(&name, &["add-thread", "brief", "--under", "BG", "--", "sh", "-c", brief]).exits(0);
+    let rows = || ctl(&name, &["list"]).exits(0).stdout;
+    eventually("its program has ended", || !rows().contains("brief"));
+    // What is promised stays, whatever the order.
+    ctl(&name, &["change", "RES", "--priority", "12"]).exits(0);
+    ctl(&name, &["replace", "BG", "--kind", "fifo"]).exits(0);
+    let endless = "ulimit -t 60; while :; do sleep 0.05; done";
+    ctl(&name, &["add-thread", "build", "--under", "BG", "--", "sh", "-c", endless]).exits(0);
+    ctl(&name, &["reserve", "build", "--under", "RES", "--guarantee", "RESBH 2ms 40ms"]).exits(0);
+    ctl(&name, &["release", "build"]).exits(0);
+    ctl(&name, &["remove", "build"]).exits(0);
+    ctl(&name, &["remove", "BG"]).exits(0);
+    running.signal(rustix::process::Signal::INT);
+    let outcome = running.finish().exits(0).json();
+    let trace = within(&place, "out/trace.talea");
+    let shown = run(&["trace", "show", &trace, "--event", "change", "--json"]).exits(0).stdout;
+    let changes =
+        shown.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a record"));
+    let told: Vec<(String, String)> = changes
+        .map(|change| {
+            let fields = &change["fields"];
+            let word = |field: &str| fields[field].as_str().expect("a word").to_owned();
+            let user = u64::from(rustix::process::getuid().as_raw());
+            match word("by").as_str() {
+                "operator" => {
+                    assert!(fields["process"].as_u64() > Some(1), "{change}");
+                    assert_eq!(fields["user"].as_u64(), Some(user), "{change}");
+                }
+                _ => assert_eq!((&fields["process"], &fields["user"]), (&0.into(), &0.into()), "{change}"),
+            }
+            (format!("{} {}", word("edge"), word("what")), format!("{} {}", word("by"), word("why")))
+        })
+        .collect();
+    let expected = [
+        ("FP to BG added", "operator scheduler-added"),
+        ("BG to brief added", "operator thread-added"),
+        ("BG to brief removed", "member ended"),
+        ("FP to RES altered", "operator request-changed"),
+        ("FP to BG altered", "operator scheduler-replaced"),
+        ("BG to build added", "operator thread-added"),
+        ("BG to build removed", "operator reserved"),
+        ("RES to build added", "operator reserved"),
+        ("RES to build removed", "operator reservation-ended"),
+        ("BG to build added", "operator reservation-ended"),
+        ("BG to build removed", "operator thread-removed"),
+        ("FP to BG removed", "operator scheduler-removed"),
+    ];
+    assert_eq!(told, expected.map(|(edge, cause)| (edge.to_owned(), cause.to_owned())), "{shown}");
+    let lines = run(&["trace", "show", &trace, "--event", "change"]).exits(0).stdout;
+    for part in ["edge=FP to BG what=added by=operator why=scheduler-added process=", "by=member why=ended\n"]
+    {
+        assert!(lines.contains(part), "{part} is not in\n{lines}");
+    }
+    let members = run(&["trace", "show", &trace, "--event", "member", "--json"]).exits(0).stdout;
+    let members: Vec<serde_json::Value> =
+        members.lines().map(|line| serde_json::from_str(line).expect("a record")).collect();
+    let of_brief: Vec<&serde_json::Value> = members
+        .iter()
+        .map(|member| &member["fields"])
+        .filter(|fields| fields["edge"] == "BG to brief")
+        .collect();
+    let first = &of_brief.first().expect("it has a thread")["tid"];
+    assert_eq!(of_brief[0]["started_by"], 0, "the run has started it");
+    // Where the kernel tells nothing, newcomers are found later.
+    if outcome["run"]["hierarchies"][0]["untraced"].is_null() {
+        assert!(of_brief[1..].iter().any(|fields| fields["started_by"] == *first), "{of_brief:#?}");
+    }
+}
+
 /// Lanes learn that the scheduler above them takes time constraints now. In turns of half a second with a thread that never stops, that
 /// one has none that is shorter; a time constraint ends it early.
 #[test]

@@ -15,8 +15,8 @@ use talea_manage::control::protocol::{Command, EdgeRequest, Insistence, Outcome,
 use talea_manage::control::{Client, CommandHandler, Governor, Server, Sockets};
 use talea_manage::{Admission, Blocks, ManagedSet, Options, Parking};
 use talea_model::{SchedulerKind, System};
-use talea_policy::arrangement::arrange;
 use talea_policy::arrangement::live::Live;
+use talea_policy::arrangement::{ChangeAuthor, arrange};
 use talea_policy::strategy::plan_lanes_of;
 use talea_runtime::HierarchyError;
 use talea_time::Duration;
@@ -205,7 +205,7 @@ impl Stage {
         let command = operation.command();
         let began = Stopwatch::now();
         let outcome = match way {
-            Way::Library => self.governor.handle(command, Insistence::Careful),
+            Way::Library => self.governor.handle(command, Insistence::Careful, ChangeAuthor::Program),
             Way::Socket => self.client.ask(&command, Insistence::Careful).map_err(failed)?,
         };
         let took = began.elapsed();

@@ -329,7 +329,7 @@ mod tests {
                 (SENTINEL, None, MemberRole::Sentinel),
                 (CONTROLLER, None, MemberRole::Infrastructure),
             ] {
-                let member = Member { tid, edge, node: 0, role: role.into() };
+                let member = Member { tid, started_by: 0, edge, node: 0, role: role.into() };
                 given.0.record(member.at(us(100), Record::NO_CPU));
             }
             for lane in [0, 1] {

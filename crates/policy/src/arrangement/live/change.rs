@@ -1,5 +1,6 @@
 //! Changes of a description: each is an edit of plain values, which the model's rules and the derivation then judge.
 
+use crate::arrangement::ChangeReason;
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::scheduler::article;
 use talea_model::{
@@ -168,6 +169,19 @@ enum Who {
 }
 
 impl Change {
+    /// What the hierarchy is changed for.
+    pub fn reason(&self) -> ChangeReason {
+        match self {
+            Change::AddScheduler { .. } => ChangeReason::SchedulerAdded,
+            Change::RemoveScheduler { .. } => ChangeReason::SchedulerRemoved,
+            Change::AddThread { .. } => ChangeReason::ThreadAdded,
+            Change::RemoveThread { .. } => ChangeReason::ThreadRemoved,
+            Change::Move { .. } => ChangeReason::Moved,
+            Change::Ask { .. } => ChangeReason::RequestChanged,
+            Change::Replace { .. } => ChangeReason::SchedulerReplaced,
+        }
+    }
+
     /// The description after the change of `node`, whatever its rules say about it.
     ///
     /// # Errors

@@ -309,3 +309,27 @@ pub(super) fn moved_promises(old: &Blueprint, new: &Blueprint) -> Vec<Moved> {
     };
     new.posts().flat_map(|post| post.under.iter().filter_map(move |tie| of(post, tie))).collect()
 }
+
+/// Parents and children of edges that stay in `new` with the same guarantee, but above which something else is asked, or whose scheduler above
+/// or below is another one.
+pub(super) fn altered(old: &Blueprint, new: &Blueprint) -> Vec<(String, String)> {
+    let is_other =
+        |name: &str| match (old.post(name).map(|post| &post.role), new.post(name).map(|post| &post.role)) {
+            (Some(PostRole::Scheduler(before, _)), Some(PostRole::Scheduler(after, _))) => before != after,
+            _ => false,
+        };
+    let is_altered = |post: &Post, tie: &Tie| {
+        let stays = tie_in(old, post, &tie.parent).filter(|before| match (&before.promise, &tie.promise) {
+            (Some(before), Some(after)) => before.is_like(after),
+            (before, after) => before.is_none() && after.is_none(),
+        });
+        stays.is_some_and(|before| {
+            before.parameters != tie.parameters || is_other(&tie.parent) || is_other(&post.name)
+        })
+    };
+    let of_post = |post: &Post| {
+        let ties = post.under.iter().filter(|tie| is_altered(post, tie));
+        ties.map(|tie| (tie.parent.clone(), post.name.clone())).collect::<Vec<_>>()
+    };
+    new.posts().flat_map(of_post).collect()
+}

@@ -17,9 +17,9 @@ mod change;
 mod difference;
 mod verdict;
 
-use super::{ArrangeError, Arrangement, Blueprint, Promise, Watch};
+use super::{ArrangeError, Arrangement, Blueprint, ChangeCause, Promise, Watch};
 use crate::hierarchy::{Context, Engine, Parameters, SchedulerId, VpId};
-use difference::{Step, Walk, moved_promises, steps, vp_between};
+use difference::{Step, Walk, altered, moved_promises, steps, vp_between};
 use std::collections::{BTreeMap, HashSet};
 use talea_guarantee::derivation::Derivation;
 use talea_guarantee::guarantee::Guarantee;
@@ -53,6 +53,8 @@ pub struct Planned {
     steps: Vec<Step>,
     /// Edges whose promise changes, and new ones.
     pub promises: Vec<Moved>,
+    /// Parents and children of edges that stay and are promised the same, but differ otherwise.
+    altered: Vec<(String, String)>,
     /// What breaks all the same, if that was insisted on.
     pub broken: Option<Broken>,
     /// What will be promised, and is not known to be kept.
@@ -265,9 +267,10 @@ impl Live {
         };
         let steps = steps(&self.blueprint, &blueprint, joining);
         let promises = moved_promises(&self.blueprint, &blueprint);
+        let altered = altered(&self.blueprint, &blueprint);
         let newly_doubted = after.newly_doubted(&before);
         let provisos = after.provisos;
-        Ok(Planned { system, blueprint, steps, promises, broken, provisos, newly_doubted })
+        Ok(Planned { system, blueprint, steps, promises, altered, broken, provisos, newly_doubted })
     }
 
     /// Makes the steps of a plan on `engine`: all of them or, if one is refused, none. A thread that the plan removes is gone
@@ -329,21 +332,32 @@ impl Live {
         Some(ThreadRegistration { parent, parent_name, parameters, promise })
     }
 
-    /// Holds the schedulers to what a change that has been carried out has made of their promises, from the instant of `engine`
-    /// on.
-    pub fn hold(&self, watch: &mut Watch, engine: &Engine, promises: &[Moved], renewed: &Renewed) {
+    /// Holds the schedulers to what a plan that has been carried out has made of their promises, from the instant of `engine`
+    /// on. `cause` is who made the change, and why.
+    pub fn hold(
+        &self,
+        watch: &mut Watch,
+        engine: &Engine,
+        planned: &Planned,
+        renewed: &Renewed,
+        cause: ChangeCause,
+    ) {
         let cx: Context<'_> = engine.context();
-        renewed.dropped.iter().for_each(|vp| watch.let_go(*vp, cx.now()));
-        for moved @ Moved { parent, child, after, .. } in promises {
-            let ends = (parent.as_str(), child.as_str());
-            let Some(vp) = vp_between(engine, &renewed.schedulers, &self.threads, ends) else { continue };
+        let vp_of = |parent: &str, child: &str| {
+            vp_between(engine, &renewed.schedulers, &self.threads, (parent, child))
+        };
+        renewed.dropped.iter().for_each(|vp| watch.let_go(*vp, cx.now(), cause));
+        for moved @ Moved { parent, child, after, .. } in &planned.promises {
+            let Some(vp) = vp_of(parent, child) else { continue };
             if let Some(after) = after.as_ref().filter(|_| moved.is_restated()) {
                 watch.restate(vp, after);
                 continue;
             }
-            watch.let_go(vp, cx.now());
-            watch.hold(ends, after.clone(), vp, &cx);
+            watch.let_go(vp, cx.now(), cause);
+            watch.hold((parent, child), after.clone(), vp, &cx, cause);
         }
+        let altered = planned.altered.iter().filter_map(|(parent, child)| vp_of(parent, child));
+        altered.for_each(|vp| watch.alter(vp, cx.now(), cause));
     }
 }
 
