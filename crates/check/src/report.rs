@@ -26,7 +26,7 @@ pub struct CheckReport {
     pub strategy: String,
     /// Verdict about all critical tasks and chains together: holds, or the worst of theirs.
     pub critical: Verdict,
-    /// The same about all tasks and chains.
+    /// The same about all tasks, chains, and threads that run in bursts.
     pub all: Verdict,
     /// By task number.
     pub tasks: Vec<TaskCheck>,
@@ -164,16 +164,18 @@ pub(super) fn report(
         .map(|task| task_check(&names, bounds, task, misses.get(&task).copied()))
         .collect();
     let chains = chain_checks(&names, bounds, chains);
+    let threads: Vec<ThreadCheck> = (0..system.threads.len())
+        .filter_map(|thread| thread_check(system, bounds, thread))
+        .collect();
+    let of_threads = threads.iter().map(|thread| thread.verdict);
     CheckReport {
         system: system.name.clone(),
         strategy: system.strategy.to_string(),
         critical: together((&tasks, &chains), Counted::Critical),
-        all: together((&tasks, &chains), Counted::All),
+        all: Verdict::together(of_threads.chain([together((&tasks, &chains), Counted::All)])),
         chains,
         nodes: plans.iter().enumerate().map(|(node, plan)| node_check(system, node, plan)).collect(),
-        threads: (0..system.threads.len())
-            .filter_map(|thread| thread_check(system, bounds, thread))
-            .collect(),
+        threads,
         tasks,
     }
 }
