@@ -164,9 +164,8 @@ pub(super) fn report(
         .map(|task| task_check(&names, bounds, task, misses.get(&task).copied()))
         .collect();
     let chains = chain_checks(&names, bounds, chains);
-    let threads: Vec<ThreadCheck> = (0..system.threads.len())
-        .filter_map(|thread| thread_check(system, bounds, thread))
-        .collect();
+    let threads: Vec<ThreadCheck> =
+        (0..system.threads.len()).filter_map(|thread| thread_check(system, bounds, thread)).collect();
     let of_threads = threads.iter().map(|thread| thread.verdict);
     CheckReport {
         system: system.name.clone(),

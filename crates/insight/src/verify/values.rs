@@ -150,15 +150,14 @@ impl Judge<'_> {
             reader.values.push_back(Value { instance, published, visible, lane, is_taken: false });
         }
         for task in &site.triggers {
-            let Some(Trigger::Output { every, on: OnValue::Value, .. }) = self.system.tasks[*task].trigger
-            else {
-                // Which values are other ones than before is not known.
-                self.inheritance.published(self.system, job, *task, published);
-                continue;
+            let every = match self.system.tasks[*task].trigger {
+                Some(Trigger::Output { every, on: OnValue::Value, .. }) => u64::from(every.max(1)),
+                // Which values are other ones than before is not known: it may be any.
+                _ => 1,
             };
             let released = &mut values.released[*task];
             released.values += 1;
-            if released.values % u64::from(every.max(1)) == 0 {
+            if released.values % every == 0 {
                 self.inheritance.published(self.system, job, *task, published);
                 released.times.push_back(published);
                 if released.times.len() > REMEMBERED {
@@ -328,24 +327,31 @@ impl Judge<'_> {
     }
 
     fn check_value(&mut self, job: JobId, task: usize, nominal: Instant) {
-        let Some(Trigger::Output { on: OnValue::Value, .. }) = self.system.tasks[task].trigger else {
-            return;
-        };
+        let Some(Trigger::Output { on, .. }) = self.system.tasks[task].trigger else { return };
         let Some(output) = self.system.trigger_output(task) else { return };
         let from = self.system.outputs()[output.index()].operation;
         let is_local = self.system.subtask(from).node == self.system.subtask(job.operation).node;
-        let released = &mut self.values.released[task];
+        let is_simulated = self.is_simulated();
+        let released = &self.values.released[task];
         if self.values.known == Known::InPart || released.values == 0 {
             return self.findings.leave_unknown(Rule::Triggers, 1);
         }
-        let Some(place) = job.instance.checked_sub(released.first) else { return };
-        let published = released.times.get(place as usize).copied();
         // On threads it is dated by its release, like a successor, before which the thread may lose its processor.
-        let dated_by_release = self.system.tasks[task].inherits_deadline && !self.is_simulated();
-        let is_right = match published {
-            None => false,
-            Some(published) if is_local && !dated_by_release => nominal == published,
-            Some(published) => nominal >= published,
+        let dated_by_release = self.system.tasks[task].inherits_deadline && !is_simulated;
+        let may_release = |published: &Instant| match is_local && !dated_by_release {
+            true => nominal == *published,
+            false => nominal >= *published,
+        };
+        let is_right = match on {
+            OnValue::Value => {
+                let Some(place) = job.instance.checked_sub(released.first) else { return };
+                released.times.get(place as usize).is_some_and(may_release)
+            }
+            OnValue::Change => {
+                let is_forgotten =
+                    released.first > 0 && released.times.front().is_none_or(|at| nominal < *at);
+                is_forgotten || released.times.iter().rev().any(may_release)
+            }
         };
         if !is_right {
             self.find(Rule::Triggers, job, None, || {
