@@ -168,7 +168,7 @@ fn measure(subject: &str, system: &System, effort: &Effort, json: bool) {
         let mut accounting = Accounting::new(simulation.metadata(), Duration::from_secs(1));
         let time_s = simulate(system, effort, &mut accounting);
         let report = accounting.finish(Instant::ZERO + effort.simulated);
-        let jobs: u64 = report.tasks.iter().map(|task| task.completed).sum();
+        let jobs: u64 = report.operations.iter().map(|operation| operation.completed).sum();
         accounted.push(jobs as f64 / time_s);
     }
     let (accounted, floor) = (Spread::of(accounted), Spread::of(counted));

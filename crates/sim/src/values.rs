@@ -291,8 +291,8 @@ impl Values {
         let job = completed.id;
         self.triggered.clear();
         let state = self.operations[job.operation.index()].as_mut()?;
-        let begun = state.call(completed, &mut self.told, &mut self.bytes, now, sink);
-        let mut found = None;
+        let at = state.call(completed, &mut self.told, &mut self.bytes, now, sink);
+        let (begun, mut found) = (&mut state.begun[at], None);
         state.operation.wait_for_room(|output, full| {
             let reader = (output, full.reader);
             if found.is_none() && begun.waited_for.is_none_or(|last| reader > last) {
@@ -300,8 +300,7 @@ impl Values {
             }
         });
         let ((output, reader), connection, until) = found?;
-        let of_job = state.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
-        of_job.waited_for = Some((output, reader));
+        begun.waited_for = Some((output, reader));
         self.waiting.push(Waiting { job, place, connection, until });
         self.triggered.append(&mut self.told.get_mut().posted);
         Some((state.outputs[output].readers[reader].input.index() as u32, until))
@@ -328,12 +327,12 @@ impl Values {
         let Completed { id, job, lane } = *completed;
         self.triggered.clear();
         let Some(state) = &mut self.operations[id.operation.index()] else { return };
-        state.call(completed, &mut self.told, &mut self.bytes, now, sink);
+        let place = state.call(completed, &mut self.told, &mut self.bytes, now, sink);
         state.operation.push_events(&Services { now, told: &self.told }, job.number);
         for note in self.told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), state.node, now));
         }
-        state.begun.retain(|begun| begun.job != id);
+        state.begun.remove(place);
         let visible_at = match state.planned {
             None => now,
             Some((period, deadline)) => {
@@ -404,7 +403,7 @@ impl Values {
 }
 
 impl OperationState {
-    /// Calls the code of a job that has done its work at `now`, unless it has been called.
+    /// Calls the code of a job that has done its work at `now`, unless it has been called. Returns its place among those that have begun.
     fn call(
         &mut self,
         completed: &Completed,
@@ -412,12 +411,12 @@ impl OperationState {
         bytes: &mut [u8],
         now: Instant,
         sink: &mut dyn Sink,
-    ) -> Begun {
+    ) -> usize {
         let Completed { id, job, lane } = *completed;
         let place =
             self.begun.iter().position(|begun| begun.job == id).expect("a job begins before it completes");
         if self.begun[place].has_returned {
-            return self.begun[place];
+            return place;
         }
         if !self.begun[place].has_taken {
             // Another one has the ports, and does not run: it has begun before this one.
@@ -434,7 +433,7 @@ impl OperationState {
         }
         self.operation.leave();
         self.begun[place].has_returned = true;
-        self.begun[place]
+        place
     }
 
     /// Records what the job wrote, of outputs whose values are kept.
