@@ -1,33 +1,22 @@
 //! Events in twenty lines: who pushes does not know who listens. `cargo run --example events`
 
-use talea::notification::qos::QosSettings;
-use talea::notification::{AdminProperties, Event, EventChannelFactory, EventType, Filter, Filterable};
-use talea::notification::{Content, Header, Outcome};
-use talea::{Duration, Run};
-
-#[derive(Filterable)]
-#[filterable(crate = "talea::notification::etcl")]
-struct Battery {
-    charge: f64,
-}
-impl Content for Battery {}
+use talea::notification::{Event, EventChannelFactory, Filter, Outcome, StructuredEvent};
+use talea::{Duration, JobContext, Run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let system = talea::read("examples/hello.toml".as_ref())?.system;
     let factory = EventChannelFactory::new();
-    let channel = factory.create("robot", &QosSettings::new(), AdminProperties::default())?;
-    let low = Filter::parse::<Battery>(&[], "charge < 20")?;
+    let channel = factory.create_with_defaults("robot");
+    let low = Filter::parse::<StructuredEvent>(&[], "$charge < 20")?;
     let _warning = channel.consumer("warning").filter(low).connect(|delivery| {
         println!("low battery: event {}", delivery.number());
         Outcome::Ok
     })?;
-    let battery = EventType::new("Robot", "Battery");
-    let mut supplier = channel.supplier("blink").offer([battery.clone()]).connect()?;
-    let blink = move |job: &talea::JobContext<'_>| {
-        let charge = 100.0 - 10.0 * job.instance() as f64;
-        supplier
-            .push(job, &Event::new(Header::new(battery.clone()), Battery { charge }))
-            .expect("it is a small event");
+    let mut supplier = channel.supplier("blink").connect()?;
+    let blink = move |job: &JobContext<'_>| {
+        let charge = 100 - 10 * job.instance() as i64;
+        let battery = StructuredEvent::new("Robot", "Battery", "left").with("charge", charge);
+        supplier.push(job, &Event::structured(battery).expect("it has no header")).expect("it is small");
     };
     Run::new(&system).events(&factory).operation("blink", blink).duration(Duration::from_secs(1)).run()?;
     Ok(())

@@ -360,6 +360,12 @@ impl EventChannelFactory {
         Ok(channel)
     }
 
+    /// The same, with what holds where nothing is set.
+    pub fn create_with_defaults(&self, name: &str) -> EventChannel {
+        let channel = self.create(name, &QosSettings::new(), AdminProperties::default());
+        channel.expect("nothing is set that could be wrong")
+    }
+
     /// The channel of this number (`get_event_channel`).
     pub fn channel(&self, number: u32) -> Option<EventChannel> {
         self.channels().get(&number).cloned()

@@ -91,7 +91,7 @@ pub use shared::ObtainInfoMode;
 pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic};
 pub use stream::EventStream;
 pub use supplier::{PushError, Pushed, Supplier, SupplierBuilder};
-pub use talea_etcl::{self as etcl, Filterable};
+pub use talea_etcl::{self as etcl, Event as StructuredEvent, Filterable};
 pub use talea_event::{TypePattern, TypePatternError, qos};
 pub use talea_wire as wire;
 pub use topology::Changed;

@@ -68,6 +68,12 @@ impl Event {
         self
     }
 
+    /// The same event with this property in its body, in place of one of the same name.
+    pub fn with(mut self, name: &str, value: impl Into<OwnedValue>) -> Self {
+        self.filterable_data.insert(name, value);
+        self
+    }
+
     /// The same event with this rest, which constraints reach as `$.remainder_of_body`.
     pub fn with_remainder_of_body(mut self, remainder: impl Into<OwnedValue>) -> Self {
         self.remainder_of_body = Some(remainder.into());
