@@ -71,7 +71,7 @@ fn period(task: &TaskReport) -> String {
 
 /// Every operation; those that are tasks of their own have their response times above.
 fn operations(report: &Report, told: &RecordedEvents) -> String {
-    let headings = ["operation", "lane", "released", "completed", "met", "missed", "preempted"];
+    let headings = ["operation", "lane", "released", "completed", "met", "missed", "aborted", "preempted"];
     let mut counts = Sheet::new(2, &headings);
     let headings = ["operation", "released late p50", "p99", "max", "response p50", "p99", "max"];
     let mut times = Sheet::new(1, &headings);
@@ -85,6 +85,7 @@ fn operations(report: &Report, told: &RecordedEvents) -> String {
             cell(told, Figure::Completed, operation.completed.to_string()),
             cell(told, Figure::Met, operation.met.to_string()),
             cell(told, Figure::Missed, count(operation.missed)),
+            cell(told, Figure::Aborted, count(operation.aborted)),
             cell(told, Figure::Preemptions, preemptions(report, &lane.node, operation.preemptions)),
         ]);
         let mut row = vec![operation.name.clone()];
