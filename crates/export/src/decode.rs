@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 use talea_record::declaration::{Field, FieldKind, Part, Value};
-use talea_record::event::Meaning;
+use talea_record::event::{JobOrNone, Meaning, WordType};
 use talea_record::{EdgeEntry, Event, JobId, Metadata, NameSpace, Record};
 use talea_text::is_hidden;
 use talea_time::{Duration, Instant};
@@ -264,6 +264,7 @@ fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
             | Meaning::Output
             | Meaning::Input
             | Meaning::Publication
+            | Meaning::JobOrNone
             | Meaning::Code(_),
         ) => ShownKind::Text,
         (FieldKind::U64 | FieldKind::U32 | FieldKind::U16 | FieldKind::U8, _) => ShownKind::Unsigned,
@@ -312,6 +313,10 @@ fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> 
         Meaning::Publication if number == u64::from(u32::MAX) => return Shown::Absent,
         Meaning::Publication => metadata.publications.get(index).map(|publication| publication.name.as_str()),
         Meaning::Code(codes) => codes.label(number),
+        Meaning::JobOrNone => {
+            let JobOrNone(job) = JobOrNone::from_bits(number);
+            return job.map_or(Shown::Absent, |job| Shown::Text(job_text(metadata, job).into()));
+        }
         Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag => None,
     };
     Shown::Text(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))

@@ -272,6 +272,20 @@ impl Values {
         }
     }
 
+    /// Whether the job, which has begun, has not taken its values, or has given them back: another one had the ports.
+    #[inline]
+    pub fn has_to_take(&self, job: JobId) -> bool {
+        let state = self.operations[job.operation.index()].as_ref();
+        state.is_some_and(|state| state.begun.iter().any(|begun| begun.job == job && !begun.has_taken))
+    }
+
+    /// Such a job has done its work: it takes its values, and its code is called, before anything tells that it has completed.
+    pub fn take_at_end(&mut self, completed: &Completed, now: Instant, sink: &mut dyn Sink) {
+        if let Some(state) = &mut self.operations[completed.id.operation.index()] {
+            state.call(completed, &mut self.told, &mut self.bytes, now, sink);
+        }
+    }
+
     /// Whether a job of the operation may have to wait for readers to have room.
     #[inline]
     pub fn may_wait(&self, operation: OperationId) -> bool {

@@ -156,7 +156,7 @@ impl Members {
         let bits = field.kind.bits() as u8;
         let bytes = Content::Bytes(field.place, bits / 8);
         let plain = |kind| match meaning {
-            Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag => kind,
+            Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::JobOrNone | Meaning::Flag => kind,
             named => Type::Named(named, bits),
         };
         match field.kind {

@@ -205,7 +205,7 @@ fn values(metadata: &Metadata, meaning: Meaning, bits: u8) -> Vec<(u64, String)>
         Meaning::Publication => {
             with_none(metadata.publications.iter().map(|publication| publication.name.clone()).collect())
         }
-        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag => {
+        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::JobOrNone | Meaning::Flag => {
             unreachable!("a number without names has no enumeration")
         }
     }
@@ -221,7 +221,7 @@ fn enumeration_name(meaning: Meaning, bits: u8) -> String {
         Meaning::Input => "input",
         Meaning::Publication => "publication",
         Meaning::Code(codes) => codes.name(),
-        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag => {
+        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::JobOrNone | Meaning::Flag => {
             unreachable!("a number without names has no enumeration")
         }
     };

@@ -101,7 +101,8 @@ impl Rules {
         // nodes, and threads all the same.
         let is_one_of = |count: usize| self.nodes == 0 || number < count as u64;
         match meaning {
-            Meaning::Number | Meaning::Deadline => true,
+            // Of the last, older traces may have something else there.
+            Meaning::Number | Meaning::Deadline | Meaning::JobOrNone => true,
             Meaning::Job => self.nodes == 0 || JobId::numbers(number).0 < self.arrivals.len(),
             Meaning::Operation => is_one_of(self.arrivals.len()),
             Meaning::Node => is_one_of(self.nodes),

@@ -32,6 +32,8 @@ pub enum Meaning {
     Code(Codes),
     /// A job, as [`JobId::pack`] writes it.
     Job,
+    /// A job or none, see [`JobOrNone`].
+    JobOrNone,
     /// 1 is yes and 0 no.
     Flag,
 }
@@ -39,7 +41,7 @@ pub enum Meaning {
 impl Meaning {
     /// Whether not every number stands for something.
     pub(crate) const fn is_checked(self) -> bool {
-        !matches!(self, Meaning::Number | Meaning::Deadline)
+        !matches!(self, Meaning::Number | Meaning::Deadline | Meaning::JobOrNone)
     }
 }
 
@@ -206,7 +208,7 @@ pub struct JobOrNone(pub Option<JobId>);
 
 impl WordType for JobOrNone {
     const KIND: FieldKind = FieldKind::U64;
-    const MEANING: Meaning = Meaning::Number;
+    const MEANING: Meaning = Meaning::JobOrNone;
 
     #[inline(always)]
     fn bits(self) -> u64 {

@@ -48,6 +48,7 @@ impl Layout {
                 | Meaning::Input
                 | Meaning::Publication
                 | Meaning::Job
+                | Meaning::JobOrNone
                 | Meaning::Code(_)
                 | Meaning::Flag => {}
             }

@@ -110,6 +110,9 @@ impl Simulation {
         let Some(values) = &mut self.values else { return false };
         let slot = self.nodes[node].slot(done.vp);
         if !values.may_wait(slot.id.operation) {
+            if values.has_to_take(slot.id) {
+                values.take_at_end(&completed(&self.nodes[node], slot), self.now, sink);
+            }
             return false;
         }
         let completed = completed(&self.nodes[node], slot);
@@ -139,16 +142,19 @@ impl Simulation {
             let triggered = self.triggered[task].as_ref().expect("a task with a trigger");
             let (operation, way) = (triggered.firsts[place], &triggered.ways[place]);
             let job = JobId { operation, instance };
-            match (way.as_ref().map(|way| way.passage(instance)), by) {
-                (Some(Passage::Arrives(time)), Some(slot)) => {
-                    let sent = (slot.id, self.now);
-                    self.calendar.send(sent, self.now + time, job, deadline, NO_TIMER);
-                }
-                (Some(Passage::Lost), Some(slot)) => {
-                    let node = &self.nodes[self.operations[slot.id.operation.index()].node as usize];
-                    node.lose(slot, job, self.now, sink);
-                }
+            match (way, by) {
                 (Some(_), None) => unreachable!("what comes from outside comes over no link"),
+                // It goes with the value, in one message.
+                (Some(way), Some(slot)) => match way.passage(slot.id.instance) {
+                    Passage::Arrives(time) => {
+                        let sent = (slot.id, self.now);
+                        self.calendar.send(sent, self.now + time, job, deadline, NO_TIMER);
+                    }
+                    Passage::Lost => {
+                        let node = &self.nodes[self.operations[slot.id.operation.index()].node as usize];
+                        node.lose(slot, job, self.now, sink);
+                    }
+                },
                 (None, _) => {
                     let now = self.now;
                     if by.is_none() {

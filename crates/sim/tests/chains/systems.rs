@@ -6,8 +6,9 @@ use proptest::sample::select;
 use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
     ChainBuilder, Collect, Communication, Condition, Excess, FieldValues, Full, InputBuilder, Join,
-    LinkBuilder, LossRate, OnValue, OutputBuilder, Overrun, PublicationBuilder, Strategy as StrategyKind,
-    SubscriptionBuilder, SubtaskBuilder, Synchronisation, System, Take, TaskBuilder, TriggerBuilder,
+    LaneDispatch, LinkBuilder, LossRate, OnValue, OutputBuilder, Overrun, PublicationBuilder,
+    Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder, Synchronisation, System, Take,
+    TaskBuilder, TriggerBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -202,9 +203,10 @@ pub fn systems() -> impl Strategy<Value = System> {
     let log = (1..4u32, prop::option::of(1..30i64), prop::option::of(taking()), changes);
     let limits = (1..60i64, 1..60i64, 1..60i64);
     let strategy = select(vec![StrategyKind::Rms, StrategyKind::Edf, StrategyKind::Muf]);
+    let strategy = (strategy, select(LaneDispatch::ALL));
     let rates = (beginning(), rated(), rated(), subscribing());
     (rates, log, limits, strategy, any::<u64>(), links()).prop_map(
-        |(rates, (every, separation, reads, changes), limits, strategy, seed, links)| {
+        |(rates, (every, separation, reads, changes), limits, (strategy, dispatch), seed, links)| {
             let (beginning, filter, end, subscribing) = rates;
             let (source, path) = source(beginning);
             let after = path.last().copied().expect("it has operations");
@@ -228,7 +230,7 @@ pub fn systems() -> impl Strategy<Value = System> {
             let whole = path.iter().copied().chain(["filter", "end"]);
             let whole = ChainBuilder::new("whole", whole).latency(ns(latency)).reaction(ns(reaction));
             let logged = ChainBuilder::new("logged", [after, "filter", "end", "log"]).age(ns(age));
-            let system = System::builder("data").strategy(strategy).seed(seed);
+            let system = System::builder("data").strategy(strategy).lane_dispatch(dispatch).seed(seed);
             let system = system.node("one", [0]).node("other", [1]).link(links.link());
             let system = system.task(source);
             let filter = filter.output(OutputBuilder::new("out"));
