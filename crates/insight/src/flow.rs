@@ -21,7 +21,7 @@ use talea_record::{CountedValues, Event, JobId, Metadata, Record, RecordedEvents
 use talea_time::Instant;
 
 /// Completions of an operation that are remembered, for the joins that wait for them.
-const COMPLETED: usize = 256;
+const COMPLETED: usize = 4096;
 
 /// Which way is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -233,9 +233,11 @@ impl<'a> Links<'a> {
         };
         for before in &entry.predecessors {
             // Behind a join that does not wait for all it may be done, and its message under way.
-            let is_heard =
-                !self.are_told || !are_apart(self.metadata, *before, to) || heard(*before).is_some();
-            if is_heard && self.completed[*before].contains(&job.instance) {
+            let leads = match self.are_told && are_apart(self.metadata, *before, to) {
+                true => heard(*before).is_some(),
+                false => self.completed[*before].contains(&job.instance),
+            };
+            if leads {
                 found(of(*before, job.instance), job, Link::Successor);
             }
         }

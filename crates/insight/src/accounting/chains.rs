@@ -21,7 +21,8 @@
 //!   outside waited for it. Samples in between that were overwritten, or whose jobs were aborted, make it longer, as they should. A chain
 //!   whose first task is released from outside samples each event when it arrives, so its reaction time is its latency.
 //!
-//! Per operation of a chain the samples of the latest [`Slots::COUNT`] instances are kept, in memory that is there from the beginning.
+//! Per operation of a chain the samples of the latest [`Slots::COUNT`] instances are kept; more, up to [`Slots::MOST`], when one is missed, as over links
+//! on which more values are under way.
 
 use super::distribution::{Distribution, Precision, Recorder};
 use crate::releasing::{Messages, Publications, ReleaseRule, are_apart};
@@ -115,20 +116,42 @@ struct Slots(Box<[Slot]>);
 
 impl Slots {
     const COUNT: usize = 1024;
+    const MOST: usize = 1 << 16;
     /// Instances have 44 bits.
     const EMPTY: u64 = u64::MAX;
 
     fn new() -> Self {
+        Self::of(Self::COUNT)
+    }
+
+    fn of(count: usize) -> Self {
         let sample = Sample { number: 0, nominal_ns: 0 };
         Slots(
-            vec![Slot { instance: Self::EMPTY, sample, stage: Stage::Begun, from: Self::EMPTY }; Self::COUNT]
+            vec![Slot { instance: Self::EMPTY, sample, stage: Stage::Begun, from: Self::EMPTY }; count]
                 .into(),
         )
     }
 
     #[inline]
     fn at(&mut self, instance: u64) -> &mut Slot {
-        &mut self.0[instance as usize % Self::COUNT]
+        let count = self.0.len();
+        &mut self.0[instance as usize % count]
+    }
+
+    /// What the instance carries. If a later one has taken its place, more are kept from now on.
+    fn carried(&mut self, instance: u64) -> Option<Slot> {
+        let slot = *self.at(instance);
+        if slot.instance == instance {
+            return Some(slot);
+        }
+        let is_missed = slot.instance != Self::EMPTY && slot.instance > instance;
+        if is_missed && self.0.len() < Self::MOST {
+            let more = Self::of(2 * self.0.len());
+            let kept = std::mem::replace(self, more);
+            let kept = kept.0.iter().filter(|slot| slot.instance != Self::EMPTY);
+            kept.for_each(|slot| *self.at(slot.instance) = *slot);
+        }
+        None
     }
 
     #[inline]
@@ -356,7 +379,7 @@ impl Chain {
 
     /// A job of the operation at `place` has the sample of a job of the one before, if that carries one.
     fn hand_on(&mut self, place: usize, from: Option<u64>, to: u64) {
-        let slot = from.and_then(|from| self.steps[place - 1].slots.get(from)).map(|slot| *slot);
+        let slot = from.and_then(|from| self.steps[place - 1].slots.carried(from));
         match slot {
             Some(Slot { sample, instance: from, .. }) => {
                 self.steps[place].slots.put(to, sample, Stage::Begun, from);
@@ -410,7 +433,7 @@ impl Chain {
             }
             Source::Successor { messages } => {
                 let is_heard = messages.as_ref().is_none_or(|messages| messages.heard(instance).is_some());
-                let before = self.steps[place - 1].slots.get(instance);
+                let before = self.steps[place - 1].slots.carried(instance);
                 let is_done = before.is_some_and(|slot| slot.stage != Stage::Begun);
                 self.hand_on(place, (is_heard && is_done).then_some(instance), instance);
             }
