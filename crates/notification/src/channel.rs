@@ -2,19 +2,20 @@
 
 use crate::admin::{ConsumerAdmin, SupplierAdmin};
 use crate::connect::ConsumerBuilder;
+use crate::connected::ConsumerHandle;
 use crate::consumer::{AdminFilters, Consumer};
 use crate::event::{Event, EventType};
 use crate::filter::GroupOperator;
 use crate::limits::AdminProperties;
 use crate::place::Place;
 use crate::pool::ThreadPool;
-use crate::posting::{When, begin, disconnect};
+use crate::posting::{When, begin};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::replaced::prepare_thread;
 use crate::shared::{About, Shared};
 use crate::stated;
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
-use crate::supplier::SupplierBuilder;
+use crate::supplier::{SupplierBuilder, SupplierHandle};
 use crate::topology::{ConsumerGroup, SupplierGroup, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -100,6 +101,28 @@ impl EventChannel {
         SupplierAdmin::of(&self.0, number)
     }
 
+    /// The numbers of all admins of consumers that are there (`get_all_consumeradmins`).
+    pub fn consumer_admins(&self) -> Vec<u32> {
+        let topology = self.0.topology();
+        admins(topology.consumer_admins.iter().map(|(number, one)| (number, one.is_destroyed)))
+    }
+
+    /// The numbers of all admins of suppliers that are there (`get_all_supplieradmins`).
+    pub fn supplier_admins(&self) -> Vec<u32> {
+        let topology = self.0.topology();
+        admins(topology.supplier_admins.iter().map(|(number, one)| (number, one.is_destroyed)))
+    }
+
+    /// The consumer of this number, whoever has it, if it is connected.
+    pub fn consumer_of(&self, number: u32) -> Option<ConsumerHandle> {
+        ConsumerHandle::find(&self.0, number, None)
+    }
+
+    /// The supplier of this number, whoever has it, if it is connected.
+    pub fn supplier_of(&self, number: u32) -> Option<SupplierHandle> {
+        SupplierHandle::find(&self.0, number, None)
+    }
+
     /// Begins to connect a consumer.
     pub fn consumer(&self, name: &str) -> ConsumerBuilder {
         self.consumer_admin().consumer(name)
@@ -141,10 +164,7 @@ impl EventChannel {
     /// # Errors
     /// Every problem.
     pub fn validate_qos(&self, settings: &QosSettings) -> Result<Vec<(PropertyName, String)>, QosProblems> {
-        self.0.topology().qos.with(settings, Level::Channel)?;
-        let available =
-            PropertyName::ALL.iter().filter(|property| property.levels().contains(&Level::Channel));
-        Ok(available.map(|property| (*property, property.allowed())).collect())
+        Ok(self.0.topology().qos.with(settings, Level::Channel)?.available(Level::Channel))
     }
 
     /// The channel's own properties.
@@ -224,7 +244,7 @@ impl EventChannel {
 
     /// Disconnects the consumer of this number, whoever has it, and discards what waits for it. False if there is none.
     pub fn remove_consumer(&self, number: u32) -> bool {
-        disconnect(&self.0, number)
+        self.0.remove_consumer(number)
     }
 
     /// Disconnects the supplier of this number, whoever has it: its pushes are refused from then on. False if there is none.
@@ -375,7 +395,7 @@ impl EventChannelFactory {
     pub fn destroy(&self, number: u32) -> bool {
         let Some(channel) = self.channels().remove(&number) else { return false };
         let consumers: Vec<u32> = channel.0.close();
-        consumers.into_iter().for_each(|consumer| _ = disconnect(&channel.0, consumer));
+        consumers.into_iter().for_each(|consumer| _ = channel.0.remove_consumer(consumer));
         true
     }
 }
