@@ -12,7 +12,7 @@ use crate::pool::ThreadPool;
 use crate::posting::{When, begin};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::replaced::prepare_thread;
-use crate::shared::{About, Shared};
+use crate::shared::{About, Shared, Unbound};
 use crate::stated;
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
 use crate::supplier::{SupplierBuilder, SupplierHandle};
@@ -272,6 +272,14 @@ pub enum BindError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The work of a supplier that is pulled cannot be declared.
+    #[error("the turns of supplier \"{supplier}\" cannot be declared as work: {source}")]
+    Pull {
+        /// Its name.
+        supplier: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 /// The numbers of admins that are there.
@@ -315,10 +323,11 @@ impl EventChannelFactory {
         factory
     }
 
-    /// From now on channels deliver by work that is declared and posted here; that of consumers which are connected already is declared now.
+    /// From now on channels deliver by work that is declared and posted here; that of consumers which are connected already, and of suppliers that are
+    /// pulled, is declared now.
     ///
     /// # Errors
-    /// It is bound already, or work of a consumer cannot be declared; then the consumers in question have no events.
+    /// It is bound already, or work cannot be declared; then those from this one on have no events, and are not asked for any.
     pub fn bind(&self, workplace: impl Workplace + 'static) -> Result<(), BindError> {
         self.bind_shared(Arc::new(workplace))
     }
@@ -339,11 +348,15 @@ impl EventChannelFactory {
                 let named = |source| BindError::Work { consumer: consumer.name.to_string(), source };
                 begin(&consumer, &channel.0, When::Bound).map_err(named)?;
             }
+            let unbound = std::mem::take(&mut *channel.0.unbound());
+            for Unbound { name, begin, .. } in unbound {
+                begin().map_err(|source| BindError::Pull { supplier: name.into(), source })?;
+            }
         }
         Ok(())
     }
 
-    /// What the consumers that are connected need of a workplace: operations, and jobs of each that wait.
+    /// What the consumers that are connected, and the suppliers that are to be pulled, need of a workplace: operations, and jobs of each that wait.
     pub fn needs(&self) -> (usize, usize) {
         let (mut operations, mut jobs) = (0, 0);
         for channel in self.channels().values() {
@@ -352,6 +365,8 @@ impl EventChannelFactory {
                 operations += needed;
                 jobs = jobs.max(if needed > 0 { subscribed.consumer.room() } else { 0 });
             }
+            let pulled = channel.0.unbound().len();
+            (operations, jobs) = (operations + pulled, jobs.max(pulled.min(1)));
         }
         (operations, jobs)
     }

@@ -2,7 +2,7 @@
 
 use crate::admin::ConsumerAdmin;
 use crate::condition::Condition;
-use crate::connected::{ConnectedConsumer, PullConsumer};
+use crate::connected::{ConnectedConsumer, PullConsumer, SequencePullConsumer};
 use crate::consumer::{Call, Consumer, Settings};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::{Content, ContentType};
@@ -47,11 +47,14 @@ pub enum ConnectError {
     /// It has more filters, or these more constraints, or more types, than the channel allows.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
+    /// The pace at which it would be pulled makes no sense.
+    #[error("its pace makes no sense: {0}")]
+    Pace(&'static str),
     /// The condition makes no sense.
     #[error("its condition makes no sense: {0}")]
     Condition(&'static str),
-    /// The work by which it would have its events cannot be declared.
-    #[error("its deliveries cannot be declared as work: {0}")]
+    /// The work by which it would have its events, or be asked for them, cannot be declared.
+    #[error("its deliveries, or its turns, cannot be declared as work: {0}")]
     Work(Box<dyn Error + Send + Sync>),
 }
 
@@ -241,6 +244,15 @@ impl ConsumerBuilder {
     pub fn connect_pull(self) -> Result<PullConsumer, ConnectError> {
         self.refuse_batches()?;
         self.connect_as(Call::Pull).map(PullConsumer::new)
+    }
+
+    /// Connects it: it takes its events itself, several at once, as its quality of service says.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn connect_pull_sequence(self) -> Result<SequencePullConsumer, ConnectError> {
+        let qos = self.effective()?;
+        self.connect_with(Call::Pull, qos).map(SequencePullConsumer::new)
     }
 
     /// Connects it: jobs of the task with this first operation take its events, for each of which one is posted.

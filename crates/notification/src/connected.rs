@@ -54,17 +54,17 @@ impl fmt::Debug for ConsumerHandle {
     }
 }
 
-/// The consumer is not in the state in which that can be done.
+/// The consumer, or the supplier that is pulled, is not in the state in which that can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotNow {
     /// It is active (`ConnectionAlreadyActive`).
-    #[error("the consumer is not suspended")]
+    #[error("it is not suspended")]
     AlreadyActive,
     /// It is suspended (`ConnectionAlreadyInactive`).
-    #[error("the consumer is suspended")]
+    #[error("it is suspended")]
     AlreadySuspended,
-    /// It is disconnected, for its code has failed (`NotConnected`).
-    #[error("the consumer is not connected any more")]
+    /// It is disconnected: it was removed, or its code has failed (`NotConnected`).
+    #[error("it is not connected any more")]
     NotConnected,
 }
 
@@ -377,6 +377,65 @@ impl PullConsumer {
 }
 
 impl std::ops::Deref for PullConsumer {
+    type Target = ConnectedConsumer;
+
+    fn deref(&self) -> &ConnectedConsumer {
+        &self.0
+    }
+}
+
+/// A connected consumer that takes its events itself, several at once: as many as its quality of service says (`MaximumBatchSize`). Where that has a
+/// `PacingInterval`, less than that are not given before the first of them has waited so long.
+#[derive(Debug)]
+#[must_use = "dropping it disconnects the consumer"]
+pub struct SequencePullConsumer(ConnectedConsumer);
+
+impl SequencePullConsumer {
+    pub(crate) fn new(consumer: ConnectedConsumer) -> Self {
+        SequencePullConsumer(consumer)
+    }
+
+    /// Puts the next events behind those in `events`, up to `most` of them, if they are there (`try_pull_structured_events`); returns how many.
+    /// Does not allocate where `events` has room.
+    pub fn try_pull(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) -> usize {
+        self.0.consumer.try_take_sequence(most, now, events)
+    }
+
+    /// The same, waiting so long for them; `now` says what time it is (`pull_structured_events`). None if the time has passed, and when the channel is
+    /// destroyed.
+    pub fn pull(
+        &self,
+        most: usize,
+        limit: Duration,
+        now: impl Fn() -> Instant,
+        events: &mut Vec<Delivery>,
+    ) -> usize {
+        self.0.consumer.take_sequence(most, limit, now, events)
+    }
+
+    /// All events, up to `most` at once, waiting for them; it ends when the channel is destroyed.
+    ///
+    /// # Panics
+    /// If `most` is none.
+    pub fn iter(&self, most: usize, now: impl Fn() -> Instant) -> impl Iterator<Item = Vec<Delivery>> {
+        assert!(most > 0, "of no events there is no end");
+        std::iter::from_fn(move || {
+            let mut events = Vec::new();
+            while self.pull(most, Duration::MAX, &now, &mut events) == 0 {
+                if self.connection() == Connection::Closed {
+                    return None;
+                }
+            }
+            Some(events)
+        })
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Consumer> {
+        Arc::clone(&self.0.consumer)
+    }
+}
+
+impl std::ops::Deref for SequencePullConsumer {
     type Target = ConnectedConsumer;
 
     fn deref(&self) -> &ConnectedConsumer {

@@ -731,7 +731,7 @@ impl Consumer {
         self.drain(&mut inner, now);
         match self.connection() {
             Connection::Closed => Outlook::Closed,
-            Connection::Active if inner.queue.len() > 0 => Outlook::Ready,
+            _ if self.has_sequence(&mut inner, usize::MAX, now) => Outlook::Ready,
             _ => Outlook::Waits(self.due(&inner).map(|due| due.at)),
         }
     }

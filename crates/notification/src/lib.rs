@@ -5,8 +5,8 @@
 //! |---|---|
 //! | EventChannelFactory, EventChannel | [`EventChannelFactory`], [`EventChannel`] |
 //! | SupplierAdmin, ConsumerAdmin | [`SupplierAdmin`], [`ConsumerAdmin`]; number 0 is the default one |
-//! | ProxyConsumer (the supplier's end) | [`SupplierBuilder`], [`Supplier`]; found by its number, [`SupplierHandle`] |
-//! | ProxySupplier (the consumer's end) | [`ConsumerBuilder`], [`ConnectedConsumer`] for push, [`PullConsumer`] for pull; sequences by [`connect_sequence`](ConsumerBuilder::connect_sequence); found by its number, [`ConsumerHandle`] |
+//! | ProxyConsumer (the supplier's end) | [`SupplierBuilder`], [`Supplier`] for push, [`PullSupplier`] for pull; found by its number, [`SupplierHandle`] |
+//! | ProxySupplier (the consumer's end) | [`ConsumerBuilder`], [`ConnectedConsumer`] for push, [`PullConsumer`] for pull; sequences by [`connect_sequence`](ConsumerBuilder::connect_sequence) and [`SequencePullConsumer`]; found by its number, [`ConsumerHandle`] |
 //! | Filter, MappingFilter | [`Filter`], [`MappingFilter`] |
 //! | FilterAdmin | [`FilterAdmin`], which consumers, suppliers and admins return from `filters()` |
 //! | FilterFactory | [`Filter::new`], [`Filter::parse`] for the constraint language |
@@ -58,6 +58,7 @@ mod pattern;
 mod place;
 mod pool;
 mod posting;
+mod pulled;
 mod queue;
 mod replaced;
 mod shared;
@@ -75,7 +76,9 @@ pub use attached::FilterAdmin;
 pub use channel::{BindError, EventChannel, EventChannelFactory};
 pub use condition::{Collect, Condition, TimeCame};
 pub use connect::{ConnectError, ConsumerBuilder};
-pub use connected::{ConnectedConsumer, ConsumerHandle, NotNow, NotReconnected, PullConsumer};
+pub use connected::{
+    ConnectedConsumer, ConsumerHandle, NotNow, NotReconnected, PullConsumer, SequencePullConsumer,
+};
 pub use constraint::{ConstraintError, HeaderProblem};
 pub use consumer::Connection;
 pub use delivery::{Delivery, Outcome};
@@ -87,6 +90,7 @@ pub use limits::{AdminProperties, LimitExceeded};
 pub use monitor::{Monitor, Monitored, Numeric, UnknownStatistic};
 pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;
+pub use pulled::{PullPace, PullStatistics, PullSupplier, Supplied};
 pub use replaced::prepare_thread;
 pub use shared::ObtainInfoMode;
 pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic};

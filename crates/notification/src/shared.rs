@@ -8,6 +8,7 @@ use crate::place::Place;
 use crate::statistics::ChannelCounters;
 use crate::topology::{Changed, Topology};
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -51,6 +52,13 @@ struct Listeners {
     without_updates: BTreeSet<Owner>,
 }
 
+/// A supplier whose work is declared when it is known where.
+pub(crate) struct Unbound {
+    pub number: u32,
+    pub name: Box<str>,
+    pub begin: Box<dyn FnOnce() -> Result<(), Box<dyn Error + Send + Sync>> + Send>,
+}
+
 /// What all handles of a channel share.
 pub(crate) struct Shared {
     pub number: u32,
@@ -70,6 +78,8 @@ pub(crate) struct Shared {
     properties: Mutex<AdminProperties>,
     topology: Mutex<Topology>,
     listeners: Mutex<Listeners>,
+    /// Suppliers whose work has not been declared; some may be gone.
+    unbound: Mutex<Vec<Unbound>>,
 }
 
 impl Shared {
@@ -95,6 +105,7 @@ impl Shared {
             properties: Mutex::default(),
             topology: Mutex::new(topology),
             listeners: Mutex::default(),
+            unbound: Mutex::default(),
         };
         shared.set_properties(properties);
         shared.note_created();
@@ -106,6 +117,29 @@ impl Shared {
         if let Some(workplace) = self.place.get() {
             self.created.get_or_init(|| workplace.now());
         }
+    }
+
+    /// Begins with the work of a supplier, now or when it is known where that is posted.
+    ///
+    /// # Errors
+    /// It cannot be declared.
+    pub fn when_bound(&self, unbound: Unbound) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut waiting = self.unbound();
+        if self.place.get().is_none() {
+            waiting.push(unbound);
+            return Ok(());
+        }
+        drop(waiting);
+        (unbound.begin)()
+    }
+
+    /// The suppliers whose work is still to be declared.
+    pub fn unbound(&self) -> MutexGuard<'_, Vec<Unbound>> {
+        let mut waiting = self.unbound.lock().unwrap_or_else(PoisonError::into_inner);
+        let topology = self.topology();
+        waiting.retain(|one| topology.suppliers.contains_key(&one.number));
+        drop(topology);
+        waiting
     }
 
     pub fn properties(&self) -> AdminProperties {

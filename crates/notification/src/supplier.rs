@@ -15,6 +15,7 @@ use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::stated;
 use crate::statistics::Counted;
 use crate::topology::{Changed, Offering, Retained, SupplierSettings, SupplierState, Topology, TypeEntry};
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -289,14 +290,23 @@ impl Supplier {
     ///
     /// # Errors
     /// What became of those before it, and why the next one was not pushed.
-    pub fn push_sequence(
+    pub fn push_sequence(&mut self, via: impl Post, events: &[Event]) -> Result<Pushed, (Pushed, PushError)> {
+        self.push_all(via, events)
+    }
+
+    /// Pushes the events of an iterator, one after the other, until it ends or one is refused, which nobody has then. Where the iterator waits for events,
+    /// this is how a thread of the program pulls them from a supplier (`pull`).
+    ///
+    /// # Errors
+    /// What became of those before it, and why the next one was not pushed.
+    pub fn push_all(
         &mut self,
         mut via: impl Post,
-        events: &[Event],
+        events: impl IntoIterator<Item: Borrow<Event>>,
     ) -> Result<Pushed, (Pushed, PushError)> {
         let mut sum = Pushed::default();
         for event in events {
-            match self.push(&mut via, event) {
+            match self.push(&mut via, event.borrow()) {
                 Ok(one) => {
                     sum.subscribed += one.subscribed;
                     sum.queued += one.queued;
@@ -401,6 +411,10 @@ impl fmt::Debug for SupplierHandle {
 }
 
 impl SupplierHandle {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// The supplier of this number, if it is connected, and has this admin if one is asked for.
     pub(crate) fn find(shared: &Arc<Shared>, number: u32, admin: Option<u32>) -> Option<Self> {
         let topology = shared.topology();

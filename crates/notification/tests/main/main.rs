@@ -9,6 +9,7 @@ mod monitoring;
 mod negotiating;
 mod partners;
 mod properties;
+mod pulling;
 mod subscribing;
 mod threads;
 mod virtual_time;
