@@ -59,6 +59,7 @@ macro_rules! admin {
                 let mut topology = self.shared.topology();
                 let group = topology.$groups.get_mut(&self.number).filter(|_| self.number != 0);
                 let was_there = group.is_some_and(|group| !std::mem::replace(&mut group.is_destroyed, true));
+                self.shared.show_members(&mut topology);
                 drop(topology);
                 if was_there {
                     self.shared.listen_no_more(self.owner());

@@ -71,6 +71,7 @@ impl EventChannel {
         let number = topology.number();
         let group = ConsumerGroup::new(Arc::new(AdminFilters::new(operator)), qos);
         topology.consumer_admins.insert(number, group);
+        self.0.show_members(&mut topology);
         Ok(ConsumerAdmin { shared: Arc::clone(&self.0), number })
     }
 
@@ -88,6 +89,7 @@ impl EventChannel {
         let number = topology.number();
         let group = SupplierGroup::new(Arc::new(AdminFilters::new(operator)), qos);
         topology.supplier_admins.insert(number, group);
+        self.0.show_members(&mut topology);
         Ok(SupplierAdmin { shared: Arc::clone(&self.0), number })
     }
 
@@ -342,6 +344,7 @@ impl EventChannelFactory {
         }
         for channel in self.channels().values() {
             channel.0.note_created();
+            channel.0.show_members(&mut channel.0.topology());
             let consumers: Vec<Arc<Consumer>> =
                 channel.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();
             for consumer in consumers {

@@ -612,6 +612,7 @@ impl Consumer {
     /// An event does not wait any more, for this reason.
     fn gone(&self, delivery: &Delivery, why: &Count) {
         why.add(1);
+        self.counts.leave();
         self.queued.fetch_sub(1, Ordering::Relaxed);
         if delivery.is_counted {
             self.load.queued.fetch_sub(1, Ordering::Relaxed);

@@ -82,6 +82,15 @@ pub(crate) struct Shared {
     unbound: Mutex<Vec<Unbound>>,
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let topology = self.topology.get_mut().unwrap_or_else(PoisonError::into_inner);
+        topology.is_closed = true;
+        let now = topology.members();
+        self.counters.tell_members(&mut topology.told, now);
+    }
+}
+
 impl Shared {
     pub fn new(
         number: u32,
@@ -109,6 +118,7 @@ impl Shared {
         };
         shared.set_properties(properties);
         shared.note_created();
+        shared.show_members(&mut shared.topology());
         shared
     }
 
@@ -163,6 +173,7 @@ impl Shared {
         let mut topology = self.topology();
         topology.is_closed = true;
         self.is_closed.store(true, Ordering::Relaxed);
+        self.show_members(&mut topology);
         let consumers = topology.consumers.keys().copied().collect();
         let of_consumers = topology.consumer_admins.keys().map(|admin| (*admin, About::Offers));
         let of_suppliers = topology.supplier_admins.keys().map(|admin| (*admin, About::Subscriptions));
@@ -280,10 +291,19 @@ impl Shared {
         have.map(|entry| entry.event_type.clone()).collect()
     }
 
+    /// The stream shows who is there, if the calling thread has one; if not, the next change does so.
+    pub fn show_members(&self, topology: &mut Topology) {
+        let now = topology.members();
+        self.counters.tell_members(&mut topology.told, now);
+    }
+
     /// Who is connected, or what they offer or have subscribed to, has changed: tells those who want to know. Not while the topology is locked,
     /// since they may ask about it.
     pub fn tell(&self, about: About, changed: &Changed) {
-        let unread = std::mem::take(&mut self.topology().unread);
+        let mut topology = self.topology();
+        let unread = std::mem::take(&mut topology.unread);
+        self.show_members(&mut topology);
+        drop(topology);
         drop(unread);
         if !changed.is_empty() {
             let listeners = self.listeners();

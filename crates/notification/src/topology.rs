@@ -11,6 +11,7 @@ use crate::pool::ThreadPool;
 use crate::qos::Qos;
 use crate::replaced::Replaced;
 use crate::stated::Stated;
+use crate::statistics::{Members, ToldMembers};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -183,6 +184,8 @@ pub(crate) struct Topology {
     pub unread: Vec<Subscribers>,
     /// Whether the channel has been destroyed: nobody is connected any more.
     pub is_closed: bool,
+    /// What streams know of who is there.
+    pub told: ToldMembers,
     types: HashMap<EventType, Arc<TypeEntry>>,
     /// The consumers that have subscribed to a type by its name.
     named: HashMap<EventType, BTreeSet<u32>>,
@@ -209,6 +212,7 @@ impl Topology {
             pushed_before: 0,
             unread: Vec::new(),
             is_closed: false,
+            told: ToldMembers::default(),
             types: HashMap::new(),
             named: HashMap::new(),
             wildcards: BTreeSet::new(),
@@ -384,6 +388,19 @@ impl Topology {
             }
         }
         Some((offering, changed))
+    }
+
+    /// How many there are of whom; nobody in a channel that is destroyed.
+    pub fn members(&self) -> Members {
+        if self.is_closed {
+            return Members::default();
+        }
+        Members {
+            consumers: self.consumers.len(),
+            suppliers: self.suppliers.len(),
+            consumer_admins: self.consumer_admins.values().filter(|admin| !admin.is_destroyed).count(),
+            supplier_admins: self.supplier_admins.values().filter(|admin| !admin.is_destroyed).count(),
+        }
     }
 
     /// Events that were pushed, by those who are gone, too.
