@@ -210,7 +210,6 @@ fn gauges_rise_and_fall_and_nobody_takes_them(stream: &Stream, [there, owed]: &[
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let _local = stream.attach_thread("gauges").unwrap();
                 for _ in 0..1000 {
                     assert!(there.add(3).is_some() && there.add(-2) == there.add(0));
                 }
