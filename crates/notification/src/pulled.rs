@@ -151,7 +151,12 @@ impl Pulled {
         }
         let planned = own.planned.unwrap_or(job.started());
         add(&self.counts.turns, 1);
-        if self.ask(own, job) == Turn::Last {
+        // Also where a filter fails that an event meets: a supplier whose turns have stopped is not to pass for an active one.
+        let turn = catch_unwind(AssertUnwindSafe(|| self.ask(own, job))).unwrap_or_else(|_| {
+            self.has_failed.store(true, Ordering::Release);
+            Turn::Last
+        });
+        if turn == Turn::Last {
             let gone = source.take();
             drop(source);
             // What the code has may be anybody's, and may fail as the code does.
@@ -175,20 +180,16 @@ impl Pulled {
             }
             let event = match kept.take() {
                 Some(event) => event,
-                None => match catch_unwind(AssertUnwindSafe(|| code(job))) {
-                    Ok(Supplied::Event(event)) => {
+                None => match code(job) {
+                    Supplied::Event(event) => {
                         add(&self.counts.pulled, 1);
                         event
                     }
-                    Ok(Supplied::Nothing) => {
+                    Supplied::Nothing => {
                         add(&self.counts.empty, u64::from(asked == 0));
                         return Turn::Next;
                     }
-                    Ok(Supplied::Gone) => return Turn::Last,
-                    Err(_) => {
-                        self.has_failed.store(true, Ordering::Release);
-                        return Turn::Last;
-                    }
+                    Supplied::Gone => return Turn::Last,
                 },
             };
             match supplier.push(job, &event) {
@@ -247,8 +248,8 @@ const DEFAULT_WCET: Work = Work::from_micros(100);
 impl SupplierBuilder {
     /// Connects it: `code` is asked for events at this pace, in a job of the channel, which pushes them (`obtain_*_pull_consumer`,
     /// `connect_*_pull_supplier`; the question is `try_pull`). It must not wait: a supplier that does is pulled by a thread of the program
-    /// ([`Supplier::push_all`]). An event that the channel rejects is kept and pushed first when the next turn comes. If `code` panics, the supplier
-    /// is disconnected. Before there is a run it is not asked.
+    /// ([`Supplier::push_all`]). An event that the channel rejects is kept and pushed first when the next turn comes. If `code` panics, or a
+    /// filter that its event meets, the supplier is disconnected. Before there is a run it is not asked.
     ///
     /// # Errors
     /// As [`connect`](Self::connect); the pace makes no sense; or its work cannot be declared.
@@ -324,7 +325,7 @@ impl PullSupplier {
         }
     }
 
-    /// Whether its code has panicked, which was its end.
+    /// Whether its code has panicked, or a filter that its event met, which was its end.
     pub fn has_failed(&self) -> bool {
         self.0.has_failed.load(Ordering::Acquire)
     }

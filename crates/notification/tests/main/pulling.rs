@@ -160,6 +160,25 @@ fn whose_code_panics_or_says_so_is_gone_and_nobody_else() {
     assert!(time.alarms().is_empty(), "and no time is waited for");
 }
 
+/// A filter of somebody else that panics ends the turn: the supplier does not pass for one that is asked.
+#[test]
+fn a_filter_that_panics_ends_the_supplier_whose_event_it_meets() {
+    let (time, channel) = channel(QosSettings::new());
+    let filter = Filter::of(&[], |event: &talea_notification::Event| {
+        assert_ne!(number(event), 2, "it fails");
+        Ok(true)
+    });
+    let (consumer, had) = connected(channel.consumer("c").filter(filter));
+    let supplier = pulled(&channel, PullPace::every(MS(1)), &Script::events(0..9));
+    let other = pulled(&channel, PullPace::every(MS(1)), &Script::events(10..12));
+    time.pass(MS(9));
+    let mut had = had.take();
+    had.sort_unstable();
+    assert_eq!(had, [0, 1, 10, 11]);
+    assert_eq!((supplier.connection(), supplier.has_failed()), (Connection::Closed, true));
+    assert_eq!((other.connection(), consumer.connection()), (Connection::Active, Connection::Active));
+}
+
 /// What the code of a supplier keeps may fail when it is dropped, too.
 #[test]
 fn code_that_panics_when_it_is_dropped_ends_the_turn_and_nothing_else() {
