@@ -2,19 +2,20 @@
 
 use crate::admin::{ConsumerAdmin, SupplierAdmin};
 use crate::connect::ConsumerBuilder;
+use crate::connected::ConsumerHandle;
 use crate::consumer::{AdminFilters, Consumer};
 use crate::event::{Event, EventType};
 use crate::filter::GroupOperator;
 use crate::limits::AdminProperties;
 use crate::place::Place;
 use crate::pool::ThreadPool;
-use crate::posting::{When, begin, disconnect};
+use crate::posting::{When, begin};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::replaced::prepare_thread;
-use crate::shared::{About, Shared};
+use crate::shared::{About, Shared, Unbound};
 use crate::stated;
 use crate::statistics::{ChannelStatistics, ConsumerStatistics};
-use crate::supplier::SupplierBuilder;
+use crate::supplier::{SupplierBuilder, SupplierHandle};
 use crate::topology::{ConsumerGroup, SupplierGroup, Topology};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -70,6 +71,7 @@ impl EventChannel {
         let number = topology.number();
         let group = ConsumerGroup::new(Arc::new(AdminFilters::new(operator)), qos);
         topology.consumer_admins.insert(number, group);
+        self.0.show_members(&mut topology);
         Ok(ConsumerAdmin { shared: Arc::clone(&self.0), number })
     }
 
@@ -87,6 +89,7 @@ impl EventChannel {
         let number = topology.number();
         let group = SupplierGroup::new(Arc::new(AdminFilters::new(operator)), qos);
         topology.supplier_admins.insert(number, group);
+        self.0.show_members(&mut topology);
         Ok(SupplierAdmin { shared: Arc::clone(&self.0), number })
     }
 
@@ -98,6 +101,28 @@ impl EventChannel {
     /// The admin of this number, if there is one.
     pub fn supplier_admin_of(&self, number: u32) -> Option<SupplierAdmin> {
         SupplierAdmin::of(&self.0, number)
+    }
+
+    /// The numbers of all admins of consumers that are there (`get_all_consumeradmins`).
+    pub fn consumer_admins(&self) -> Vec<u32> {
+        let topology = self.0.topology();
+        admins(topology.consumer_admins.iter().map(|(number, one)| (number, one.is_destroyed)))
+    }
+
+    /// The numbers of all admins of suppliers that are there (`get_all_supplieradmins`).
+    pub fn supplier_admins(&self) -> Vec<u32> {
+        let topology = self.0.topology();
+        admins(topology.supplier_admins.iter().map(|(number, one)| (number, one.is_destroyed)))
+    }
+
+    /// The consumer of this number, whoever has it, if it is connected.
+    pub fn consumer_of(&self, number: u32) -> Option<ConsumerHandle> {
+        ConsumerHandle::find(&self.0, number, None)
+    }
+
+    /// The supplier of this number, whoever has it, if it is connected.
+    pub fn supplier_of(&self, number: u32) -> Option<SupplierHandle> {
+        SupplierHandle::find(&self.0, number, None)
     }
 
     /// Begins to connect a consumer.
@@ -141,10 +166,7 @@ impl EventChannel {
     /// # Errors
     /// Every problem.
     pub fn validate_qos(&self, settings: &QosSettings) -> Result<Vec<(PropertyName, String)>, QosProblems> {
-        self.0.topology().qos.with(settings, Level::Channel)?;
-        let available =
-            PropertyName::ALL.iter().filter(|property| property.levels().contains(&Level::Channel));
-        Ok(available.map(|property| (*property, property.allowed())).collect())
+        Ok(self.0.topology().qos.with(settings, Level::Channel)?.available(Level::Channel))
     }
 
     /// The channel's own properties.
@@ -224,7 +246,7 @@ impl EventChannel {
 
     /// Disconnects the consumer of this number, whoever has it, and discards what waits for it. False if there is none.
     pub fn remove_consumer(&self, number: u32) -> bool {
-        disconnect(&self.0, number)
+        self.0.remove_consumer(number)
     }
 
     /// Disconnects the supplier of this number, whoever has it: its pushes are refused from then on. False if there is none.
@@ -249,6 +271,14 @@ pub enum BindError {
     Work {
         /// Its name.
         consumer: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The work of a supplier that is pulled cannot be declared.
+    #[error("the turns of supplier \"{supplier}\" cannot be declared as work: {source}")]
+    Pull {
+        /// Its name.
+        supplier: String,
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -295,10 +325,11 @@ impl EventChannelFactory {
         factory
     }
 
-    /// From now on channels deliver by work that is declared and posted here; that of consumers which are connected already is declared now.
+    /// From now on channels deliver by work that is declared and posted here; that of consumers which are connected already, and of suppliers that are
+    /// pulled, is declared now.
     ///
     /// # Errors
-    /// It is bound already, or work of a consumer cannot be declared; then the consumers in question have no events.
+    /// It is bound already, or work cannot be declared; then those from this one on have no events, and are not asked for any.
     pub fn bind(&self, workplace: impl Workplace + 'static) -> Result<(), BindError> {
         self.bind_shared(Arc::new(workplace))
     }
@@ -313,17 +344,22 @@ impl EventChannelFactory {
         }
         for channel in self.channels().values() {
             channel.0.note_created();
+            channel.0.show_members(&mut channel.0.topology());
             let consumers: Vec<Arc<Consumer>> =
                 channel.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();
             for consumer in consumers {
                 let named = |source| BindError::Work { consumer: consumer.name.to_string(), source };
                 begin(&consumer, &channel.0, When::Bound).map_err(named)?;
             }
+            let unbound = std::mem::take(&mut *channel.0.unbound());
+            for Unbound { name, begin, .. } in unbound {
+                begin().map_err(|source| BindError::Pull { supplier: name.into(), source })?;
+            }
         }
         Ok(())
     }
 
-    /// What the consumers that are connected need of a workplace: operations, and jobs of each that wait.
+    /// What the consumers that are connected, and the suppliers that are to be pulled, need of a workplace: operations, and jobs of each that wait.
     pub fn needs(&self) -> (usize, usize) {
         let (mut operations, mut jobs) = (0, 0);
         for channel in self.channels().values() {
@@ -332,6 +368,8 @@ impl EventChannelFactory {
                 operations += needed;
                 jobs = jobs.max(if needed > 0 { subscribed.consumer.room() } else { 0 });
             }
+            let pulled = channel.0.unbound().len();
+            (operations, jobs) = (operations + pulled, jobs.max(pulled.min(1)));
         }
         (operations, jobs)
     }
@@ -381,7 +419,7 @@ impl EventChannelFactory {
     pub fn destroy(&self, number: u32) -> bool {
         let Some(channel) = self.channels().remove(&number) else { return false };
         let consumers: Vec<u32> = channel.0.close();
-        consumers.into_iter().for_each(|consumer| _ = disconnect(&channel.0, consumer));
+        consumers.into_iter().for_each(|consumer| _ = channel.0.remove_consumer(consumer));
         true
     }
 }

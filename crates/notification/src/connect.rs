@@ -2,14 +2,14 @@
 
 use crate::admin::ConsumerAdmin;
 use crate::condition::Condition;
-use crate::connected::{ConnectedConsumer, PullConsumer};
+use crate::connected::{ConnectedConsumer, PullConsumer, SequencePullConsumer};
 use crate::consumer::{Call, Consumer, Settings};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::{Content, ContentType};
 use crate::filter::{Filter, FilterGroup, MappingFilter};
 use crate::grouped::Grouped;
 use crate::limits::LimitExceeded;
-use crate::posting::{When, begin, disconnect};
+use crate::posting::{When, begin};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblems, QosSettings};
 use crate::shared::About;
 use crate::topology::Subscribed;
@@ -47,11 +47,14 @@ pub enum ConnectError {
     /// It has more filters, or these more constraints, or more types, than the channel allows.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
+    /// The pace at which it would be pulled makes no sense.
+    #[error("its pace makes no sense: {0}")]
+    Pace(&'static str),
     /// The condition makes no sense.
     #[error("its condition makes no sense: {0}")]
     Condition(&'static str),
-    /// The work by which it would have its events cannot be declared.
-    #[error("its deliveries cannot be declared as work: {0}")]
+    /// The work by which it would have its events, or be asked for them, cannot be declared.
+    #[error("its deliveries, or its turns, cannot be declared as work: {0}")]
     Work(Box<dyn Error + Send + Sync>),
 }
 
@@ -105,7 +108,8 @@ impl ConsumerBuilder {
         }
     }
 
-    /// It has events of these types. Without any, of all types, or of those that its [condition](Self::when) needs.
+    /// It has events of these types. Without any, of those that its [condition](Self::when) needs, or else those to which its
+    /// [admin](ConsumerAdmin::subscription_change) has subscribed: all, unless that says otherwise.
     pub fn subscribe(mut self, types: impl IntoIterator<Item = TypePattern>) -> Self {
         self.patterns.extend(types);
         self
@@ -242,6 +246,15 @@ impl ConsumerBuilder {
         self.connect_as(Call::Pull).map(PullConsumer::new)
     }
 
+    /// Connects it: it takes its events itself, several at once, as its quality of service says.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub fn connect_pull_sequence(self) -> Result<SequencePullConsumer, ConnectError> {
+        let qos = self.effective()?;
+        self.connect_with(Call::Pull, qos).map(SequencePullConsumer::new)
+    }
+
     /// Connects it: jobs of the task with this first operation take its events, for each of which one is posted.
     pub(crate) fn connect_task(mut self, first: OperationId) -> Result<ConnectedConsumer, ConnectError> {
         self.task = Some(first);
@@ -276,7 +289,7 @@ impl ConsumerBuilder {
         let ConsumerBuilder {
             admin,
             name,
-            mut patterns,
+            patterns,
             filters,
             priorities,
             lifetimes,
@@ -303,10 +316,12 @@ impl ConsumerBuilder {
             }
             topology.number()
         };
-        if patterns.is_empty() {
-            let needed = condition.as_ref().and_then(Condition::needed_types);
-            patterns = needed.map_or_else(all_types, |types| types.into_iter().cloned().collect());
-        }
+        // A condition that waits for time alone needs none, which is not the same as not to say.
+        let needed = || condition.as_ref().and_then(Condition::needed_types);
+        let patterns = match patterns.is_empty() {
+            true => needed().map(|types| types.into_iter().cloned().collect()),
+            false => Some(patterns),
+        };
         let (is_pull, load) = (call.is_pull(), (Arc::clone(&shared.load), shared.counters));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
         let (priorities, lifetimes) = (priorities.map(Arc::new), lifetimes.map(Arc::new));
@@ -320,29 +335,26 @@ impl ConsumerBuilder {
         if !is_pull && task.is_none() {
             consumer.keep_lanes(lanes_of(&consumer, &admin, lanes));
         }
-        let subscribed = Subscribed { consumer: Arc::clone(&consumer), admin: admin.number, patterns };
         let changed = {
             let mut topology = shared.topology();
             if topology.is_closed {
                 return Err(ConnectError::Closed);
             }
-            if topology.consumer_admins[&admin.number].is_destroyed {
+            let group = &topology.consumer_admins[&admin.number];
+            if group.is_destroyed {
                 return Err(ConnectError::NoAdmin);
             }
-            topology.connect(subscribed)
+            let patterns = patterns.unwrap_or_else(|| group.patterns.clone());
+            let consumer = Arc::clone(&consumer);
+            topology.connect(Subscribed { consumer, admin: admin.number, patterns })
         };
         shared.tell(About::Subscriptions, &changed);
         if let Err(error) = begin(&consumer, &shared, When::Connected) {
-            disconnect(&shared, number);
+            shared.remove_consumer(number);
             return Err(ConnectError::Work(error));
         }
         Ok(ConnectedConsumer::new(shared, consumer))
     }
-}
-
-/// What a consumer has subscribed to that has not said it, and of which nothing else does.
-fn all_types() -> BTreeSet<TypePattern> {
-    BTreeSet::from([TypePattern::all()])
 }
 
 /// The lanes of a consumer, the one for the greatest priorities first: those that it has asked for, those of a pool, or one.

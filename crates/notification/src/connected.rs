@@ -1,16 +1,16 @@
 //! The handles of connected consumers.
 
 use crate::attached::{FilterAdmin, Owner};
+use crate::changes::SubscriptionChange;
 use crate::consumer::{Connection, Consumer, SerialCode};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::EventType;
 use crate::partners::{Partner, PartnersChanged};
-use crate::posting::{disconnect, offer_retained, post};
-use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
+use crate::posting::{offer_retained, post};
+use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::statistics::ConsumerStatistics;
 use crate::topology::Changed;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,30 +19,52 @@ use talea_operation::{JobContext, Post};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
-/// A connected consumer (the standard's `ProxySupplier`, seen from its consumer). Dropping it disconnects it, and discards what waits for it.
+/// A connected consumer (the standard's `ProxySupplier`, seen from its consumer). Dropping it disconnects it, and discards what waits for it. What can be
+/// asked and set is that of its [`ConsumerHandle`].
 #[must_use = "dropping it disconnects the consumer"]
-pub struct ConnectedConsumer {
+pub struct ConnectedConsumer(ConsumerHandle);
+
+impl fmt::Debug for ConnectedConsumer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectedConsumer").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+impl std::ops::Deref for ConnectedConsumer {
+    type Target = ConsumerHandle;
+
+    fn deref(&self) -> &ConsumerHandle {
+        &self.0
+    }
+}
+
+/// A consumer that is connected, or was (the standard's `ProxySupplier`): of one's own, or [found](crate::EventChannel::consumer_of) by its number. Dropping
+/// it changes nothing. Once the consumer is disconnected nothing that is set has an effect, and the counts stay as they are.
+///
+/// The code of a consumer that has a handle of itself keeps it in memory.
+#[derive(Clone)]
+pub struct ConsumerHandle {
     shared: Arc<Shared>,
     consumer: Arc<Consumer>,
 }
 
-impl fmt::Debug for ConnectedConsumer {
+impl fmt::Debug for ConsumerHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectedConsumer").field("name", &self.consumer.name).finish_non_exhaustive()
+        f.debug_struct("ConsumerHandle").field("name", &self.consumer.name).finish_non_exhaustive()
     }
 }
 
-/// The consumer is not in the state in which that can be done.
+/// The consumer, or the supplier that is pulled, is not in the state in which that can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum NotNow {
     /// It is active (`ConnectionAlreadyActive`).
-    #[error("the consumer is not suspended")]
+    #[error("it is not suspended")]
     AlreadyActive,
     /// It is suspended (`ConnectionAlreadyInactive`).
-    #[error("the consumer is suspended")]
+    #[error("it is suspended")]
     AlreadySuspended,
-    /// It is disconnected, for its code has failed (`NotConnected`).
-    #[error("the consumer is not connected any more")]
+    /// It is disconnected: it was removed, or its code has failed (`NotConnected`).
+    #[error("it is not connected any more")]
     NotConnected,
 }
 
@@ -59,14 +81,45 @@ pub enum NotReconnected {
     Otherwise,
 }
 
-impl ConnectedConsumer {
-    pub(crate) fn new(shared: Arc<Shared>, consumer: Arc<Consumer>) -> Self {
-        ConnectedConsumer { shared, consumer }
+impl ConsumerHandle {
+    /// The consumer of this number, if it is connected, and has this admin if one is asked for.
+    pub(crate) fn find(shared: &Arc<Shared>, number: u32, admin: Option<u32>) -> Option<Self> {
+        let topology = shared.topology();
+        let found = topology.consumers.get(&number);
+        let found = found.filter(|one| admin.is_none_or(|admin| admin == one.admin))?;
+        Some(ConsumerHandle { shared: Arc::clone(shared), consumer: Arc::clone(&found.consumer) })
     }
 
     /// Its number in the channel.
     pub fn id(&self) -> u32 {
         self.consumer.number
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.consumer.name
+    }
+
+    /// The number of its admin, while it is connected (`MyAdmin`).
+    pub fn admin(&self) -> Option<u32> {
+        self.shared.topology().consumers.get(&self.consumer.number).map(|subscribed| subscribed.admin)
+    }
+
+    /// What it has subscribed to.
+    pub fn subscriptions(&self) -> Vec<TypePattern> {
+        let topology = self.shared.topology();
+        let own = topology.consumers.get(&self.consumer.number);
+        own.map(|subscribed| subscribed.patterns.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Disconnects it, whoever has it, and discards what waits for it (`disconnect_*`). False if it is not connected any more.
+    pub fn disconnect(&self) -> bool {
+        self.shared.remove_consumer(self.consumer.number)
+    }
+
+    /// Who it is where it is told of something.
+    fn owner(&self) -> (u32, About) {
+        (self.consumer.number, About::Offers)
     }
 
     /// Whether it has its events.
@@ -157,44 +210,24 @@ impl ConnectedConsumer {
         added: impl IntoIterator<Item = TypePattern>,
         removed: impl IntoIterator<Item = TypePattern>,
     ) -> Changed {
-        let (added, removed): (BTreeSet<_>, BTreeSet<_>) =
-            (added.into_iter().collect(), removed.into_iter().collect());
-        let mut topology = self.shared.topology();
-        let number = self.consumer.number;
-        let Some(subscribed) = topology.consumers.get(&number) else { return Changed::default() };
-        let before = subscribed.patterns.clone();
-        let mut patterns = before.clone();
-        let had_all = patterns.iter().any(TypePattern::is_all);
-        for pattern in added.difference(&removed) {
-            if pattern.is_all() {
-                patterns = BTreeSet::from([pattern.clone()]);
-                break;
-            }
-            if had_all {
-                patterns.retain(|pattern| !pattern.is_all());
-            }
-            patterns.insert(pattern.clone());
-        }
-        removed.difference(&added).filter(|pattern| !pattern.is_all()).for_each(|pattern| {
-            patterns.remove(pattern);
-        });
-        let changed = topology.subscribe(number, patterns).unwrap_or_default();
-        drop(topology);
+        let change = SubscriptionChange::new(added, removed);
+        let (changed, touched) =
+            self.shared.topology().change_subscriptions(&[self.consumer.number], &change);
         self.shared.tell(About::Subscriptions, &changed);
-        offer_retained(&self.consumer, &self.shared, &before);
+        touched.iter().for_each(|(consumer, before)| offer_retained(consumer, &self.shared, before));
         changed
     }
 
     /// Calls `listener`, from whichever thread it is that changes something, when a type gains its first supplier or loses its last
-    /// (`offer_change`).
+    /// (`offer_change`). If it panics, the consumer is disconnected.
     pub fn on_offer_change(&self, listener: impl Fn(&Changed) + Send + Sync + 'static) {
-        self.shared.listen(self.consumer.number, About::Offers, Arc::new(listener));
+        self.shared.listen(self.owner(), Arc::new(listener));
     }
 
     /// The types that suppliers have said that they push, if `mode` says so, and whether [`on_offer_change`](Self::on_offer_change) is called from
     /// now on (`obtain_offered_types`).
     pub fn obtain_offered_types(&self, mode: ObtainInfoMode) -> Vec<EventType> {
-        self.shared.obtain(self.consumer.number, About::Offers, mode)
+        self.shared.obtain(self.owner(), mode)
     }
 
     /// The suppliers that offer types to which it has subscribed.
@@ -203,9 +236,9 @@ impl ConnectedConsumer {
     }
 
     /// Calls `listener` with the suppliers that there are, if any, and from whichever thread it is that changes something when others come, go, or
-    /// offer other types.
+    /// offer other types. If it panics, the consumer is disconnected.
     pub fn on_partners(&self, listener: impl Fn(&PartnersChanged) + Send + Sync + 'static) {
-        self.shared.listen_to_partners(self.consumer.number, Arc::new(listener));
+        self.shared.listen_to_partners(self.owner(), Arc::new(listener));
     }
 
     /// Its own filters, to add some and to remove them.
@@ -223,37 +256,17 @@ impl ConnectedConsumer {
     /// # Errors
     /// Every problem. It cannot have more events waiting, or at once, than when it was connected, when memory was made for them.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
-        self.consumer.set_qos(self.with(settings)?);
-        Ok(())
+        self.consumer.set_qos(settings)
     }
 
-    /// What its quality of service comes to with these settings.
-    fn with(&self, settings: &QosSettings) -> Result<Qos, QosProblems> {
-        let qos = self.consumer.settings.load().qos.with(settings, Level::Proxy)?;
-        let made_for = [
-            (PropertyName::MaxEventsPerConsumer, qos.max_events as usize, self.consumer.room()),
-            (PropertyName::MaximumBatchSize, qos.max_batch as usize, self.consumer.batch_room()),
-        ];
-        let too_many = made_for.into_iter().filter(|(_, wanted, room)| wanted > room);
-        let problems: Vec<QosProblem> = too_many
-            .map(|(property, _, room)| {
-                property.problem(
-                    QosError::UnavailableValue,
-                    format!("memory was made for {room} when it was connected"),
-                )
-            })
-            .collect();
-        if problems.is_empty() { Ok(qos) } else { Err(QosProblems(problems)) }
-    }
-
-    /// Whether these could be set, and what else could: of each property its name and the values that it may have.
+    /// Whether these could be set, and what else could then: of each property its name and the values that it may have.
     ///
     /// # Errors
     /// Every problem.
     pub fn validate_qos(&self, settings: &QosSettings) -> Result<Vec<(PropertyName, String)>, QosProblems> {
-        self.with(settings)?;
-        let available = PropertyName::ALL.iter().filter(|property| property.levels().contains(&Level::Proxy));
-        Ok(available.map(|property| (*property, property.allowed())).collect())
+        // Memory was made for no more.
+        let memory = (self.consumer.room(), self.consumer.batch_room());
+        Ok(self.consumer.qos_with(settings)?.available_within(Level::Proxy, memory))
     }
 
     /// Events that wait.
@@ -286,6 +299,10 @@ impl Watched {
 }
 
 impl ConnectedConsumer {
+    pub(crate) fn new(shared: Arc<Shared>, consumer: Arc<Consumer>) -> Self {
+        ConnectedConsumer(ConsumerHandle { shared, consumer })
+    }
+
     pub(crate) fn watched(&self) -> Watched {
         Watched(Arc::clone(&self.consumer))
     }
@@ -313,7 +330,7 @@ impl ConnectedConsumer {
 
 impl Drop for ConnectedConsumer {
     fn drop(&mut self) {
-        disconnect(&self.shared, self.consumer.number);
+        self.disconnect();
     }
 }
 
@@ -360,6 +377,65 @@ impl PullConsumer {
 }
 
 impl std::ops::Deref for PullConsumer {
+    type Target = ConnectedConsumer;
+
+    fn deref(&self) -> &ConnectedConsumer {
+        &self.0
+    }
+}
+
+/// A connected consumer that takes its events itself, several at once: as many as its quality of service says (`MaximumBatchSize`). Where that has a
+/// `PacingInterval`, less than that are not given before the first of them has waited so long.
+#[derive(Debug)]
+#[must_use = "dropping it disconnects the consumer"]
+pub struct SequencePullConsumer(ConnectedConsumer);
+
+impl SequencePullConsumer {
+    pub(crate) fn new(consumer: ConnectedConsumer) -> Self {
+        SequencePullConsumer(consumer)
+    }
+
+    /// Puts the next events behind those in `events`, up to `most` of them, if they are there (`try_pull_structured_events`); returns how many.
+    /// Does not allocate where `events` has room.
+    pub fn try_pull(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) -> usize {
+        self.0.consumer.try_take_sequence(most, now, events)
+    }
+
+    /// The same, waiting so long for them; `now` says what time it is (`pull_structured_events`). None if the time has passed, and when the channel is
+    /// destroyed.
+    pub fn pull(
+        &self,
+        most: usize,
+        limit: Duration,
+        now: impl Fn() -> Instant,
+        events: &mut Vec<Delivery>,
+    ) -> usize {
+        self.0.consumer.take_sequence(most, limit, now, events)
+    }
+
+    /// All events, up to `most` at once, waiting for them; it ends when the channel is destroyed.
+    ///
+    /// # Panics
+    /// If `most` is none.
+    pub fn iter(&self, most: usize, now: impl Fn() -> Instant) -> impl Iterator<Item = Vec<Delivery>> {
+        assert!(most > 0, "of no events there is no end");
+        std::iter::from_fn(move || {
+            let mut events = Vec::new();
+            while self.pull(most, Duration::MAX, &now, &mut events) == 0 {
+                if self.connection() == Connection::Closed {
+                    return None;
+                }
+            }
+            Some(events)
+        })
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Consumer> {
+        Arc::clone(&self.0.consumer)
+    }
+}
+
+impl std::ops::Deref for SequencePullConsumer {
     type Target = ConnectedConsumer;
 
     fn deref(&self) -> &ConnectedConsumer {

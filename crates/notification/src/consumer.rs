@@ -20,7 +20,7 @@ use crate::delivery::{Delivery, Outcome};
 use crate::event::{ContentType, Event};
 use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes, together};
 use crate::grouped::Grouped;
-use crate::qos::Qos;
+use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::queue::{Came, From, OrderedQueue};
 use crate::replaced::Replaced;
 use crate::signal::{Followers, Signal};
@@ -612,6 +612,7 @@ impl Consumer {
     /// An event does not wait any more, for this reason.
     fn gone(&self, delivery: &Delivery, why: &Count) {
         why.add(1);
+        self.counts.leave();
         self.queued.fetch_sub(1, Ordering::Relaxed);
         if delivery.is_counted {
             self.load.queued.fetch_sub(1, Ordering::Relaxed);
@@ -731,7 +732,7 @@ impl Consumer {
         self.drain(&mut inner, now);
         match self.connection() {
             Connection::Closed => Outlook::Closed,
-            Connection::Active if inner.queue.len() > 0 => Outlook::Ready,
+            _ if self.has_sequence(&mut inner, usize::MAX, now) => Outlook::Ready,
             _ => Outlook::Waits(self.due(&inner).map(|due| due.at)),
         }
     }
@@ -744,9 +745,33 @@ impl Consumer {
         ConsumerStatistics { lost_sets: lost, timed_out, replaced, not_needed, ..self.counts.read() }
     }
 
-    /// Has another quality of service from now on.
-    pub fn set_qos(&self, qos: Qos) {
+    /// What its quality of service comes to with these settings.
+    ///
+    /// # Errors
+    /// Every problem: what cannot be, and what there is no memory for.
+    pub fn qos_with(&self, settings: &QosSettings) -> Result<Qos, QosProblems> {
+        let qos = self.settings.load().qos.with(settings, Level::Proxy)?;
+        let made_for = [
+            (PropertyName::MaxEventsPerConsumer, qos.max_events as usize, self.room),
+            (PropertyName::MaximumBatchSize, qos.max_batch as usize, self.batch_room),
+        ];
+        let too_many = made_for.into_iter().filter(|(_, wanted, room)| wanted > room);
+        let problems: Vec<QosProblem> = too_many
+            .map(|(property, _, room)| {
+                let allowed = format!("memory was made for {room} when it was connected");
+                property.problem(QosError::UnavailableValue, allowed)
+            })
+            .collect();
+        if problems.is_empty() { Ok(qos) } else { Err(QosProblems(problems)) }
+    }
+
+    /// Has another quality of service from now on. Who changes it has the lock, so that of several none undoes what another one has set.
+    ///
+    /// # Errors
+    /// As [`Self::qos_with`]; nothing has changed.
+    pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
         let mut inner = self.inner.lock().0;
+        let qos = self.qos_with(settings)?;
         let queue = OrderedQueue::new(qos.order, qos.discard, qos.max_events as usize);
         let before = std::mem::replace(&mut inner.queue, queue);
         for (delivery, from) in before.into_events() {
@@ -764,6 +789,7 @@ impl Consumer {
         drop(inner);
         // Dropping filters may call code of the program, which may push to this consumer.
         drop(former);
+        Ok(())
     }
 
     /// Changes what is set.

@@ -5,8 +5,8 @@
 //! |---|---|
 //! | EventChannelFactory, EventChannel | [`EventChannelFactory`], [`EventChannel`] |
 //! | SupplierAdmin, ConsumerAdmin | [`SupplierAdmin`], [`ConsumerAdmin`]; number 0 is the default one |
-//! | ProxyConsumer (the supplier's end) | [`SupplierBuilder`], [`Supplier`] |
-//! | ProxySupplier (the consumer's end) | [`ConsumerBuilder`], [`ConnectedConsumer`] for push, [`PullConsumer`] for pull; sequences by [`connect_sequence`](ConsumerBuilder::connect_sequence) |
+//! | ProxyConsumer (the supplier's end) | [`SupplierBuilder`], [`Supplier`] for push, [`PullSupplier`] for pull; found by its number, [`SupplierHandle`] |
+//! | ProxySupplier (the consumer's end) | [`ConsumerBuilder`], [`ConnectedConsumer`] for push, [`PullConsumer`] for pull; sequences by [`connect_sequence`](ConsumerBuilder::connect_sequence) and [`SequencePullConsumer`]; found by its number, [`ConsumerHandle`] |
 //! | Filter, MappingFilter | [`Filter`], [`MappingFilter`] |
 //! | FilterAdmin | [`FilterAdmin`], which consumers, suppliers and admins return from `filters()` |
 //! | FilterFactory | [`Filter::new`], [`Filter::parse`] for the constraint language |
@@ -38,6 +38,7 @@
 
 mod admin;
 mod attached;
+mod changes;
 mod channel;
 mod condition;
 mod connect;
@@ -57,6 +58,7 @@ mod pattern;
 mod place;
 mod pool;
 mod posting;
+mod pulled;
 mod queue;
 mod replaced;
 mod shared;
@@ -74,7 +76,9 @@ pub use attached::FilterAdmin;
 pub use channel::{BindError, EventChannel, EventChannelFactory};
 pub use condition::{Collect, Condition, TimeCame};
 pub use connect::{ConnectError, ConsumerBuilder};
-pub use connected::{ConnectedConsumer, NotNow, NotReconnected, PullConsumer};
+pub use connected::{
+    ConnectedConsumer, ConsumerHandle, NotNow, NotReconnected, PullConsumer, SequencePullConsumer,
+};
 pub use constraint::{ConstraintError, HeaderProblem};
 pub use consumer::Connection;
 pub use delivery::{Delivery, Outcome};
@@ -86,11 +90,12 @@ pub use limits::{AdminProperties, LimitExceeded};
 pub use monitor::{Monitor, Monitored, Numeric, UnknownStatistic};
 pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;
+pub use pulled::{PullPace, PullStatistics, PullSupplier, Supplied};
 pub use replaced::prepare_thread;
 pub use shared::ObtainInfoMode;
 pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic};
 pub use stream::EventStream;
-pub use supplier::{PushError, Pushed, Supplier, SupplierBuilder};
+pub use supplier::{PushError, Pushed, Supplier, SupplierBuilder, SupplierHandle};
 pub use talea_etcl::{self as etcl, Event as StructuredEvent, Filterable};
 pub use talea_event::{TypePattern, TypePatternError, qos};
 pub use talea_wire as wire;

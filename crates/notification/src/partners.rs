@@ -19,7 +19,7 @@ pub struct Partner {
 }
 
 /// Partners have come, gone or changed. Where several threads change something at once, their news may come in another order;
-/// [`Supplier::partners`](crate::Supplier::partners) and [`ConnectedConsumer::partners`](crate::ConnectedConsumer::partners) say how it is.
+/// [`SupplierHandle::partners`](crate::SupplierHandle::partners) and [`ConsumerHandle::partners`](crate::ConsumerHandle::partners) say how it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartnersChanged {
     /// Those that have come, or have other types in common than before.

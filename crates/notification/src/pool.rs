@@ -138,6 +138,13 @@ impl ThreadPool {
         if problems.is_empty() { Ok(()) } else { Err(QosProblems(problems)) }
     }
 
+    /// The work of its lane for this priority, for who is one piece of work alone, of this name.
+    pub(crate) fn work_for(&self, priority: i16, name: &str) -> Option<Declaration> {
+        let fitting = self.lanes.iter().filter(|lane| lane.least <= priority).max_by_key(|lane| lane.least);
+        let lane = fitting.or_else(|| self.lanes.iter().min_by_key(|lane| lane.least))?;
+        Some(Declaration { name: name.to_owned(), ..lane.servers.first()?.clone() })
+    }
+
     /// Its lanes for the consumer of this name.
     pub(crate) fn lanes_of(&self, consumer: &str) -> Vec<LaneWork> {
         let is_alone = self.lanes.iter().map(|lane| lane.servers.len()).sum::<usize>() == 1;

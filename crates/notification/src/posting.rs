@@ -2,7 +2,7 @@
 
 use crate::consumer::{Consumer, Offered};
 use crate::place::{Place, WeakPlace};
-use crate::shared::{About, Shared};
+use crate::shared::Shared;
 use crate::work::{Due, LaneWork, Miss, ServedLane, Server, Work};
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -233,18 +233,3 @@ pub(crate) fn begin(
 
 /// After how long it is tried again to post a job.
 const AGAIN: Duration = Duration::from_millis(1);
-
-/// Disconnects a consumer. False if it is not connected.
-pub(crate) fn disconnect(channel: &Shared, number: u32) -> bool {
-    let mut topology = channel.topology();
-    let Some(consumer) = topology.consumers.get(&number).map(|subscribed| Arc::clone(&subscribed.consumer))
-    else {
-        return false;
-    };
-    let changed = topology.disconnect(number);
-    drop(topology);
-    channel.listen_no_more(number);
-    consumer.close();
-    channel.tell(About::Subscriptions, &changed);
-    true
-}

@@ -7,7 +7,9 @@ use crate::partners::{Partner, PartnersChanged};
 use crate::place::Place;
 use crate::statistics::ChannelCounters;
 use crate::topology::{Changed, Topology};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use talea_time::Instant;
@@ -18,7 +20,7 @@ type Listener = Arc<dyn Fn(&Changed) + Send + Sync>;
 type PartnerListener = Arc<dyn Fn(&PartnersChanged) + Send + Sync>;
 
 /// Of what somebody wants to be told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum About {
     Subscriptions,
     Offers,
@@ -37,14 +39,24 @@ pub enum ObtainInfoMode {
     NoneNowUpdatesOn,
 }
 
-/// Those who are told of changes, by their numbers in the channel.
+/// Who is told of something: the number of a proxy or an admin in its channel, and of what. The admins that are always there have the same number.
+type Owner = (u32, About);
+
+/// Those who are told of changes.
 #[derive(Default)]
 struct Listeners {
-    of_types: BTreeMap<u32, (About, Listener)>,
-    /// With the partners of which they know.
+    of_types: BTreeMap<Owner, Listener>,
+    /// By the numbers of proxies, with the partners of which they know.
     of_partners: BTreeMap<u32, (PartnerListener, BTreeMap<u32, Partner>)>,
     /// Who does not want to be told of types now.
-    without_updates: Vec<u32>,
+    without_updates: BTreeSet<Owner>,
+}
+
+/// A supplier whose work is declared when it is known where.
+pub(crate) struct Unbound {
+    pub number: u32,
+    pub name: Box<str>,
+    pub begin: Box<dyn FnOnce() -> Result<(), Box<dyn Error + Send + Sync>> + Send>,
 }
 
 /// What all handles of a channel share.
@@ -66,6 +78,17 @@ pub(crate) struct Shared {
     properties: Mutex<AdminProperties>,
     topology: Mutex<Topology>,
     listeners: Mutex<Listeners>,
+    /// Suppliers whose work has not been declared; some may be gone.
+    unbound: Mutex<Vec<Unbound>>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let topology = self.topology.get_mut().unwrap_or_else(PoisonError::into_inner);
+        topology.is_closed = true;
+        let now = topology.members();
+        self.counters.tell_members(&mut topology.told, now);
+    }
 }
 
 impl Shared {
@@ -91,9 +114,11 @@ impl Shared {
             properties: Mutex::default(),
             topology: Mutex::new(topology),
             listeners: Mutex::default(),
+            unbound: Mutex::default(),
         };
         shared.set_properties(properties);
         shared.note_created();
+        shared.show_members(&mut shared.topology());
         shared
     }
 
@@ -102,6 +127,29 @@ impl Shared {
         if let Some(workplace) = self.place.get() {
             self.created.get_or_init(|| workplace.now());
         }
+    }
+
+    /// Begins with the work of a supplier, now or when it is known where that is posted.
+    ///
+    /// # Errors
+    /// It cannot be declared.
+    pub fn when_bound(&self, unbound: Unbound) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let mut waiting = self.unbound();
+        if self.place.get().is_none() {
+            waiting.push(unbound);
+            return Ok(());
+        }
+        drop(waiting);
+        (unbound.begin)()
+    }
+
+    /// The suppliers whose work is still to be declared.
+    pub fn unbound(&self) -> MutexGuard<'_, Vec<Unbound>> {
+        let mut waiting = self.unbound.lock().unwrap_or_else(PoisonError::into_inner);
+        let topology = self.topology();
+        waiting.retain(|one| topology.suppliers.contains_key(&one.number));
+        drop(topology);
+        waiting
     }
 
     pub fn properties(&self) -> AdminProperties {
@@ -120,12 +168,35 @@ impl Shared {
         self.topology.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody is connected and nothing pushed from now on. Returns the consumers that are connected still.
+    /// Nobody is connected, nothing pushed and no admin told of anything from now on. Returns the consumers that are connected still.
     pub fn close(&self) -> Vec<u32> {
         let mut topology = self.topology();
         topology.is_closed = true;
         self.is_closed.store(true, Ordering::Relaxed);
-        topology.consumers.keys().copied().collect()
+        self.show_members(&mut topology);
+        let consumers = topology.consumers.keys().copied().collect();
+        let of_consumers = topology.consumer_admins.keys().map(|admin| (*admin, About::Offers));
+        let of_suppliers = topology.supplier_admins.keys().map(|admin| (*admin, About::Subscriptions));
+        let admins: Vec<Owner> = of_consumers.chain(of_suppliers).collect();
+        drop(topology);
+        admins.into_iter().for_each(|admin| self.listen_no_more(admin));
+        consumers
+    }
+
+    /// Disconnects a consumer; what waits for it is discarded. False if there is none of this number.
+    pub fn remove_consumer(&self, number: u32) -> bool {
+        let mut topology = self.topology();
+        let Some(consumer) =
+            topology.consumers.get(&number).map(|subscribed| Arc::clone(&subscribed.consumer))
+        else {
+            return false;
+        };
+        let changed = topology.disconnect(number);
+        drop(topology);
+        self.listen_no_more((number, About::Offers));
+        consumer.close();
+        self.tell(About::Subscriptions, &changed);
+        true
     }
 
     /// Takes a supplier out, which pushes nothing any more. False if there is none of this number.
@@ -135,7 +206,7 @@ impl Shared {
         offering.state.is_removed.store(true, Ordering::Relaxed);
         topology.removed.insert(number, offering.state);
         drop(topology);
-        self.listen_no_more(number);
+        self.listen_no_more((number, About::Subscriptions));
         self.tell(About::Offers, &changed);
         true
     }
@@ -144,25 +215,56 @@ impl Shared {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn listen(&self, owner: u32, about: About, listener: Listener) {
-        self.listeners().of_types.insert(owner, (about, listener));
+    /// Whether this is a proxy that is connected, or an admin that is there: who is gone is told of nothing. Listeners are locked before the topology.
+    fn is_there(&self, (number, about): Owner) -> bool {
+        let topology = self.topology();
+        match about {
+            About::Subscriptions => {
+                let admin = topology.supplier_admins.get(&number).filter(|_| !topology.is_closed);
+                topology.suppliers.contains_key(&number) || admin.is_some_and(|admin| !admin.is_destroyed)
+            }
+            About::Offers => {
+                let admin = topology.consumer_admins.get(&number).filter(|_| !topology.is_closed);
+                topology.consumers.contains_key(&number) || admin.is_some_and(|admin| !admin.is_destroyed)
+            }
+        }
+    }
+
+    /// The owner is told of types from now on, in place of what it was told by before. What is dropped here is so without a lock, for it may be anybody's.
+    pub fn listen(&self, owner: Owner, listener: Listener) {
+        let mut listeners = self.listeners();
+        let former = match self.is_there(owner) {
+            true => listeners.of_types.insert(owner, listener),
+            false => Some(listener),
+        };
+        drop(listeners);
+        drop(former);
     }
 
     /// Who is told of partners is told first of those that there are.
-    pub fn listen_to_partners(&self, owner: u32, listener: PartnerListener) {
-        self.listeners().of_partners.insert(owner, (listener, BTreeMap::new()));
+    pub fn listen_to_partners(&self, owner: Owner, listener: PartnerListener) {
+        let mut listeners = self.listeners();
+        let former = match self.is_there(owner) {
+            true => listeners.of_partners.insert(owner.0, (listener, BTreeMap::new())),
+            false => Some((listener, BTreeMap::new())),
+        };
+        drop(listeners);
+        drop(former);
         self.tell_of_partners();
     }
 
-    pub fn listen_no_more(&self, owner: u32) {
+    pub fn listen_no_more(&self, owner: Owner) {
         let mut listeners = self.listeners();
-        listeners.of_types.remove(&owner);
-        listeners.of_partners.remove(&owner);
-        listeners.without_updates.retain(|other| *other != owner);
+        let of_types = listeners.of_types.remove(&owner);
+        // Admins have none, and a proxy's number is nobody else's.
+        let of_partners = listeners.of_partners.remove(&owner.0);
+        listeners.without_updates.remove(&owner);
+        drop(listeners);
+        drop((of_types, of_partners));
     }
 
     /// The types that there are, if the mode says so, and whether the owner is told of changes from now on.
-    pub fn obtain(&self, owner: u32, about: About, mode: ObtainInfoMode) -> Vec<EventType> {
+    pub fn obtain(&self, owner: Owner, mode: ObtainInfoMode) -> Vec<EventType> {
         let (all, updates) = match mode {
             ObtainInfoMode::AllNowUpdatesOff => (true, false),
             ObtainInfoMode::AllNowUpdatesOn => (true, true),
@@ -170,12 +272,13 @@ impl Shared {
             ObtainInfoMode::NoneNowUpdatesOn => (false, true),
         };
         let mut listeners = self.listeners();
-        listeners.without_updates.retain(|other| *other != owner);
-        if !updates {
-            listeners.without_updates.push(owner);
+        if updates {
+            listeners.without_updates.remove(&owner);
+        } else if self.is_there(owner) {
+            listeners.without_updates.insert(owner);
         }
         drop(listeners);
-        if all { self.types(about) } else { Vec::new() }
+        if all { self.types(owner.1) } else { Vec::new() }
     }
 
     /// The types that have a consumer, or a supplier.
@@ -188,19 +291,29 @@ impl Shared {
         have.map(|entry| entry.event_type.clone()).collect()
     }
 
+    /// The stream shows who is there, if the calling thread has one; if not, the next change does so.
+    pub fn show_members(&self, topology: &mut Topology) {
+        let now = topology.members();
+        self.counters.tell_members(&mut topology.told, now);
+    }
+
     /// Who is connected, or what they offer or have subscribed to, has changed: tells those who want to know. Not while the topology is locked,
     /// since they may ask about it.
     pub fn tell(&self, about: About, changed: &Changed) {
-        let unread = std::mem::take(&mut self.topology().unread);
+        let mut topology = self.topology();
+        let unread = std::mem::take(&mut topology.unread);
+        self.show_members(&mut topology);
+        drop(topology);
         drop(unread);
         if !changed.is_empty() {
             let listeners = self.listeners();
             let of_types = listeners.of_types.iter();
-            let wants = of_types
-                .filter(|(owner, (what, _))| *what == about && !listeners.without_updates.contains(owner));
-            let wants: Vec<Listener> = wants.map(|(_, (_, listener))| Arc::clone(listener)).collect();
+            let wants =
+                of_types.filter(|(owner, _)| owner.1 == about && !listeners.without_updates.contains(owner));
+            let wants: Vec<(Owner, Listener)> =
+                wants.map(|(owner, listener)| (*owner, Arc::clone(listener))).collect();
             drop(listeners);
-            wants.iter().for_each(|listener| listener(changed));
+            wants.iter().for_each(|(owner, listener)| self.call(*owner, || listener(changed)));
         }
         self.tell_of_partners();
     }
@@ -213,16 +326,30 @@ impl Shared {
         let mut news = Vec::new();
         {
             let topology = self.topology();
-            for (owner, (listener, known)) in &mut listeners.of_partners {
-                let partners = topology.partners(*owner);
+            for (number, (listener, known)) in &mut listeners.of_partners {
+                let partners = topology.partners(*number);
                 let changed = PartnersChanged::between(known, &partners);
                 *known = partners;
-                news.push((Arc::clone(listener), changed));
+                let is_consumer = topology.consumers.contains_key(number);
+                let about = if is_consumer { About::Offers } else { About::Subscriptions };
+                news.push(((*number, about), Arc::clone(listener), changed));
             }
         }
         drop(listeners);
-        news.iter()
-            .filter(|(_, changed)| !changed.is_empty())
-            .for_each(|(listener, changed)| listener(changed));
+        let news = news.iter().filter(|(_, _, changed)| !changed.is_empty());
+        news.for_each(|(owner, listener, changed)| self.call(*owner, || listener(changed)));
+    }
+
+    /// Calls what somebody is told by. A panic is that of its owner, which is disconnected, and nobody else's: whoever changes something goes on, and
+    /// the others are told. An admin stays, and is told of nothing any more. The panic hook has told of it.
+    fn call(&self, owner: Owner, listener: impl FnOnce()) {
+        if catch_unwind(AssertUnwindSafe(listener)).is_ok() {
+            return;
+        }
+        self.listen_no_more(owner);
+        match owner.1 {
+            About::Subscriptions => self.remove_supplier(owner.0),
+            About::Offers => self.remove_consumer(owner.0),
+        };
     }
 }

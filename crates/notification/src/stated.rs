@@ -32,20 +32,37 @@ impl Stated {
     }
 }
 
+/// The properties that concern suppliers.
+const CONCERNS: [PropertyName; 3] =
+    [PropertyName::Priority, PropertyName::Timeout, PropertyName::ConnectionReliability];
+
+/// The property concerns consumers alone, where it can be set at all.
+fn concerns_consumers(property: PropertyName) -> QosProblem {
+    let whose = property.levels().iter().map(|level| match level {
+        Level::Channel => "the channel",
+        Level::Admin => "an admin of consumers",
+        Level::Proxy => "a consumer",
+        Level::Message => "an event",
+    });
+    let allowed = format!("it concerns consumers; set it for {}", whose.collect::<Vec<_>>().join(" or "));
+    property.problem(QosError::UnavailableProperty, allowed)
+}
+
+/// What can be set for suppliers at this level beside all that counts already.
+pub(crate) fn available(qos: &Qos, level: Level) -> Vec<(PropertyName, String)> {
+    let all = qos.available(level).into_iter();
+    all.filter(|(property, _)| CONCERNS.contains(property)).collect()
+}
+
 /// What this quality of service comes to with settings for suppliers, whom most properties do not concern.
 ///
 /// # Errors
 /// Every problem.
 pub(crate) fn with(qos: &Qos, settings: &QosSettings, level: Level) -> Result<Qos, QosProblems> {
-    let concerns = [PropertyName::Priority, PropertyName::Timeout, PropertyName::ConnectionReliability];
-    let others = settings.iter().map(|(property, _)| property).filter(|one| !concerns.contains(one));
-    let mut problems: Vec<QosProblem> = others
-        .map(|property| {
-            let allowed =
-                "it concerns consumers; set it for the channel, an admin of consumers or a consumer";
-            property.problem(QosError::UnavailableProperty, allowed)
-        })
-        .collect();
+    // What cannot be set at this level at all, the check of levels says.
+    let of_level = settings.iter().map(|(property, _)| property).filter(|one| one.levels().contains(&level));
+    let others = of_level.filter(|property| !CONCERNS.contains(property));
+    let mut problems: Vec<QosProblem> = others.map(concerns_consumers).collect();
     match qos.with(settings, level) {
         Ok(qos) if problems.is_empty() => Ok(qos),
         Ok(_) => Err(QosProblems(problems)),

@@ -1,15 +1,23 @@
 //! What is counted.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use talea_record::stream::RegisterError;
-use talea_record::stream::passive::{Counter, made_counters};
+use talea_record::stream::passive::{Counter, Gauge, Made, StreamNumber, made as make};
 use talea_time::{Duration, Instant};
 
-/// The counters of a channel in the stream of the calling thread, from the beginning of that: family `channel-NAME`.
+/// The counters of a channel in the stream of the calling thread, from the beginning of that, and how many there are of what: family `channel-NAME`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ChannelCounters(Option<&'static [Counter; COUNTERS.len()]>);
+pub(crate) struct ChannelCounters(Option<&'static OfFamily>);
+
+/// What channels of one name count.
+#[derive(Debug)]
+struct OfFamily {
+    made: &'static Made<{ COUNTERS.len() }, { GAUGES.len() }>,
+    /// Of the events that wait those of which no stream knows, since the thread had none.
+    untold_queued: AtomicI64,
+}
 
 /// Which of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +49,73 @@ const COUNTERS: [(&str, &str); 9] = [
     ),
 ];
 
+/// Of what a channel says how many there are, by their standard names.
+const GAUGES: [(&str, &str); 5] = [
+    ("ConsumerCount", "Connected consumers."),
+    ("SupplierCount", "Connected suppliers."),
+    ("ConsumerAdminCount", "Admins of consumers."),
+    ("SupplierAdminCount", "Admins of suppliers."),
+    ("QueueElementCount", "Events that wait, each once for each consumer."),
+];
+
+/// How many there are of whom in a channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Members {
+    pub consumers: usize,
+    pub suppliers: usize,
+    pub consumer_admins: usize,
+    pub supplier_admins: usize,
+}
+
+impl Members {
+    /// Whether anybody is connected.
+    fn are_active(self) -> bool {
+        self.consumers + self.suppliers > 0
+    }
+
+    /// Whether there is a channel at all, which always has its own admins.
+    fn are_there(self) -> bool {
+        self.consumer_admins > 0
+    }
+}
+
+/// What each stream has been told that there is in a channel: those of a process that publishes several know what their threads have told.
+#[derive(Debug, Default)]
+pub(crate) struct ToldMembers(Vec<(StreamNumber, Members)>);
+
+impl ToldMembers {
+    /// The stream is told this now. Returns what it was told before.
+    fn replace(&mut self, stream: StreamNumber, now: Members) -> Members {
+        match self.0.iter_mut().find(|(other, _)| *other == stream) {
+            Some((_, told)) => std::mem::replace(told, now),
+            None => {
+                self.0.push((stream, now));
+                Members::default()
+            }
+        }
+    }
+}
+
+/// How many channels the process has to which somebody is connected, and others: by their standard names, family `channels`.
+fn channel_gauges() -> Option<&'static [Gauge; 2]> {
+    static CHANNELS: OnceLock<Option<&'static [Gauge; 2]>> = OnceLock::new();
+    *CHANNELS.get_or_init(|| {
+        let gauges = [
+            ("ActiveEventChannelCount", "Channels to which a consumer or a supplier is connected."),
+            ("InactiveEventChannelCount", "Channels to which nobody is connected."),
+        ];
+        make("channels", "The channels of the process.", &[], &gauges).ok().map(|made| &made.gauges)
+    })
+}
+
 /// The counters of all channels that the process has made.
-struct Made {
+struct MadeCounters {
     by_family: BTreeMap<Box<str>, ChannelCounters>,
     /// No more can be made.
     is_full: bool,
 }
 
-static MADE: Mutex<Made> = Mutex::new(Made { by_family: BTreeMap::new(), is_full: false });
+static MADE: Mutex<MadeCounters> = Mutex::new(MadeCounters { by_family: BTreeMap::new(), is_full: false });
 
 impl ChannelCounters {
     /// The counters of the channels of this name; in that of the family, `_` stands for what is neither letter nor digit. A process has room for 48;
@@ -64,26 +131,60 @@ impl ChannelCounters {
             return ChannelCounters(None);
         }
         let about = "What a channel counts, from the beginning of the stream.";
-        let counters = made_counters(&family, about, &COUNTERS);
+        let entities = make(&family, about, &COUNTERS, &GAUGES);
         made.is_full = matches!(
-            counters,
+            entities,
             Err(RegisterError::Numbers { .. } | RegisterError::Events { .. } | RegisterError::Passive { .. })
         );
-        let counters = ChannelCounters(counters.ok());
+        let of_family = |made| &*Box::leak(Box::new(OfFamily { made, untold_queued: AtomicI64::new(0) }));
+        let counters = ChannelCounters(entities.ok().map(of_family));
         made.by_family.insert(family.into(), counters);
         counters
     }
 
     #[inline]
     pub fn add(self, what: Counted, events: u64) {
-        if let Some(counters) = self.0 {
-            counters[what as usize].add(events);
+        if let Some(own) = self.0 {
+            own.made.counters[what as usize].add(events);
+        }
+    }
+
+    /// So many events more wait, or less. What a thread without a stream says, the next one says that has one.
+    #[inline]
+    fn add_queued(self, events: i64) {
+        let Some(OfFamily { made, untold_queued }) = self.0 else { return };
+        let mut events = events;
+        if untold_queued.load(Ordering::Relaxed) != 0 {
+            events += untold_queued.swap(0, Ordering::Relaxed);
+        }
+        let [.., queued] = &made.gauges;
+        if queued.add(events).is_none() {
+            untold_queued.fetch_add(events, Ordering::Relaxed);
+        }
+    }
+
+    /// There are so many members now: the stream of the calling thread is told, if it has one.
+    pub fn tell_members(self, told: &mut ToldMembers, now: Members) {
+        let Some(OfFamily { made, .. }) = self.0 else { return };
+        let [consumers, suppliers, consumer_admins, supplier_admins, _] = &made.gauges;
+        let Some(stream) = consumers.add(0) else { return };
+        let before = told.replace(stream, now);
+        let add = |gauge: &Gauge, count: fn(Members) -> usize| {
+            _ = gauge.add(count(now) as i64 - count(before) as i64);
+        };
+        add(consumers, |members| members.consumers);
+        add(suppliers, |members| members.suppliers);
+        add(consumer_admins, |members| members.consumer_admins);
+        add(supplier_admins, |members| members.supplier_admins);
+        if let Some([active, inactive]) = channel_gauges() {
+            add(active, |members| usize::from(members.are_active()));
+            add(inactive, |members| usize::from(members.are_there() && !members.are_active()));
         }
     }
 
     /// A count of a consumer that counts there as well.
     fn with(self, what: Counted) -> Count {
-        Count { own: AtomicU64::new(0), of_channel: self.0.map(|counters| &counters[what as usize]) }
+        Count { own: AtomicU64::new(0), of_channel: self.0.map(|own| &own.made.counters[what as usize]) }
     }
 }
 
@@ -159,6 +260,13 @@ impl ConsumerCounts {
     #[inline]
     pub fn queue(&self) {
         self.channel.add(Counted::Queued, 1);
+        self.channel.add_queued(1);
+    }
+
+    /// One that had come waits no more.
+    #[inline]
+    pub fn leave(&self) {
+        self.channel.add_queued(-1);
     }
 
     #[inline]
@@ -351,7 +459,7 @@ mod tests {
     use super::*;
 
     fn family(name: &str) -> Option<*const Counter> {
-        ChannelCounters::of(name).0.map(|counters| counters.as_ptr())
+        ChannelCounters::of(name).0.map(|own| own.made.counters.as_ptr())
     }
 
     #[test]
@@ -374,6 +482,26 @@ mod tests {
         assert!(family("free").is_some());
     }
 
+    /// What waits already when there is a stream comes with the first event.
+    #[test]
+    fn what_threads_without_a_stream_count_is_told_by_the_first_that_has_one() {
+        use talea_record::stream::StreamDirectory;
+        use talea_record::{Metadata, RingShape};
+
+        let counters = ChannelCounters::of("untold");
+        let own = counters.0.expect("there is room");
+        let [.., queued] = &own.made.gauges;
+        [3, -1].into_iter().for_each(|events| counters.add_queued(events));
+        assert_eq!((own.untold_queued.load(Ordering::Relaxed), queued.get()), (2, None));
+        let place = tempfile::tempdir().expect("a folder");
+        let streams = StreamDirectory::at(&place.path().join("streams")).expect("a folder");
+        let shape = RingShape { writers: &["collector".to_owned()], spare: 2, capacity: 256, later: 0 };
+        let stream = streams.publish("untold", &Metadata::bare("untold"), shape).expect("published");
+        let _local = stream.attach_thread("untold").expect("there is room");
+        counters.add_queued(1);
+        assert_eq!((own.untold_queued.load(Ordering::Relaxed), queued.get()), (0, Some(3)));
+    }
+
     #[test]
     fn counters_stand_where_they_are_looked_for() {
         let all = [
@@ -390,5 +518,9 @@ mod tests {
         let names: Vec<String> = all.iter().map(|what| format!("{what:?}").to_lowercase()).collect();
         assert_eq!(names, COUNTERS.map(|(name, _)| name.replace('-', "")));
         assert!(all.iter().enumerate().all(|(place, what)| *what as usize == place));
+        assert!(
+            GAUGES.iter().all(|(name, _)| ChannelStatistics::NAMES.contains(name)),
+            "they are the standard's"
+        );
     }
 }

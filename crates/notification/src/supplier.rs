@@ -2,22 +2,24 @@
 
 use crate::admin::SupplierAdmin;
 use crate::attached::{FilterAdmin, Owner};
+use crate::changes::OfferChange;
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
-use crate::event::{Content, ContentType, Event, EventType};
-use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
+use crate::event::{Content, ContentType, Event, EventType, Header};
+use crate::filter::{Filter, FilterGroup, passes};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
-use crate::qos::{Level, PropertyName, QosError, QosProblem, QosSettings, Reliability};
+use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
-use crate::stated::{self, Stated};
+use crate::stated;
 use crate::statistics::Counted;
-use crate::topology::{Changed, Offering, Retained, SupplierState, TypeEntry};
+use crate::topology::{Changed, Offering, Retained, SupplierSettings, SupplierState, Topology, TypeEntry};
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use talea_linux::pi_lock::PiLock;
 use talea_operation::Post;
 use talea_time::Instant;
@@ -83,6 +85,11 @@ impl SupplierAdmin {
     pub fn supplier(&self, name: &str) -> SupplierBuilder {
         SupplierBuilder::new(self.clone(), name)
     }
+
+    /// The supplier of this number, if it is connected and one of these (`get_proxy_consumer`).
+    pub fn supplier_of(&self, number: u32) -> Option<SupplierHandle> {
+        SupplierHandle::find(&self.shared, number, Some(self.number))
+    }
 }
 
 impl SupplierBuilder {
@@ -98,8 +105,8 @@ impl SupplierBuilder {
         }
     }
 
-    /// It pushes events of these types. Others can be pushed as well; the first of each then allocates, and waits for who connects or
-    /// disconnects somebody.
+    /// It pushes events of these types; without any, of those that its [admin](SupplierAdmin::offer_change) says. Others can be pushed as well; the
+    /// first of each then allocates, and waits for who connects or disconnects somebody.
     pub fn offer(mut self, types: impl IntoIterator<Item = EventType>) -> Self {
         self.types.extend(types);
         self
@@ -149,24 +156,25 @@ impl SupplierBuilder {
         let filters = filters.into_iter().collect::<FilterGroup>();
         let properties = shared.properties();
         properties.allow_group(&filters)?;
-        let offered: BTreeSet<usize> = types.iter().map(EventType::number).collect();
-        properties.allow_types(offered.len())?;
-        let filters = SharedFilters::new(filters);
-        let state = Arc::<SupplierState>::default();
+        let state = Arc::new(SupplierState::new(qos, filters));
         let mut topology = shared.topology();
         if topology.is_closed {
             return Err(ConnectError::Closed);
         }
-        if topology.supplier_admins[&admin.number].is_destroyed {
+        let group = &topology.supplier_admins[&admin.number];
+        if group.is_destroyed {
             return Err(ConnectError::NoAdmin);
         }
+        let types = if types.is_empty() { group.types.clone() } else { types };
+        properties.allow_types(types.iter().map(EventType::number).collect::<BTreeSet<_>>().len())?;
         let most = properties.max_suppliers;
         if most > 0 && topology.suppliers.len() >= most {
             return Err(ConnectError::TooMany { who: "suppliers", most });
         }
         let number = topology.number();
+        let name: Arc<str> = name.into();
         let offering = Offering {
-            name,
+            name: Arc::clone(&name),
             admin: admin.number,
             types: BTreeSet::new(),
             content,
@@ -176,36 +184,24 @@ impl SupplierBuilder {
         for (event_type, events) in retained {
             _ = topology.entry(&event_type).retained.set(PiLock::new(Retained::new(events)));
         }
+        let change = OfferChange::new(types, []);
+        let changed = topology.change_offers(&[number], &change);
+        let handle = SupplierHandle { shared: Arc::clone(&shared), number, name, state };
+        let mut supplier = Supplier { admin: admin_filters, entries: Vec::new(), handle };
+        supplier.find_all(&mut topology, &change.added);
         drop(topology);
-        let (filter_errors, filtered) = (AtomicU64::new(0), 0);
-        let mut supplier = Supplier {
-            shared,
-            number,
-            admin: admin_filters,
-            filters,
-            stated: Stated::of(&qos),
-            state,
-            entries: Vec::new(),
-            filter_errors,
-            filtered,
-        };
-        supplier.offer_change(types, [])?;
+        shared.tell(About::Offers, &changed);
         Ok(supplier)
     }
 }
 
-/// A connected supplier. It belongs to one thread, or one operation, at a time. Dropping it disconnects it.
+/// A connected supplier. It belongs to one thread, or one operation, at a time. Dropping it disconnects it. What can be asked and set is that of its
+/// [`SupplierHandle`].
 pub struct Supplier {
-    shared: Arc<Shared>,
-    number: u32,
     admin: Arc<AdminFilters>,
-    filters: SharedFilters,
-    stated: Stated,
-    state: Arc<SupplierState>,
     /// By number of the type.
     entries: Vec<Option<Arc<TypeEntry>>>,
-    filter_errors: AtomicU64,
-    filtered: u64,
+    handle: SupplierHandle,
 }
 
 impl fmt::Debug for Supplier {
@@ -214,12 +210,15 @@ impl fmt::Debug for Supplier {
     }
 }
 
-impl Supplier {
-    /// Its number in the channel.
-    pub fn id(&self) -> u32 {
-        self.number
-    }
+impl std::ops::Deref for Supplier {
+    type Target = SupplierHandle;
 
+    fn deref(&self) -> &SupplierHandle {
+        &self.handle
+    }
+}
+
+impl Supplier {
     /// Pushes an event: `via` is the job in which this happens, or the means of a thread of the program to post work. Of types that were
     /// [offered](SupplierBuilder::offer) it neither allocates nor locks; it waits only where a consumer's quality of service says so
     /// (`BlockingPolicy`) and `via` may, which jobs may not.
@@ -238,35 +237,32 @@ impl Supplier {
             self.find(event.event_type())?;
         }
         let Shared { place, load, reject_new_events, max_event_bytes, rejected, left_out, counters, .. } =
-            &*self.shared;
+            &*self.handle.shared;
         let most = max_event_bytes.load(Ordering::Relaxed);
         if most > 0 {
             allow_bytes(event.bytes(), most)?;
         }
-        if event.header().reliability == Some(Reliability::Persistent) {
-            let allowed = "nothing is kept when the process ends; it is BestEffort".to_owned();
-            let (property, error) = (PropertyName::EventReliability.to_string(), QosError::UnsupportedValue);
-            return Err(PushError::Qos(QosProblem { property, error, allowed }));
-        }
+        self.validate_event_qos(event.header()).map_err(PushError::Qos)?;
         if reject_new_events.load(Ordering::Relaxed) && load.is_full() {
             rejected.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::Rejected, 1);
             return Err(PushError::Rejected);
         }
         let now = via.now();
-        let proxy = self.filters.judge(event, now);
-        if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), &self.filter_errors) {
-            self.filtered += 1;
+        let state = &*self.handle.state;
+        let (proxy, errors) = (state.filters.judge(event, now), &state.filter_errors);
+        if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), errors) {
+            state.filtered.store(state.filtered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             left_out.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::LeftOut, 1);
             return Ok(Pushed::default());
         }
         let entry = self.entries[number].as_ref().expect("it has been found");
-        let before = self.state.pushed.load(Ordering::Relaxed);
-        self.state.pushed.store(before + 1, Ordering::Relaxed);
+        let stated = state.settings.load().stated;
+        state.pushed.store(state.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
         if let Some(retained) = entry.retained.get() {
-            retained.lock().0.add(event, self.stated, now);
+            retained.lock().0.add(event, stated, now);
         }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
@@ -276,7 +272,7 @@ impl Supplier {
         for consumer in subscribers.iter() {
             let time = || place.get().map_or(Instant::MAX, |workplace| workplace.now());
             let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&time) } else { None };
-            consumer.offer((event, self.stated), now, wait, &mut |offered| match offered {
+            consumer.offer((event, stated), now, wait, &mut |offered| match offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
                     post(consumer, place, &mut via, (not_before, priority, expires), (now, &mut released));
@@ -294,14 +290,23 @@ impl Supplier {
     ///
     /// # Errors
     /// What became of those before it, and why the next one was not pushed.
-    pub fn push_sequence(
+    pub fn push_sequence(&mut self, via: impl Post, events: &[Event]) -> Result<Pushed, (Pushed, PushError)> {
+        self.push_all(via, events)
+    }
+
+    /// Pushes the events of an iterator, one after the other, until it ends or one is refused, which nobody has then. Where the iterator waits for events,
+    /// this is how a thread of the program pulls them from a supplier (`pull`).
+    ///
+    /// # Errors
+    /// What became of those before it, and why the next one was not pushed.
+    pub fn push_all(
         &mut self,
         mut via: impl Post,
-        events: &[Event],
+        events: impl IntoIterator<Item: Borrow<Event>>,
     ) -> Result<Pushed, (Pushed, PushError)> {
         let mut sum = Pushed::default();
         for event in events {
-            match self.push(&mut via, event) {
+            match self.push(&mut via, event.borrow()) {
                 Ok(one) => {
                     sum.subscribed += one.subscribed;
                     sum.queued += one.queued;
@@ -321,17 +326,32 @@ impl Supplier {
         }
     }
 
+    /// Finds who has subscribed to a type that the supplier has not offered itself.
     fn find(&mut self, event_type: &EventType) -> Result<(), PushError> {
         let number = event_type.number();
         if number >= MOST_TYPES {
             return Err(PushError::TooManyTypes);
         }
-        self.shared.properties().allow_types(self.entries.iter().flatten().count() + 1)?;
-        if self.entries.len() <= number {
-            self.entries.resize(number + 1, None);
+        let handle = self.handle.clone();
+        let mut topology = handle.shared.topology();
+        // What its admin has offered for it counts already.
+        let offered = topology.suppliers.get(&self.number).map(|offering| &offering.types);
+        if !offered.is_some_and(|types| types.contains(&(number as u32))) {
+            handle.shared.properties().allow_types(self.entries.iter().flatten().count() + 1)?;
         }
-        self.entries[number] = Some(self.shared.topology().entry(event_type));
+        self.find_all(&mut topology, std::slice::from_ref(event_type));
         Ok(())
+    }
+
+    /// The same of several types, those among the first [`MOST_TYPES`] of the process.
+    fn find_all(&mut self, topology: &mut Topology, types: &[EventType]) {
+        for event_type in types.iter().filter(|one| one.number() < MOST_TYPES) {
+            let number = event_type.number();
+            if self.entries.len() <= number {
+                self.entries.resize(number + 1, None);
+            }
+            self.entries[number] = Some(topology.entry(event_type));
+        }
     }
 
     /// It pushes these types as well, and those no more (`offer_change`). Types that are in both are not changed. Consumers that want to know
@@ -344,54 +364,172 @@ impl Supplier {
         added: impl IntoIterator<Item = EventType>,
         removed: impl IntoIterator<Item = EventType>,
     ) -> Result<Changed, LimitExceeded> {
-        let (mut added, mut removed): (Vec<_>, Vec<_>) =
-            (added.into_iter().collect(), removed.into_iter().collect());
-        let in_both: Vec<EventType> = added.iter().filter(|one| removed.contains(one)).cloned().collect();
-        added.retain(|one| !in_both.contains(one));
-        removed.retain(|one| !in_both.contains(one));
-        let mut changed = Changed::default();
-        let properties = self.shared.properties();
-        let mut topology = self.shared.topology();
-        if let Some(offering) = topology.suppliers.get(&self.number) {
-            let mut types = offering.types.clone();
-            types.extend(added.iter().map(|one| one.number() as u32));
-            removed.iter().for_each(|one| _ = types.remove(&(one.number() as u32)));
-            properties.allow_types(types.len())?;
-        }
-        for event_type in added {
-            let entry = topology.entry(&event_type);
-            let Some(offering) = topology.suppliers.get_mut(&self.number) else { continue };
-            if offering.types.insert(event_type.number() as u32)
-                && entry.offers.fetch_add(1, Ordering::Relaxed) == 0
-            {
-                changed.gained.push(event_type.clone());
-            }
-            let number = event_type.number();
-            if self.entries.len() <= number && number < MOST_TYPES {
-                self.entries.resize(number + 1, None);
-            }
-            if let Some(place) = self.entries.get_mut(number) {
-                *place = Some(entry);
-            }
-        }
-        for event_type in removed {
-            let entry = topology.entry(&event_type);
-            let Some(offering) = topology.suppliers.get_mut(&self.number) else { continue };
-            if offering.types.remove(&(event_type.number() as u32))
-                && entry.offers.fetch_sub(1, Ordering::Relaxed) == 1
-            {
-                changed.lost.push(event_type);
-            }
-        }
+        let change = OfferChange::new(added, removed);
+        let handle = self.handle.clone();
+        let properties = handle.shared.properties();
+        let mut topology = handle.shared.topology();
+        let Some(offering) = topology.suppliers.get(&self.number) else { return Ok(Changed::default()) };
+        properties.allow_types(change.apply(&offering.types).len())?;
+        let changed = topology.change_offers(&[self.number], &change);
+        self.find_all(&mut topology, &change.added);
         drop(topology);
-        self.shared.tell(About::Offers, &changed);
+        handle.shared.tell(About::Offers, &changed);
         Ok(changed)
+    }
+}
+
+impl Drop for Supplier {
+    fn drop(&mut self) {
+        let SupplierHandle { shared, number, state, .. } = &self.handle;
+        shared.listen_no_more((*number, About::Subscriptions));
+        let mut topology = shared.topology();
+        let withdrawn = topology.withdraw(*number);
+        topology.removed.remove(number);
+        topology.pushed_before += state.pushed.load(Ordering::Relaxed);
+        drop(topology);
+        state.is_removed.store(true, Ordering::Relaxed);
+        if let Some((_, changed)) = withdrawn {
+            shared.tell(About::Offers, &changed);
+        }
+    }
+}
+
+/// A supplier that is connected, or was (the standard's `ProxyConsumer`): of one's own, or [found](crate::EventChannel::supplier_of) by its number. Dropping
+/// it changes nothing; only a [`Supplier`] pushes. Once the supplier is disconnected nothing that is set has an effect.
+#[derive(Clone)]
+pub struct SupplierHandle {
+    shared: Arc<Shared>,
+    number: u32,
+    name: Arc<str>,
+    state: Arc<SupplierState>,
+}
+
+impl fmt::Debug for SupplierHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SupplierHandle").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl SupplierHandle {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The supplier of this number, if it is connected, and has this admin if one is asked for.
+    pub(crate) fn find(shared: &Arc<Shared>, number: u32, admin: Option<u32>) -> Option<Self> {
+        let topology = shared.topology();
+        let found = topology.suppliers.get(&number);
+        let found = found.filter(|one| admin.is_none_or(|admin| admin == one.admin))?;
+        let (name, state) = (Arc::clone(&found.name), Arc::clone(&found.state));
+        Some(SupplierHandle { shared: Arc::clone(shared), number, name, state })
+    }
+
+    /// Its number in the channel.
+    pub fn id(&self) -> u32 {
+        self.number
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of its admin, while it is connected (`MyAdmin`).
+    pub fn admin(&self) -> Option<u32> {
+        self.shared.topology().suppliers.get(&self.number).map(|offering| offering.admin)
+    }
+
+    /// Whether it is connected: neither dropped nor removed.
+    pub fn is_connected(&self) -> bool {
+        !self.state.is_removed.load(Ordering::Relaxed) && !self.shared.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Disconnects it, whoever has it: its pushes are refused from then on (`disconnect_*`). False if it is not connected any more.
+    pub fn disconnect(&self) -> bool {
+        self.shared.remove_supplier(self.number)
+    }
+
+    /// The types that it offers.
+    pub fn offered_types(&self) -> Vec<EventType> {
+        let topology = self.shared.topology();
+        let Some(offering) = topology.suppliers.get(&self.number) else { return Vec::new() };
+        let all = topology.types().map(|entry| &entry.event_type);
+        all.filter(|one| offering.types.contains(&(one.number() as u32))).cloned().collect()
+    }
+
+    /// Events that it has pushed.
+    pub fn pushed(&self) -> u64 {
+        self.state.pushed.load(Ordering::Relaxed)
+    }
+
+    /// Events that its own filters, or those of its admin, did not let through, and constraints that could not be evaluated.
+    pub fn filtered(&self) -> (u64, u64) {
+        let SupplierState { filtered, filter_errors, .. } = &*self.state;
+        (filtered.load(Ordering::Relaxed), filter_errors.load(Ordering::Relaxed))
+    }
+
+    /// Its own filters, to add some and to remove them.
+    pub fn filters(&self) -> FilterAdmin<'_> {
+        FilterAdmin::new(&self.shared, Owner::Supplier(&self.state.filters))
+    }
+
+    /// What counts for it.
+    pub fn qos(&self) -> Qos {
+        self.state.settings.load().qos.clone()
+    }
+
+    /// Sets properties of it, all or none: for events that are pushed after that.
+    ///
+    /// # Errors
+    /// Every problem.
+    pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
+        // Its lock lets one change after the other, so that none undoes what another one has set.
+        let topology = self.shared.topology();
+        let qos = stated::with(&self.qos(), settings, Level::Proxy)?;
+        let former = self.state.settings.store(SupplierSettings::new(qos));
+        drop(topology);
+        drop(former);
+        Ok(())
+    }
+
+    /// Whether these could be set, and what else could then: of each property its name and the values that it may have.
+    ///
+    /// # Errors
+    /// Every problem.
+    pub fn validate_qos(&self, settings: &QosSettings) -> Result<Vec<(PropertyName, String)>, QosProblems> {
+        Ok(stated::available(&stated::with(&self.qos(), settings, Level::Proxy)?, Level::Proxy))
+    }
+
+    /// Whether events with this header are taken (`validate_event_qos`); the others are [refused](PushError::Qos).
+    ///
+    /// # Errors
+    /// What there is not.
+    #[inline]
+    pub fn validate_event_qos(&self, header: &Header) -> Result<(), QosProblem> {
+        match header.reliability {
+            None | Some(Reliability::BestEffort) => Ok(()),
+            Some(Reliability::Persistent) => Err(PropertyName::EventReliability.problem(
+                QosError::UnsupportedValue,
+                "nothing is kept when the process ends; it is BestEffort",
+            )),
+        }
+    }
+
+    /// Who it is where it is told of something.
+    fn owner(&self) -> (u32, About) {
+        (self.number, About::Subscriptions)
     }
 
     /// The types that consumers have subscribed to, if `mode` says so, and whether
     /// [`on_subscription_change`](Self::on_subscription_change) is called from now on (`obtain_subscription_types`).
     pub fn obtain_subscription_types(&self, mode: ObtainInfoMode) -> Vec<EventType> {
-        self.shared.obtain(self.number, About::Subscriptions, mode)
+        self.shared.obtain(self.owner(), mode)
+    }
+
+    /// Calls `listener`, from whichever thread it is that changes something, when a type gains its first consumer or loses its last
+    /// (`subscription_change`). If it panics, the supplier is disconnected.
+    pub fn on_subscription_change(&self, listener: impl Fn(&Changed) + Send + Sync + 'static) {
+        self.shared.listen(self.owner(), Arc::new(listener));
     }
 
     /// The consumers that have subscribed to types that it offers.
@@ -400,38 +538,8 @@ impl Supplier {
     }
 
     /// Calls `listener` with the consumers that there are, if any, and from whichever thread it is that changes something when others come, go, or
-    /// subscribe to other types.
+    /// subscribe to other types. If it panics, the supplier is disconnected.
     pub fn on_partners(&self, listener: impl Fn(&PartnersChanged) + Send + Sync + 'static) {
-        self.shared.listen_to_partners(self.number, Arc::new(listener));
-    }
-
-    /// Calls `listener`, from whichever thread it is that changes something, when a type gains its first consumer or loses its last
-    /// (`subscription_change`).
-    pub fn on_subscription_change(&self, listener: impl Fn(&Changed) + Send + Sync + 'static) {
-        self.shared.listen(self.number, About::Subscriptions, Arc::new(listener));
-    }
-
-    /// Events that its own filters, or those of its admin, did not let through, and constraints that could not be evaluated.
-    pub fn filtered(&self) -> (u64, u64) {
-        (self.filtered, self.filter_errors.load(Ordering::Relaxed))
-    }
-
-    /// Its own filters, to add some and to remove them.
-    pub fn filters(&self) -> FilterAdmin<'_> {
-        FilterAdmin::new(&self.shared, Owner::Supplier(&self.filters))
-    }
-}
-
-impl Drop for Supplier {
-    fn drop(&mut self) {
-        self.shared.listen_no_more(self.number);
-        let mut topology = self.shared.topology();
-        let withdrawn = topology.withdraw(self.number);
-        topology.removed.remove(&self.number);
-        topology.pushed_before += self.state.pushed.load(Ordering::Relaxed);
-        drop(topology);
-        if let Some((_, changed)) = withdrawn {
-            self.shared.tell(About::Offers, &changed);
-        }
+        self.shared.listen_to_partners(self.owner(), Arc::new(listener));
     }
 }

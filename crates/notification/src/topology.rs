@@ -3,13 +3,15 @@
 //! For each type that anybody has named there is a list of the consumers that have subscribed to it, by that type or by a pattern. A supplier finds
 //! the list of its event's type at once, however many types and consumers there are, and reads it without a lock: lists are replaced as a whole.
 
+use crate::changes::{OfferChange, SubscriptionChange};
 use crate::consumer::{AdminFilters, Consumer};
 use crate::event::{ContentType, Event, EventType};
-use crate::filter::GroupOperator;
+use crate::filter::{FilterGroup, GroupOperator, SharedFilters};
 use crate::pool::ThreadPool;
 use crate::qos::Qos;
 use crate::replaced::Replaced;
 use crate::stated::Stated;
+use crate::statistics::{Members, ToldMembers};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,6 +21,9 @@ use talea_time::Instant;
 
 /// A list of consumers.
 pub(crate) type Subscribers = Arc<Vec<Arc<Consumer>>>;
+
+/// A consumer whose subscriptions have changed, and what it had subscribed to before.
+pub(crate) type Resubscribed = (Arc<Consumer>, BTreeSet<TypePattern>);
 
 /// A type that somebody has named, and who wants events of it.
 pub(crate) struct TypeEntry {
@@ -70,6 +75,8 @@ fn wants(patterns: &BTreeSet<TypePattern>, event_type: &EventType) -> bool {
 pub(crate) struct ConsumerGroup {
     pub filters: Arc<AdminFilters>,
     pub qos: Qos,
+    /// What its consumers have subscribed to that do not say so themselves.
+    pub patterns: BTreeSet<TypePattern>,
     /// Whether nobody has had it yet: the admin that is always there is made when it is first used, and has what its channel has then.
     pub is_unused: bool,
     /// Where its consumers have their events that do not say so themselves.
@@ -80,7 +87,14 @@ pub(crate) struct ConsumerGroup {
 
 impl ConsumerGroup {
     pub fn new(filters: Arc<AdminFilters>, qos: Qos) -> Self {
-        ConsumerGroup { filters, qos, is_unused: false, pool: None, is_destroyed: false }
+        ConsumerGroup {
+            filters,
+            qos,
+            patterns: BTreeSet::from([TypePattern::all()]),
+            is_unused: false,
+            pool: None,
+            is_destroyed: false,
+        }
     }
 }
 
@@ -88,6 +102,8 @@ impl ConsumerGroup {
 pub(crate) struct SupplierGroup {
     pub filters: Arc<AdminFilters>,
     pub qos: Qos,
+    /// What its suppliers offer that do not say so themselves, in the order in which it came.
+    pub types: Vec<EventType>,
     /// As for consumers.
     pub is_unused: bool,
     /// As for consumers.
@@ -96,13 +112,13 @@ pub(crate) struct SupplierGroup {
 
 impl SupplierGroup {
     pub fn new(filters: Arc<AdminFilters>, qos: Qos) -> Self {
-        SupplierGroup { filters, qos, is_unused: false, is_destroyed: false }
+        SupplierGroup { filters, qos, types: Vec::new(), is_unused: false, is_destroyed: false }
     }
 }
 
 /// What a connected supplier has said that it pushes.
 pub(crate) struct Offering {
-    pub name: Box<str>,
+    pub name: Arc<str>,
     pub admin: u32,
     pub types: BTreeSet<u32>,
     /// What they carry, if it has said so.
@@ -110,13 +126,44 @@ pub(crate) struct Offering {
     pub state: Arc<SupplierState>,
 }
 
+/// What is set of a supplier; replaced as a whole.
+pub(crate) struct SupplierSettings {
+    pub qos: Qos,
+    /// What that says of its events.
+    pub stated: Stated,
+}
+
+impl SupplierSettings {
+    pub fn new(qos: Qos) -> Self {
+        SupplierSettings { stated: Stated::of(&qos), qos }
+    }
+}
+
 /// What a supplier and its channel know of it.
-#[derive(Default)]
 pub(crate) struct SupplierState {
     /// Events that it has pushed; only it writes that.
     pub pushed: AtomicU64,
+    /// Events that filters did not let through; only it writes that.
+    pub filtered: AtomicU64,
+    /// Constraints that could not be evaluated.
+    pub filter_errors: AtomicU64,
     /// Somebody has removed it.
     pub is_removed: AtomicBool,
+    pub settings: Replaced<SupplierSettings>,
+    pub filters: SharedFilters,
+}
+
+impl SupplierState {
+    pub fn new(qos: Qos, filters: FilterGroup) -> Self {
+        SupplierState {
+            pushed: AtomicU64::new(0),
+            filtered: AtomicU64::new(0),
+            filter_errors: AtomicU64::new(0),
+            is_removed: AtomicBool::new(false),
+            settings: Replaced::new(SupplierSettings::new(qos)),
+            filters: SharedFilters::new(filters),
+        }
+    }
 }
 
 /// All of it.
@@ -137,6 +184,8 @@ pub(crate) struct Topology {
     pub unread: Vec<Subscribers>,
     /// Whether the channel has been destroyed: nobody is connected any more.
     pub is_closed: bool,
+    /// What streams know of who is there.
+    pub told: ToldMembers,
     types: HashMap<EventType, Arc<TypeEntry>>,
     /// The consumers that have subscribed to a type by its name.
     named: HashMap<EventType, BTreeSet<u32>>,
@@ -163,6 +212,7 @@ impl Topology {
             pushed_before: 0,
             unread: Vec::new(),
             is_closed: false,
+            told: ToldMembers::default(),
             types: HashMap::new(),
             named: HashMap::new(),
             wildcards: BTreeSet::new(),
@@ -184,6 +234,18 @@ impl Topology {
         let number = self.next;
         self.next += 1;
         number
+    }
+
+    /// The numbers of the consumers of this admin.
+    pub fn consumers_of(&self, admin: u32) -> Vec<u32> {
+        let own = self.consumers.iter().filter(|(_, consumer)| consumer.admin == admin);
+        own.map(|(number, _)| *number).collect()
+    }
+
+    /// The numbers of the suppliers of this admin.
+    pub fn suppliers_of(&self, admin: u32) -> Vec<u32> {
+        let own = self.suppliers.iter().filter(|(_, supplier)| supplier.admin == admin);
+        own.map(|(number, _)| *number).collect()
     }
 
     /// The entry of a type, with those that want it.
@@ -268,6 +330,53 @@ impl Topology {
         Some(changed)
     }
 
+    /// What these consumers have subscribed to changes. Returns what that comes to for all of them together, and those that are there.
+    pub fn change_subscriptions(
+        &mut self,
+        numbers: &[u32],
+        change: &SubscriptionChange,
+    ) -> (Changed, Vec<Resubscribed>) {
+        let (mut changed, mut touched) = (Changed::default(), Vec::new());
+        for number in numbers {
+            let Some(subscribed) = self.consumers.get(number) else { continue };
+            let (consumer, before) = (Arc::clone(&subscribed.consumer), subscribed.patterns.clone());
+            changed.then(self.subscribe(*number, change.apply(&before)).unwrap_or_default());
+            touched.push((consumer, before));
+        }
+        (changed, touched)
+    }
+
+    /// What these suppliers offer changes. Returns what that comes to for all of them together.
+    pub fn change_offers(&mut self, numbers: &[u32], change: &OfferChange) -> Changed {
+        let mut changed = Changed::default();
+        for number in numbers {
+            changed.then(self.offer(*number, change).unwrap_or_default());
+        }
+        changed
+    }
+
+    /// What the supplier offers changes. None if there is no such supplier.
+    fn offer(&mut self, number: u32, change: &OfferChange) -> Option<Changed> {
+        let mut changed = Changed::default();
+        for event_type in &change.added {
+            let entry = self.entry(event_type);
+            if self.suppliers.get_mut(&number)?.types.insert(event_type.number() as u32)
+                && entry.offers.fetch_add(1, Ordering::Relaxed) == 0
+            {
+                changed.gained.push(event_type.clone());
+            }
+        }
+        for event_type in &change.removed {
+            let entry = self.entry(event_type);
+            if self.suppliers.get_mut(&number)?.types.remove(&(event_type.number() as u32))
+                && entry.offers.fetch_sub(1, Ordering::Relaxed) == 1
+            {
+                changed.lost.push(event_type.clone());
+            }
+        }
+        Some(changed)
+    }
+
     /// Removes a supplier, if it is one still, with what it has offered; says what that has changed.
     pub fn withdraw(&mut self, number: u32) -> Option<(Offering, Changed)> {
         let offering = self.suppliers.remove(&number)?;
@@ -279,6 +388,19 @@ impl Topology {
             }
         }
         Some((offering, changed))
+    }
+
+    /// How many there are of whom; nobody in a channel that is destroyed.
+    pub fn members(&self) -> Members {
+        if self.is_closed {
+            return Members::default();
+        }
+        Members {
+            consumers: self.consumers.len(),
+            suppliers: self.suppliers.len(),
+            consumer_admins: self.consumer_admins.values().filter(|admin| !admin.is_destroyed).count(),
+            supplier_admins: self.supplier_admins.values().filter(|admin| !admin.is_destroyed).count(),
+        }
     }
 
     /// Events that were pushed, by those who are gone, too.
@@ -341,6 +463,20 @@ impl Changed {
             }
         }
         entry.subscribers.store(list)
+    }
+
+    /// What this comes to with what has changed `later`: nothing for a type that has gone from one and to another.
+    pub(crate) fn then(&mut self, later: Changed) {
+        let settle = |new: Vec<EventType>, undone: &mut Vec<EventType>, done: &mut Vec<EventType>| {
+            for event_type in new {
+                match undone.iter().position(|other| *other == event_type) {
+                    Some(place) => _ = undone.remove(place),
+                    None => done.push(event_type),
+                }
+            }
+        };
+        settle(later.lost, &mut self.gained, &mut self.lost);
+        settle(later.gained, &mut self.lost, &mut self.gained);
     }
 
     /// Whether it is none.

@@ -1,6 +1,6 @@
 //! Waiting for events of several consumers at once.
 
-use crate::connected::PullConsumer;
+use crate::connected::{PullConsumer, SequencePullConsumer};
 use crate::consumer::{Consumer, Outlook};
 use crate::signal::Signal;
 use std::fmt;
@@ -48,7 +48,15 @@ impl WaitSet {
 
     /// Adds a consumer and returns its place: 0 for the first one. It stays the caller's, who takes its events.
     pub fn add(&mut self, consumer: &PullConsumer) -> usize {
-        let consumer = consumer.shared();
+        self.add_shared(consumer.shared())
+    }
+
+    /// The same of one that takes several at once: there is something to take when so many are there, or have waited for long enough.
+    pub fn add_sequence(&mut self, consumer: &SequencePullConsumer) -> usize {
+        self.add_shared(consumer.shared())
+    }
+
+    fn add_shared(&mut self, consumer: Arc<Consumer>) -> usize {
         consumer.follow(&self.signal);
         self.consumers.push(consumer);
         self.ready.reserve(self.consumers.len());

@@ -64,7 +64,7 @@ pub struct Entry {
     pub family: Family,
     /// The switch of event number 0; those of the others follow.
     pub switch: usize,
-    /// Its counters, histograms and objects.
+    /// Its counters, gauges, histograms and objects.
     pub passive: Vec<PassiveEntry>,
 }
 

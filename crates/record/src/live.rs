@@ -16,7 +16,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use talea_ring::control::Control;
@@ -36,6 +36,8 @@ pub(crate) struct LiveFile {
     /// Before the mapping, which it is not to outlive.
     _private: Private,
     pub mapping: Arc<Mapping>,
+    /// Among all that the process has published, from 1 on; no number is given twice.
+    pub number: u64,
     file: File,
     header: Header,
     /// All rings that the head counts: those asked for by name, then the spare ones.
@@ -82,7 +84,9 @@ impl LiveFile {
         let private = Private::at_fork(&mapping)?;
         let (mapping, header) = (Arc::new(mapping), header.clone());
         let (later, whole) = (Mutex::default(), OnceLock::new());
-        Ok(LiveFile { _private: private, mapping, file, header, places, named, later, whole })
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(LiveFile { _private: private, mapping, number, file, header, places, named, later, whole })
     }
 
     /// Claims a ring for a thread: a spare one or a later one that nobody has to read any more, or a later one that was never used,

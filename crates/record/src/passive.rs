@@ -1,4 +1,4 @@
-//! Passive entities as they stand in a file: counters, histograms and objects, each with its words in the passive area.
+//! Passive entities as they stand in a file: counters, gauges, histograms and objects, each with its words in the passive area.
 //!
 //! The words of a histogram:
 //!
@@ -46,6 +46,8 @@ pub struct PassiveEntry {
 pub enum PassiveKind {
     /// A number that is added to.
     Counter,
+    /// A number that rises and falls.
+    Gauge,
     /// How often values fell where.
     Histogram {
         /// Where the first bucket begins.
@@ -82,7 +84,7 @@ impl PassiveKind {
     /// Words it takes in the passive area.
     pub(crate) fn words(&self) -> usize {
         match self {
-            PassiveKind::Counter => 1,
+            PassiveKind::Counter | PassiveKind::Gauge => 1,
             PassiveKind::Histogram { buckets, .. } => OUTSIDE + *buckets as usize,
             PassiveKind::Object { fields } => talea_ring::object::HEAD + fields.len(),
         }
@@ -90,7 +92,7 @@ impl PassiveKind {
 
     pub(crate) fn is_possible(&self) -> bool {
         match self {
-            PassiveKind::Counter => true,
+            PassiveKind::Counter | PassiveKind::Gauge => true,
             PassiveKind::Histogram { width, buckets, .. } => *width > 0 && *buckets > 0,
             PassiveKind::Object { fields } => fields.iter().all(|field| field.kind.bits() <= 64),
         }

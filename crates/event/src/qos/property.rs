@@ -75,7 +75,7 @@ pub(crate) enum Kind {
 /// The longest time that a property may state: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Events that a consumer can have waiting at most: room for all of them is made beforehand.
-const MOST_EVENTS: i64 = 1 << 16;
+pub(crate) const MOST_EVENTS: i64 = 1 << 16;
 
 macro_rules! properties {
     ($($(#[$doc:meta])* $name:ident: $kind:expr, $($level:ident)|+;)*) => {
@@ -147,6 +147,11 @@ properties! {
     RetryInterval: Kind::Time(Duration::from_nanos(1)), Channel | Admin | Proxy;
 }
 
+/// What a number may be, for people.
+pub(crate) fn number_from(least: i64, most: i64) -> String {
+    format!("it is a number from {least} to {most}")
+}
+
 impl fmt::Display for PropertyName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -172,7 +177,7 @@ impl PropertyName {
             Kind::Reliability => "it is BestEffort".into(),
             Kind::Order => "it is Any, Fifo, Priority or Deadline".into(),
             Kind::Discard => "it is Any, Fifo, Lifo, Priority or Deadline".into(),
-            Kind::Number(least, most) => format!("it is a number from {least} to {most}"),
+            Kind::Number(least, most) => number_from(least, most),
             Kind::Time(Duration::ZERO) => format!("it is a length of time up to {LONGEST}"),
             Kind::Time(_) => format!("it is a length of time of more than 0, up to {LONGEST}"),
             Kind::Flag => "it is true or false".into(),

@@ -1,7 +1,7 @@
 //! What is set at a level, and what that comes to.
 
 use super::problem::{QosError, QosProblem, QosProblems};
-use super::property::{Level, PropertyName, PropertyValue};
+use super::property::{Level, MOST_EVENTS, PropertyName, PropertyValue, number_from};
 use std::collections::BTreeMap;
 use std::str::FromStr;
 use talea_time::Duration;
@@ -241,7 +241,7 @@ impl Qos {
             qos.put(property, value);
             qos.origins.insert(property, level);
         }
-        if qos.pacing.is_some() && qos.max_batch == 1 {
+        if i64::from(qos.max_batch) < qos.least_batch() {
             let allowed = "with a PacingInterval, MaximumBatchSize is at least 2";
             problems.push(PropertyName::MaximumBatchSize.problem(QosError::UnavailableValue, allowed));
         }
@@ -255,6 +255,37 @@ impl Qos {
     /// The level at which the property was set last; none if it is as it is by itself.
     pub fn origin(&self, property: PropertyName) -> Option<Level> {
         self.origins.get(&property).copied()
+    }
+
+    /// What can be set at this level beside all that counts already: of each property its name and the values that it may have then, for people
+    /// (what `validate_qos` returns).
+    pub fn available(&self, level: Level) -> Vec<(PropertyName, String)> {
+        self.available_within(level, (MOST_EVENTS as usize, MOST_EVENTS as usize))
+    }
+
+    /// The same where there is memory for no more than so many events that wait, and so many at once.
+    pub fn available_within(&self, level: Level, memory: (usize, usize)) -> Vec<(PropertyName, String)> {
+        let of_level = PropertyName::ALL.iter().filter(|property| property.levels().contains(&level));
+        of_level.map(|property| (*property, self.allowed(*property, memory))).collect()
+    }
+
+    /// The values that a property may have where the others stay what they are.
+    fn allowed(&self, property: PropertyName, (events, batch): (usize, usize)) -> String {
+        match property {
+            PropertyName::MaxEventsPerConsumer => number_from(self.max_batch.into(), events as i64),
+            PropertyName::MaximumBatchSize => {
+                number_from(self.least_batch(), i64::from(self.max_events).min(batch as i64))
+            }
+            PropertyName::PacingInterval if self.max_batch == 1 => {
+                "it is 0 unless MaximumBatchSize is at least 2".into()
+            }
+            _ => property.allowed(),
+        }
+    }
+
+    /// The least `MaximumBatchSize` that goes with the pacing.
+    fn least_batch(&self) -> i64 {
+        if self.pacing.is_some() { 2 } else { 1 }
     }
 
     fn put(&mut self, property: PropertyName, value: PropertyValue) {
@@ -327,6 +358,35 @@ mod tests {
         let paced = QosSettings::new().pacing(Duration::from_millis(1));
         let told = errors(Qos::default().with(&paced, Level::Proxy));
         assert_eq!(told, [("MaximumBatchSize".to_owned(), QosError::UnavailableValue)]);
+    }
+
+    /// What is told as available can be set, and what lies beyond it cannot.
+    #[test]
+    fn what_is_available_goes_together_with_what_counts() {
+        let told = |qos: &Qos, property: PropertyName, level: Level| {
+            qos.available(level).into_iter().find(|(other, _)| *other == property).map(|(_, allowed)| allowed)
+        };
+        let plain = Qos::default();
+        let paced = QosSettings::new().pacing(Duration::from_millis(1)).max_batch(3).max_events(8);
+        let paced = plain.with(&paced, Level::Admin).expect("fine");
+        let [events, batch, pacing] = [
+            PropertyName::MaxEventsPerConsumer,
+            PropertyName::MaximumBatchSize,
+            PropertyName::PacingInterval,
+        ];
+        assert_eq!(told(&plain, batch, Level::Proxy).as_deref(), Some("it is a number from 1 to 100"));
+        assert_eq!(told(&paced, batch, Level::Proxy).as_deref(), Some("it is a number from 2 to 8"));
+        assert_eq!(told(&paced, events, Level::Proxy).as_deref(), Some("it is a number from 3 to 65536"));
+        assert!(told(&plain, pacing, Level::Proxy).expect("its level").contains("MaximumBatchSize"));
+        assert_eq!(told(&paced, pacing, Level::Proxy), Some(pacing.allowed()));
+        for (least, most) in [(2, 8), (3, 8)] {
+            assert!(paced.with(&QosSettings::new().max_batch(least), Level::Proxy).is_ok());
+            assert!(paced.with(&QosSettings::new().max_batch(most + 1), Level::Proxy).is_err());
+        }
+        assert!(paced.with(&QosSettings::new().max_batch(1), Level::Proxy).is_err());
+        assert!(paced.with(&QosSettings::new().max_events(2), Level::Proxy).is_err());
+        assert_eq!(told(&plain, PropertyName::MinimumSeparation, Level::Channel), None, "not its level");
+        assert_eq!(told(&plain, PropertyName::StartTime, Level::Proxy), None);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use super::{Call, Connection, Consumer, Inner, Serial, Turn};
 use crate::delivery::{Delivery, Outcome};
 use crate::grouped::Grouped;
-use crate::qos::Qos;
 use crate::queue::From;
 use crate::work::Due;
 use std::cmp::Reverse;
@@ -57,10 +56,10 @@ impl Consumer {
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
         let settings = self.settings.load();
-        if !is_batch_due(&mut inner, &settings.qos, now) {
+        let most = settings.qos.max_batch as usize;
+        if !is_batch_due(&mut inner, (most, settings.qos.pacing), now, now) {
             return self.turn(0, &inner);
         }
-        let most = settings.qos.max_batch as usize;
         drop(settings);
         batch.extend(
             std::iter::from_fn(|| self.take_one(&mut inner, |priority| most > 1 || is_of(priority)))
@@ -168,37 +167,103 @@ impl Consumer {
         WaitingEvents { all: inner.queue.len(), come_by_then }
     }
 
+    /// Takes up to `most` events at once, of a consumer that takes them itself, if as many are there as it has at once or it has waited long enough for
+    /// these; returns how many.
+    pub fn try_take_sequence(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) -> usize {
+        self.pass_time(now);
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        if most == 0 || !self.has_sequence(&mut inner, most, now) {
+            return 0;
+        }
+        let most = most.min(self.settings.load().qos.max_batch as usize);
+        let before = events.len();
+        events.extend(std::iter::from_fn(|| self.take_one(&mut inner, |_| true)).take(most));
+        inner.batch_since = None;
+        drop(inner);
+        for delivery in &events[before..] {
+            self.counts.deliver(now - delivery.pushed);
+            self.gone(delivery, &self.counts.delivered);
+        }
+        events.len() - before
+    }
+
+    /// Whether there are events for a consumer that takes up to `most` of them itself now.
+    pub(super) fn has_sequence(&self, inner: &mut Inner, most: usize, now: Instant) -> bool {
+        // Time does not count against who may have nothing.
+        let first = inner.queue.iter().next().filter(|_| self.connection() == Connection::Active);
+        let Some(since) = first.map(|first| first.not_before) else {
+            inner.batch_since = None;
+            return false;
+        };
+        let settings = self.settings.load();
+        let most = most.min(settings.qos.max_batch as usize);
+        is_batch_due(inner, (most, settings.qos.pacing), since, now)
+    }
+
     /// Waits for the next event for so long.
     pub fn take(&self, limit: Duration, now: impl Fn() -> Instant) -> Option<Delivery> {
+        let mut taken = None;
+        self.wait_until(limit, &now, || {
+            taken = self.try_take(now());
+            taken.is_some()
+        });
+        taken
+    }
+
+    /// Waits for the next events for so long, of one that takes up to `most` of them at once; returns how many.
+    pub fn take_sequence(
+        &self,
+        most: usize,
+        limit: Duration,
+        now: impl Fn() -> Instant,
+        events: &mut Vec<Delivery>,
+    ) -> usize {
+        if most == 0 {
+            return 0;
+        }
+        let mut taken = 0;
+        self.wait_until(limit, &now, || {
+            taken = self.try_take_sequence(most, now(), events);
+            taken > 0
+        });
+        taken
+    }
+
+    /// Waits until `take` has taken something, for so long, or until there will be nothing any more.
+    fn wait_until(&self, limit: Duration, now: impl Fn() -> Instant, mut take: impl FnMut() -> bool) {
         let end = now().saturating_add(limit);
         // Events that are held come without anybody's doing.
         let next = || self.due(&self.inner.lock().0).map_or(end, |due| due.at.min(end));
-        loop {
-            let mut taken = self.try_take(now());
+        let is_closed = || self.connection() == Connection::Closed;
+        let mut has_taken = false;
+        while !has_taken {
+            has_taken = take();
             let until = next();
-            let is_closed = || self.connection() == Connection::Closed;
-            if taken.is_some() || is_closed() || now() >= end {
-                return taken;
+            if has_taken || is_closed() || now() >= end {
+                return;
             }
             let look = || {
-                taken = self.try_take(now());
-                taken.is_some() || is_closed() || next() < until
+                has_taken = take();
+                has_taken || is_closed() || next() < until
             };
             self.arrived.wait(until - now(), &now, look);
-            if taken.is_some() {
-                return taken;
-            }
         }
     }
 }
 
-/// Whether as many wait as a batch is to have, or it has been awaited long enough.
-fn is_batch_due(inner: &mut Inner, qos: &Qos, now: Instant) -> bool {
-    let Some(pacing) = qos.pacing else { return true };
+/// Whether as many wait as a batch is to have, or it has been awaited long enough: since it was looked for first, and not before `since`.
+fn is_batch_due(
+    inner: &mut Inner,
+    (most, pacing): (usize, Option<Duration>),
+    since: Instant,
+    now: Instant,
+) -> bool {
+    let Some(pacing) = pacing else { return true };
     if inner.queue.len() == 0 {
         inner.batch_since = None;
         return false;
     }
-    let since = *inner.batch_since.get_or_insert(now);
-    inner.queue.len() >= qos.max_batch as usize || now - since >= pacing
+    let since = *inner.batch_since.get_or_insert(since);
+    inner.queue.len() >= most || now - since >= pacing
 }

@@ -1,11 +1,15 @@
 //! The service in virtual time, where each step and each instant is the test's, and on threads.
 
 mod allocation;
+mod changing;
 mod delivering;
+mod handles;
 mod kept;
 mod monitoring;
+mod negotiating;
 mod partners;
 mod properties;
+mod pulling;
 mod subscribing;
 mod threads;
 mod virtual_time;

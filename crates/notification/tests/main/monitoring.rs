@@ -277,3 +277,82 @@ fn a_call_back_may_remove_its_own_consumer_and_its_supplier() {
     let counted = consumer.statistics();
     assert_eq!((counted.delivered, counted.discarded), (1, 1));
 }
+
+/// Who looks from another process finds by the standard's names how many there are: also of who came before there was a stream, of channels of one name together, and when all is gone nothing.
+#[test]
+fn a_stream_shows_how_many_there_are() {
+    use talea_notification::EventChannel;
+    use talea_record::stream::StreamDirectory;
+    use talea_record::stream::passive::Reading;
+    use talea_record::{Metadata, RingShape, TraceFile};
+
+    const NAME: &str = "gauged";
+    let create = |factory: &EventChannelFactory| {
+        factory.create(NAME, &QosSettings::new(), AdminProperties::default()).expect("sound")
+    };
+    let time = VirtualTime::default();
+    let factory = EventChannelFactory::on(time.clone());
+    let before = create(&factory);
+    let kept = before.consumer("kept").connect_pull().expect("connected");
+    let mut supplier = before.supplier("s").connect().expect("connected");
+
+    let place = tempfile::tempdir().expect("a folder");
+    let streams = StreamDirectory::at(&place.path().join("streams")).expect("a folder");
+    let shape = RingShape { writers: &["collector".to_owned()], spare: 2, capacity: 256, later: 0 };
+    let stream = streams.publish("gauged", &Metadata::bare("gauged"), shape).expect("published");
+    let shown = || {
+        let read = |name: &str| {
+            let reading =
+                TraceFile::open(stream.path()).expect("a stream").reading(&format!("channel-{NAME}.{name}"));
+            let Ok(Reading::Gauge(number)) = reading else { panic!("{name}: {reading:?}") };
+            number
+        };
+        ["ConsumerCount", "SupplierCount", "ConsumerAdminCount", "SupplierAdminCount", "QueueElementCount"]
+            .map(read)
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _local = stream.attach_thread("members").expect("there is room");
+            let counted = |channels: &[&EventChannel]| {
+                let sums = channels.iter().map(|channel| channel.statistics(time.now())).map(|all| {
+                    [
+                        all.consumers.len(),
+                        all.suppliers.len(),
+                        all.consumer_admins.len(),
+                        all.supplier_admins.len(),
+                        all.queued,
+                    ]
+                });
+                sums.fold([0; 5], |sum, one| std::array::from_fn(|place| sum[place] + one[place] as i64))
+            };
+            let mut via = time.clone();
+            // The first change shows what there is.
+            let admin = before.new_consumer_admin(GroupOperator::And, &QosSettings::new()).expect("sound");
+            for number in 1..=2 {
+                supplier.push(&mut via, &event(number)).expect("pushed");
+            }
+            assert_eq!((shown(), counted(&[&before])), ([1, 1, 2, 1, 2], [1, 1, 2, 1, 2]));
+            let other = create(&factory);
+            let inside = admin.consumer("inside").connect_pull().expect("connected");
+            let mut second = other.supplier("t").connect().expect("connected");
+            let (failing, _) = connected(other.consumer("o"));
+            supplier.push(&mut via, &event(3)).expect("pushed");
+            second.push(&mut via, &event(4)).expect("pushed");
+            assert_eq!(shown(), counted(&[&before, &other]));
+            assert_eq!(shown(), [3, 2, 3, 2, 3 + 1 + 1]);
+            kept.try_pull(time.now()).expect("it waits");
+            failing.set_qos(&QosSettings::new().max_events(1)).expect("sound");
+            second.push(&mut via, &event(5)).expect("in the place of the one before");
+            assert_eq!((shown()[4], counted(&[&before, &other])[4]), (4, 4));
+            time.run();
+            assert!(admin.destroy() && before.remove_consumer(kept.id()));
+            assert_eq!(shown(), counted(&[&before, &other]));
+            drop((inside, supplier));
+            assert_eq!(shown(), [1, 1, 2, 2, 0]);
+            assert!(factory.destroy(other.id()));
+            assert_eq!(shown(), [0, 0, 1, 1, 0]);
+            drop((kept, second, failing, admin, other, before, factory));
+            assert_eq!(shown(), [0; 5], "a channel that nobody has is none");
+        });
+    });
+}

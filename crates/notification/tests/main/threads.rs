@@ -13,8 +13,8 @@ use talea_measure::skip;
 use talea_model::{Criticality, Strategy, System, TaskBuilder};
 use talea_notification::qos::{OrderPolicy, QosSettings};
 use talea_notification::{
-    AdminProperties, Collect, Condition, EventChannelFactory, EventPool, EventType, Filter, Outcome, Pushed,
-    ThreadPool,
+    AdminProperties, Collect, Condition, EventChannelFactory, EventPool, EventType, Filter, Outcome,
+    PullPace, Pushed, Supplied, ThreadPool,
 };
 use talea_operation::{Declaration, Operations};
 use talea_runtime::{Executive, PostingRoom, Prepared, RtMode, RunOptions, StopHandle};
@@ -250,6 +250,63 @@ fn deliveries_in_the_midst(is_queued: bool) -> (u64, u64) {
     assert_eq!(early.load(Ordering::Relaxed), 0);
     outside.lock().expect("whole").take();
     (end.statistics().delivered, here.load(Ordering::Relaxed))
+}
+
+/// A supplier is asked by the threads of the run, in a lane of its channel's pool; it is suspended, resumed, set and ended by other threads meanwhile.
+#[test]
+fn a_supplier_is_pulled_in_a_lane_while_others_change_it() {
+    let factory = EventChannelFactory::new();
+    let channel = factory.create("events", &QosSettings::new(), AdminProperties::default()).expect("sound");
+    let pool = ThreadPool::client_propagated()
+        .lane_from(0, lane("low", Criticality::Low))
+        .lane_from(5, lane("high", Criticality::High));
+    channel.set_thread_pool(pool).expect("a pool");
+    let mut asked = 0;
+    let pace = PullPace::every(Duration::from_micros(200)).up_to(3);
+    let builder = channel.supplier("p").qos(QosSettings::new().priority(9));
+    let supplier = builder.connect_pull(pace, move |_| {
+        asked += 1;
+        if asked % 3 == 0 { Supplied::Nothing } else { Supplied::Event(event_of("Tick", asked)) }
+    });
+    let supplier = supplier.expect("connected");
+    let consumer = channel.consumer("c").connect(|_| Outcome::Ok).expect("connected");
+    let (operations, jobs) = factory.needs();
+    assert_eq!(operations, 3, "two lanes of the consumer, and the supplier's work");
+    let posting = PostingRoom { operations, jobs, posters: 2 };
+    let options = RunOptions { posting, rt: RtMode::Warn, duration: None, ..RunOptions::default() };
+    let prepared =
+        Executive::prepare(&system(), Operations::synthetic(), options).expect("it can be prepared");
+    let (stop, dispatcher) = (prepared.stop_handle(), prepared.dispatcher());
+    factory.bind(dispatcher.workplace().expect("there is a poster")).expect("it can be declared");
+    let counted = thread::scope(|scope| {
+        let acting = scope.spawn(|| {
+            let _stop = StopAtEnd(stop);
+            let more = |events: u64| {
+                let enough = consumer.statistics().delivered + events;
+                while consumer.statistics().delivered < enough {
+                    thread::yield_now();
+                }
+            };
+            more(20);
+            for priority in 0..50 {
+                supplier.suspend().expect("active");
+                supplier.set_qos(&QosSettings::new().priority(priority)).expect("sound");
+                supplier.resume().expect("suspended");
+                more(1);
+            }
+            let counted = supplier.statistics();
+            drop(supplier);
+            while consumer.queued() > 0 {
+                thread::yield_now();
+            }
+            counted
+        });
+        let outcome = prepared.run().expect("it runs");
+        assert!(outcome.mishaps.panics.is_empty());
+        acting.join().expect("it ends")
+    });
+    assert!(counted.pulled >= 70 && counted.refused == 0, "{counted:?}");
+    assert_eq!(channel.statistics(Instant::ZERO).pushed, consumer.statistics().settled());
 }
 
 /// A supplier that is preempted in the midst of pushing does not keep an urgent one of the same processor, which would wait for ever.

@@ -14,6 +14,8 @@ use thiserror::Error;
 pub enum Reading {
     /// A counter's value.
     Counter(u64),
+    /// A gauge's value.
+    Gauge(i64),
     /// A histogram's counts.
     Histogram(HistogramReading),
     /// An object's fields with their names; `None` if nothing was set, or it was being replaced all the time.
@@ -64,6 +66,8 @@ pub(crate) fn take<W: SharedWord>(entry: &PassiveEntry, words: &[W]) -> Reading 
 fn look<W: SharedWord>(entry: &PassiveEntry, words: &[W], look: impl Fn(&W) -> u64) -> Reading {
     match &entry.kind {
         PassiveKind::Counter => Reading::Counter(look(&words[0])),
+        // What there is stays there, whoever takes counts.
+        PassiveKind::Gauge => Reading::Gauge(words[0].load(Relaxed) as i64),
         PassiveKind::Histogram { lower, width, .. } => {
             Reading::Histogram(histogram(*lower, *width, words, look))
         }

@@ -33,6 +33,8 @@ struct Thread {
     passive: Cell<*const Passive>,
     /// Null or the thread's writer.
     ring: Cell<*const RingWriter>,
+    /// The number of the same stream; 0 if there is none.
+    stream: Cell<u64>,
 }
 
 thread_local! {
@@ -41,6 +43,7 @@ thread_local! {
             switches: Cell::new(&raw const UNATTACHED),
             passive: Cell::new(std::ptr::null()),
             ring: Cell::new(std::ptr::null()),
+            stream: Cell::new(0),
         }
     };
 }
@@ -84,6 +87,12 @@ pub(crate) fn with_passive<T>(
     })
 }
 
+/// The number of the thread's stream among those that the process has published; 0 if it has none.
+#[inline]
+pub(crate) fn stream_number() -> u64 {
+    THREAD.with(|thread| thread.stream.get())
+}
+
 /// Whether the thread is attached, to whatever.
 pub(crate) fn is_attached() -> bool {
     THREAD.with(|thread| !thread.passive.get().is_null())
@@ -121,6 +130,7 @@ impl Attachment {
             thread.switches.set(switches);
             thread.passive.set(passive);
             thread.ring.set(ring.as_deref().map_or(std::ptr::null(), std::ptr::from_ref));
+            thread.stream.set(live.number);
         });
         Attachment { ring, live: Arc::clone(live), _thread: PhantomData }
     }
@@ -142,6 +152,7 @@ impl Drop for Attachment {
             thread.switches.set(&raw const UNATTACHED);
             thread.passive.set(std::ptr::null());
             thread.ring.set(std::ptr::null());
+            thread.stream.set(0);
         });
     }
 }

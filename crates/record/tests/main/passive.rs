@@ -171,11 +171,13 @@ fn an_object_is_copied_whole_while_it_is_replaced() {
 /// They have numbers of Talea's own, of which there are so many, and take none of the program's.
 #[test]
 fn counters_that_are_made_while_a_program_runs_are_read_by_name() {
-    use talea_record::stream::passive::made_counters;
+    use talea_record::stream::passive::{made, made_counters};
     const COUNTERS: [(&str, &str); 2] = [("came", "Those that came."), ("went", "Those that went.")];
+    const GAUGES: [(&str, &str); 2] = [("there", "Those that are there."), ("owed", "What is owed.")];
     let published = publish(1);
     let stream = &published.stream;
-    let [came, went] = made_counters("made-first", "Counts.", &COUNTERS).unwrap();
+    let first = made("made-first", "Counts.", &COUNTERS, &GAUGES).unwrap();
+    let [came, went] = &first.counters;
     on_a_thread("made", || {
         let _local = stream.attach_thread("made").unwrap();
         came.add(3);
@@ -187,7 +189,8 @@ fn counters_that_are_made_while_a_program_runs_are_read_by_name() {
         (read("made-first.came"), read("made-first.went")),
         (Reading::Counter(5), Reading::Counter(1))
     );
-    let again = made_counters("made-first", "Counts.", &COUNTERS).unwrap_err();
+    gauges_rise_and_fall_and_nobody_takes_them(stream, &first.gauges);
+    let again = made("made-first", "Counts.", &COUNTERS, &GAUGES).unwrap_err();
     assert!(matches!(again, RegisterError::Family { .. }), "{again}");
 
     let made = (0..100).map(|number| made_counters(&format!("made-{number}"), "Counts.", &COUNTERS));
@@ -200,4 +203,24 @@ fn counters_that_are_made_while_a_program_runs_are_read_by_name() {
         (0..47).map(|number| space.family(&format!("made-{number}")).unwrap().number).collect();
     assert!(numbers.iter().all(|number| (0x10..0x40).contains(number)), "{numbers:?}");
     quiet::silent::FAMILY.register().unwrap();
+}
+
+/// They say how many there are: all threads together, below nothing, too, and taking leaves them.
+fn gauges_rise_and_fall_and_nobody_takes_them(stream: &Stream, [there, owed]: &[passive::Gauge; 2]) {
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    assert!(there.add(3).is_some() && there.add(-2) == there.add(0));
+                }
+                assert!(owed.add(-1).is_some());
+                assert!(owed.get().is_some_and(|owed| owed < 0));
+            });
+        }
+    });
+    let mut operator = Operator::open(stream.path()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(operator.take("made-first.there").unwrap(), Reading::Gauge(4000));
+        assert_eq!(reading(stream, "made-first.owed"), Reading::Gauge(-4));
+    }
 }

@@ -245,6 +245,24 @@ fn what_channels_count_is_read_while_they_run() {
     let file = write(&place, "counting.toml", &text.replace("\"robot-events\"", &format!("\"{name}\"")));
     let running = Running::start(&["run", &file, "--for", "120s", "--json", "--fail-on", "never"]);
     eventually("the run is there", || listed(&name).is_some());
+    // By the standard's names: two channels, of which each has what the description says.
+    let shown = || {
+        let names = ["ConsumerCount", "SupplierCount", "ConsumerAdminCount", "SupplierAdminCount"];
+        let of = |channel: &str| names.map(|what| format!("channel-{channel}.{what}"));
+        let channels =
+            ["ActiveEventChannelCount", "InactiveEventChannelCount"].map(|what| format!("channels.{what}"));
+        let wanted = [&of("motion")[..], &of("health"), &channels].concat();
+        let arguments: Vec<&str> =
+            ["trace", "read", &name, "--json"].into_iter().chain(wanted.iter().map(String::as_str)).collect();
+        let read = run(&arguments).exits(0).json();
+        let gauge = |one: &serde_json::Value| {
+            assert_eq!(one["kind"], "gauge", "{one}");
+            one["value"].as_i64().expect("a number")
+        };
+        read.as_array().expect("readings").iter().map(gauge).collect::<Vec<_>>()
+    };
+    let members = shown();
+    assert_eq!(members, [2, 2, 1, 1, 2, 2, 1, 1, 2, 0]);
     eventually("events are counted", || {
         let of =
             |channel: &str| ["pushed", "delivered", "queued"].map(|what| format!("channel-{channel}.{what}"));
@@ -255,6 +273,7 @@ fn what_channels_count_is_read_while_they_run() {
         let counted = |index: usize| read[index]["value"].as_u64().expect("a counter");
         // They are read one after the other, and what is delivered has been queued before.
         assert!(counted(1) <= counted(2) && counted(4) <= counted(5), "{read}");
+        assert_eq!(shown(), members, "how many there are does not change");
         counted(0) > 100 && counted(1) > 20 && counted(3) > 100 && counted(4) > 50
     });
     drop(running);

@@ -32,7 +32,7 @@ impl Counter {
     /// Adds `amount`, whether or not anybody looks.
     #[inline(always)]
     pub fn add(&self, amount: u64) {
-        self.0.count(1, |words| {
+        _ = self.0.count(1, |words| {
             words[0].fetch_add(amount, Ordering::Relaxed);
         });
     }

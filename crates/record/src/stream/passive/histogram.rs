@@ -33,7 +33,7 @@ impl<const LOWER: i64, const WIDTH: u64, const BUCKETS: u32> Histogram<LOWER, WI
     /// Counts `value`, whether or not anybody looks.
     #[inline(always)]
     pub fn add(&self, value: i64) {
-        self.0.count(Self::WORDS, |words| {
+        _ = self.0.count(Self::WORDS, |words| {
             words[Self::word(value)].fetch_add(1, Relaxed);
         });
     }

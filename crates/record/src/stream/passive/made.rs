@@ -1,6 +1,6 @@
-//! Families of counters that are made while a program runs, for things of which it has any number.
+//! Families of counters and gauges that are made while a program runs, for things of which it has any number.
 
-use super::Counter;
+use super::{Counter, Gauge};
 use crate::declaration::{FIRST_FREE, Family};
 use crate::live::registry::RegisterError;
 use crate::passive::PassiveKind;
@@ -8,23 +8,35 @@ use crate::stream::declare::{DeclaredFamily, DeclaredPassive};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Makes a family of this name with counters of these names, each with one sentence about it, and registers it. It has one of Talea's own numbers, so
-/// that it takes none from families of the program. It stays for as long as the process, and so does the memory of a call that fails: call this once for
-/// each name, and keep what it returns.
+/// The entities of a family that was made.
+#[derive(Debug)]
+pub struct Made<const COUNTERS: usize, const GAUGES: usize> {
+    /// Its counters, as they were given.
+    pub counters: [Counter; COUNTERS],
+    /// Its gauges, as they were given.
+    pub gauges: [Gauge; GAUGES],
+}
+
+/// Makes a family of this name with counters and gauges of these names, each with one sentence about it, and registers it. It has one of Talea's own
+/// numbers, so that it takes none from families of the program. It stays for as long as the process, and so does the memory of a call that fails: call this
+/// once for each name, and keep what it returns.
 ///
 /// # Errors
 /// See [`RegisterError`]; of such families a process has at most 48.
-pub fn made_counters<const COUNTERS: usize>(
+pub fn made<const COUNTERS: usize, const GAUGES: usize>(
     name: &str,
     about: &str,
     counters: &[(&'static str, &'static str); COUNTERS],
-) -> Result<&'static [Counter; COUNTERS], RegisterError> {
-    let places: &'static [AtomicU32; COUNTERS] =
-        Box::leak(Box::new([const { AtomicU32::new(u32::MAX) }; COUNTERS]));
-    let passive = counters.iter().zip(places).map(|((name, about), place)| DeclaredPassive {
+    gauges: &[(&'static str, &'static str); GAUGES],
+) -> Result<&'static Made<COUNTERS, GAUGES>, RegisterError> {
+    let unplaced = std::iter::repeat_with(|| AtomicU32::new(u32::MAX)).take(COUNTERS + GAUGES);
+    let places: &'static [AtomicU32] = unplaced.collect::<Vec<_>>().leak();
+    let counters = counters.iter().map(|entity| (entity, PassiveKind::Counter));
+    let entities = counters.chain(gauges.iter().map(|entity| (entity, PassiveKind::Gauge)));
+    let passive = entities.zip(places).map(|(((name, about), kind), place)| DeclaredPassive {
         name,
         about,
-        kind: PassiveKind::Counter,
+        kind,
         place,
     });
     let events = Cow::Borrowed(&[] as &[_]);
@@ -33,6 +45,24 @@ pub fn made_counters<const COUNTERS: usize>(
         Family { number: FIRST_FREE, name: name.to_owned().into(), about: about.to_owned().into(), events };
     let family = Box::leak(Box::new(DeclaredFamily::made(family, passive.collect::<Vec<_>>().leak())));
     family.register()?;
-    let placed = |number: usize| Counter::placed(family, number, places[number].load(Ordering::Relaxed));
-    Ok(Box::leak(Box::new(std::array::from_fn(placed))))
+    let place = |number: usize| places[number].load(Ordering::Relaxed);
+    Ok(Box::leak(Box::new(Made {
+        counters: std::array::from_fn(|number| Counter::placed(family, number, place(number))),
+        gauges: std::array::from_fn(|gauge| {
+            let number = COUNTERS + gauge;
+            Gauge::placed(family, number, place(number))
+        }),
+    })))
+}
+
+/// [Makes](made) a family with counters alone.
+///
+/// # Errors
+/// As there.
+pub fn made_counters<const COUNTERS: usize>(
+    name: &str,
+    about: &str,
+    counters: &[(&'static str, &'static str); COUNTERS],
+) -> Result<&'static [Counter; COUNTERS], RegisterError> {
+    Ok(&made(name, about, counters, &[])?.counters)
 }

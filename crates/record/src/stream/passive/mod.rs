@@ -3,23 +3,27 @@
 //! | Entity | Writers | An update | What a reader gets |
 //! |---|---|---|---|
 //! | [`Counter`] | any number | one atomic addition | the sum of the additions it sees |
+//! | [`Gauge`] | any number | one atomic addition, which may be negative | the sum of the additions it sees |
 //! | [`Histogram`] | any number | one atomic addition | each count as of its own instant, not all of one instant |
 //! | [`Object`] | one at a time | its words and a sequence number | all words of one update |
 //!
-//! Counters and histograms count from when their stream is published, whether or not anybody asks. An object is switched like
+//! Counters, gauges and histograms count from when their stream is published, whether or not anybody asks. An object is switched like
 //! events: while nobody wants it, setting it does nothing, and it keeps what it had. They
 //! stand in the passive area of the stream that the updating thread writes to (see [`super::local`]). Looking does not
-//! reset them. Resetting, which [`super::Operator::take`] does, takes each count exactly once, whoever adds meanwhile.
+//! reset them. Resetting, which [`super::Operator::take`] does, takes each count exactly once, whoever adds meanwhile; gauges, which say how many there
+//! are, it leaves as they are.
 
 mod counter;
+mod gauge;
 mod histogram;
 mod made;
 pub mod object;
 
 pub use crate::passive::{HistogramReading, ObjectField, PassiveEntry, PassiveKind, Reading, ReadingError};
 pub use counter::Counter;
+pub use gauge::{Gauge, StreamNumber};
 pub use histogram::Histogram;
-pub use made::made_counters;
+pub use made::{Made, made, made_counters};
 pub use object::{Object, Structure};
 
 use super::declare::DeclaredFamily;
@@ -48,14 +52,14 @@ impl Entity {
         Entity { family, number, place: AtomicU32::new(place) }
     }
 
-    /// Gives its words, `length` of them, to `count`, whether or not anybody wants it.
+    /// Gives its words, `length` of them, to `count`, whether or not anybody wants it; `None` if the thread has no stream.
     #[inline(always)]
-    fn count(&self, length: usize, count: impl FnOnce(&[AtomicU64])) {
+    fn count<T>(&self, length: usize, count: impl FnOnce(&[AtomicU64]) -> T) -> Option<T> {
         if switch(self.family.switch(self.number)) == ASKED {
             // Finds the thread its stream, and registers the family; whether anybody wants it changes nothing.
             let _ = local::is_wanted(self.family, self.number);
         }
-        self.look(length, count);
+        self.look(length, count)
     }
 
     /// Gives its words in the stream of `writer`, `length` of them, to `count`, whichever stream the thread has; nothing if its family is not

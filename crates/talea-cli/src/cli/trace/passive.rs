@@ -8,6 +8,7 @@ use talea_record::stream::passive::{HistogramReading, Reading};
 pub fn line(reading: &Reading) -> String {
     match reading {
         Reading::Counter(count) => count.to_string(),
+        Reading::Gauge(number) => number.to_string(),
         Reading::Histogram(histogram) => {
             let inside: Vec<String> = histogram.inside.iter().map(u64::to_string).collect();
             let HistogramReading { lower, width, below, above, .. } = histogram;
@@ -21,11 +22,12 @@ pub fn line(reading: &Reading) -> String {
     }
 }
 
-/// `{"kind": "counter", "value"}`, `{"kind": "histogram", "lower", "width", "below", "inside", "above"}` or
+/// `{"kind": "counter", "value"}`, `{"kind": "gauge", "value"}`, `{"kind": "histogram", "lower", "width", "below", "inside", "above"}` or
 /// `{"kind": "object", "fields"}`, which is null while nothing was set.
 pub fn json(reading: &Reading) -> Map<String, Json> {
     let value = match reading {
         Reading::Counter(value) => json!({ "kind": "counter", "value": value }),
+        Reading::Gauge(value) => json!({ "kind": "gauge", "value": value }),
         Reading::Histogram(HistogramReading { lower, width, below, inside, above }) => json!({
             "kind": "histogram", "lower": lower, "width": width, "below": below, "inside": inside, "above": above,
         }),

@@ -12,9 +12,9 @@ use talea_record::stream::publish::Listed;
 use talea_record::stream::{Directory, Liveness, Operator};
 use talea_record::{TraceFile, TraceKind};
 
-/// Read counters, histograms and objects of a program
+/// Read counters, gauges, histograms and objects of a program
 ///
-/// Counters and histograms count from when the program's stream is published, whether or not anybody asks; an object is updated only
+/// Counters, gauges and histograms count from when the program's stream is published, whether or not anybody asks; an object is updated only
 /// while it is switched on (`talea trace enable`) or followed, and else keeps its values. Each count is exact, and the fields of an object are all of one update. The counts of a histogram are read one after the other, so
 /// they may differ by what is counted meanwhile.
 #[derive(Args)]
@@ -30,7 +30,7 @@ pub struct Options {
     /// What to read, as FAMILY or FAMILY.NAME; everything if nothing is named
     #[arg(value_name = "ENTITY")]
     entities: Vec<String>,
-    /// Set counters and histograms to zero after reading them; objects stay as they are
+    /// Set counters and histograms to zero after reading them; gauges and objects stay as they are
     #[arg(long)]
     take: bool,
     /// Print JSON instead
