@@ -92,11 +92,19 @@ impl Explanations {
             "{percent:.0} % of the response, {}, was {}{}; {}.{}{}",
             dominant.sum.rounded(),
             dominant.what(&self.metadata),
-            enough(explanation, &dominant),
+            match self.is_used_up_meanwhile(&dominant, explanation) {
+                true => String::new(),
+                false => enough(explanation, &dominant),
+            },
             self.remedy(&dominant, explanation),
             self.released_late(explanation),
             self.stolen_text(explanation),
         )
+    }
+
+    /// Whether whoever had turns in between took nothing away: what is promised on the way is all that can be had there.
+    fn is_used_up_meanwhile(&self, dominant: &Dominant, explanation: &Explanation) -> bool {
+        dominant.kind == Kind::Turn && self.is_capped_beside(dominant.blamed, explanation)
     }
 
     /// What a hypervisor took meanwhile, which is in the causes and is none of them.

@@ -1,6 +1,7 @@
 //! What would help where schedulers of a hierarchy gave the processor to others, in words.
 
 use super::{Blamed, Explanation, Explanations};
+use talea_guarantee::guarantee::{Guarantee, Hardness};
 use talea_guarantee::scheduler::{Asks, Parameter, SchedulerKind};
 use talea_record::EdgeEntry;
 
@@ -33,7 +34,7 @@ impl Explanations {
         let more = match self.asked_by(other) {
             Asked::Plan => {
                 format!(
-                    "an earlier or longer entry for {own} in its plan would help, or a shorter one for {child}"
+                    "an earlier or longer entry for {own} in its plan would help, or a shorter one for {child}, if it has one"
                 )
             }
             Asked::For(Asks::Priority) => {
@@ -51,10 +52,26 @@ impl Explanations {
                 )
             }
             Asked::For(Asks::Guarantee(_) | Asks::GuaranteeOrJobs(_) | Asks::AtMost(_)) | Asked::Unknown => {
-                format!("promise {own} more, or {child} less")
+                match self.is_capped_beside(blamed, explanation) {
+                    true => format!("promise {own} more, or softly, so that it has what {child} leaves, too"),
+                    false => format!("promise {own} more, or {child} less"),
+                }
             }
         };
         format!("{promised}: {more}")
+    }
+
+    /// Whether who stands beside the one that had the turn, on the way down to the job that is explained, has no more than its guarantee, whoever else
+    /// wants less.
+    pub(super) fn is_capped_beside(&self, blamed: Blamed, explanation: &Explanation) -> bool {
+        let (Blamed::Edge(edge) | Blamed::EdgeTo { edge, .. } | Blamed::EdgeFor { edge, .. }) = blamed else {
+            return false;
+        };
+        let Some(other) = self.metadata.edges.get(edge) else { return false };
+        let own = self.below_on_way(explanation, other);
+        let guarantee = own.and_then(|own| self.promise(other, &own)?.parse::<Guarantee>().ok());
+        let reservation = guarantee.as_ref().and_then(Guarantee::as_reservation);
+        reservation.is_some_and(|reservation| reservation.hardness() == Hardness::Hard)
     }
 
     /// The scheduler above asked for no processor.

@@ -61,7 +61,7 @@ fn explained(records: &[Record]) -> (Kind, String) {
 fn who_waits_for_the_turn_of_another_is_advised_to_change_the_plan() {
     let (kind, sentence) = explained(&records(900));
     assert_eq!(kind, Kind::Turn, "{sentence}");
-    let advice = "P promises tasks nothing: an earlier or longer entry for tasks in its plan would help, or a shorter one for video.";
+    let advice = "P promises tasks nothing: an earlier or longer entry for tasks in its plan would help, or a shorter one for video, if it has one.";
     assert!(sentence.ends_with(advice), "{sentence}");
 }
 
