@@ -1,6 +1,6 @@
 //! Groups of consumers and of suppliers, with filters that all in a group share.
 
-use crate::attached::{FilterAdmin, Owner};
+use crate::attached::{FilterAdmin, MappingAdmin, MappingOwner, Owner};
 use crate::consumer::AdminFilters;
 use crate::filter::GroupOperator;
 use crate::pool::ThreadPool;
@@ -11,6 +11,7 @@ use crate::stated;
 use crate::work::LaneWork;
 use std::fmt;
 use std::sync::Arc;
+use talea_time::Duration;
 
 macro_rules! admin {
     ($(#[$doc:meta])* $name:ident, $groups:ident, $with:path) => {
@@ -99,6 +100,17 @@ admin! {
 }
 
 impl ConsumerAdmin {
+    /// The mapping filter that says which priority events have for its members, now and later, where these have none that says it.
+    pub fn priority_filter(&self) -> MappingAdmin<'_, i16> {
+        MappingAdmin::new(&self.shared, MappingOwner::Admin(self.own_filters()))
+    }
+
+    /// The mapping filter that says how long after their push events are worth being delivered to its members, now and later, where these have none that
+    /// says it.
+    pub fn lifetime_filter(&self) -> MappingAdmin<'_, Duration> {
+        MappingAdmin::new(&self.shared, MappingOwner::Admin(self.own_filters()))
+    }
+
     /// The lanes in which its consumers have their events that are connected from now on, unless they have lanes of their own.
     ///
     /// # Errors

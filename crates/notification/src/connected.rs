@@ -1,6 +1,6 @@
 //! The handles of connected consumers.
 
-use crate::attached::{FilterAdmin, Owner};
+use crate::attached::{FilterAdmin, MappingAdmin, MappingOwner, Owner};
 use crate::consumer::{Connection, Consumer, SerialCode};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::EventType;
@@ -206,6 +206,16 @@ impl ConnectedConsumer {
     /// offer other types.
     pub fn on_partners(&self, listener: impl Fn(&PartnersChanged) + Send + Sync + 'static) {
         self.shared.listen_to_partners(self.consumer.number, Arc::new(listener));
+    }
+
+    /// Its own mapping filter that says which priority events have for it.
+    pub fn priority_filter(&self) -> MappingAdmin<'_, i16> {
+        MappingAdmin::new(&self.shared, MappingOwner::Consumer(&self.consumer))
+    }
+
+    /// Its own mapping filter that says how long after their push events are worth being delivered to it.
+    pub fn lifetime_filter(&self) -> MappingAdmin<'_, Duration> {
+        MappingAdmin::new(&self.shared, MappingOwner::Consumer(&self.consumer))
     }
 
     /// Its own filters, to add some and to remove them.

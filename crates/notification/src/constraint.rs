@@ -5,10 +5,11 @@
 
 use crate::event::{Content, Event, EventType, Header, Parts};
 use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
+use crate::mapping::MappingFilter;
 use crate::qos::Reliability;
 use std::time::SystemTime;
 use talea_etcl::{Constraint, Filterable, Form, Layout, Lookup, Node, OwnedValue, Problem, Program, Value};
-use talea_event::{HEADER, TypePattern, in_header};
+use talea_event::{EVALUATION_STEP, HEADER, TypePattern, in_header};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -87,12 +88,9 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
 /// A constraint that is evaluated on events which carry a `T`; others it does not match, which is counted as an error.
 struct Compiled<T>(Program<Parts<T>>);
 
-/// What a step of an evaluation takes at most, several times what is measured of most of them.
-const STEP: Duration = Duration::from_nanos(10);
-
 impl<T: Content + Filterable> Expression for Compiled<T> {
     fn longest(&self) -> Duration {
-        STEP * i64::from(self.0.steps())
+        EVALUATION_STEP * i64::from(self.0.steps())
     }
 
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
@@ -101,9 +99,24 @@ impl<T: Content + Filterable> Expression for Compiled<T> {
     }
 }
 
-/// The same of a system's description, which does not match others, and that is no error. Its time is that of the job which pushes, so that an
-/// event is judged alike in a run and in a simulation, where code takes none.
-struct Only<T>(Program<Parts<T>>);
+/// The same of a system's description, which does not match others, and that is no error. How long it takes, [`Only::longest_among`] says.
+pub(crate) struct Only<T>(Program<Parts<T>>);
+
+impl<T: Content + Filterable> Only<T> {
+    pub fn parse(text: &str) -> Result<Self, ConstraintError> {
+        Ok(Only(Constraint::parse(text)?.compile()?))
+    }
+
+    /// How long that takes at most if what is looked up by name are numbers, of which no event has more than so many.
+    pub fn longest_among(&self, numbers: usize) -> Duration {
+        EVALUATION_STEP * i64::from(self.0.steps_with_numbers(numbers))
+    }
+
+    /// How long that takes at most, whatever the events carry.
+    pub fn longest_of_all(&self) -> Duration {
+        EVALUATION_STEP * i64::from(self.0.steps())
+    }
+}
 
 impl<T: Content + Filterable> Expression for Only<T> {
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
@@ -145,11 +158,6 @@ impl Filter {
         Ok(filter)
     }
 
-    /// The same of events of any type, of which those that carry something else do not match, and that is no error.
-    pub(crate) fn parse_only<T: Content + Filterable>(text: &str) -> Result<Self, ConstraintError> {
-        Ok(Filter::of(&[], Only(Constraint::parse(text)?.compile::<Parts<T>>()?)))
-    }
-
     /// Adds such a constraint (`add_constraints`).
     ///
     /// # Errors
@@ -163,6 +171,40 @@ impl Filter {
             return Err(ConstraintError::TooMany);
         }
         Ok(self.add(types, Compiled(Constraint::parse(text)?.compile::<Parts<T>>()?)))
+    }
+}
+
+impl<V: Copy> MappingFilter<V> {
+    /// Adds a constraint behind those before: of events of these types, or of any if there are none, that carry a `T`, those of which `text` holds have
+    /// this value (`add_mapping_constraints`).
+    ///
+    /// ```
+    /// use talea_notification::{Content, Event, EventType, Header, MappingFilter};
+    /// use talea_etcl::Filterable;
+    /// use talea_time::Instant;
+    ///
+    /// #[derive(Filterable)]
+    /// struct Battery { charge: f64 }
+    /// impl Content for Battery {}
+    ///
+    /// let mut priorities = MappingFilter::new().or(1);
+    /// priorities.add_constraint::<Battery>(&[], "charge < 5", 9)?;
+    /// priorities.add_constraint::<Battery>(&[], "charge < 20", 5)?;
+    /// let of = |charge| Event::new(Header::new(EventType::new("Robot", "Battery")), Battery { charge });
+    /// let priority = |charge| priorities.value(&of(charge), Instant::ZERO).0;
+    /// assert_eq!([3.0, 11.5, 60.0].map(priority), [Some(9), Some(5), Some(1)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The text is no constraint, or can never be evaluated on a `T`, or the filter has as many as it may.
+    pub fn add_constraint<T: Content + Filterable>(
+        &mut self,
+        types: &[TypePattern],
+        text: &str,
+        value: V,
+    ) -> Result<ConstraintId, ConstraintError> {
+        self.add_by(|filter| filter.add_constraint::<T>(types, text), value)
     }
 }
 
@@ -292,7 +334,7 @@ mod tests {
         let longest = |text: &str| Filter::parse::<Alarm>(&[], text).expect("a constraint").longest();
         let (few, more) = (longest("level > 3"), longest("level > 3 and level < 9"));
         assert!(few > Duration::ZERO && more > few && more < Duration::from_micros(1), "{few} {more}");
-        assert_eq!(longest("'hot' ~ text"), STEP * 4096);
+        assert_eq!(longest("'hot' ~ text"), EVALUATION_STEP * 4096);
         let both = Filter::parse::<Alarm>(&[], "level > 3").and_then(|mut filter| {
             filter.add_constraint::<Alarm>(&[], "level > 3 and level < 9")?;
             Ok(filter)

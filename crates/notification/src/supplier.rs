@@ -5,7 +5,7 @@ use crate::attached::{FilterAdmin, Owner};
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Content, ContentType, Event, EventType};
-use crate::filter::{Filter, FilterGroup, SharedFilters, passes};
+use crate::filter::{Filter, FilterGroup, SharedFilters, passes, together};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_linux::pi_lock::PiLock;
 use talea_operation::Post;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 use thiserror::Error;
 
 /// Types that one supplier may push: each costs a word of memory, so strangers have a limit.
@@ -177,7 +177,7 @@ impl SupplierBuilder {
             _ = topology.entry(&event_type).retained.set(PiLock::new(Retained::new(events)));
         }
         drop(topology);
-        let (filter_errors, filtered) = (AtomicU64::new(0), 0);
+        let (filter_errors, filtered, expired) = (AtomicU64::new(0), 0, 0);
         let mut supplier = Supplier {
             shared,
             number,
@@ -188,6 +188,7 @@ impl SupplierBuilder {
             entries: Vec::new(),
             filter_errors,
             filtered,
+            expired,
         };
         supplier.offer_change(types, [])?;
         Ok(supplier)
@@ -206,6 +207,7 @@ pub struct Supplier {
     entries: Vec<Option<Arc<TypeEntry>>>,
     filter_errors: AtomicU64,
     filtered: u64,
+    expired: u64,
 }
 
 impl fmt::Debug for Supplier {
@@ -237,8 +239,17 @@ impl Supplier {
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
         }
-        let Shared { place, load, reject_new_events, max_event_bytes, rejected, left_out, counters, .. } =
-            &*self.shared;
+        let Shared {
+            place,
+            load,
+            reject_new_events,
+            max_event_bytes,
+            rejected,
+            left_out,
+            expired,
+            counters,
+            ..
+        } = &*self.shared;
         let most = max_event_bytes.load(Ordering::Relaxed);
         if most > 0 {
             allow_bytes(event.bytes(), most)?;
@@ -252,6 +263,12 @@ impl Supplier {
             rejected.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::Rejected, 1);
             return Err(PushError::Rejected);
+        }
+        if self.expires_in_filters(event) {
+            self.expired += 1;
+            expired.fetch_add(1, Ordering::Relaxed);
+            counters.add(Counted::Expired, 1);
+            return Ok(Pushed::default());
         }
         let now = via.now();
         let proxy = self.filters.judge(event, now);
@@ -288,6 +305,14 @@ impl Supplier {
             });
         }
         Ok(pushed)
+    }
+
+    /// Whether the event, by its own timeout or what is set for its supplier, is worth something for less time than its filters and those of its admin may
+    /// take. What consumers say of it, and whether they heed its stop time, is not known here.
+    fn expires_in_filters(&self, event: &Event) -> bool {
+        let timeout = self.stated.timeout(event).filter(|timeout| *timeout > Duration::ZERO);
+        timeout
+            .is_some_and(|timeout| timeout < together([self.filters.longest(), self.admin.filters.longest()]))
     }
 
     /// Pushes events, one after the other; of a sequence that is refused from some event on, those before it are pushed.
@@ -414,6 +439,11 @@ impl Supplier {
     /// Events that its own filters, or those of its admin, did not let through, and constraints that could not be evaluated.
     pub fn filtered(&self) -> (u64, u64) {
         (self.filtered, self.filter_errors.load(Ordering::Relaxed))
+    }
+
+    /// Events that were not pushed since they were worth something for less time than its own filters and those of its admin may take: they have expired.
+    pub fn expired(&self) -> u64 {
+        self.expired
     }
 
     /// Its own filters, to add some and to remove them.

@@ -6,7 +6,7 @@ use super::times::{Least, violation_of};
 use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
-use crate::channel::{Condition, EventTypeName, Publication, PublicationAddress, Subscription};
+use crate::channel::{Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription};
 use crate::description::{Description, Overrun, Task};
 use crate::ports::PORT_LIMIT;
 use crate::suggest::known_words;
@@ -284,15 +284,72 @@ impl Subscribed<'_> {
         self.check_nodes(found);
         let name = &self.task.name;
         if let Some(filter) = &self.subscription.filter {
-            self.check_filter("filter", &format!("the filter of task \"{name}\""), filter, found);
+            self.check_filter(self.place("filter"), &format!("the filter of task \"{name}\""), filter, found);
         }
         for filter in self.subscription.condition.filters() {
             self.check_filter(
-                "when",
+                self.place("when"),
                 &format!("a filter in the condition of task \"{name}\""),
                 filter,
                 found,
             );
+        }
+        let Subscription { priority_by, timeout_by, .. } = self.subscription;
+        self.check_mapping(
+            "priority_by",
+            priority_by,
+            |entry, key| Place::PriorityBy(self.index, entry, key),
+            found,
+        );
+        for (entry, Mapped { value, .. }) in priority_by.iter().enumerate() {
+            if !Publication::PRIORITIES.contains(value) {
+                let message = format!(
+                    "the priority in entry {} of priority_by of task \"{name}\" is out of range",
+                    entry + 1
+                );
+                let place = Place::PriorityBy(self.index, entry, "priority");
+                found.push(Violation::error(place, message, "write a whole number from -32767 to 32767"));
+            }
+        }
+        self.check_mapping(
+            "timeout_by",
+            timeout_by,
+            |entry, key| Place::TimeoutBy(self.index, entry, key),
+            found,
+        );
+        for (entry, Mapped { value, .. }) in timeout_by.iter().enumerate() {
+            let place = Place::TimeoutBy(self.index, entry, "timeout");
+            let owner = || format!("entry {} of timeout_by of task \"{name}\"", entry + 1);
+            found.extend(violation_of(*value, Least::AboveZero, place, "timeout", owner));
+        }
+    }
+
+    /// The entries of a mapping filter are about events, and each may be tried.
+    fn check_mapping<Value>(
+        &self,
+        key: &'static str,
+        entries: &[Mapped<Value>],
+        place: impl Fn(usize, &'static str) -> Place,
+        found: &mut Vec<Violation>,
+    ) {
+        let name = &self.task.name;
+        if entries.len() > Mapped::<Value>::LIMIT {
+            let message = format!("{key} of task \"{name}\" has {} entries", entries.len());
+            let remedy = format!("write at most {}", Mapped::<Value>::LIMIT);
+            found.push(Violation::error(self.place(key), message, remedy));
+            return;
+        }
+        for (entry, Mapped { filter, .. }) in entries.iter().enumerate() {
+            let called = format!("entry {} of {key} of task \"{name}\"", entry + 1);
+            match filter {
+                Some(filter) => self.check_filter(place(entry, "filter"), &called, filter, found),
+                None if entry + 1 < entries.len() => found.push(Violation::error(
+                    place(entry, "filter"),
+                    format!("{called} has no filter, and those behind it are never tried"),
+                    "put it last, or give it a filter",
+                )),
+                None => {}
+            }
         }
     }
 
@@ -451,7 +508,7 @@ impl Subscribed<'_> {
     }
 
     /// Whether the filter is one, and names what the events have.
-    fn check_filter(&self, key: &'static str, called: &str, filter: &str, found: &mut Vec<Violation>) {
+    fn check_filter(&self, place: Place, called: &str, filter: &str, found: &mut Vec<Violation>) {
         let parsed = Constraint::parse(filter);
         let compiled = parsed.and_then(|constraint| constraint.compile::<AnyEvent>().map(|_| constraint));
         let constraint = match compiled {
@@ -459,7 +516,7 @@ impl Subscribed<'_> {
             Err(problem) => {
                 let at = if problem.line > 1 { format!("line {}, ", problem.line) } else { String::new() };
                 found.push(Violation::error(
-                    self.place(key),
+                    place,
                     format!("{called}, at {at}character {}: {}", problem.column, problem.message),
                     problem.remedy,
                 ));
@@ -481,7 +538,7 @@ impl Subscribed<'_> {
             unvisited.extend(expression.operands());
             if path_of(expression).is_some_and(is_priority) && !states_priority {
                 found.push(Violation::warning(
-                    self.place(key),
+                    place,
                     format!("{called} names $priority, which none of its events state"),
                     "give them priority = ...; a filter does not see what the quality of service says where they do not",
                 ));
@@ -493,7 +550,7 @@ impl Subscribed<'_> {
             let mut known: Vec<&str> = fields.iter().copied().collect();
             known.extend(HEADER.iter().map(|(name, _)| *name).filter(|_| unknown.starts_with('$')));
             found.push(Violation::error(
-                self.place(key),
+                place,
                 format!("{called} names {unknown}, which none of its events have"),
                 match known.is_empty() {
                     true => "give the events fields = { ... }, or filter by $priority".to_owned(),

@@ -247,6 +247,8 @@ fn over_a_channel(system: &System) -> System {
                     channel: 0,
                     condition: Condition::of_types([TypePattern::exactly(&domain, &name)]),
                     filter: None,
+                    priority_by: Vec::new(),
+                    timeout_by: Vec::new(),
                     qos: QosSettings::new(),
                 }));
                 (one.phase, one.jitter, one.overrun) = (Duration::ZERO, Duration::ZERO, Overrun::Queue);
