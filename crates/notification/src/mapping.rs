@@ -33,7 +33,7 @@ pub enum MappingError {
 }
 
 /// What a mapping filter gives: a priority, or a lifetime from the push on.
-pub trait MappedValue: Copy + fmt::Debug + Send + Sync + 'static {
+pub trait MappedValue: Copy + fmt::Display + Send + Sync + 'static {
     /// What such a value may be, if this one cannot be.
     fn problem(self) -> Option<&'static str>;
 
@@ -188,7 +188,7 @@ impl<V: MappedValue> MappingFilter<V> {
         let mut values = self.values.iter().copied().chain(self.default);
         let wrong = values.find_map(|value| Some((value, value.problem()?)));
         wrong.map_or(Ok(()), |(value, allowed)| {
-            Err(MappingError::OutOfRange { value: format!("{value:?}"), allowed })
+            Err(MappingError::OutOfRange { value: value.to_string(), allowed })
         })
     }
 

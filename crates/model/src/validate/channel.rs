@@ -125,7 +125,7 @@ pub(super) fn check(
             let place = Place::Subscription(index, key_of(subscription));
             let release = |supplier| Release { supplier, consumer: index, place, by: "events" };
             releases.extend(suppliers.into_iter().map(release));
-            Subscribed { description, index, task, subscription, matching }.check(found);
+            Subscribed { description, index, task, subscription, matching }.check(&above, found);
         }
     }
     for (address, publication) in
@@ -277,7 +277,7 @@ impl Subscribed<'_> {
         Place::Subscription(self.index, key)
     }
 
-    fn check(&self, found: &mut Vec<Violation>) {
+    fn check(&self, above: &Qos, found: &mut Vec<Violation>) {
         self.check_condition(found);
         self.check_types(found);
         self.check_release(found);
@@ -322,6 +322,35 @@ impl Subscribed<'_> {
             let owner = || format!("entry {} of timeout_by of task \"{name}\"", entry + 1);
             found.extend(violation_of(*value, Least::AboveZero, place, "timeout", owner));
         }
+        self.check_time_left(above, found);
+    }
+
+    /// Events are worth being delivered for as long as filters may take to judge them.
+    fn check_time_left(&self, above: &Qos, found: &mut Vec<Violation>) {
+        let Subscribed { task, subscription, matching, .. } = self;
+        let longest = subscription.longest_filtering();
+        let Ok(qos) = above.with(&subscription.qos, Level::Proxy) else { return };
+        let timeouts = |(_, publication): &&(PublicationAddress, &Publication)| {
+            subscription.timeouts(publication.timeout.or(qos.timeout)).min()
+        };
+        let short = |one: &&&(PublicationAddress, &Publication)| {
+            timeouts(one).is_some_and(|timeout| timeout > Duration::ZERO && timeout < longest)
+        };
+        let Some((_, publication)) = matching.iter().find(short) else { return };
+        let key = match subscription {
+            Subscription { filter: Some(_), .. } => "filter",
+            Subscription { timeout_by, .. } if !timeout_by.is_empty() => "timeout_by",
+            Subscription { priority_by, .. } if !priority_by.is_empty() => "priority_by",
+            _ => key_of(subscription),
+        };
+        found.push(Violation::warning(
+            self.place(key),
+            format!(
+                "filters of task \"{}\" may take up to {longest} for an event, and events {} are worth being delivered for less: they may expire before they are judged",
+                task.name, publication.event_type
+            ),
+            "give them a longer timeout, or none; constraints that compare nothing but $priority, $source and times are judged faster",
+        ));
     }
 
     /// The entries of a mapping filter are about events, and each may be tried.

@@ -3,6 +3,7 @@
 mod allocation;
 mod delivering;
 mod kept;
+mod mapping;
 mod monitoring;
 mod partners;
 mod properties;
