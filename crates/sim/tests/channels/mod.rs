@@ -134,12 +134,28 @@ fn random_systems_lose_collect_filter_and_hand_on() {
             if subscription.filter.is_some() {
                 *seen.entry("filtered").or_default() += 1;
             }
+            if !subscription.priority_by.is_empty() {
+                *seen.entry("prioritised").or_default() += 1;
+            }
+            if !subscription.timeout_by.is_empty() {
+                *seen.entry("mapped timeout").or_default() += 1;
+            }
             if system.tasks[from].trigger.is_some() {
                 *seen.entry("handed on").or_default() += 1;
             }
         }
     }
-    let kinds = ["collected", "delivered", "discarded", "expired", "filtered", "handed on", "skipped"];
+    let kinds = [
+        "collected",
+        "delivered",
+        "discarded",
+        "expired",
+        "filtered",
+        "prioritised",
+        "mapped timeout",
+        "handed on",
+        "skipped",
+    ];
     assert!(kinds.iter().all(|kind| seen.get(kind).is_some_and(|count| *count >= 50)), "{seen:?}");
 }
 
