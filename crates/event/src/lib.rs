@@ -23,5 +23,5 @@ pub enum EventLoss {
 use talea_time::Duration;
 
 pub use condition::{Collect, Condition, Leaf};
-pub use header::{AnyEvent, HEADER, in_header};
+pub use header::{AnyEvent, HEADER, in_header, since_1970, time_in_header, timeout_of};
 pub use pattern::{TypePattern, TypePatternError};

@@ -1,15 +1,20 @@
 //! Constraints in the constraint language ([`talea_etcl`]) over events that carry a type of one's own, or structured events.
 //!
-//! `$domain_name`, `$type_name`, `$event_name`, `$source` and `$priority` are the event's header; the priority is missing where the header states
-//! none. Other names are the content's.
+//! `$domain_name`, `$type_name`, `$event_name`, `$source`, `$priority`, `$StartTime`, `$StopTime` and `$Timeout` are the event's header; what the header
+//! does not state is missing. Other names are the content's.
+//!
+//! Times are in nanoseconds, and the instants among them on the clock of `$curtime`, the instant of the push, which is virtual in a simulation. So
+//! `$StartTime > $curtime` says of an event that it is held still. Structured events have these properties in the standard's units; what constraints see
+//! of them, also spelled out as `$.header.variable_header(StartTime)`, is what was converted when the event was [made](Event::structured).
 
-use crate::event::{Content, Event, EventType, Header, Parts};
+use crate::event::{Content, Event, EventType, Header, Parts, WallClock};
 use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
 use crate::mapping::MappingFilter;
 use crate::qos::Reliability;
-use std::time::SystemTime;
-use talea_etcl::{Constraint, Filterable, Form, Layout, Lookup, Node, OwnedValue, Problem, Program, Value};
-use talea_event::{EVALUATION_STEP, HEADER, TypePattern, in_header};
+use talea_etcl::{
+    Constraint, Filterable, Form, Kind, Layout, Lookup, Node, OwnedValue, Problem, Program, Value,
+};
+use talea_event::{EVALUATION_STEP, HEADER, TypePattern, in_header, since_1970, time_in_header, timeout_of};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -34,13 +39,16 @@ impl<T: Content + Filterable> Node for Parts<T> {
 
     #[inline]
     fn at(&self, position: usize) -> Option<Value<'_>> {
-        let Header { event_type, event_name, source, priority, .. } = &self.header;
+        let Header { event_type, event_name, source, priority, start, stop, timeout, .. } = &self.header;
         match position {
             0 => Some(Value::Text(event_type.domain())),
             1 => Some(Value::Text(event_type.name())),
             2 => Some(Value::Text(event_name.as_deref().unwrap_or_default())),
             3 => Some(Value::Unsigned(u64::from(*source))),
             4 => priority.map(|priority| Value::Integer(i64::from(priority))),
+            5 => start.map(|start| Value::Integer(start.as_nanos())),
+            6 => stop.map(|stop| Value::Integer(stop.as_nanos())),
+            7 => timeout.map(|timeout| Value::Integer(timeout.as_nanos())),
             _ => self.content.at(position - HEADER.len()),
         }
     }
@@ -70,10 +78,23 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
         if let Some((position, kind)) = in_header(name, form) {
             return Lookup::At(position, kind);
         }
+        // A bare name of a structured event is a property of its header first.
+        if let (Some((position, kind)), Some(_)) = (time_in_header(name), variable_header::<T>()) {
+            return Lookup::At(position, kind);
+        }
         match T::resolve(name, form) {
             Lookup::At(position, kind) => Lookup::At(HEADER.len() + position, kind),
             other => other,
         }
+    }
+
+    fn shortcut(members: &[&str]) -> Option<(usize, Kind)> {
+        T::shortcut(members).map(|(position, kind)| (HEADER.len() + position, kind))
+    }
+
+    fn picked(list: usize, name: &str) -> Option<(usize, Kind)> {
+        let is_header = variable_header::<T>().is_some_and(|position| HEADER.len() + position == list);
+        time_in_header(name).filter(|_| is_header)
     }
 
     fn short(&self, name: &str) -> Option<Value<'_>> {
@@ -83,6 +104,11 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
     fn short_names(&self) -> usize {
         self.content.short_names()
     }
+}
+
+/// Where content that is a structured event has the properties of its header.
+fn variable_header<T: Filterable>() -> Option<usize> {
+    T::shortcut(&["header", "variable_header"]).map(|(position, _)| position)
 }
 
 /// A constraint that is evaluated on events which carry a `T`; others it does not match, which is counted as an error.
@@ -224,6 +250,14 @@ impl Event {
     /// # Errors
     /// One of these has another kind of value, or one outside of its range.
     pub fn structured(event: talea_etcl::Event) -> Result<Self, HeaderProblem> {
+        Event::structured_by(WallClock::now(), event)
+    }
+
+    /// The same with times by another clock on the wall than the machine's, which a simulation has.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn structured_by(wall: WallClock, event: talea_etcl::Event) -> Result<Self, HeaderProblem> {
         let mut header = Header::new(EventType::new(event.domain_name(), event.type_name()));
         header.event_name =
             Some(event.event_name().into()).filter(|name: &std::sync::Arc<str>| !name.is_empty());
@@ -240,8 +274,9 @@ impl Event {
             None => None,
         };
         header.timeout = match number("Timeout", time)? {
-            Some(number @ 0..=90_000_000_000_000_000) => Some(Duration::from_nanos(number * 100)),
-            Some(_) => return Err(HeaderProblem { property: "Timeout", problem: time }),
+            Some(units) => {
+                Some(timeout_of(units).ok_or(HeaderProblem { property: "Timeout", problem: time })?)
+            }
             None => None,
         };
         header.reliability = match number("EventReliability", RELIABILITY)? {
@@ -252,8 +287,8 @@ impl Event {
         };
         let instant = |property| match number(property, UTC)? {
             None => Ok(None),
-            Some(units) => match wall_time(units) {
-                Some(time) => Ok(Some(Header::at_wall_time(time))),
+            Some(units) => match since_1970(units) {
+                Some(since) => Ok(Some(wall.instant_since_1970(since))),
                 None => Err(HeaderProblem { property, problem: UTC }),
             },
         };
@@ -264,20 +299,13 @@ impl Event {
 
 const RELIABILITY: &str = "is 0 (best effort) or 1 (persistent)";
 const UTC: &str = "is a time from 1970 to 2250, in units of 100 ns since 15 October 1582";
-/// Units of 100 ns from the first day of the Gregorian calendar, from which the standard counts, to that from which Unix does.
-const UNIX_EPOCH_UTC: i64 = 122_192_928_000_000_000;
-/// The same of 280 years, which nanoseconds have room for.
-const LONGEST_UTC: i64 = 280 * 365 * 86_400 * 10_000_000;
-
-/// None if it is out of range.
-fn wall_time(units: i64) -> Option<SystemTime> {
-    let since = units.checked_sub(UNIX_EPOCH_UTC).filter(|since| (0..=LONGEST_UTC).contains(since))?;
-    Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(since.unsigned_abs() * 100))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Units of 100 ns from 15 October 1582 to the beginning of 1970, by the calendar: 141427 days.
+    const UNIX_EPOCH_UTC: i64 = 141_427 * 86_400 * 10_000_000;
+    use std::time::SystemTime;
     use talea_etcl::Properties;
     use talea_linux::clock::MonotonicClock;
     use talea_time::Clock;

@@ -80,7 +80,7 @@ pub use connected::{ConnectedConsumer, NotNow, NotReconnected, PullConsumer};
 pub use constraint::{ConstraintError, HeaderProblem};
 pub use consumer::Connection;
 pub use delivery::{Delivery, Outcome};
-pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin};
+pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin, WallClock};
 pub use filter::{ConstraintId, Expression, Filter, FilterId, GroupOperator, NotEvaluated, Verdict};
 pub use limits::{AdminProperties, LimitExceeded};
 pub use mapping::{MappedValue, MappingError, MappingFilter};

@@ -68,6 +68,11 @@ impl<T: Filterable> Compiler<'_, T> {
             && let Some((position, kind, count)) = shortcut::<T>(steps)
         {
             let span = path.root_span.to(steps[count - 1].span);
+            if let [Step { kind: StepKind::Pick(name), span: last }, rest @ ..] = &steps[count..]
+                && let Some((position, kind)) = T::picked(position, name)
+            {
+                return Ok((Origin::At(position as u16), kind, rest, span.to(*last)));
+            }
             return Ok((Origin::At(position as u16), kind, &steps[count..], span));
         }
         let (name, form, steps, span) = match (&path.root, steps) {

@@ -561,15 +561,35 @@ impl Subscribed<'_> {
         if self.matching.is_empty() {
             return;
         }
-        let states_priority = self.matching.iter().any(|(_, publication)| publication.priority.is_some());
+        let states = |name: &str| {
+            self.matching.iter().any(|(_, publication)| match name {
+                "priority" => publication.priority.is_some(),
+                "Timeout" => publication.timeout.is_some(),
+                // That is for code.
+                "StartTime" | "StopTime" => false,
+                _ => true,
+            })
+        };
         let mut unvisited = vec![constraint.expression()];
         while let Some(expression) = unvisited.pop() {
             unvisited.extend(expression.operands());
-            if path_of(expression).is_some_and(is_priority) && !states_priority {
+            let of_header = path_of(expression).and_then(|path| match &path.root {
+                Root::Dollar(name) => Some(name.as_str()).filter(|name| is_of_header(name)),
+                _ => None,
+            });
+            if let Some(name) = of_header.filter(|name| !states(name)) {
                 found.push(Violation::warning(
                     place,
-                    format!("{called} names $priority, which none of its events state"),
-                    "give them priority = ...; a filter does not see what the quality of service says where they do not",
+                    format!("{called} names ${name}, which none of its events state"),
+                    match name {
+                        "priority" => {
+                            "give them priority = ...; a filter does not see what the quality of service says where they do not"
+                        }
+                        "Timeout" => {
+                            "give them timeout = ...; a filter does not see what the quality of service says where they do not"
+                        }
+                        _ => "programs may state it, in the header of what they push; else remove it",
+                    },
                 ));
                 return;
             }
@@ -601,10 +621,6 @@ fn path_of(expression: &Expression) -> Option<&Path> {
 /// Whether every event has this, written with a `$`: the header's names, and the current time.
 fn is_of_header(name: &str) -> bool {
     name == "curtime" || HEADER.iter().any(|(known, _)| *known == name)
-}
-
-fn is_priority(path: &Path) -> bool {
-    matches!(&path.root, Root::Dollar(name) if name == "priority")
 }
 
 /// The name at the beginning of the path, if no event has it.
