@@ -422,6 +422,58 @@ mod tests {
         }
     }
 
+    /// Also spelled out, and as a bare name, of a structured event; and in virtual time.
+    #[test]
+    fn times_of_events_are_on_the_clock_of_the_current_time() {
+        let (day, hour) = (86_400 * 10_000_000i64, 3_600 * 10_000_000i64);
+        // In a simulation that begins at noon of the second day of 1970.
+        let noon = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(36 * 3_600);
+        let wall = WallClock::showing(noon, Instant::ZERO);
+        let mut header = Properties::default();
+        header.insert("StartTime", UNIX_EPOCH_UTC + day + 13 * hour);
+        header.insert("StopTime", UNIX_EPOCH_UTC + day + 14 * hour);
+        header.insert("Timeout", 20_000);
+        let structured = talea_etcl::Event::new("Plant", "Pump", "").with_variable_header(header);
+        let structured = Event::structured_by(wall, structured).expect("sound");
+        let mut header = Header::new(EventType::new("Plant", "Alarm"));
+        let at = |hours: i64| Instant::from_nanos(hours * 3_600_000_000_000);
+        (header.start, header.stop) = (Some(at(1)), Some(at(2)));
+        header.timeout = Some(Duration::from_millis(2));
+        assert_eq!((structured.header().start, structured.header().stop), (header.start, header.stop));
+        let typed = Event::new(header, Alarm { level: 1, text: String::new(), at: None });
+        let none = alarm(1, None);
+        let both = |text: &str, now: Instant| {
+            let typed_too = Filter::parse::<Alarm>(&[], text).map(|filter| filter.judge(&typed, now));
+            let structured =
+                Filter::parse::<talea_etcl::Event>(&[], text).expect("a constraint").judge(&structured, now);
+            // Only structured events have their header spelled out.
+            if let (Ok(typed_too), false) = (typed_too, text.contains("variable_header")) {
+                assert_eq!(typed_too, structured, "{text}");
+            }
+            assert_eq!(structured.errors, 0, "{text}");
+            structured.matches
+        };
+        for start in ["$StartTime", "$.StartTime", "$.header.variable_header(StartTime)", "StartTime"] {
+            let is_held = |now| both(&format!("{start} > $curtime"), now);
+            assert!(is_held(Instant::ZERO) && !is_held(at(1)), "{start}");
+            assert!(both(&format!("$curtime + 3600000000000 == {start}"), Instant::ZERO), "{start}");
+        }
+        let ends = "$StopTime - $curtime < $Timeout and $.header.variable_header(Timeout) == 2000000";
+        let moment = |time: Duration| at(2) - time;
+        assert!(
+            !both(ends, moment(Duration::from_millis(2))) && both(ends, moment(Duration::from_millis(1)))
+        );
+        assert!(both("exist $.header.variable_header(StopTime) and exist StopTime", at(0)));
+        // What the header does not state is missing.
+        assert_eq!(judged("$StartTime > 0", &none), (false, 1));
+        assert_eq!(
+            judged("not exist $StartTime and not exist $StopTime and not exist $Timeout", &none),
+            (true, 0)
+        );
+        let refused = Filter::parse::<Alarm>(&[], "$StartTime == 'noon'").unwrap_err();
+        assert!(matches!(refused, ConstraintError::Invalid(_)), "{refused}");
+    }
+
     #[test]
     fn a_filter_has_a_limit() {
         let mut filter = Filter::new();

@@ -312,6 +312,38 @@ fn each_event_of_a_long_burst_has_its_release() {
     assert_eq!(faults(&system, &records), [""; 0]);
 }
 
+/// The current time of a constraint is the instant of the push, which is virtual; and mapping filters are evaluated then.
+#[test]
+fn constraints_see_the_time_of_the_simulation() {
+    let text = r#"
+        [system]
+        name = "time"
+        strategy = "rms"
+        [[channel]]
+        name = "c"
+        qos = { OrderPolicy = "Priority" }
+        [[task]]
+        name = "push"
+        period = "50ns"
+        wcet = "1ns"
+        events = [{ channel = "c", type = "T/One", priority = 1 }]
+        [[task]]
+        name = "take"
+        subscription = { channel = "c", filter = "$curtime >= 200", priority_by = [{ filter = "$curtime > 300", priority = 9 }] }
+        separation = "120ns"
+        deadline = "50ns"
+        wcet = "1ns"
+        "#;
+    let system = talea_model::parse("time.toml", text, ".".as_ref()).expect("it is sound").system;
+    let records = records_with(&system, &[], 520, DispatchRecords::Dropped);
+    let taken: Vec<(i64, u64)> = records
+        .iter()
+        .filter_map(|record| Some((record.time.as_nanos(), Deliver::read(record)?.from?.instance)))
+        .collect();
+    // Pushed at 201, 251, 301 and so on; of what waits at 321 the event of 301 comes first, and so do those behind it.
+    assert_eq!(taken, [(201, 4), (321, 6), (441, 7)]);
+}
+
 /// As the published flight program ran: its operations were consumers of events.
 #[test]
 fn the_flight_program_keeps_its_schedule_over_a_channel() {
