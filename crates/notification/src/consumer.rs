@@ -516,12 +516,7 @@ impl Consumer {
         let stop = header.stop.filter(|_| qos.stop_times).unwrap_or(Instant::MAX);
         let not_before = header.start.filter(|_| qos.start_times).unwrap_or(now).max(now);
         let expires = timeout.min(stop);
-        // What a condition comes true with has been judged by filters before; from then on it is worth something.
-        let longest = match &self.grouped {
-            None => self.longest(settings),
-            Some(_) => self.longest_mapping(settings),
-        };
-        if expires < not_before || expires < now.saturating_add(longest) {
+        if expires < not_before || expires != Instant::MAX && expires - now < self.longest_since(settings) {
             self.counts.expired.add(1);
             return None;
         }
@@ -557,6 +552,16 @@ impl Consumer {
             condition,
             self.longest_mapping(settings),
         ])
+    }
+
+    /// The same of what has not been compared with the time that is left to an event before its lifetime is known: everything, if a mapping filter says
+    /// that, and mapping filters, if a condition has come true, from which on its events are worth something.
+    fn longest_since(&self, settings: &Settings) -> Duration {
+        match &self.grouped {
+            Some(_) => self.longest_mapping(settings),
+            None if self.maps::<Duration>(settings) => self.longest(settings),
+            None => Duration::ZERO,
+        }
     }
 
     fn longest_mapping(&self, settings: &Settings) -> Duration {

@@ -151,7 +151,7 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     assert!(matches!(unfit, Err(ConnectError::Mapping(MappingError::OutOfRange { .. }))));
     let unfit = channel.consumer("c").map_lifetime(mapping(&[("level > 3", Duration::ZERO)])).connect_pull();
     let told = unfit.unwrap_err().to_string();
-    assert_eq!(told, "the mapping filter gives events 0ns, and lifetimes are above zero");
+    assert_eq!(told, "the mapping filter gives events 0s, and lifetimes are above zero");
     assert!(channel.consumer_admin().consumers().is_empty());
 
     let consumer = channel.consumer("c").map_priority(priorities.clone()).connect_pull().expect("connected");
