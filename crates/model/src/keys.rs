@@ -315,7 +315,7 @@ pub(crate) static OVERHEAD: Table = Table {
             name: "filter",
             kind: TIME,
             presence: Default(Text("0s")),
-            doc: "Evaluating the filter of a subscription, for each event of its types.",
+            doc: "Evaluating a filter of a subscription, also one by which priorities or timeouts are said, for each event of its types.",
         },
         Key {
             name: "delivery",

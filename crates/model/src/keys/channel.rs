@@ -147,7 +147,7 @@ pub(crate) static SUBSCRIPTION: Table = Table {
             kind: Kind::Constraint,
             presence: Optional,
             doc: "A constraint that holds of all of the events, in the constraint language: fields by their names, and $source, $priority, \
-                  $domain_name and $type_name.",
+                  $domain_name, $type_name and $Timeout, and $curtime, in nanoseconds.",
         },
         Key {
             name: "when",
