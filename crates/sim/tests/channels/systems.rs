@@ -22,14 +22,19 @@ const TYPES: [&str; 4] = ["A/One", "A/Two", "B/One", "B/Three"];
 /// What a task publishes: a type, a priority and a timeout.
 type Published = (&'static str, Option<i16>, Option<i64>);
 
+/// What events with smaller fields than these have.
+type Below<Drawn> = Vec<(i64, Drawn)>;
+
+/// Priorities and timeouts, and whether the last ones are those of all others.
+type Mappings = (Below<i16>, Below<i64>, bool);
+
 #[derive(Clone, Debug)]
 struct Subscribed {
     patterns: Vec<&'static str>,
     /// Events with a smaller field pass.
     below: Option<i64>,
     all: Option<(Collect, Option<i64>)>,
-    /// Priorities and timeouts of events with smaller fields, and whether the last ones are those of all others.
-    mapped: (Vec<(i64, i16)>, Vec<(i64, i64)>, bool),
+    mapped: Mappings,
     /// By which a condition is drawn, without preemption.
     nested: Option<u64>,
     qos: QosSettings,
