@@ -158,7 +158,7 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
             name(operation)
         ),
         ChainObstacle::Expired(operation) => format!(
-            "events may expire before {} takes them; give them a longer timeout, or none",
+            "events may expire before {} takes them, or before its filters have judged them; give them a longer timeout, or none",
             name(operation)
         ),
         ChainObstacle::Reordered(operation) => format!(

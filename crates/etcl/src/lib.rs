@@ -35,7 +35,7 @@
 //! | `default $a._d` | whether the default arm of the union is active |
 //! | `$name`, `name` | a property of the event's header, or else of its body; `$domain_name`, `$type_name` and `$event_name` are the fixed header |
 //! | `$.header.variable_header(x)`, `$.filterable_data(x)`, `$.remainder_of_body` | the same spelled out |
-//! | `$curtime` | the instant of evaluation, in nanoseconds of the caller's clock |
+//! | `$curtime` | the instant of evaluation, in nanoseconds of the caller's clock. Channels convert the times of events to that clock, so that they can be compared |
 //! | `.name .1 [2] (name) .(v) .()` | member, member by position, element, property, arm of a union that `v` selects, default arm |
 //! | `._length ._d ._type_id ._repos_id` | how many elements, discriminator, name and identifier of a type |
 //! | `RED` | in a comparison with an enumeration, and if it is no property: its label |

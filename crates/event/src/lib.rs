@@ -8,6 +8,9 @@ mod header;
 mod pattern;
 pub mod qos;
 
+/// What a step of holding an event against a constraint ([`talea_etcl::Program::steps`]) takes at most, several times what is measured of most of them.
+pub const EVALUATION_STEP: Duration = Duration::from_nanos(10);
+
 /// Why an event that was pushed is not delivered to who wanted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventLoss {
@@ -17,6 +20,8 @@ pub enum EventLoss {
     Expired,
 }
 
+use talea_time::Duration;
+
 pub use condition::{Collect, Condition, Leaf};
-pub use header::{AnyEvent, HEADER, in_header};
+pub use header::{AnyEvent, HEADER, in_header, since_1970, time_in_header, timeout_of};
 pub use pattern::{TypePattern, TypePatternError};

@@ -172,7 +172,10 @@ impl Origins {
             | Place::Publication(task, subtask, ..) => {
                 [Place::Subtask(task, subtask, ""), Place::Task(task, "")]
             }
-            Place::Trigger(task, _) | Place::Subscription(task, _) => [Place::Task(task, ""), Place::Whole],
+            Place::Trigger(task, _)
+            | Place::Subscription(task, _)
+            | Place::PriorityBy(task, _, _)
+            | Place::TimeoutBy(task, _, _) => [Place::Task(task, ""), Place::Whole],
             Place::Channel(channel, _) => [Place::Channel(channel, ""), Place::Whole],
             Place::Chain(chain, _) => [Place::Chain(chain, ""), Place::Whole],
             Place::Scheduler(scheduler, _)

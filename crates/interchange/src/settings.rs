@@ -67,6 +67,8 @@ impl Losses {
             | Place::Channel(_, key)
             | Place::Publication(_, _, _, key)
             | Place::Subscription(_, key)
+            | Place::PriorityBy(_, _, key)
+            | Place::TimeoutBy(_, _, key)
             | Place::Chain(_, key)
             | Place::Scheduler(_, key)
             | Place::SchedulerUnder(_, _, key)

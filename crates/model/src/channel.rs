@@ -8,7 +8,9 @@ use crate::operation::OperationAddress;
 use crate::ports::SyntheticField;
 use std::fmt;
 use std::str::FromStr;
+use talea_etcl::Constraint;
 use talea_event::qos::QosSettings;
+use talea_event::{AnyEvent, EVALUATION_STEP};
 use talea_time::Duration;
 
 /// A channel of events.
@@ -81,8 +83,36 @@ pub struct Subscription {
     pub condition: Condition,
     /// A constraint in the constraint language that holds of all events with which the condition is fed.
     pub filter: Option<String>,
+    /// The priority that events have for the task, whatever they and the quality of service say: that of the first entry that is about them.
+    pub priority_by: Vec<Mapped<i16>>,
+    /// How long after its push an event is worth being delivered to the task, in the same way.
+    pub timeout_by: Vec<Mapped<Duration>>,
     /// What differs from the quality of service of the channel.
     pub qos: QosSettings,
+}
+
+/// An entry of a mapping filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped<Value> {
+    /// A constraint in the constraint language, of events that it is about. The last entry may have none, and is about all others then.
+    pub filter: Option<String>,
+    /// What these events have.
+    pub value: Value,
+}
+
+impl<Value> Mapped<Value> {
+    /// The most entries of one kind that a subscription has.
+    pub const LIMIT: usize = 64;
+
+    /// Events of which this constraint holds have this value, if no entry before is about them.
+    pub fn when(filter: impl Into<String>, value: Value) -> Self {
+        Mapped { filter: Some(filter.into()), value }
+    }
+
+    /// Events that no entry is about have this value.
+    pub fn otherwise(value: Value) -> Self {
+        Mapped { filter: None, value }
+    }
 }
 
 /// How often something comes, by the producers of it.
@@ -151,9 +181,43 @@ impl Subscription {
         arrivals(&self.condition, false, &mut 0, &mut producers)
     }
 
-    /// How often an event is held against a filter at most: to see whether it concerns the task, and again in the condition.
+    /// Whether a filter may leave events out.
+    pub fn is_filtered(&self) -> bool {
+        self.filter.is_some() || !self.condition.filters().is_empty()
+    }
+
+    /// How often events are held against a filter at most for each that is pushed: to see whether it concerns the task, and again in the condition;
+    /// and, of all with which the condition comes true, for their priority and their timeout.
     pub fn filterings(&self) -> usize {
-        usize::from(self.filter.is_some()) + 2 * self.condition.filters().len()
+        let filters = usize::from(self.filter.is_some()) + 2 * self.condition.filters().len();
+        let priorities = self.priority_by.iter().filter(|entry| entry.filter.is_some()).count();
+        let timeouts = self.timeout_by.iter().filter(|entry| entry.filter.is_some()).count();
+        let events = match self.condition.comes_at_once() {
+            true => 1,
+            false => self.condition.leaves().iter().filter(|leaf| leaf.hands_on).count(),
+        };
+        filters + events * (priorities + timeouts)
+    }
+
+    /// How long it may take to hold an event against all of these filters, whatever it carries. An event that is not worth being delivered for so long
+    /// may expire before it has been judged.
+    pub fn longest_filtering(&self) -> Duration {
+        let own = self.filter.iter().map(String::as_str);
+        // As above.
+        let in_condition = self.condition.filters().into_iter().flat_map(|filter| [filter.as_str(); 2]);
+        let mapping = self.priority_by.iter().filter_map(|entry| entry.filter.as_deref());
+        let mapping = mapping.chain(self.timeout_by.iter().filter_map(|entry| entry.filter.as_deref()));
+        let steps = |text: &str| {
+            let program = Constraint::parse(text).and_then(|constraint| constraint.compile::<AnyEvent>());
+            program.map_or(0, |program| i64::from(program.steps()))
+        };
+        EVALUATION_STEP * own.chain(in_condition).chain(mapping).map(steps).sum::<i64>()
+    }
+
+    /// The timeouts that an event may have for the task, of which this is stated by itself or by the quality of service.
+    pub fn timeouts(&self, stated: Option<Duration>) -> impl Iterator<Item = Duration> + '_ {
+        let is_decided = self.timeout_by.last().is_some_and(|last| last.filter.is_none());
+        self.timeout_by.iter().map(|entry| entry.value).chain(stated.filter(|_| !is_decided))
     }
 }
 

@@ -11,7 +11,7 @@ mod ports;
 use crate::description::*;
 use crate::trigger::{Communication, Excess};
 use crate::validate::{CPU_LIMIT, NODE_LIMIT};
-pub(crate) use channel::{CHANNEL, PUBLICATION, SUBSCRIPTION};
+pub(crate) use channel::{CHANNEL, PRIORITY_BY, PUBLICATION, SUBSCRIPTION, TIMEOUT_BY};
 pub(crate) use hierarchy::{SCHEDULER, THREAD, UNDER};
 use ports::COUNT;
 pub(crate) use ports::{CHAIN, INPUT, OUTPUT, TRIGGER};
@@ -158,6 +158,8 @@ impl Table {
             () if std::ptr::eq(self, &INPUT) => Some("{ name = \"...\", from = \"task.output\" }"),
             () if std::ptr::eq(self, &TRIGGER) => Some("{ output = \"task.output\" }"),
             () if std::ptr::eq(self, &PUBLICATION) => Some("{ channel = \"...\", type = \"Domain/Name\" }"),
+            () if std::ptr::eq(self, &PRIORITY_BY) => Some("{ filter = \"...\", priority = 1 }"),
+            () if std::ptr::eq(self, &TIMEOUT_BY) => Some("{ filter = \"...\", timeout = \"...\" }"),
             () if std::ptr::eq(self, &SUBSCRIPTION) => Some("{ channel = \"...\" }"),
             () => None,
         }
@@ -313,7 +315,7 @@ pub(crate) static OVERHEAD: Table = Table {
             name: "filter",
             kind: TIME,
             presence: Default(Text("0s")),
-            doc: "Evaluating the filter of a subscription, for each event of its types.",
+            doc: "Evaluating a filter of a subscription, also one by which priorities or timeouts are said, for each event of its types.",
         },
         Key {
             name: "delivery",

@@ -42,7 +42,7 @@ pub use builder::{
 };
 pub use chain::Chain;
 pub use channel::{
-    Arrivals, Channel, Condition, EventTypeName, Publication, PublicationAddress, Subscription,
+    Arrivals, Channel, Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription,
 };
 pub use composition::Scheduling;
 pub use connection::{

@@ -142,6 +142,8 @@ fn is_consequence(violation: &Violation, unread: &Unread) -> bool {
             | Place::Trigger(_, "output")
             | Place::Chain(_, "path")
             | Place::Subscription(_, "channel" | "types" | "filter" | "when")
+            | Place::PriorityBy(_, _, "filter")
+            | Place::TimeoutBy(_, _, "filter")
     );
     let names_channel =
         matches!(violation.place, Place::Publication(_, _, _, "channel") | Place::Subscription(_, "channel"));

@@ -213,6 +213,12 @@ fn example(key: &Key) -> String {
         Kind::Many(_) if key.name == "events" => {
             "[{ channel = \"health\", type = \"Robot/Battery\" }]".into()
         }
+        Kind::Many(_) if key.name == "priority_by" => {
+            "[{ filter = \"charge < 5\", priority = 9 }, { priority = 1 }]".into()
+        }
+        Kind::Many(_) if key.name == "timeout_by" => {
+            "[{ filter = \"charge < 5\", timeout = \"5ms\" }, { timeout = \"1s\" }]".into()
+        }
         Kind::Many(_) => "[{ scheduler = \"FP\", priority = 2 }]".into(),
         Kind::Title => "\"stop to actuator\"".into(),
         Kind::OutputName => "\"imu.estimate.state\"".into(),

@@ -75,6 +75,10 @@ pub enum Place {
     Publication(usize, usize, usize, &'static str),
     /// The subscription of a task by the task's index, and the key in its table.
     Subscription(usize, &'static str),
+    /// An entry of `priority_by` in the subscription of a task by the indices of both, and the key.
+    PriorityBy(usize, usize, &'static str),
+    /// An entry of `timeout_by` in the subscription of a task by the indices of both, and the key.
+    TimeoutBy(usize, usize, &'static str),
     /// A chain by index, and the key.
     Chain(usize, &'static str),
     /// A scheduler by index, and the key.
@@ -99,6 +103,8 @@ impl Place {
             | Place::Input(task, _, _, _)
             | Place::Publication(task, _, _, _)
             | Place::Subscription(task, _)
+            | Place::PriorityBy(task, _, _)
+            | Place::TimeoutBy(task, _, _)
             | Place::Trigger(task, _) => Some(task),
             _ => None,
         }
@@ -231,7 +237,11 @@ fn file_order(place: Place) -> (u8, usize, usize) {
         Place::Node(node, _) => (3, node, 0),
         Place::Link(link, _) => (4, link, 0),
         Place::Channel(channel, _) => (5, channel, 0),
-        Place::Task(task, _) | Place::Trigger(task, _) | Place::Subscription(task, _) => (6, task, 0),
+        Place::Task(task, _)
+        | Place::Trigger(task, _)
+        | Place::Subscription(task, _)
+        | Place::PriorityBy(task, _, _)
+        | Place::TimeoutBy(task, _, _) => (6, task, 0),
         Place::Subtask(task, subtask, _)
         | Place::Output(task, subtask, _, _)
         | Place::Input(task, subtask, _, _)

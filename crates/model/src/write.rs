@@ -2,7 +2,7 @@
 
 use crate::System;
 use crate::chain::Chain;
-use crate::channel::{Channel, Condition, Publication, Subscription};
+use crate::channel::{Channel, Condition, Mapped, Publication, Subscription};
 use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{ChildProcesses, Request, Scheduler, Setting, Thread, ThreadWork, Under};
@@ -305,7 +305,7 @@ impl System {
     }
 
     fn write_subscription(&self, subscription: &Subscription, out: &mut String) -> fmt::Result {
-        let Subscription { channel, condition, filter, qos } = subscription;
+        let Subscription { channel, condition, filter, priority_by, timeout_by, qos } = subscription;
         write!(out, "subscription = {{ channel = \"{}\", ", self.channels[*channel].name)?;
         match condition {
             Condition::Types(types) => list(out, "types", types.iter())?,
@@ -314,12 +314,32 @@ impl System {
         if let Some(filter) = filter {
             write!(out, ", filter = {}", text(filter))?;
         }
+        write_mapping(out, "priority_by", priority_by, |priority| format!("priority = {priority}"))?;
+        write_mapping(out, "timeout_by", timeout_by, |timeout| format!("timeout = \"{timeout}\""))?;
         if qos.iter().next().is_some() {
             write!(out, ", qos = ")?;
             write_qos(qos, out)?;
         }
         writeln!(out, " }}")
     }
+}
+
+fn write_mapping<Value>(
+    out: &mut String,
+    key: &str,
+    entries: &[Mapped<Value>],
+    written: impl Fn(&Value) -> String,
+) -> fmt::Result {
+    if entries.is_empty() {
+        return Ok(());
+    }
+    let entry = |Mapped { filter, value }: &Mapped<Value>| {
+        let filter =
+            filter.as_ref().map_or_else(String::new, |filter| format!("filter = {}, ", text(filter)));
+        format!("{{ {filter}{} }}", written(value))
+    };
+    let entries: Vec<String> = entries.iter().map(entry).collect();
+    write!(out, ", {key} = [{}]", entries.join(", "))
 }
 
 /// A condition as it stands in a file.

@@ -1,6 +1,6 @@
 //! Groups of consumers and of suppliers, with filters that all in a group share.
 
-use crate::attached::{FilterAdmin, Owner};
+use crate::attached::{FilterAdmin, MappingAdmin, MappingOwner, Owner};
 use crate::changes::{OfferChange, SubscriptionChange};
 use crate::connected::ConsumerHandle;
 use crate::consumer::AdminFilters;
@@ -17,6 +17,7 @@ use crate::work::LaneWork;
 use std::fmt;
 use std::sync::Arc;
 use talea_event::TypePattern;
+use talea_time::Duration;
 
 macro_rules! admin {
     ($(#[$doc:meta])* $name:ident, $groups:ident, $with:path, $available:path, $told_of:expr) => {
@@ -123,6 +124,17 @@ admin! {
 }
 
 impl ConsumerAdmin {
+    /// The mapping filter that says which priority events have for its members, now and later, where these have none that says it.
+    pub fn priority_filter(&self) -> MappingAdmin<'_, i16> {
+        MappingAdmin::new(&self.shared, MappingOwner::Admin(self.own_filters()))
+    }
+
+    /// The mapping filter that says how long after their push events are worth being delivered to its members, now and later, where these have none that
+    /// says it.
+    pub fn lifetime_filter(&self) -> MappingAdmin<'_, Duration> {
+        MappingAdmin::new(&self.shared, MappingOwner::Admin(self.own_filters()))
+    }
+
     /// The lanes in which its consumers have their events that are connected from now on, unless they have lanes of their own.
     ///
     /// # Errors

@@ -1,15 +1,19 @@
-//! The filters of one object, which come and go by their numbers (`FilterAdmin`).
+//! The filters of one object, which come and go by their numbers (`FilterAdmin`), and its mapping filters, of which it has one of a kind.
 //!
 //! ```text
-//!   object.filters() ──► add ──► FilterId ──► get, replace, remove
+//!   object.filters()         ──► add ──► FilterId ──► get, replace, remove
+//!   object.priority_filter() ──► set ──► get, clear
 //! ```
 
+use crate::connect::allow_mapping;
 use crate::consumer::{AdminFilters, Consumer};
 use crate::filter::{Filter, FilterGroup, FilterId, SharedFilters};
 use crate::limits::LimitExceeded;
+use crate::mapping::{MappedValue, MappingError, MappingFilter, MappingFilters};
 use crate::shared::Shared;
 use std::convert::Infallible;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 /// The filters of a consumer, a supplier or an admin (`FilterAdmin`): an event has to pass any of them, if there are some.
@@ -131,5 +135,80 @@ impl<'a> FilterAdmin<'a> {
         drop(topology);
         drop((group, filters, settings));
         changed
+    }
+}
+
+/// The mapping filter for priorities, or that for lifetimes, of a consumer or of an admin of consumers (`priority_filter`, `lifetime_filter`): it has one
+/// of each, or none.
+///
+/// A change holds for events that are pushed after it. Constraints of an attached filter, which have their numbers there, come and go with
+/// [`get`](Self::get), a clone and [`set`](Self::set).
+pub struct MappingAdmin<'a, V> {
+    shared: &'a Shared,
+    owner: MappingOwner<'a>,
+    of: PhantomData<fn(V) -> V>,
+}
+
+/// Whose mapping filters they are.
+pub(crate) enum MappingOwner<'a> {
+    /// Those of an admin.
+    Admin(Arc<AdminFilters>),
+    /// Those of a consumer.
+    Consumer(&'a Consumer),
+}
+
+impl<V: MappedValue> fmt::Debug for MappingAdmin<'_, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MappingAdmin").field("filter", &self.get()).finish_non_exhaustive()
+    }
+}
+
+impl<'a, V: MappedValue> MappingAdmin<'a, V> {
+    pub(crate) fn new(shared: &'a Shared, owner: MappingOwner<'a>) -> Self {
+        MappingAdmin { shared, owner, of: PhantomData }
+    }
+
+    /// The attached filter, if there is one.
+    pub fn get(&self) -> Option<Arc<MappingFilter<V>>> {
+        V::filter_of(&self.filters()).clone()
+    }
+
+    /// Attaches a filter, in the place of the one that is attached.
+    ///
+    /// # Errors
+    /// One of its values is out of range, or it has more constraints than the channel allows; nothing has changed.
+    pub fn set(&self, filter: MappingFilter<V>) -> Result<(), MappingError> {
+        allow_mapping(&self.shared.properties(), Some(&filter))?;
+        self.put(Some(Arc::new(filter)));
+        Ok(())
+    }
+
+    /// Takes the filter away. False if there is none.
+    pub fn clear(&self) -> bool {
+        self.put(None).is_some()
+    }
+
+    fn filters(&self) -> MappingFilters {
+        match &self.owner {
+            MappingOwner::Admin(admin) => admin.mappings.get(),
+            MappingOwner::Consumer(consumer) => consumer.settings.load().mappings.clone(),
+        }
+    }
+
+    /// Returns the one that was there. As with filters, one change is made after the other, and none is dropped under the topology's lock.
+    fn put(&self, filter: Option<Arc<MappingFilter<V>>>) -> Option<Arc<MappingFilter<V>>> {
+        let topology = self.shared.topology();
+        let mut filters = self.filters();
+        let before = std::mem::replace(V::place_in(&mut filters), filter);
+        let (mut of_admin, mut of_consumer) = (Vec::new(), Vec::new());
+        match &self.owner {
+            MappingOwner::Admin(admin) => of_admin = admin.mappings.set(filters.clone()),
+            MappingOwner::Consumer(consumer) => {
+                of_consumer = consumer.set(|own| own.mappings = filters.clone());
+            }
+        }
+        drop(topology);
+        drop((filters, of_admin, of_consumer));
+        before
     }
 }

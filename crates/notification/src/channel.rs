@@ -213,6 +213,7 @@ impl EventChannel {
             pushed: topology.pushed(),
             rejected: self.0.rejected.load(Ordering::Relaxed),
             left_out: self.0.left_out.load(Ordering::Relaxed),
+            expired: self.0.expired.load(Ordering::Relaxed),
             oldest: oldest.map_or(Duration::ZERO, |oldest| now - oldest),
         }
     }

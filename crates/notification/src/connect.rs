@@ -6,9 +6,10 @@ use crate::connected::{ConnectedConsumer, PullConsumer, SequencePullConsumer};
 use crate::consumer::{Call, Consumer, Settings};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::{Content, ContentType};
-use crate::filter::{Filter, FilterGroup, MappingFilter};
+use crate::filter::{Filter, FilterGroup};
 use crate::grouped::Grouped;
-use crate::limits::LimitExceeded;
+use crate::limits::{AdminProperties, LimitExceeded};
+use crate::mapping::{MappedValue, MappingError, MappingFilter, MappingFilters};
 use crate::posting::{When, begin};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblems, QosSettings};
 use crate::shared::About;
@@ -50,6 +51,9 @@ pub enum ConnectError {
     /// The pace at which it would be pulled makes no sense.
     #[error("its pace makes no sense: {0}")]
     Pace(&'static str),
+    /// A mapping filter cannot be attached.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
     /// The condition makes no sense.
     #[error("its condition makes no sense: {0}")]
     Condition(&'static str),
@@ -135,13 +139,15 @@ impl ConsumerBuilder {
         self
     }
 
-    /// Its events have the priority that this says, where it says one (`priority_filter`).
+    /// Its events have the priority that this says, where it says one (`priority_filter`); else that which its
+    /// [admin's](ConsumerAdmin::priority_filter) says.
     pub fn map_priority(mut self, mapping: MappingFilter<i16>) -> Self {
         self.priorities = Some(mapping);
         self
     }
 
-    /// Its events expire as this says, where it says something (`lifetime_filter`).
+    /// Its events are worth being delivered for as long after their push as this says, where it says something (`lifetime_filter`); else for as long
+    /// as its [admin's](ConsumerAdmin::lifetime_filter) says.
     pub fn map_lifetime(mut self, mapping: MappingFilter<Duration>) -> Self {
         self.lifetimes = Some(mapping);
         self
@@ -308,6 +314,8 @@ impl ConsumerBuilder {
         let properties = shared.properties();
         let filters = filters.into_iter().collect::<FilterGroup>();
         properties.allow_group(&filters)?;
+        allow_mapping(&properties, priorities.as_ref())?;
+        allow_mapping(&properties, lifetimes.as_ref())?;
         let number = {
             let mut topology = shared.topology();
             let most = properties.max_consumers;
@@ -324,8 +332,7 @@ impl ConsumerBuilder {
         };
         let (is_pull, load) = (call.is_pull(), (Arc::clone(&shared.load), shared.counters));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
-        let (priorities, lifetimes) = (priorities.map(Arc::new), lifetimes.map(Arc::new));
-        let settings = Settings { qos, filters, priorities, lifetimes };
+        let settings = Settings { qos, filters, mappings: MappingFilters::new(priorities, lifetimes) };
         let mut consumer =
             Consumer::new((number, &name), admin.own_filters(), settings, (call, grouped), load);
         consumer.on_miss = on_miss;
@@ -355,6 +362,16 @@ impl ConsumerBuilder {
         }
         Ok(ConnectedConsumer::new(shared, consumer))
     }
+}
+
+/// Whether a mapping filter may be attached.
+pub(crate) fn allow_mapping<V: MappedValue>(
+    properties: &AdminProperties,
+    filter: Option<&MappingFilter<V>>,
+) -> Result<(), MappingError> {
+    let Some(filter) = filter else { return Ok(()) };
+    properties.allow_constraints(filter.filter())?;
+    filter.check()
 }
 
 /// The lanes of a consumer, the one for the greatest priorities first: those that it has asked for, those of a pool, or one.

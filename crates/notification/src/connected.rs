@@ -1,6 +1,6 @@
 //! The handles of connected consumers.
 
-use crate::attached::{FilterAdmin, Owner};
+use crate::attached::{FilterAdmin, MappingAdmin, MappingOwner, Owner};
 use crate::changes::SubscriptionChange;
 use crate::consumer::{Connection, Consumer, SerialCode};
 use crate::delivery::{Delivery, Outcome};
@@ -239,6 +239,16 @@ impl ConsumerHandle {
     /// offer other types. If it panics, the consumer is disconnected.
     pub fn on_partners(&self, listener: impl Fn(&PartnersChanged) + Send + Sync + 'static) {
         self.shared.listen_to_partners(self.owner(), Arc::new(listener));
+    }
+
+    /// Its own mapping filter that says which priority events have for it.
+    pub fn priority_filter(&self) -> MappingAdmin<'_, i16> {
+        MappingAdmin::new(&self.shared, MappingOwner::Consumer(&self.consumer))
+    }
+
+    /// Its own mapping filter that says how long after their push events are worth being delivered to it.
+    pub fn lifetime_filter(&self) -> MappingAdmin<'_, Duration> {
+        MappingAdmin::new(&self.shared, MappingOwner::Consumer(&self.consumer))
     }
 
     /// Its own filters, to add some and to remove them.

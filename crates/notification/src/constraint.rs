@@ -1,14 +1,20 @@
 //! Constraints in the constraint language ([`talea_etcl`]) over events that carry a type of one's own, or structured events.
 //!
-//! `$domain_name`, `$type_name`, `$event_name`, `$source` and `$priority` are the event's header; the priority is missing where the header states
-//! none. Other names are the content's.
+//! `$domain_name`, `$type_name`, `$event_name`, `$source`, `$priority`, `$StartTime`, `$StopTime` and `$Timeout` are the event's header; what the header
+//! does not state is missing. Other names are the content's.
+//!
+//! Times are in nanoseconds, and the instants among them on the clock of `$curtime`, the instant of the push, which is virtual in a simulation. So
+//! `$StartTime > $curtime` says of an event that it is held still. Structured events have these properties in the standard's units; what constraints see
+//! of them, also spelled out as `$.header.variable_header(StartTime)`, is what was converted when the event was [made](Event::structured).
 
-use crate::event::{Content, Event, EventType, Header, Parts};
+use crate::event::{Content, Event, EventType, Header, Parts, WallClock};
 use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
+use crate::mapping::MappingFilter;
 use crate::qos::Reliability;
-use std::time::SystemTime;
-use talea_etcl::{Constraint, Filterable, Form, Layout, Lookup, Node, OwnedValue, Problem, Program, Value};
-use talea_event::{HEADER, TypePattern, in_header};
+use talea_etcl::{
+    Constraint, Filterable, Form, Kind, Layout, Lookup, Node, OwnedValue, Problem, Program, Value,
+};
+use talea_event::{EVALUATION_STEP, HEADER, TypePattern, in_header, since_1970, time_in_header, timeout_of};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -33,13 +39,16 @@ impl<T: Content + Filterable> Node for Parts<T> {
 
     #[inline]
     fn at(&self, position: usize) -> Option<Value<'_>> {
-        let Header { event_type, event_name, source, priority, .. } = &self.header;
+        let Header { event_type, event_name, source, priority, start, stop, timeout, .. } = &self.header;
         match position {
             0 => Some(Value::Text(event_type.domain())),
             1 => Some(Value::Text(event_type.name())),
             2 => Some(Value::Text(event_name.as_deref().unwrap_or_default())),
             3 => Some(Value::Unsigned(u64::from(*source))),
             4 => priority.map(|priority| Value::Integer(i64::from(priority))),
+            5 => start.map(|start| Value::Integer(start.as_nanos())),
+            6 => stop.map(|stop| Value::Integer(stop.as_nanos())),
+            7 => timeout.map(|timeout| Value::Integer(timeout.as_nanos())),
             _ => self.content.at(position - HEADER.len()),
         }
     }
@@ -69,10 +78,23 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
         if let Some((position, kind)) = in_header(name, form) {
             return Lookup::At(position, kind);
         }
+        // A bare name of a structured event is a property of its header first.
+        if let (Some((position, kind)), Some(_)) = (time_in_header(name), variable_header::<T>()) {
+            return Lookup::At(position, kind);
+        }
         match T::resolve(name, form) {
             Lookup::At(position, kind) => Lookup::At(HEADER.len() + position, kind),
             other => other,
         }
+    }
+
+    fn shortcut(members: &[&str]) -> Option<(usize, Kind)> {
+        T::shortcut(members).map(|(position, kind)| (HEADER.len() + position, kind))
+    }
+
+    fn picked(list: usize, name: &str) -> Option<(usize, Kind)> {
+        let is_header = variable_header::<T>().is_some_and(|position| HEADER.len() + position == list);
+        time_in_header(name).filter(|_| is_header)
     }
 
     fn short(&self, name: &str) -> Option<Value<'_>> {
@@ -84,15 +106,17 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
     }
 }
 
+/// Where content that is a structured event has the properties of its header.
+fn variable_header<T: Filterable>() -> Option<usize> {
+    T::shortcut(&["header", "variable_header"]).map(|(position, _)| position)
+}
+
 /// A constraint that is evaluated on events which carry a `T`; others it does not match, which is counted as an error.
 struct Compiled<T>(Program<Parts<T>>);
 
-/// What a step of an evaluation takes at most, several times what is measured of most of them.
-const STEP: Duration = Duration::from_nanos(10);
-
 impl<T: Content + Filterable> Expression for Compiled<T> {
     fn longest(&self) -> Duration {
-        STEP * i64::from(self.0.steps())
+        EVALUATION_STEP * i64::from(self.0.steps())
     }
 
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
@@ -101,9 +125,24 @@ impl<T: Content + Filterable> Expression for Compiled<T> {
     }
 }
 
-/// The same of a system's description, which does not match others, and that is no error. Its time is that of the job which pushes, so that an
-/// event is judged alike in a run and in a simulation, where code takes none.
-struct Only<T>(Program<Parts<T>>);
+/// The same of a system's description, which does not match others, and that is no error. How long it takes, [`Only::longest_among`] says.
+pub(crate) struct Only<T>(Program<Parts<T>>);
+
+impl<T: Content + Filterable> Only<T> {
+    pub fn parse(text: &str) -> Result<Self, ConstraintError> {
+        Ok(Only(Constraint::parse(text)?.compile()?))
+    }
+
+    /// How long that takes at most if what is looked up by name are numbers, of which no event has more than so many.
+    pub fn longest_among(&self, numbers: usize) -> Duration {
+        EVALUATION_STEP * i64::from(self.0.steps_with_numbers(numbers))
+    }
+
+    /// How long that takes at most, whatever the events carry.
+    pub fn longest_of_all(&self) -> Duration {
+        EVALUATION_STEP * i64::from(self.0.steps())
+    }
+}
 
 impl<T: Content + Filterable> Expression for Only<T> {
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
@@ -145,11 +184,6 @@ impl Filter {
         Ok(filter)
     }
 
-    /// The same of events of any type, of which those that carry something else do not match, and that is no error.
-    pub(crate) fn parse_only<T: Content + Filterable>(text: &str) -> Result<Self, ConstraintError> {
-        Ok(Filter::of(&[], Only(Constraint::parse(text)?.compile::<Parts<T>>()?)))
-    }
-
     /// Adds such a constraint (`add_constraints`).
     ///
     /// # Errors
@@ -163,6 +197,40 @@ impl Filter {
             return Err(ConstraintError::TooMany);
         }
         Ok(self.add(types, Compiled(Constraint::parse(text)?.compile::<Parts<T>>()?)))
+    }
+}
+
+impl<V: Copy> MappingFilter<V> {
+    /// Adds a constraint behind those before: of events of these types, or of any if there are none, that carry a `T`, those of which `text` holds have
+    /// this value (`add_mapping_constraints`).
+    ///
+    /// ```
+    /// use talea_notification::{Content, Event, EventType, Header, MappingFilter};
+    /// use talea_etcl::Filterable;
+    /// use talea_time::Instant;
+    ///
+    /// #[derive(Filterable)]
+    /// struct Battery { charge: f64 }
+    /// impl Content for Battery {}
+    ///
+    /// let mut priorities = MappingFilter::new().or(1);
+    /// priorities.add_constraint::<Battery>(&[], "charge < 5", 9)?;
+    /// priorities.add_constraint::<Battery>(&[], "charge < 20", 5)?;
+    /// let of = |charge| Event::new(Header::new(EventType::new("Robot", "Battery")), Battery { charge });
+    /// let priority = |charge| priorities.value(&of(charge), Instant::ZERO).0;
+    /// assert_eq!([3.0, 11.5, 60.0].map(priority), [Some(9), Some(5), Some(1)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The text is no constraint, or can never be evaluated on a `T`, or the filter has as many as it may.
+    pub fn add_constraint<T: Content + Filterable>(
+        &mut self,
+        types: &[TypePattern],
+        text: &str,
+        value: V,
+    ) -> Result<ConstraintId, ConstraintError> {
+        self.add_by(|filter| filter.add_constraint::<T>(types, text), value)
     }
 }
 
@@ -182,6 +250,14 @@ impl Event {
     /// # Errors
     /// One of these has another kind of value, or one outside of its range.
     pub fn structured(event: talea_etcl::Event) -> Result<Self, HeaderProblem> {
+        Event::structured_by(WallClock::now(), event)
+    }
+
+    /// The same with times by another clock on the wall than the machine's, which a simulation has.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn structured_by(wall: WallClock, event: talea_etcl::Event) -> Result<Self, HeaderProblem> {
         let mut header = Header::new(EventType::new(event.domain_name(), event.type_name()));
         header.event_name =
             Some(event.event_name().into()).filter(|name: &std::sync::Arc<str>| !name.is_empty());
@@ -198,8 +274,9 @@ impl Event {
             None => None,
         };
         header.timeout = match number("Timeout", time)? {
-            Some(number @ 0..=90_000_000_000_000_000) => Some(Duration::from_nanos(number * 100)),
-            Some(_) => return Err(HeaderProblem { property: "Timeout", problem: time }),
+            Some(units) => {
+                Some(timeout_of(units).ok_or(HeaderProblem { property: "Timeout", problem: time })?)
+            }
             None => None,
         };
         header.reliability = match number("EventReliability", RELIABILITY)? {
@@ -210,8 +287,8 @@ impl Event {
         };
         let instant = |property| match number(property, UTC)? {
             None => Ok(None),
-            Some(units) => match wall_time(units) {
-                Some(time) => Ok(Some(Header::at_wall_time(time))),
+            Some(units) => match since_1970(units) {
+                Some(since) => Ok(Some(wall.instant_since_1970(since))),
                 None => Err(HeaderProblem { property, problem: UTC }),
             },
         };
@@ -222,20 +299,13 @@ impl Event {
 
 const RELIABILITY: &str = "is 0 (best effort) or 1 (persistent)";
 const UTC: &str = "is a time from 1970 to 2250, in units of 100 ns since 15 October 1582";
-/// Units of 100 ns from the first day of the Gregorian calendar, from which the standard counts, to that from which Unix does.
-const UNIX_EPOCH_UTC: i64 = 122_192_928_000_000_000;
-/// The same of 280 years, which nanoseconds have room for.
-const LONGEST_UTC: i64 = 280 * 365 * 86_400 * 10_000_000;
-
-/// None if it is out of range.
-fn wall_time(units: i64) -> Option<SystemTime> {
-    let since = units.checked_sub(UNIX_EPOCH_UTC).filter(|since| (0..=LONGEST_UTC).contains(since))?;
-    Some(SystemTime::UNIX_EPOCH + std::time::Duration::from_nanos(since.unsigned_abs() * 100))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Units of 100 ns from 15 October 1582 to the beginning of 1970, by the calendar: 141427 days.
+    const UNIX_EPOCH_UTC: i64 = 141_427 * 86_400 * 10_000_000;
+    use std::time::SystemTime;
     use talea_etcl::Properties;
     use talea_linux::clock::MonotonicClock;
     use talea_time::Clock;
@@ -292,7 +362,7 @@ mod tests {
         let longest = |text: &str| Filter::parse::<Alarm>(&[], text).expect("a constraint").longest();
         let (few, more) = (longest("level > 3"), longest("level > 3 and level < 9"));
         assert!(few > Duration::ZERO && more > few && more < Duration::from_micros(1), "{few} {more}");
-        assert_eq!(longest("'hot' ~ text"), STEP * 4096);
+        assert_eq!(longest("'hot' ~ text"), EVALUATION_STEP * 4096);
         let both = Filter::parse::<Alarm>(&[], "level > 3").and_then(|mut filter| {
             filter.add_constraint::<Alarm>(&[], "level > 3 and level < 9")?;
             Ok(filter)
@@ -350,6 +420,58 @@ mod tests {
         for wrong in [-1, 0, UNIX_EPOCH_UTC - 1, i64::MAX] {
             assert_eq!(event("StopTime", wrong).unwrap_err().property, "StopTime", "{wrong}");
         }
+    }
+
+    /// Also spelled out, and as a bare name, of a structured event; and in virtual time.
+    #[test]
+    fn times_of_events_are_on_the_clock_of_the_current_time() {
+        let (day, hour) = (86_400 * 10_000_000i64, 3_600 * 10_000_000i64);
+        // In a simulation that begins at noon of the second day of 1970.
+        let noon = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(36 * 3_600);
+        let wall = WallClock::showing(noon, Instant::ZERO);
+        let mut header = Properties::default();
+        header.insert("StartTime", UNIX_EPOCH_UTC + day + 13 * hour);
+        header.insert("StopTime", UNIX_EPOCH_UTC + day + 14 * hour);
+        header.insert("Timeout", 20_000);
+        let structured = talea_etcl::Event::new("Plant", "Pump", "").with_variable_header(header);
+        let structured = Event::structured_by(wall, structured).expect("sound");
+        let mut header = Header::new(EventType::new("Plant", "Alarm"));
+        let at = |hours: i64| Instant::from_nanos(hours * 3_600_000_000_000);
+        (header.start, header.stop) = (Some(at(1)), Some(at(2)));
+        header.timeout = Some(Duration::from_millis(2));
+        assert_eq!((structured.header().start, structured.header().stop), (header.start, header.stop));
+        let typed = Event::new(header, Alarm { level: 1, text: String::new(), at: None });
+        let none = alarm(1, None);
+        let both = |text: &str, now: Instant| {
+            let typed_too = Filter::parse::<Alarm>(&[], text).map(|filter| filter.judge(&typed, now));
+            let structured =
+                Filter::parse::<talea_etcl::Event>(&[], text).expect("a constraint").judge(&structured, now);
+            // Only structured events have their header spelled out.
+            if let (Ok(typed_too), false) = (typed_too, text.contains("variable_header")) {
+                assert_eq!(typed_too, structured, "{text}");
+            }
+            assert_eq!(structured.errors, 0, "{text}");
+            structured.matches
+        };
+        for start in ["$StartTime", "$.StartTime", "$.header.variable_header(StartTime)", "StartTime"] {
+            let is_held = |now| both(&format!("{start} > $curtime"), now);
+            assert!(is_held(Instant::ZERO) && !is_held(at(1)), "{start}");
+            assert!(both(&format!("$curtime + 3600000000000 == {start}"), Instant::ZERO), "{start}");
+        }
+        let ends = "$StopTime - $curtime < $Timeout and $.header.variable_header(Timeout) == 2000000";
+        let moment = |time: Duration| at(2) - time;
+        assert!(
+            !both(ends, moment(Duration::from_millis(2))) && both(ends, moment(Duration::from_millis(1)))
+        );
+        assert!(both("exist $.header.variable_header(StopTime) and exist StopTime", at(0)));
+        // What the header does not state is missing.
+        assert_eq!(judged("$StartTime > 0", &none), (false, 1));
+        assert_eq!(
+            judged("not exist $StartTime and not exist $StopTime and not exist $Timeout", &none),
+            (true, 0)
+        );
+        let refused = Filter::parse::<Alarm>(&[], "$StartTime == 'noon'").unwrap_err();
+        assert!(matches!(refused, ConstraintError::Invalid(_)), "{refused}");
     }
 
     #[test]

@@ -15,11 +15,12 @@
 
 mod deliver;
 
-use crate::condition::LeftOut;
+use crate::condition::{EventSet, LeftOut, TimeCame};
 use crate::delivery::{Delivery, Outcome};
-use crate::event::{ContentType, Event};
-use crate::filter::{FilterGroup, GroupOperator, MappingFilter, SharedFilters, passes, together};
+use crate::event::{ContentType, Event, Header};
+use crate::filter::{FilterGroup, GroupOperator, SharedFilters, passes, together};
 use crate::grouped::Grouped;
+use crate::mapping::{MappedValue, MappingFilters, SharedMappings};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::queue::{Came, From, OrderedQueue};
 use crate::replaced::Replaced;
@@ -97,11 +98,14 @@ impl Connection {
 pub(crate) struct AdminFilters {
     pub operator: GroupOperator,
     pub filters: SharedFilters,
+    /// Of an admin of consumers: what its members have where they say nothing themselves.
+    pub mappings: SharedMappings,
 }
 
 impl AdminFilters {
     pub fn new(operator: GroupOperator) -> Self {
-        AdminFilters { operator, filters: SharedFilters::new(FilterGroup::default()) }
+        let filters = SharedFilters::new(FilterGroup::default());
+        AdminFilters { operator, filters, mappings: SharedMappings::new() }
     }
 }
 
@@ -178,8 +182,7 @@ pub(crate) struct Turn {
 pub(crate) struct Settings {
     pub qos: Qos,
     pub filters: FilterGroup,
-    pub priorities: Option<Arc<MappingFilter<i16>>>,
-    pub lifetimes: Option<Arc<MappingFilter<Duration>>>,
+    pub mappings: MappingFilters,
 }
 
 /// See the module.
@@ -233,20 +236,6 @@ struct Inner {
     /// Since when less than a whole batch waits, if that is awaited.
     batch_since: Option<Instant>,
     may_expire: bool,
-}
-
-/// How long an event is worth anything from `now` on, if that is known before it is judged.
-#[inline]
-fn time_left((event, stated): (&Event, Stated), settings: &Settings, now: Instant) -> Option<Duration> {
-    let (header, qos) = (event.header(), &settings.qos);
-    let timeout = match &settings.lifetimes {
-        // A mapping filter says so, which is evaluated as well.
-        Some(_) => None,
-        None => stated.timeout(event).filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout),
-    };
-    let until_stop = header.stop.filter(|_| qos.stop_times).map(|stop| stop - now);
-    let timeout = timeout.map(|timeout| timeout - (now - stated.pushed.unwrap_or(now)));
-    timeout.into_iter().chain(until_stop).min()
 }
 
 impl Consumer {
@@ -449,8 +438,8 @@ impl Consumer {
             self.counts.incompatible.add(1);
             return Err(Offered::Unwanted);
         }
-        if let Some(left) = time_left((event, stated), settings, now)
-            && left < together([settings.filters.longest(), self.admin.filters.longest()])
+        if let Some(left) = self.time_left((event, stated), settings, now)
+            && left < self.longest(settings)
         {
             self.counts.expired.add(1);
             return Err(Offered::Discarded);
@@ -516,16 +505,18 @@ impl Consumer {
         now: Instant,
     ) -> Option<Delivery> {
         let (header, qos) = (event.header(), &settings.qos);
-        let mapped = self.mapped(settings.priorities.as_deref(), event, now);
+        let stated_priority = |header: &Header| header.priority;
+        let mapped = self.mapped(settings, event, now, (stated_priority, i16::max));
         let priority = mapped.or(header.priority).or(stated.priority).unwrap_or(qos.priority);
-        let mapped = self.mapped(settings.lifetimes.as_deref(), event, now);
+        let stated_timeout = |header: &Header| header.timeout.filter(|timeout| *timeout > Duration::ZERO);
+        let mapped = self.mapped(settings, event, now, (stated_timeout, Duration::min));
         let of_event = mapped.or(stated.timeout(event)).filter(|timeout| *timeout > Duration::ZERO);
         let pushed = stated.pushed.unwrap_or(now);
         let timeout = of_event.or(qos.timeout).map_or(Instant::MAX, |timeout| pushed.saturating_add(timeout));
         let stop = header.stop.filter(|_| qos.stop_times).unwrap_or(Instant::MAX);
         let not_before = header.start.filter(|_| qos.start_times).unwrap_or(now).max(now);
         let expires = timeout.min(stop);
-        if expires < not_before {
+        if expires < not_before || expires != Instant::MAX && expires - now < self.longest_since(settings) {
             self.counts.expired.add(1);
             return None;
         }
@@ -533,9 +524,89 @@ impl Consumer {
         Some(Delivery { event: event.clone(), priority, pushed, not_before, expires, number, is_counted })
     }
 
-    /// What a mapping filter says of the event, if there is one and it does.
-    fn mapped<V: Copy>(&self, mapping: Option<&MappingFilter<V>>, event: &Event, now: Instant) -> Option<V> {
-        let (value, errors) = mapping?.value(event, now);
+    /// How long an event is worth anything from `now` on, if that is known before it is judged.
+    #[inline]
+    fn time_left(
+        &self,
+        (event, stated): (&Event, Stated),
+        settings: &Settings,
+        now: Instant,
+    ) -> Option<Duration> {
+        let (header, qos) = (event.header(), &settings.qos);
+        let timeout = match self.maps::<Duration>(settings) {
+            // A mapping filter says so, which is evaluated as well.
+            true => None,
+            false => stated.timeout(event).filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout),
+        };
+        let until_stop = header.stop.filter(|_| qos.stop_times).map(|stop| stop - now);
+        let timeout = timeout.map(|timeout| timeout - (now - stated.pushed.unwrap_or(now)));
+        timeout.into_iter().chain(until_stop).min()
+    }
+
+    /// How long it takes at most to judge an event by filters and mapping filters, its own and those of its admin.
+    fn longest(&self, settings: &Settings) -> Duration {
+        let condition = self.grouped.as_ref().map_or(Duration::ZERO, Grouped::longest);
+        together([
+            settings.filters.longest(),
+            self.admin.filters.longest(),
+            condition,
+            self.longest_mapping(settings),
+        ])
+    }
+
+    /// The same of what has not been compared with the time that is left to an event before its lifetime is known: everything, if a mapping filter says
+    /// that, and mapping filters, if a condition has come true, from which on its events are worth something.
+    fn longest_since(&self, settings: &Settings) -> Duration {
+        match &self.grouped {
+            Some(_) => self.longest_mapping(settings),
+            None if self.maps::<Duration>(settings) => self.longest(settings),
+            None => Duration::ZERO,
+        }
+    }
+
+    fn longest_mapping(&self, settings: &Settings) -> Duration {
+        let of_admin = self.admin.mappings.ask(MappingFilters::longest);
+        together([settings.mappings.longest(), of_admin.unwrap_or_default()])
+    }
+
+    /// Whether it or its admin has such a mapping filter.
+    fn maps<V: MappedValue>(&self, settings: &Settings) -> bool {
+        settings.mappings.have::<V>() || self.admin.mappings.ask(MappingFilters::have::<V>) == Some(true)
+    }
+
+    /// What mapping filters say of the event, if there are some and they do. Of several events, with which a condition has come true, what they or else
+    /// the events say, put together by `of_both`.
+    fn mapped<V: MappedValue>(
+        &self,
+        settings: &Settings,
+        event: &Event,
+        now: Instant,
+        (stated, of_both): (impl Fn(&Header) -> Option<V>, impl Fn(V, V) -> V),
+    ) -> Option<V> {
+        if !self.maps::<V>(settings) {
+            return None;
+        }
+        match event.content::<EventSet>() {
+            None => self.mapped_one(settings, event, now),
+            Some(EventSet(events)) => {
+                let of_one =
+                    |event: &Event| self.mapped_one(settings, event, now).or_else(|| stated(event.header()));
+                events.iter().filter_map(of_one).reduce(of_both)
+            }
+        }
+    }
+
+    /// The same of one event: by its own filter, or else its admin's. That time has come is no event, and has none.
+    fn mapped_one<V: MappedValue>(&self, settings: &Settings, event: &Event, now: Instant) -> Option<V> {
+        if event.content::<TimeCame>().is_some() {
+            return None;
+        }
+        let (own, mut errors) = settings.mappings.value::<V>(event, now);
+        let value = own.or_else(|| {
+            let (of_admin, more) = self.admin.mappings.ask(|filters| filters.value::<V>(event, now))?;
+            errors += more;
+            of_admin
+        });
         if errors > 0 {
             self.counts.filter_errors.fetch_add(errors, Ordering::Relaxed);
         }

@@ -121,14 +121,7 @@ impl Header {
     /// The instant at which it is this time by the clock on the wall, for [`start`](Self::start) and [`stop`](Self::stop), as that clock is set now:
     /// whoever sets it afterwards changes nothing. Times of long ago are the origin of the clock of instants.
     pub fn at_wall_time(time: SystemTime) -> Instant {
-        let (wall, now) = (SystemTime::now(), MonotonicClock.now());
-        let nanos = |time: std::time::Duration| {
-            Duration::from_nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
-        };
-        match time.duration_since(wall) {
-            Ok(later) => now.saturating_add(nanos(later)),
-            Err(earlier) => now.saturating_add(-nanos(earlier.duration())).max(Instant::ZERO),
-        }
+        WallClock::now().instant(time)
     }
 
     /// A header with nothing but a type.
@@ -144,6 +137,43 @@ impl Header {
             reliability: None,
             origin: None,
         }
+    }
+}
+
+/// How the clock on the wall is set: which time it shows at an instant. Instants of a run are those of the machine, in a simulation they are virtual, and
+/// whoever simulates says which time it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WallClock {
+    shown: SystemTime,
+    at: Instant,
+}
+
+impl WallClock {
+    /// As the machine's is set now.
+    pub fn now() -> Self {
+        WallClock { shown: SystemTime::now(), at: MonotonicClock.now() }
+    }
+
+    /// One that shows this time at that instant, [`Instant::ZERO`] being the beginning of a simulation.
+    pub fn showing(shown: SystemTime, at: Instant) -> Self {
+        WallClock { shown, at }
+    }
+
+    /// The instant at which it shows this time. Times of long ago are the origin of the clock of instants.
+    pub fn instant(self, time: SystemTime) -> Instant {
+        let nanos = |time: std::time::Duration| {
+            Duration::from_nanos(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))
+        };
+        match time.duration_since(self.shown) {
+            Ok(later) => self.at.saturating_add(nanos(later)),
+            Err(earlier) => self.at.saturating_add(-nanos(earlier.duration())).max(Instant::ZERO),
+        }
+    }
+
+    /// The same of a time after the beginning of 1970.
+    pub(crate) fn instant_since_1970(self, since: Duration) -> Instant {
+        let since = std::time::Duration::from_nanos(since.as_nanos().unsigned_abs());
+        self.instant(SystemTime::UNIX_EPOCH + since)
     }
 }
 

@@ -155,72 +155,24 @@ impl Filter {
 
     /// What it says of the event.
     pub fn judge(&self, event: &Event, now: Instant) -> Verdict {
+        let (first, errors) = self.first(event, now);
+        Verdict { matches: first.is_some(), errors }
+    }
+
+    /// The place of the first constraint that matches the event, and how many before it could not be evaluated.
+    pub(crate) fn first(&self, event: &Event, now: Instant) -> (Option<usize>, u64) {
         let mut errors = 0;
-        for constraint in self.constraints.iter().filter(|constraint| constraint.is_of_type(event)) {
+        for (place, constraint) in self.constraints.iter().enumerate() {
+            if !constraint.is_of_type(event) {
+                continue;
+            }
             match constraint.expression.as_ref().map_or(Ok(true), |expression| expression.holds(event, now)) {
-                Ok(true) => return Verdict { matches: true, errors },
+                Ok(true) => return (Some(place), errors),
                 Ok(false) => {}
                 Err(NotEvaluated) => errors += 1,
             }
         }
-        Verdict { matches: false, errors }
-    }
-}
-
-/// A filter that yields a value, the first of its constraints that match: a priority or a lifetime for one consumer (`MappingFilter`).
-pub struct MappingFilter<V> {
-    filter: Filter,
-    values: Vec<V>,
-    default: Option<V>,
-}
-
-impl<V> fmt::Debug for MappingFilter<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MappingFilter").field("filter", &self.filter).finish_non_exhaustive()
-    }
-}
-
-impl<V: Copy> MappingFilter<V> {
-    /// One that yields nothing, so that what the event has counts.
-    pub fn new() -> Self {
-        MappingFilter { filter: Filter::new(), values: Vec::new(), default: None }
-    }
-
-    /// The same with a value for what no constraint matches.
-    #[must_use]
-    pub fn or(mut self, default: V) -> Self {
-        self.default = Some(default);
-        self
-    }
-
-    /// The same with this value for events of these types of which the expression holds, behind those before.
-    #[must_use]
-    pub fn with(mut self, types: &[TypePattern], expression: impl Expression + 'static, value: V) -> Self {
-        self.filter.add(types, expression);
-        self.values.push(value);
-        self
-    }
-
-    /// The value for the event, if it has one, and how many constraints could not be evaluated.
-    pub fn value(&self, event: &Event, now: Instant) -> (Option<V>, u64) {
-        let mut errors = 0;
-        for (constraint, value) in self.filter.constraints.iter().zip(&self.values) {
-            let holds = constraint.is_of_type(event).then(|| {
-                constraint.expression.as_ref().map_or(Ok(true), |expression| expression.holds(event, now))
-            });
-            match holds {
-                Some(Ok(true)) => return (Some(*value), errors),
-                Some(Err(NotEvaluated)) => errors += 1,
-                Some(Ok(false)) | None => {}
-            }
-        }
-        (self.default, errors)
-    }
-}
-
-impl<V: Copy> Default for MappingFilter<V> {
-    fn default() -> Self {
-        MappingFilter::new()
+        (None, errors)
     }
 }
 
@@ -435,16 +387,5 @@ mod tests {
         let (group, event) = (group(Some(1)), event("a", 13));
         assert!(!passes(GroupOperator::Or, group.judge(&event, NOW), || group.judge(&event, NOW), &errors));
         assert_eq!(errors.load(Ordering::Relaxed), 2);
-    }
-
-    #[test]
-    fn mapping_filters_yield_the_value_of_the_first_that_matches() {
-        let mapping = MappingFilter::new().with(&types("Test/a"), above(10), 3).with(&[], above(5), 2);
-        let value = |name, value| mapping.value(&event(name, value), NOW);
-        assert_eq!(value("a", 11), (Some(3), 0));
-        assert_eq!((value("b", 11), value("a", 7), value("a", 1)), ((Some(2), 0), (Some(2), 0), (None, 0)));
-        assert_eq!(value("a", 13), (None, 2));
-        let mapping = MappingFilter::<i16>::new().or(7);
-        assert_eq!(mapping.value(&event("a", 1), NOW), (Some(7), 0));
     }
 }

@@ -6,10 +6,11 @@
 
 use crate::condition::{Condition, EventSet, Leaves, LeftOut, State};
 use crate::event::{Event, EventPool, EventType};
+use crate::filter::together;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::PiLock;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 pub(crate) struct Grouped {
     condition: Condition,
@@ -24,6 +25,8 @@ pub(crate) struct Grouped {
     sets: Sets,
     /// The most events with which it comes true.
     events: usize,
+    /// How long it takes at most to hold an event against its filters.
+    longest: Duration,
     left_out: LeftOutCounts,
 }
 
@@ -61,6 +64,9 @@ impl Grouped {
         let due = AtomicI64::new(nanoseconds(state.due()));
         let events = state.most().max(1);
         let sets = Sets { free: PiLock::new(sets), lost: AtomicU64::new(0) };
+        // To see whether the event concerns it, and again where it is fed.
+        let longest = together(condition.filters().into_iter().map(|filter| filter.longest()));
+        let longest = together([longest, longest]);
         let inner = PiLock::new(Inner { mail: receiver, state });
         Grouped {
             condition,
@@ -71,6 +77,7 @@ impl Grouped {
             inner,
             sets,
             events,
+            longest,
             left_out: LeftOutCounts::default(),
         }
     }
@@ -78,6 +85,11 @@ impl Grouped {
     /// The most events with which it comes true.
     pub fn events(&self) -> usize {
         self.events
+    }
+
+    /// How long it takes at most to hold an event against its filters.
+    pub fn longest(&self) -> Duration {
+        self.longest
     }
 
     /// The most events that it keeps until it comes true.

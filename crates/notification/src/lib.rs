@@ -9,7 +9,8 @@
 //! | ProxySupplier (the consumer's end) | [`ConsumerBuilder`], [`ConnectedConsumer`] for push, [`PullConsumer`] for pull; sequences by [`connect_sequence`](ConsumerBuilder::connect_sequence) and [`SequencePullConsumer`]; found by its number, [`ConsumerHandle`] |
 //! | Filter, MappingFilter | [`Filter`], [`MappingFilter`] |
 //! | FilterAdmin | [`FilterAdmin`], which consumers, suppliers and admins return from `filters()` |
-//! | FilterFactory | [`Filter::new`], [`Filter::parse`] for the constraint language |
+//! | priority_filter, lifetime_filter | [`MappingAdmin`], which consumers and their admins return from `priority_filter()` and `lifetime_filter()` |
+//! | FilterFactory | [`Filter::new`] and [`MappingFilter::new`]; [`Filter::parse`] and [`MappingFilter::add_constraint`] for the constraint language |
 //! | QoS and admin properties | [`qos`], [`AdminProperties`] |
 //! | ThreadPool, ThreadPoolLanes | [`ThreadPool`] |
 //! | statistics by name | [`Monitor`] |
@@ -52,6 +53,7 @@ mod event;
 mod filter;
 mod grouped;
 mod limits;
+mod mapping;
 mod monitor;
 mod partners;
 mod pattern;
@@ -72,7 +74,7 @@ mod waiting;
 mod work;
 
 pub use admin::{ConsumerAdmin, SupplierAdmin};
-pub use attached::FilterAdmin;
+pub use attached::{FilterAdmin, MappingAdmin};
 pub use channel::{BindError, EventChannel, EventChannelFactory};
 pub use condition::{Collect, Condition, TimeCame};
 pub use connect::{ConnectError, ConsumerBuilder};
@@ -82,11 +84,10 @@ pub use connected::{
 pub use constraint::{ConstraintError, HeaderProblem};
 pub use consumer::Connection;
 pub use delivery::{Delivery, Outcome};
-pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin};
-pub use filter::{
-    ConstraintId, Expression, Filter, FilterId, GroupOperator, MappingFilter, NotEvaluated, Verdict,
-};
+pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin, WallClock};
+pub use filter::{ConstraintId, Expression, Filter, FilterId, GroupOperator, NotEvaluated, Verdict};
 pub use limits::{AdminProperties, LimitExceeded};
+pub use mapping::{MappedValue, MappingError, MappingFilter};
 pub use monitor::{Monitor, Monitored, Numeric, UnknownStatistic};
 pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;

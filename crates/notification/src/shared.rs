@@ -74,6 +74,8 @@ pub(crate) struct Shared {
     pub max_event_bytes: AtomicUsize,
     pub rejected: AtomicU64,
     pub left_out: AtomicU64,
+    /// Events that had less time left than filters of their suppliers may take.
+    pub expired: AtomicU64,
     pub counters: ChannelCounters,
     properties: Mutex<AdminProperties>,
     topology: Mutex<Topology>,
@@ -110,6 +112,7 @@ impl Shared {
             max_event_bytes: AtomicUsize::new(0),
             rejected: AtomicU64::new(0),
             left_out: AtomicU64::new(0),
+            expired: AtomicU64::new(0),
             counters: ChannelCounters::of(name),
             properties: Mutex::default(),
             topology: Mutex::new(topology),

@@ -41,7 +41,10 @@ const COUNTERS: [(&str, &str); 9] = [
     ("delivered", "Events that were delivered, each once for each consumer."),
     ("queued", "Events that came to a consumer who is to have them, each once for each."),
     ("filtered", "Events that filters did not let through, or that came too soon after another one."),
-    ("expired", "Events that expired before they were delivered."),
+    (
+        "expired",
+        "Events that expired before they were delivered, or before filters of their suppliers could judge them.",
+    ),
     ("overflows", "Events that went for want of room, or because their consumer was disconnected."),
     (
         "failed",
@@ -382,6 +385,9 @@ pub struct ChannelStatistics {
     pub rejected: u64,
     /// Events that filters of their suppliers did not let into the channel.
     pub left_out: u64,
+    /// Events that were not let into the channel since they were worth something for less time than filters of their suppliers may take. Those that
+    /// expire later, each consumer counts.
+    pub expired: u64,
     /// How long the event has waited that has waited longest.
     pub oldest: Duration,
     /// When the channel was made, on the clock of its workplace; when it got that, if it was made before, and nothing if it has none.

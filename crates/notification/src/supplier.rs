@@ -6,13 +6,13 @@ use crate::changes::OfferChange;
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Content, ContentType, Event, EventType, Header};
-use crate::filter::{Filter, FilterGroup, passes};
+use crate::filter::{Filter, FilterGroup, passes, together};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
-use crate::stated;
+use crate::stated::{self, Stated};
 use crate::statistics::Counted;
 use crate::topology::{Changed, Offering, Retained, SupplierSettings, SupplierState, Topology, TypeEntry};
 use std::borrow::Borrow;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::pi_lock::PiLock;
 use talea_operation::Post;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 use thiserror::Error;
 
 /// Types that one supplier may push: each costs a word of memory, so strangers have a limit.
@@ -236,8 +236,17 @@ impl Supplier {
         if self.entries.get(number).is_none_or(Option::is_none) {
             self.find(event.event_type())?;
         }
-        let Shared { place, load, reject_new_events, max_event_bytes, rejected, left_out, counters, .. } =
-            &*self.handle.shared;
+        let Shared {
+            place,
+            load,
+            reject_new_events,
+            max_event_bytes,
+            rejected,
+            left_out,
+            expired,
+            counters,
+            ..
+        } = &*self.handle.shared;
         let most = max_event_bytes.load(Ordering::Relaxed);
         if most > 0 {
             allow_bytes(event.bytes(), most)?;
@@ -248,8 +257,15 @@ impl Supplier {
             counters.add(Counted::Rejected, 1);
             return Err(PushError::Rejected);
         }
-        let now = via.now();
         let state = &*self.handle.state;
+        let stated = state.settings.load().stated;
+        if self.expires_in_filters(event, stated) {
+            state.expired.store(state.expired.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            expired.fetch_add(1, Ordering::Relaxed);
+            counters.add(Counted::Expired, 1);
+            return Ok(Pushed::default());
+        }
+        let now = via.now();
         let (proxy, errors) = (state.filters.judge(event, now), &state.filter_errors);
         if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), errors) {
             state.filtered.store(state.filtered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -258,7 +274,6 @@ impl Supplier {
             return Ok(Pushed::default());
         }
         let entry = self.entries[number].as_ref().expect("it has been found");
-        let stated = state.settings.load().stated;
         state.pushed.store(state.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
         if let Some(retained) = entry.retained.get() {
@@ -284,6 +299,14 @@ impl Supplier {
             });
         }
         Ok(pushed)
+    }
+
+    /// Whether the event, by its own timeout or what is set for its supplier, is worth something for less time than its filters and those of its admin may
+    /// take. What consumers say of it, and whether they heed its stop time, is not known here.
+    fn expires_in_filters(&self, event: &Event, stated: Stated) -> bool {
+        let timeout = stated.timeout(event).filter(|timeout| *timeout > Duration::ZERO);
+        let filters = &self.handle.state.filters;
+        timeout.is_some_and(|timeout| timeout < together([filters.longest(), self.admin.filters.longest()]))
     }
 
     /// Pushes events, one after the other; of a sequence that is refused from some event on, those before it are pushed.
@@ -466,6 +489,11 @@ impl SupplierHandle {
     pub fn filtered(&self) -> (u64, u64) {
         let SupplierState { filtered, filter_errors, .. } = &*self.state;
         (filtered.load(Ordering::Relaxed), filter_errors.load(Ordering::Relaxed))
+    }
+
+    /// Events that were not pushed since they were worth something for less time than its own filters and those of its admin may take: they have expired.
+    pub fn expired(&self) -> u64 {
+        self.state.expired.load(Ordering::Relaxed)
     }
 
     /// Its own filters, to add some and to remove them.

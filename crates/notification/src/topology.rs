@@ -145,6 +145,8 @@ pub(crate) struct SupplierState {
     pub pushed: AtomicU64,
     /// Events that filters did not let through; only it writes that.
     pub filtered: AtomicU64,
+    /// Events that had less time left than its filters may take.
+    pub expired: AtomicU64,
     /// Constraints that could not be evaluated.
     pub filter_errors: AtomicU64,
     /// Somebody has removed it.
@@ -158,6 +160,7 @@ impl SupplierState {
         SupplierState {
             pushed: AtomicU64::new(0),
             filtered: AtomicU64::new(0),
+            expired: AtomicU64::new(0),
             filter_errors: AtomicU64::new(0),
             is_removed: AtomicBool::new(false),
             settings: Replaced::new(SupplierSettings::new(qos)),

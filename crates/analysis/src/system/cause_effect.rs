@@ -420,14 +420,15 @@ impl View<'_> {
         if waiting.is_none_or(|waiting| waiting > u64::from(qos.max_events)) {
             return Err(ChainObstacle::Discarded(to));
         }
-        let timeouts = self.system.subscribed_by(task).filter_map(|(site, _)| {
+        let timeouts = self.system.subscribed_by(task).flat_map(|(site, _)| {
             let stated = self.system.publication(site).timeout;
-            stated.filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout)
+            subscription.timeouts(stated.filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout))
         });
-        if timeouts.into_iter().any(|timeout| nanos(timeout) < response) {
+        let judged = subscription.longest_filtering();
+        if timeouts.into_iter().any(|timeout| nanos(timeout) < response || timeout < judged) {
             return Err(ChainObstacle::Expired(to));
         }
-        if subscription.filterings() > 0 {
+        if subscription.is_filtered() {
             stretch.may_end = Some(ChainObstacle::Filtered(to));
         }
         self.go_on(stretch, from, to)

@@ -10,8 +10,8 @@ use talea_analysis::system::{self, ChainBounds, ChainObstacle, SystemBounds};
 use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
     Chain, Channel, Collect, Communication, Condition, Criticality, Description, Excess, Execution,
-    FieldValues, Full, Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue,
-    OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Publication, Route,
+    FieldValues, Full, Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Mapped, Node,
+    OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Publication, Route,
     Separation, Strategy, Subscription, Subtask, Synchronisation, SyntheticField, System, Take, Task,
     Trigger,
 };
@@ -90,7 +90,7 @@ fn described(tasks: Vec<Task>, path: &[usize]) -> Description {
 
 /// The task has events of these others, which push one with each job.
 fn subscribe(tasks: &mut [Task], index: usize, producers: &[usize], drawn: EventsDrawn) {
-    let EventsDrawn { filtered, qos, timeout } = drawn;
+    let EventsDrawn { filtered, mapped, qos, timeout } = drawn;
     let mut types = Vec::new();
     for producer in producers {
         let name = format!("T/t{producer}for{index}");
@@ -107,29 +107,39 @@ fn subscribe(tasks: &mut [Task], index: usize, producers: &[usize], drawn: Event
     }
     let filter = filtered.then(|| "x < 5".to_owned());
     let condition = Condition::of_types(types);
-    tasks[index].trigger = Some(Trigger::Events(Subscription { channel: 0, condition, filter, qos }));
+    // Those that hold of no event change nothing, and are tried all the same.
+    let priority_by = vec![Mapped::when("x > 9", 1); mapped.len()];
+    let timeout_by = mapped.into_iter().map(|timeout| Mapped::when("x < 5", NS(timeout))).collect();
+    let trigger = Subscription { channel: 0, condition, filter, priority_by, timeout_by, qos };
+    tasks[index].trigger = Some(Trigger::Events(trigger));
 }
 
 #[test]
 fn what_a_job_pushes_is_in_its_bound() {
-    let of_first = |overhead: Overhead, filtered: bool| {
+    let of_first = |overhead: Overhead, filtered: bool, mapped: Vec<i64>| {
         let mut tasks = vec![task("push", 100, 10), task("follow", 100, 4), task("too", 100, 4)];
-        let all = |filtered| EventsDrawn { filtered, qos: QosSettings::new(), timeout: None };
-        subscribe(&mut tasks, 1, &[0], all(filtered));
-        subscribe(&mut tasks, 2, &[0], all(false));
+        let all = |filtered, mapped| EventsDrawn { filtered, mapped, ..EventsDrawn::default() };
+        subscribe(&mut tasks, 1, &[0], all(filtered, Vec::new()));
+        subscribe(&mut tasks, 2, &[0], all(false, mapped));
         let (system, bounds, _) = bounds_of(Description { overhead, ..described(tasks, &[0, 1]) });
         bounds.from_release(system.operations()[0].id).expect("there is room").as_nanos()
     };
     let [push, filter, delivery] = [3, 2, 1].map(Work::from_nanos);
     let costs = Overhead { push, filter, delivery, ..Overhead::default() };
     // Two events with a subscription each.
-    let without = of_first(Overhead::default(), true);
-    assert_eq!([of_first(costs, true) - without, of_first(costs, false) - without], [10, 8]);
+    let without = of_first(Overhead::default(), true, Vec::new());
+    let with = |filtered, mapped| of_first(costs, filtered, mapped) - without;
+    assert_eq!([with(true, vec![]), with(false, vec![])], [10, 8]);
+    // Two priorities and two timeouts may be tried for the event.
+    assert_eq!(with(false, vec![100_000; 2]), 8 + 4 * 2);
 }
 
 /// How a task has its events.
+#[derive(Default)]
 struct EventsDrawn {
     filtered: bool,
+    /// Timeouts of events that a mapping filter may be about.
+    mapped: Vec<i64>,
     qos: QosSettings,
     timeout: Option<i64>,
 }
@@ -284,7 +294,10 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
             if subscription.filter.is_some() && random.random_range(0..3) == 0 {
                 continue;
             }
-            let timeout = tasks[done.task].subtasks[0].events[0].timeout;
+            let stated = tasks[done.task].subtasks[0].events[0].timeout;
+            let is_mapped = !subscription.timeout_by.is_empty() && random.random_range(0..2) == 0;
+            let mapped = subscription.timeout_by.first().filter(|_| is_mapped).map(|entry| entry.value);
+            let timeout = mapped.or(stated);
             let expires = timeout.map_or(i64::MAX, |timeout| end + timeout.as_nanos());
             let most = system.subscription_qos(index).expect("it has subscribed").max_events as usize;
             let queue = &mut waiting[index];
@@ -368,6 +381,12 @@ fn draw(seed: u64) -> (Description, Vec<usize>) {
                         producers,
                         EventsDrawn {
                             filtered: random.random_range(0..4) == 0,
+                            mapped: match random.random_range(0..4) {
+                                0 => vec![random.random_range(5..200)],
+                                // More than the two constraints may take.
+                                1 => vec![random.random_range(100_000..200_000)],
+                                _ => Vec::new(),
+                            },
                             qos: QosSettings::new().max_events(random.random_range(1..=6)),
                             timeout: (random.random_range(0..4) == 0).then(|| random.random_range(5..200)),
                         },
@@ -671,8 +690,12 @@ fn events_that_may_not_come_are_named() {
         let (system, _, chain) = bounds_of(described(tasks, &[0, 2]));
         (system.operations()[2].id, chain)
     };
-    let drawn =
-        |filtered, most, timeout| EventsDrawn { filtered, qos: QosSettings::new().max_events(most), timeout };
+    let drawn = |filtered, most, timeout| EventsDrawn {
+        filtered,
+        qos: QosSettings::new().max_events(most),
+        timeout,
+        ..EventsDrawn::default()
+    };
     // Itself behind the other two.
     let (_, plain) = chain(drawn(false, 5, None), None);
     let response = plain.latency.expect("a bound").as_nanos();
@@ -696,6 +719,15 @@ fn events_that_may_not_come_are_named() {
     assert_eq!((latency, reaction, age), whole(ChainObstacle::Reordered(take)));
     let (take, latency, reaction, age) = of(drawn(true, 5, None), None);
     assert_eq!((latency, reaction, age), (None, Some(ChainObstacle::Filtered(take)), None));
+    // A mapping filter leaves nothing out, and may give less time than a job takes, or than its constraints may: these are of two names, whatever
+    // these stand for.
+    let mapped = |timeout, stated| EventsDrawn { mapped: vec![timeout], ..drawn(false, 5, stated) };
+    let judged = 2 * 40_960;
+    assert_eq!(of(mapped(judged, None), None).1, None);
+    for drawn in [mapped(judged, Some(judged - 1)), mapped(judged - 1, None), mapped(1, None)] {
+        let (take, latency, reaction, age) = of(drawn, None);
+        assert_eq!((latency, reaction, age), whole(ChainObstacle::Expired(take)));
+    }
 }
 
 /// Whoever inherits the deadline goes on with the segment of the task that pushes, and a chain across it takes no longer than without.
@@ -705,7 +737,7 @@ fn a_chain_goes_through_events_of_heirs() {
         let mut tasks =
             vec![task("push", 20, 2), task("other", 20, 2), task("take", 20, 3), task("end", 20, 1)];
         for (index, producer) in [(2, 0), (3, 2)] {
-            let drawn = EventsDrawn { filtered: false, qos: QosSettings::new().max_events(2), timeout: None };
+            let drawn = EventsDrawn { qos: QosSettings::new().max_events(2), ..EventsDrawn::default() };
             subscribe(&mut tasks, index, &[producer], drawn);
             tasks[index].inherits_deadline = inherits_deadline;
         }

@@ -575,7 +575,14 @@ fn draw_with_events(seed: u64) -> System {
         });
         (task.phase, task.jitter, task.overrun) = (Duration::ZERO, Duration::ZERO, Overrun::Queue);
         task.inherits_deadline = false;
-        task.trigger = Some(Trigger::Events(Subscription { channel: 0, condition, filter: None, qos }));
+        task.trigger = Some(Trigger::Events(Subscription {
+            channel: 0,
+            condition,
+            filter: None,
+            priority_by: Vec::new(),
+            timeout_by: Vec::new(),
+            qos,
+        }));
         inherit(&mut description, index, &mut random);
         let task = &mut description.tasks[index];
         if task.sync.needs_periodic_arrivals() {

@@ -6,8 +6,8 @@ use talea_event::TypePattern;
 use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
     Chain, Channel, Collect, Communication, Condition, Criticality, Description, EventTypeName, Excess,
-    Execution, FieldValues, Join, OperationAddress, Overrun, Publication, Separation, Subscription, Subtask,
-    Synchronisation, SyntheticField, Task, Trigger,
+    Execution, FieldValues, Join, Mapped, OperationAddress, Overrun, Publication, Separation, Subscription,
+    Subtask, Synchronisation, SyntheticField, Task, Trigger,
 };
 use talea_time::{Duration, Work};
 
@@ -80,6 +80,21 @@ fn publish(description: &mut Description, rng: &mut impl Rng, task: usize, pushe
     }
 }
 
+/// What events with small fields have, and perhaps what all others do; mostly nothing.
+fn mapping<R: Rng, Value>(rng: &mut R, mut value: impl FnMut(&mut R) -> Value) -> Vec<Mapped<Value>> {
+    if !rng.random_ratio(1, 4) {
+        return Vec::new();
+    }
+    let mut entries = vec![Mapped::when("x < 3", value(rng))];
+    if rng.random_ratio(1, 2) {
+        entries.push(Mapped::when("x > 7", value(rng)));
+    }
+    if rng.random_ratio(1, 2) {
+        entries.push(Mapped::otherwise(value(rng)));
+    }
+    entries
+}
+
 /// A task that has some of what is pushed into one channel on one node. Returns who pushes it.
 fn subscribe(
     description: &mut Description,
@@ -110,7 +125,9 @@ fn subscribe(
         }
     };
     let qos = if rng.random_ratio(1, 2) { qos(rng) } else { QosSettings::new() };
-    let subscription = Subscription { channel, condition, filter, qos };
+    let priority_by = mapping(rng, |rng| rng.random_range(-3..4));
+    let timeout_by = mapping(rng, |rng| micros(one_of(rng, &[800, 7_000, 80_000])));
+    let subscription = Subscription { channel, condition, filter, priority_by, timeout_by, qos };
     let separation = rng.random_ratio(1, 3).then(|| Separation {
         separation: micros(one_of(rng, &[1_000, 3_000, 9_000])),
         burst: one_of(rng, &[1, 1, 4]),

@@ -226,7 +226,7 @@ fn events_add_up(system: &System, results: &Report, counts: &mut Counts) -> Resu
         counts.hold("events", one.pushed);
         let settled = one.delivered + one.discarded + one.expired;
         let condition = &subscription.condition;
-        let waits = subscription.filterings() == 0 && condition.comes_at_once() && !condition.is_timed();
+        let waits = !subscription.is_filtered() && condition.comes_at_once() && !condition.is_timed();
         // Whatever time brings is lost like events, and nobody has pushed it.
         let brought = condition.is_timed() && one.delivered <= one.pushed;
         if settled > one.pushed && !brought || waits && one.others() > u64::from(qos.max_events) {

@@ -3,9 +3,17 @@
 use super::{Compiler, Fact};
 use crate::fault::FaultKind;
 use crate::problem::{Problem, ProblemKind, Span};
-use crate::program::Operator;
-use crate::syntax::{Expression, Path};
+use crate::program::{BYTES_PER_STEP, Operator};
+use crate::syntax::{Expression, Literal, Node, Path};
 use crate::value::{Category, Filterable, Kind};
+
+/// The string that a part is, if it is written out.
+fn text_of(part: &Expression) -> Option<&str> {
+    match &part.node {
+        Node::Literal(Literal::Text(text)) => Some(text),
+        _ => None,
+    }
+}
 
 impl<T: Filterable> Compiler<'_, T> {
     /// What is known of a part that has to be a boolean.
@@ -40,7 +48,17 @@ impl<T: Filterable> Compiler<'_, T> {
                 let has_bounded_size = |category: Option<Category>| {
                     category.is_some_and(|category| category.is_number() || category == Category::Boolean)
                 };
-                self.uses_data |= !has_bounded_size(left_category) && !has_bounded_size(right_category);
+                if !has_bounded_size(left_category) && !has_bounded_size(right_category) {
+                    let may_be_text =
+                        |category: Option<Category>| category.is_none_or(|one| one == Category::Text);
+                    // Of two strings as many bytes are looked at as the shorter one has.
+                    match text_of(operands.0).or(text_of(operands.1)) {
+                        Some(text) if may_be_text(left_category) && may_be_text(right_category) => {
+                            self.data.written += (text.len() / BYTES_PER_STEP) as u32;
+                        }
+                        _ => self.data.is_open = true,
+                    }
+                }
                 let own = || match (left_category, right_category) {
                     (Some(left), Some(right)) if !is_comparable(left, right) => Some(self.unfit(
                         whole.span,

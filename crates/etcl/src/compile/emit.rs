@@ -37,7 +37,7 @@ impl<T: Filterable> Compiler<'_, T> {
             }
             Node::Compare(relation, left, right) => self.compare(*relation, left, right, expression),
             Node::Substring(left, right) => {
-                self.uses_data = true;
+                self.data.is_open = true;
                 self.binary(Operator::Substring, left, right, expression)
             }
             Node::Arithmetic(first, rest) => {
@@ -249,7 +249,7 @@ impl<T: Filterable> Compiler<'_, T> {
         let opposite = self.kind_of(opposite);
         match (T::resolve(name, Form::Bare), opposite) {
             (Lookup::ByName, Some(Kind::Enum(_) | Kind::Dynamic)) => {
-                self.uses_data = true;
+                self.data.is_open = true;
                 let simple = self.path(path);
                 Some(simple.map(|(path, _)| {
                     self.code.paths[usize::from(path)].labelled = Labelled::IfMissing;
@@ -266,7 +266,7 @@ impl<T: Filterable> Compiler<'_, T> {
                 })
             }
             (Lookup::Absent, Some(Kind::Dynamic)) => {
-                self.uses_data = true;
+                self.data.is_open = true;
                 let origin = Origin::Short(self.name(name));
                 let label = self.add_path(origin, self.code.steps.len(), path.root_span);
                 self.code.paths[usize::from(label)].labelled = Labelled::Always;
@@ -277,7 +277,7 @@ impl<T: Filterable> Compiler<'_, T> {
     }
 
     fn contained(&mut self, element: &Expression, path: &Path, whole: &Expression) -> Fact {
-        self.uses_data = true;
+        self.data.is_open = true;
         let element_fact = self.value(element);
         let sequence = match self.path(path) {
             Ok((path, kind)) => {

@@ -10,7 +10,7 @@ mod paths;
 use crate::fault::FaultKind;
 use crate::limits::Limits;
 use crate::problem::{Problem, ProblemKind, Span};
-use crate::program::{Code, Op, Operand};
+use crate::program::{Code, DataUse, Op, Operand};
 use crate::syntax::{Expression, Node};
 use crate::value::{Category, Filterable};
 use std::marker::PhantomData;
@@ -54,9 +54,12 @@ pub(crate) fn compile<T: Filterable>(
         // A part is run for its value, or for the error that it has.
         Wanted::Any => compiler.ensure_value(expression),
     }
-    let Compiler { mut code, warnings, uses_data, .. } = compiler;
+    let Compiler { mut code, warnings, data, .. } = compiler;
     match limits.evaluation_steps.checked_sub(code.fixed_steps) {
-        Some(left) => code.data_steps = if uses_data { left } else { 0 },
+        Some(left) => {
+            code.data_steps = if data == DataUse::default() { 0 } else { left };
+            code.data = data;
+        }
         None => {
             let message = format!(
                 "an evaluation takes {} steps; at most {} are granted",
@@ -105,8 +108,8 @@ struct Compiler<'a, T> {
     warnings: Vec<Problem>,
     /// How many left operands are on the stack.
     height: usize,
-    /// Whether any instruction takes steps that depend on the data.
-    uses_data: bool,
+    /// Which instructions take steps that depend on the data.
+    data: DataUse,
     of: PhantomData<fn(&T)>,
 }
 
@@ -117,7 +120,7 @@ impl<'a, T: Filterable> Compiler<'a, T> {
             code: Code::default(),
             warnings: Vec::new(),
             height: 0,
-            uses_data: false,
+            data: DataUse::default(),
             of: PhantomData,
         }
     }

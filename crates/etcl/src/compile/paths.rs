@@ -24,7 +24,7 @@ impl<T: Filterable> Compiler<'_, T> {
         if let (Origin::At(position), Kind::List, [Step { kind: StepKind::Pick(name), span }, rest @ ..]) =
             (origin, kind, steps)
         {
-            self.uses_data = true;
+            self.data.is_open = true;
             self.code.fixed_steps += 1;
             origin = Origin::Picked(position, self.name(name));
             (kind, steps, root_span) = (Kind::Dynamic, rest, root_span.to(*span));
@@ -68,6 +68,11 @@ impl<T: Filterable> Compiler<'_, T> {
             && let Some((position, kind, count)) = shortcut::<T>(steps)
         {
             let span = path.root_span.to(steps[count - 1].span);
+            if let [Step { kind: StepKind::Pick(name), span: last }, rest @ ..] = &steps[count..]
+                && let Some((position, kind)) = T::picked(position, name)
+            {
+                return Ok((Origin::At(position as u16), kind, rest, span.to(*last)));
+            }
             return Ok((Origin::At(position as u16), kind, &steps[count..], span));
         }
         let (name, form, steps, span) = match (&path.root, steps) {
@@ -84,7 +89,7 @@ impl<T: Filterable> Compiler<'_, T> {
         match T::resolve(name, form) {
             Lookup::At(position, kind) => Ok((Origin::At(position as u16), kind, steps, span)),
             Lookup::ByName => {
-                self.uses_data = true;
+                self.data.lookups += 1;
                 Ok((Origin::Short(self.name(name)), Kind::Dynamic, steps, span))
             }
             Lookup::Absent => Err(self.no_member(name, span, T::layout())),
@@ -132,7 +137,7 @@ impl<T: Filterable> Compiler<'_, T> {
 
     /// A step from what is looked at in each event.
     fn dynamic(&mut self, step: &StepKind) -> (PathStep, Kind) {
-        self.uses_data = true;
+        self.data.is_open = true;
         match step {
             StepKind::Member(name) => (PathStep::Member(self.name(name)), Kind::Dynamic),
             StepKind::Position(position) => (PathStep::Position(*position), Kind::Dynamic),

@@ -151,6 +151,18 @@ pub(crate) struct Code {
     pub(crate) fixed_steps: u32,
     /// Steps beside these that depend on the data.
     pub(crate) data_steps: u32,
+    pub(crate) data: DataUse,
+}
+
+/// Which instructions take steps that depend on the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DataUse {
+    /// How often what the event has under a name is looked up.
+    pub(crate) lookups: u32,
+    /// Steps of comparing strings with those that are written out.
+    pub(crate) written: u32,
+    /// Whether others do, of which nothing is known beforehand.
+    pub(crate) is_open: bool,
 }
 
 /// A constraint that can be evaluated on values of `T`.
@@ -203,6 +215,18 @@ impl<T: Filterable> Program<T> {
     /// the constraint was parsed with, and an evaluation that would take more ends in [`FaultKind::TooManySteps`].
     pub fn steps(&self) -> u32 {
         self.code.fixed_steps + self.code.data_steps
+    }
+
+    /// The most steps that an evaluation takes on events that have no more than so many names which are looked up, with numbers or booleans under them.
+    /// No more than [`steps`](Self::steps), which holds of all events.
+    pub fn steps_with_numbers(&self, names: usize) -> u32 {
+        let DataUse { lookups, written, is_open } = self.code.data;
+        if is_open {
+            return self.steps();
+        }
+        let names = u32::try_from(names).unwrap_or(u32::MAX);
+        let data = lookups.saturating_mul(names).saturating_add(written);
+        self.code.fixed_steps + data.min(self.code.data_steps)
     }
 
     /// How many operands wait on the stack at most.

@@ -51,6 +51,15 @@ pub trait Filterable: Node {
         None
     }
 
+    /// The position of what the name/value list at a position has under this name, where that has a place of its own.
+    fn picked(list: usize, name: &str) -> Option<(usize, Kind)>
+    where
+        Self: Sized,
+    {
+        let _ = (list, name);
+        None
+    }
+
     /// The value that a name without a path stands for in this event.
     fn short(&self, name: &str) -> Option<Value<'_>> {
         self.named(name)

@@ -139,6 +139,72 @@ fn the_bound_is_known_beforehand_and_small_where_no_data_are_looked_at() {
     assert_eq!(refused.expect_err("five steps").kind, ProblemKind::Limit);
 }
 
+/// An event of few names, of which the second half are its numbers.
+struct Few(usize);
+
+impl Node for Few {
+    fn len(&self) -> usize {
+        self.0
+    }
+
+    fn at(&self, position: usize) -> Option<Value<'_>> {
+        (position < self.0).then_some(Value::Integer(position as i64))
+    }
+
+    fn name_at(&self, position: usize) -> Option<&str> {
+        ["a", "b", "c", "d"].get(position).copied()
+    }
+}
+
+impl Filterable for Few {
+    fn layout() -> &'static Layout {
+        &LAYOUT
+    }
+
+    fn resolve(_: &str, _: Form) -> Lookup {
+        Lookup::ByName
+    }
+}
+
+proptest! {
+    /// The budget is no more than the bound: so no evaluation takes more.
+    #[test]
+    fn among_few_names_of_numbers_the_bound_is_small_and_enough(mut tape in tapes(40), names in 0usize..5) {
+        let operand = |tape: &mut Tape| tape.pick(&["a", "$b", "c", "$d", "1", "a + $b * c", "nothing", "-3"]);
+        let part = |tape: &mut Tape| {
+            let relation = tape.pick(&["==", "!=", "<", "<=", ">", ">="]);
+            match tape.below(4) {
+                0 => format!("exist {}", tape.pick(&["a", "$b", "d", "nothing"])),
+                1 => format!("not {} {relation} {}", operand(tape), operand(tape)).replacen("not ", "not (", 1) + ")",
+                2 => format!("a {relation} '{}'", "x".repeat(tape.below(200))),
+                _ => format!("{} {relation} {}", operand(tape), operand(tape)),
+            }
+        };
+        let count = 1 + tape.below(6);
+        let parts: Vec<String> = (0..count).map(|_| part(&mut tape)).collect();
+        let text = parts.join(tape.pick(&[" and ", " or "]));
+        let constraint = Constraint::parse(&text).expect("it parses");
+        let Ok(whole) = constraint.compile::<Few>() else { return Ok(()) };
+        let most = whole.steps_with_numbers(names);
+        prop_assert!(most <= whole.steps());
+        let within = Limits { evaluation_steps: most, ..Limits::DEFAULT };
+        let tight: Program<Few> = Constraint::parse_within(&text, within).and_then(|tight| tight.compile()).expect("it has as many");
+        let event = Few(names);
+        prop_assert_eq!(tight.evaluate(&event, Instant::ZERO), whole.evaluate(&event, Instant::ZERO), "{}", text);
+    }
+}
+
+#[test]
+fn among_few_names_a_comparison_takes_few_steps() {
+    let steps = |text: &str, names| compiled(text, Limits::DEFAULT).steps_with_numbers(names);
+    let [none, one, five] = [0, 1, 5].map(|names| steps("$a < 6", names));
+    assert!(none < one && five - none == 5 * (one - none) && five < 20, "{none} {one} {five}");
+    assert_eq!(steps("$a < 6", usize::MAX), Limits::DEFAULT.evaluation_steps);
+    for open in ["'b' ~ $text", "1 in $list", "$list[0] == 1", "$a == b"] {
+        assert_eq!(steps(open, 1), Limits::DEFAULT.evaluation_steps, "{open}");
+    }
+}
+
 #[test]
 fn the_stack_is_as_deep_as_right_operands_nest() {
     let stack = |text: &str| compiled(text, Limits::DEFAULT).stack();

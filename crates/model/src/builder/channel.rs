@@ -1,6 +1,6 @@
 //! Publications and subscriptions under construction.
 
-use crate::channel::{Channel, Condition, EventTypeName, Publication, Subscription};
+use crate::channel::{Channel, Condition, EventTypeName, Mapped, Publication, Subscription};
 use crate::description::Task;
 use crate::operation::OperationAddress;
 use crate::ports::{FieldValues, Output, SyntheticField};
@@ -88,6 +88,8 @@ pub struct SubscriptionBuilder {
     types: Vec<String>,
     condition: Option<Condition>,
     filter: Option<String>,
+    priority_by: Vec<Mapped<i16>>,
+    timeout_by: Vec<Mapped<Duration>>,
     qos: QosSettings,
 }
 
@@ -99,6 +101,8 @@ impl SubscriptionBuilder {
             types: Vec::new(),
             condition: None,
             filter: None,
+            priority_by: Vec::new(),
+            timeout_by: Vec::new(),
             qos: QosSettings::new(),
         }
     }
@@ -121,6 +125,18 @@ impl SubscriptionBuilder {
         self
     }
 
+    /// Which priority events have for the task, by the first of these that is about them.
+    pub fn priority_by(mut self, entries: impl IntoIterator<Item = Mapped<i16>>) -> Self {
+        self.priority_by.extend(entries);
+        self
+    }
+
+    /// How long after their push events are worth being delivered to the task, by the first of these that is about them.
+    pub fn timeout_by(mut self, entries: impl IntoIterator<Item = Mapped<Duration>>) -> Self {
+        self.timeout_by.extend(entries);
+        self
+    }
+
     /// What differs from the quality of service of the channel.
     pub fn qos(mut self, qos: QosSettings) -> Self {
         self.qos = qos;
@@ -134,7 +150,7 @@ impl SubscriptionBuilder {
         channels: &[Channel],
         violations: &mut Vec<Violation>,
     ) -> Subscription {
-        let SubscriptionBuilder { channel, types, condition, filter, qos } = self;
+        let SubscriptionBuilder { channel, types, condition, filter, priority_by, timeout_by, qos } = self;
         let place = Place::Subscription(task, "channel");
         let subject = || format!("task \"{}\" is released by events", tasks[task].name);
         let channel = find(&channel, channels, place, subject, violations);
@@ -154,7 +170,7 @@ impl SubscriptionBuilder {
         }
         let types = if types.is_empty() { vec![TypePattern::all()] } else { types };
         let condition = condition.unwrap_or_else(|| Condition::of_types(types));
-        Subscription { channel, condition, filter, qos }
+        Subscription { channel, condition, filter, priority_by, timeout_by, qos }
     }
 }
 

@@ -80,6 +80,50 @@ pub(crate) static PUBLICATION: Table = Table {
 const CONJUNCTION: &str =
     "write when = { all = [types], collect = \"latest\", within = \"100ms\" } in place of types";
 
+const MAPPED: Key = Key {
+    name: "filter",
+    kind: Kind::Constraint,
+    presence: DefaultFrom("all others, in the last entry"),
+    doc: "A constraint of the events that the entry is about. Where it cannot be evaluated, the entry is not about the event.",
+};
+
+/// An entry of `priority_by`.
+pub(crate) static PRIORITY_BY: Table = Table {
+    header: "an entry of \"priority_by\"",
+    doc: "Which priority some events have, as priority_by = [{ filter = \"charge < 5\", priority = 9 }, { priority = 1 }]. Events that no entry \
+          is about have what they state, or else what the quality of service says. Of several events, with which a condition comes true, the \
+          greatest counts.",
+    keys: &[
+        MAPPED,
+        Key {
+            name: "priority",
+            kind: Kind::Integer {
+                min: *Publication::PRIORITIES.start() as i128,
+                max: *Publication::PRIORITIES.end() as i128,
+            },
+            presence: Required,
+            doc: "Their priority; greater is more urgent.",
+        },
+    ],
+};
+
+/// An entry of `timeout_by`.
+pub(crate) static TIMEOUT_BY: Table = Table {
+    header: "an entry of \"timeout_by\"",
+    doc: "How long some events are worth being delivered, as timeout_by = [{ filter = \"charge < 5\", timeout = \"5ms\" }, { timeout = \"1s\" }]. \
+          Events that no entry is about have what they state, or else what the quality of service says. Of several events, with which a \
+          condition comes true, the shortest counts.",
+    keys: &[
+        MAPPED,
+        Key {
+            name: "timeout",
+            kind: TIME,
+            presence: Required,
+            doc: "How long after its push such an event is worth being delivered, above zero; then it is discarded, and counted.",
+        },
+    ],
+};
+
 /// The table of `subscription`.
 pub(crate) static SUBSCRIPTION: Table = Table {
     header: "the table of \"subscription\"",
@@ -103,7 +147,7 @@ pub(crate) static SUBSCRIPTION: Table = Table {
             kind: Kind::Constraint,
             presence: Optional,
             doc: "A constraint that holds of all of the events, in the constraint language: fields by their names, and $source, $priority, \
-                  $domain_name and $type_name.",
+                  $domain_name, $type_name and $Timeout, and $curtime, in nanoseconds.",
         },
         Key {
             name: "when",
@@ -111,6 +155,19 @@ pub(crate) static SUBSCRIPTION: Table = Table {
             presence: DefaultFrom("an event of one of the types"),
             doc: "In place of types: what has to come, of several events and over time, freely nested. The events of which it came true \
                   release the task together.",
+        },
+        Key {
+            name: "priority_by",
+            kind: Kind::Many(&PRIORITY_BY),
+            presence: DefaultFrom("what the events state"),
+            doc: "Which priority events have for this task, whatever they state: that of the first entry whose filter holds of them.",
+        },
+        Key {
+            name: "timeout_by",
+            kind: Kind::Many(&TIMEOUT_BY),
+            presence: DefaultFrom("what the events state"),
+            doc: "How long after their push events are worth being delivered to this task, whatever they state: as the first entry says whose \
+                  filter holds of them.",
         },
         Key { name: "collect", kind: Kind::Former(CONJUNCTION), presence: Optional, doc: "" },
         Key { name: "within", kind: Kind::Former(CONJUNCTION), presence: Optional, doc: "" },

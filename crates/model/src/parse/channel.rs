@@ -1,9 +1,12 @@
 //! Channels, what operations publish into them and what tasks subscribe to.
 
 use super::condition;
-use super::section::{Findings, Section};
+use super::section::{Findings, Item, Section};
+use super::tables::many;
 use super::values::{Misfit, Reading, found, wrong_type};
+use crate::TIME_LIMIT;
 use crate::builder::{PublicationBuilder, SubscriptionBuilder, TriggerBuilder};
+use crate::channel::Mapped;
 use crate::keys::Key;
 use crate::ports::Output;
 use crate::suggest::known_words;
@@ -85,17 +88,46 @@ pub(super) fn read_publication(section: &Section<'_>, findings: &mut Findings) -
     }
 }
 
-/// The table of `subscription`.
-pub(super) fn read_subscription(section: &Section<'_>, findings: &mut Findings) -> TriggerBuilder {
-    let mut subscription = SubscriptionBuilder::new(section.text("channel", findings).unwrap_or_default());
-    if let Some(types) = section.names("types", findings) {
+/// The table of `subscription`, with the entries of its mapping filters.
+pub(super) struct SubscriptionSections<'t> {
+    pub own: Section<'t>,
+    pub priorities: Vec<Section<'t>>,
+    pub timeouts: Vec<Section<'t>>,
+}
+
+impl<'t> SubscriptionSections<'t> {
+    /// Takes the entries in the table of the task at this index.
+    pub(super) fn open(own: Section<'t>, task: usize, findings: &mut Findings) -> Self {
+        let priorities = many(&own, "priority_by", |entry| Item::PriorityBy(task, entry), findings);
+        let timeouts = many(&own, "timeout_by", |entry| Item::TimeoutBy(task, entry), findings);
+        SubscriptionSections { own, priorities, timeouts }
+    }
+}
+
+pub(super) fn read_subscription(
+    SubscriptionSections { own, priorities, timeouts }: &SubscriptionSections<'_>,
+    findings: &mut Findings,
+) -> TriggerBuilder {
+    let mut subscription = SubscriptionBuilder::new(own.text("channel", findings).unwrap_or_default());
+    if let Some(types) = own.names("types", findings) {
         subscription = subscription.types(types);
     }
-    if let Some(filter) = section.text("filter", findings) {
+    if let Some(filter) = own.text("filter", findings) {
         subscription = subscription.filter(filter);
     }
-    if let Some(condition) = section.other("when", findings, condition::read) {
+    if let Some(condition) = own.other("when", findings, condition::read) {
         subscription = subscription.when(condition);
     }
-    subscription.qos(read_qos(section, findings)).into()
+    let mut priority = |entry: &Section<'_>| Mapped {
+        filter: entry.text("filter", findings),
+        value: entry.integer("priority", findings).unwrap_or_default() as i16,
+    };
+    subscription = subscription.priority_by(priorities.iter().map(&mut priority).collect::<Vec<_>>());
+    // The longest time stands in for one that cannot be read.
+    let mut timeout = |entry: &Section<'_>| Mapped {
+        filter: entry.text("filter", findings),
+        value: entry.time("timeout", findings).unwrap_or(TIME_LIMIT),
+    };
+    subscription = subscription.timeout_by(timeouts.iter().map(&mut timeout).collect::<Vec<_>>());
+    subscription.qos(read_qos(own, findings)).into()
 }

@@ -1,7 +1,7 @@
 //! The tables of a file as a builder, with the section of each item to find it again.
 
 use super::chain::read_chain;
-use super::channel::{read_qos, read_subscription};
+use super::channel::{SubscriptionSections, read_qos, read_subscription};
 use super::execution::execution;
 use super::hierarchy::Members;
 use super::ports::Ports;
@@ -41,7 +41,7 @@ struct TaskSections<'t> {
     own: Section<'t>,
     /// The table of its trigger, if that is one.
     trigger: Option<Section<'t>>,
-    subscription: Option<Section<'t>>,
+    subscription: Option<SubscriptionSections<'t>>,
     ports: Ports<'t>,
     subtasks: Vec<SubtaskSections<'t>>,
 }
@@ -106,6 +106,8 @@ impl<'t> Tables<'t> {
                 .collect();
             let (trigger, released_by) = read_trigger(&own, index, findings);
             let subscription = one(&own, "subscription", Item::Subscription(index), findings);
+            let subscription =
+                subscription.map(|section| SubscriptionSections::open(section, index, findings));
             let released_by = subscribed(&own, subscription.as_ref(), released_by, findings);
             let sections = TaskSections { own, trigger, subscription, ports, subtasks };
             builder = builder.task(read_task(&sections, released_by, findings));
@@ -217,10 +219,14 @@ impl<'t> Tables<'t> {
             }
             Place::Subscription(task, key) => {
                 let sections = self.tasks.get(task)?;
-                sections
-                    .subscription
-                    .as_ref()
-                    .map_or((&sections.own, "subscription"), |section| (section, key))
+                let subscription = sections.subscription.as_ref();
+                subscription.map_or((&sections.own, "subscription"), |subscription| (&subscription.own, key))
+            }
+            Place::PriorityBy(task, entry, key) => {
+                (self.tasks.get(task)?.subscription.as_ref()?.priorities.get(entry)?, key)
+            }
+            Place::TimeoutBy(task, entry, key) => {
+                (self.tasks.get(task)?.subscription.as_ref()?.timeouts.get(entry)?, key)
             }
             Place::Trigger(task, key) => {
                 let sections = self.tasks.get(task)?;
@@ -299,19 +305,23 @@ fn read_overhead(section: &Section<'_>, findings: &mut Findings) -> Overhead {
 /// What releases the task, which may have a trigger, if it has a subscription.
 fn subscribed(
     own: &Section<'_>,
-    subscription: Option<&Section<'_>>,
+    subscription: Option<&SubscriptionSections<'_>>,
     trigger: ReadTrigger,
     findings: &mut Findings,
 ) -> ReadTrigger {
-    let Some(section) = subscription else {
+    let Some(sections) = subscription else {
         return if own.has("subscription") { ReadTrigger::Unread } else { trigger };
     };
     if own.has("trigger") {
         let message = "a task has a trigger and also a subscription".into();
-        findings.error(section.header(), message, "remove one of them; it is released by one or the other");
+        findings.error(
+            sections.own.header(),
+            message,
+            "remove one of them; it is released by one or the other",
+        );
         findings.unread.insert(own.item.place("trigger"));
     }
-    ReadTrigger::Given(read_subscription(section, findings))
+    ReadTrigger::Given(read_subscription(sections, findings))
 }
 
 fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut Findings) -> TaskBuilder {

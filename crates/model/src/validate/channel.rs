@@ -6,7 +6,7 @@ use super::times::{Least, violation_of};
 use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
-use crate::channel::{Condition, EventTypeName, Publication, PublicationAddress, Subscription};
+use crate::channel::{Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription};
 use crate::description::{Description, Overrun, Task};
 use crate::ports::PORT_LIMIT;
 use crate::suggest::known_words;
@@ -125,7 +125,7 @@ pub(super) fn check(
             let place = Place::Subscription(index, key_of(subscription));
             let release = |supplier| Release { supplier, consumer: index, place, by: "events" };
             releases.extend(suppliers.into_iter().map(release));
-            Subscribed { description, index, task, subscription, matching }.check(found);
+            Subscribed { description, index, task, subscription, matching }.check(&above, found);
         }
     }
     for (address, publication) in
@@ -277,22 +277,108 @@ impl Subscribed<'_> {
         Place::Subscription(self.index, key)
     }
 
-    fn check(&self, found: &mut Vec<Violation>) {
+    fn check(&self, above: &Qos, found: &mut Vec<Violation>) {
         self.check_condition(found);
         self.check_types(found);
         self.check_release(found);
         self.check_nodes(found);
         let name = &self.task.name;
         if let Some(filter) = &self.subscription.filter {
-            self.check_filter("filter", &format!("the filter of task \"{name}\""), filter, found);
+            self.check_filter(self.place("filter"), &format!("the filter of task \"{name}\""), filter, found);
         }
         for filter in self.subscription.condition.filters() {
             self.check_filter(
-                "when",
+                self.place("when"),
                 &format!("a filter in the condition of task \"{name}\""),
                 filter,
                 found,
             );
+        }
+        let Subscription { priority_by, timeout_by, .. } = self.subscription;
+        self.check_mapping(
+            "priority_by",
+            priority_by,
+            |entry, key| Place::PriorityBy(self.index, entry, key),
+            found,
+        );
+        for (entry, Mapped { value, .. }) in priority_by.iter().enumerate() {
+            if !Publication::PRIORITIES.contains(value) {
+                let message = format!(
+                    "the priority in entry {} of priority_by of task \"{name}\" is out of range",
+                    entry + 1
+                );
+                let place = Place::PriorityBy(self.index, entry, "priority");
+                found.push(Violation::error(place, message, "write a whole number from -32767 to 32767"));
+            }
+        }
+        self.check_mapping(
+            "timeout_by",
+            timeout_by,
+            |entry, key| Place::TimeoutBy(self.index, entry, key),
+            found,
+        );
+        for (entry, Mapped { value, .. }) in timeout_by.iter().enumerate() {
+            let place = Place::TimeoutBy(self.index, entry, "timeout");
+            let owner = || format!("entry {} of timeout_by of task \"{name}\"", entry + 1);
+            found.extend(violation_of(*value, Least::AboveZero, place, "timeout", owner));
+        }
+        self.check_time_left(above, found);
+    }
+
+    /// Events are worth being delivered for as long as filters may take to judge them.
+    fn check_time_left(&self, above: &Qos, found: &mut Vec<Violation>) {
+        let Subscribed { task, subscription, matching, .. } = self;
+        let longest = subscription.longest_filtering();
+        let Ok(qos) = above.with(&subscription.qos, Level::Proxy) else { return };
+        let timeouts = |(_, publication): &&(PublicationAddress, &Publication)| {
+            subscription.timeouts(publication.timeout.or(qos.timeout)).min()
+        };
+        let short = |one: &&&(PublicationAddress, &Publication)| {
+            timeouts(one).is_some_and(|timeout| timeout > Duration::ZERO && timeout < longest)
+        };
+        let Some((_, publication)) = matching.iter().find(short) else { return };
+        let key = match subscription {
+            Subscription { filter: Some(_), .. } => "filter",
+            Subscription { timeout_by, .. } if !timeout_by.is_empty() => "timeout_by",
+            Subscription { priority_by, .. } if !priority_by.is_empty() => "priority_by",
+            _ => key_of(subscription),
+        };
+        found.push(Violation::warning(
+            self.place(key),
+            format!(
+                "filters of task \"{}\" may take up to {longest} for an event, and events {} are worth being delivered for less: they may expire before they are judged",
+                task.name, publication.event_type
+            ),
+            "give them a longer timeout, or none; constraints that compare nothing but $priority, $source and times are judged faster",
+        ));
+    }
+
+    /// The entries of a mapping filter are about events, and each may be tried.
+    fn check_mapping<Value>(
+        &self,
+        key: &'static str,
+        entries: &[Mapped<Value>],
+        place: impl Fn(usize, &'static str) -> Place,
+        found: &mut Vec<Violation>,
+    ) {
+        let name = &self.task.name;
+        if entries.len() > Mapped::<Value>::LIMIT {
+            let message = format!("{key} of task \"{name}\" has {} entries", entries.len());
+            let remedy = format!("write at most {}", Mapped::<Value>::LIMIT);
+            found.push(Violation::error(self.place(key), message, remedy));
+            return;
+        }
+        for (entry, Mapped { filter, .. }) in entries.iter().enumerate() {
+            let called = format!("entry {} of {key} of task \"{name}\"", entry + 1);
+            match filter {
+                Some(filter) => self.check_filter(place(entry, "filter"), &called, filter, found),
+                None if entry + 1 < entries.len() => found.push(Violation::error(
+                    place(entry, "filter"),
+                    format!("{called} has no filter, and those behind it are never tried"),
+                    "put it last, or give it a filter",
+                )),
+                None => {}
+            }
         }
     }
 
@@ -451,7 +537,7 @@ impl Subscribed<'_> {
     }
 
     /// Whether the filter is one, and names what the events have.
-    fn check_filter(&self, key: &'static str, called: &str, filter: &str, found: &mut Vec<Violation>) {
+    fn check_filter(&self, place: Place, called: &str, filter: &str, found: &mut Vec<Violation>) {
         let parsed = Constraint::parse(filter);
         let compiled = parsed.and_then(|constraint| constraint.compile::<AnyEvent>().map(|_| constraint));
         let constraint = match compiled {
@@ -459,7 +545,7 @@ impl Subscribed<'_> {
             Err(problem) => {
                 let at = if problem.line > 1 { format!("line {}, ", problem.line) } else { String::new() };
                 found.push(Violation::error(
-                    self.place(key),
+                    place,
                     format!("{called}, at {at}character {}: {}", problem.column, problem.message),
                     problem.remedy,
                 ));
@@ -475,15 +561,35 @@ impl Subscribed<'_> {
         if self.matching.is_empty() {
             return;
         }
-        let states_priority = self.matching.iter().any(|(_, publication)| publication.priority.is_some());
+        let states = |name: &str| {
+            self.matching.iter().any(|(_, publication)| match name {
+                "priority" => publication.priority.is_some(),
+                "Timeout" => publication.timeout.is_some(),
+                // That is for code.
+                "StartTime" | "StopTime" => false,
+                _ => true,
+            })
+        };
         let mut unvisited = vec![constraint.expression()];
         while let Some(expression) = unvisited.pop() {
             unvisited.extend(expression.operands());
-            if path_of(expression).is_some_and(is_priority) && !states_priority {
+            let of_header = path_of(expression).and_then(|path| match &path.root {
+                Root::Dollar(name) => Some(name.as_str()).filter(|name| is_of_header(name)),
+                _ => None,
+            });
+            if let Some(name) = of_header.filter(|name| !states(name)) {
                 found.push(Violation::warning(
-                    self.place(key),
-                    format!("{called} names $priority, which none of its events state"),
-                    "give them priority = ...; a filter does not see what the quality of service says where they do not",
+                    place,
+                    format!("{called} names ${name}, which none of its events state"),
+                    match name {
+                        "priority" => {
+                            "give them priority = ...; a filter does not see what the quality of service says where they do not"
+                        }
+                        "Timeout" => {
+                            "give them timeout = ...; a filter does not see what the quality of service says where they do not"
+                        }
+                        _ => "programs may state it, in the header of what they push; else remove it",
+                    },
                 ));
                 return;
             }
@@ -493,7 +599,7 @@ impl Subscribed<'_> {
             let mut known: Vec<&str> = fields.iter().copied().collect();
             known.extend(HEADER.iter().map(|(name, _)| *name).filter(|_| unknown.starts_with('$')));
             found.push(Violation::error(
-                self.place(key),
+                place,
                 format!("{called} names {unknown}, which none of its events have"),
                 match known.is_empty() {
                     true => "give the events fields = { ... }, or filter by $priority".to_owned(),
@@ -515,10 +621,6 @@ fn path_of(expression: &Expression) -> Option<&Path> {
 /// Whether every event has this, written with a `$`: the header's names, and the current time.
 fn is_of_header(name: &str) -> bool {
     name == "curtime" || HEADER.iter().any(|(known, _)| *known == name)
-}
-
-fn is_priority(path: &Path) -> bool {
-    matches!(&path.root, Root::Dollar(name) if name == "priority")
 }
 
 /// The name at the beginning of the path, if no event has it.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use talea_event::qos::QosSettings;
 use talea_model::{
     CPU_LIMIT, ChainBuilder, Collect, Communication, Condition, Criticality, Excess, Execution, FieldValues,
-    Full, InputBuilder, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, OnValue, Output,
+    Full, InputBuilder, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, Mapped, OnValue, Output,
     OutputBuilder, OutsideArrivals, Overhead, Overrun, PORT_LIMIT, PublicationBuilder, Separation,
     SubscriptionBuilder, SubtaskBuilder, Synchronisation, SyntheticField, System, SystemBuilder, TIME_LIMIT,
     TaskBuilder, TriggerBuilder,
@@ -103,9 +103,21 @@ enum DrawnRelease {
         picks: Vec<Index>,
         all: Option<(Collect, Option<Duration>)>,
         filtered: bool,
+        mapped: DrawnMapping,
         qos: QosSettings,
         separation: Option<Separation>,
     },
+}
+
+/// Priorities, timeouts, and whether the last ones are those of all others.
+type DrawnMapping = (Vec<i16>, Vec<Duration>, bool);
+
+fn entries<Value: Copy>(values: &[Value], others: bool) -> Vec<Mapped<Value>> {
+    let entry = |(place, value): (usize, &Value)| match others && place + 1 == values.len() {
+        true => Mapped::otherwise(*value),
+        false => Mapped::when(format!("$source > {place} and $type_name != '\"'"), *value),
+    };
+    values.iter().enumerate().map(entry).collect()
 }
 
 fn field() -> impl Strategy<Value = (String, FieldValues)> {
@@ -210,11 +222,14 @@ fn release() -> impl Strategy<Value = DrawnRelease> {
     let values = (any::<(Index, Index)>(), select(OnValue::ALL), option::of(separation()))
         .prop_map(|((output, every), on, separation)| DrawnRelease::Values { output, every, on, separation });
     let all = option::of((select(Collect::ALL), option::of(time(1))));
-    let events = (vec(any::<Index>(), 1..4), all, any::<bool>(), qos(), option::of(separation())).prop_map(
-        |(picks, all, filtered, qos, separation)| DrawnRelease::Events {
+    let mapped = (vec(-32_767..=i16::MAX, 0..4), vec(time(1), 0..4), any::<bool>());
+    let filters = (any::<bool>(), mapped);
+    let events = (vec(any::<Index>(), 1..4), all, filters, qos(), option::of(separation())).prop_map(
+        |(picks, all, (filtered, mapped), qos, separation)| DrawnRelease::Events {
             picks,
             all,
             filtered,
+            mapped,
             qos,
             separation,
         },
@@ -402,7 +417,7 @@ impl Drawn {
     /// What of these a task has that awaits events: those of one channel, some types once; none if there is nothing for it.
     fn subscription(&self, number: usize) -> Option<(SubscriptionBuilder, Duration, Option<Separation>)> {
         let drawn = &self.tasks[number];
-        let DrawnRelease::Events { picks, all, filtered, qos, separation } = &drawn.release else {
+        let DrawnRelease::Events { picks, all, filtered, mapped, qos, separation } = &drawn.release else {
             return None;
         };
         let firsts =
@@ -430,6 +445,9 @@ impl Drawn {
             // A name with letters that names in constraints do not have is written with quotes there.
             subscription = subscription.filter("$priority > 3 or not exist $priority");
         }
+        let (priorities, timeouts, others) = mapped;
+        subscription = subscription.priority_by(entries(priorities, *others));
+        subscription = subscription.timeout_by(entries(timeouts, *others));
         let periods = wanted.iter().map(|(task, ..)| i128::from(self.periods[*task].as_nanos()));
         let period = match is_conjunction {
             true => periods.max(),

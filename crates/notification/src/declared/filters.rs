@@ -1,12 +1,21 @@
 //! Constraints of descriptions, which are texts until it is known what the events carry.
 
 use super::SyntheticEvent;
-use crate::constraint::ConstraintError;
+use crate::constraint::{ConstraintError, Only};
 use crate::event::{Content, Event};
 use crate::filter::{Expression, Filter, FilterGroup, NotEvaluated, SharedFilters};
 use std::sync::Arc;
 use talea_etcl::Filterable;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
+
+/// What the events carry against which the constraints of a task are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carried {
+    /// Numbers, none more than so many.
+    Numbers(usize),
+    /// Whatever code of operations says when it is opened.
+    Anything,
+}
 
 /// A constraint of a task, as it holds of events with the contents that have been opened so far: synthetic ones from the beginning.
 #[derive(Clone)]
@@ -17,17 +26,22 @@ pub(super) struct ByContent {
 }
 
 impl ByContent {
-    /// The constraint of the task of this name, and the filter that holds it against events.
-    pub fn parse(task: &str, text: &str) -> (Filter, Self) {
-        let synthetic = Filter::parse_only::<SyntheticEvent>(text).expect("validation has read the filter");
-        let filters = Arc::new(SharedFilters::new(FilterGroup::from_iter([synthetic])));
+    /// The constraint of the task of this name, and the expression that holds it against events.
+    pub fn parse(task: &str, text: &str, carried: Carried) -> (Opened, Self) {
+        let synthetic = Only::<SyntheticEvent>::parse(text).expect("validation has read the filter");
+        // Where code says what events carry, a name may stand for what takes as many steps as are allowed.
+        let longest = match carried {
+            Carried::Numbers(most) => synthetic.longest_among(most),
+            Carried::Anything => synthetic.longest_of_all(),
+        };
+        let filters = Arc::new(SharedFilters::new(FilterGroup::from_iter([Filter::of(&[], synthetic)])));
         let made = ByContent { task: task.into(), text: text.into(), filters: Arc::clone(&filters) };
-        (Filter::of(&[], Opened(filters)), made)
+        (Opened { filters, longest }, made)
     }
 
     /// It holds of events that carry a `T`, too.
     pub fn open<T: Content + Filterable>(&self) -> Result<(), ConstraintError> {
-        let filter = Filter::parse_only::<T>(&self.text)?;
+        let filter = Filter::of(&[], Only::<T>::parse(&self.text)?);
         let mut group = self.filters.get();
         group.add(Arc::new(filter));
         self.filters.set(group);
@@ -35,14 +49,23 @@ impl ByContent {
     }
 }
 
-struct Opened(Arc<SharedFilters>);
+/// A constraint that is held against events, whatever has been opened by then.
+pub(super) struct Opened {
+    filters: Arc<SharedFilters>,
+    longest: Duration,
+}
 
 impl Expression for Opened {
     fn holds(&self, event: &Event, now: Instant) -> Result<bool, NotEvaluated> {
-        match self.0.judge(event, now) {
+        match self.filters.judge(event, now) {
             Some(verdict) if verdict.matches => Ok(true),
             Some(verdict) if verdict.errors > 0 => Err(NotEvaluated),
             _ => Ok(false),
         }
+    }
+
+    /// The same in a run and in a simulation, so that these agree on what expires.
+    fn longest(&self) -> Duration {
+        self.longest
     }
 }

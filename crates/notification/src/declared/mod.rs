@@ -17,14 +17,16 @@ pub use synthetic::SyntheticEvent;
 use crate::channel::{EventChannel, EventChannelFactory};
 use crate::connected::ConnectedConsumer;
 use crate::event::{EventType, Origin};
+use crate::filter::Filter;
+use crate::mapping::MappingFilter;
 use crate::qos::QosSettings;
 use ends::{Ends, Keeping, Published, Subscribed};
-use filters::ByContent;
+use filters::{ByContent, Carried};
 use kept::Contents;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use synthetic::SyntheticSource;
-use talea_model::{OperationId, Subscription, System, Trigger};
+use talea_model::{Mapped, OperationId, Subscription, System, Trigger};
 use talea_operation::{EventEnds, Operations};
 
 /// Connects operations with the channels that the description declares. Nothing changes where it declares none. `room` says for how much of what
@@ -50,12 +52,24 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
         let Some(Trigger::Events(subscription)) = &described.trigger else { continue };
         let first = system.operations_of(task).iter().find(|operation| operation.predecessors.is_empty());
         let first = first.expect("a task has a first subtask").id;
-        let (consumer, filters) =
-            subscribe(&channels[subscription.channel], (&described.name, first), subscription);
         let may_come = |site: &&talea_model::PublicationSite| {
             site.subscribers.iter().any(|(subscriber, _)| *subscriber == task)
         };
-        let publications = system.publications().iter().filter(may_come).map(|site| site.id).collect();
+        let may_come: Vec<&talea_model::PublicationSite> =
+            system.publications().iter().filter(may_come).collect();
+        let have_code = |site: &&talea_model::PublicationSite| {
+            operations.have_code(&system.operations()[site.operation.index()].name)
+        };
+        let carried = match may_come.iter().any(have_code) {
+            true => Carried::Anything,
+            false => {
+                let fields = may_come.iter().map(|site| system.publication(site).fields.len());
+                Carried::Numbers(fields.max().unwrap_or(0))
+            }
+        };
+        let (consumer, filters) =
+            subscribe(&channels[subscription.channel], (&described.name, first), subscription, carried);
+        let publications = may_come.iter().map(|site| site.id).collect();
         let contents = Arc::clone(&contents);
         let keeping = Keeping { contents, publications, room: room(first), port: None };
         ends.entry(first).or_default().subscribed = Some(Subscribed::new(consumer, first, filters, keeping));
@@ -128,15 +142,23 @@ fn subscribe(
     channel: &EventChannel,
     (name, first): (&str, OperationId),
     subscription: &Subscription,
+    carried: Carried,
 ) -> (ConnectedConsumer, Vec<ByContent>) {
-    let Subscription { condition, filter, qos, .. } = subscription;
+    let Subscription { condition, filter, priority_by, timeout_by, qos, .. } = subscription;
     let mut filters = Vec::new();
-    let mut made = |text: &String| {
-        let (filter, by_content) = ByContent::parse(name, text);
+    let mut expression = |text: &str| {
+        let (expression, by_content) = ByContent::parse(name, text, carried);
         filters.push(by_content);
-        filter
+        expression
     };
     let mut consumer = channel.consumer(name).qos(QosSettings::clone(qos));
+    if !priority_by.is_empty() {
+        consumer = consumer.map_priority(mapping(priority_by, &mut expression));
+    }
+    if !timeout_by.is_empty() {
+        consumer = consumer.map_lifetime(mapping(timeout_by, &mut expression));
+    }
+    let mut made = |text: &String| Filter::of(&[], expression(text));
     if let Some(text) = filter {
         consumer = consumer.filter(made(text));
     }
@@ -145,4 +167,15 @@ fn subscribe(
         condition => consumer.when(condition.map(&mut |text| Arc::new(made(text)))),
     };
     (consumer.connect_task(first).expect("validation has checked the subscription"), filters)
+}
+
+/// The mapping filter of these entries, of which only the last may be without a constraint.
+fn mapping<V: Copy>(
+    entries: &[Mapped<V>],
+    expression: &mut impl FnMut(&str) -> filters::Opened,
+) -> MappingFilter<V> {
+    entries.iter().fold(MappingFilter::new(), |mapping, Mapped { filter, value }| match filter {
+        Some(text) => mapping.with(&[], expression(text), *value),
+        None => mapping.or(*value),
+    })
 }

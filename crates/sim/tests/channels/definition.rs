@@ -155,6 +155,14 @@ struct Waiting {
 
 struct Task {
     qos: Qos,
+    /// What mapping filters say of events with a smaller field than this, or of all others.
+    priorities: Vec<(Option<i64>, i16)>,
+    timeouts: Vec<(Option<i64>, Duration)>,
+    /// How long it takes at most to judge an event by filters, and how long that is for mapping filters alone.
+    longest: Duration,
+    longest_mapping: Duration,
+    /// Whether it waits for a condition.
+    is_grouped: bool,
     /// Filters let through what has a smaller field.
     below: Option<i64>,
     waiting: Vec<Waiting>,
@@ -196,7 +204,9 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
                 let subscribers = &system.publications()[push.publication as usize].subscribers;
                 for (task, _) in subscribers {
                     let task = tasks[*task].as_mut().expect("it subscribes");
-                    if task.wants(field_of(system, push)) {
+                    if !task.has_time(system, push.publication) {
+                        task.lose(EventLossReason::Expired);
+                    } else if task.wants(field_of(system, push.publication, push.job.instance)) {
                         task.pushed += 1;
                         task.come_to(system, (record.time, task.pushed));
                     }
@@ -307,12 +317,38 @@ fn followed(system: &System, task: usize, records: &[Record]) -> Option<Task> {
     let below = subscription.filter.as_deref().map(limit_of);
     let (waiting, released, lost, wanted) = (Vec::new(), 0, BTreeMap::new(), Vec::new());
     let (truths, pushed, open, gone) = (VecDeque::new(), 0, BTreeSet::new(), 0);
-    let mut followed = Task { qos, below, waiting, truths, pushed, released, open, gone, lost, wanted, end };
+    let limits = |filter: &Option<String>| filter.as_deref().map(limit_of);
+    let priorities: Vec<_> =
+        subscription.priority_by.iter().map(|entry| (limits(&entry.filter), entry.value)).collect();
+    let timeouts: Vec<_> =
+        subscription.timeout_by.iter().map(|entry| (limits(&entry.filter), entry.value)).collect();
+    let filters = usize::from(below.is_some()) + 2 * subscription.condition.filters().len();
+    let limits = priorities.iter().map(|entry| entry.0).chain(timeouts.iter().map(|entry| entry.0));
+    let longest_mapping = FILTERING * limits.flatten().count() as i64;
+    let mut followed = Task {
+        qos,
+        priorities,
+        timeouts,
+        longest: FILTERING * filters as i64 + longest_mapping,
+        longest_mapping,
+        is_grouped: !matches!(subscription.condition, Condition::Types(_)),
+        below,
+        waiting,
+        truths,
+        pushed,
+        released,
+        open,
+        gone,
+        lost,
+        wanted,
+        end,
+    };
     let mut all: Vec<(Place, Event, &EventTypeName, i64)> = Vec::new();
     for (push, time) in records.iter().filter_map(|record| Some((Push::read(record)?, record.time))) {
         let site = &system.publications()[push.publication as usize];
-        let (subscribes, x) = (site.subscribers.iter().any(|(own, _)| *own == task), field_of(system, push));
-        if subscribes && followed.wants(x) {
+        let subscribes = site.subscribers.iter().any(|(own, _)| *own == task);
+        let x = field_of(system, push.publication, push.job.instance);
+        if subscribes && followed.has_time(system, push.publication) && followed.wants(x) {
             let place = (time, all.len() + 1);
             let event = Some((push.publication, push.job.instance));
             all.push((place, event, &system.publication(site).event_type, x));
@@ -323,13 +359,22 @@ fn followed(system: &System, task: usize, records: &[Record]) -> Option<Task> {
     Some(followed)
 }
 
+/// How long it takes at most to compare the field of an event, which has no other, with a number: an instruction, the name that is looked at, and an
+/// instruction to go on.
+const FILTERING: Duration = Duration::from_nanos(20);
+
+/// The value of the first entry that is about an event with this field.
+fn first_about<Value: Copy>(entries: &[(Option<i64>, Value)], x: i64) -> Option<Value> {
+    entries.iter().find(|(below, _)| below.is_none_or(|below| x < below)).map(|(_, value)| *value)
+}
+
 /// The field by which filters decide.
-fn field_of(system: &System, push: Push) -> i64 {
+fn field_of(system: &System, publication: u32, instance: u64) -> i64 {
     /// Streams of publications do not overlap.
     const FIELDS: usize = 1 << 10;
-    let stream = demand::stream(system.seed, Purpose::Event, push.publication as usize * FIELDS);
-    let described = system.publication(&system.publications()[push.publication as usize]);
-    demand::field_from(&described.fields[0].values, stream, push.job.instance)
+    let stream = demand::stream(system.seed, Purpose::Event, publication as usize * FIELDS);
+    let described = system.publication(&system.publications()[publication as usize]);
+    demand::field_from(&described.fields[0].values, stream, instance)
 }
 
 impl Task {
@@ -342,12 +387,23 @@ impl Task {
         self.below.is_none_or(|below| x < below)
     }
 
+    /// Whether an event, if it is known how long it is worth something, can be judged in that time.
+    fn has_time(&self, system: &System, publication: u32) -> bool {
+        let stated = system.publication(&system.publications()[publication as usize]).timeout;
+        let timeout = stated.or(self.qos.timeout).filter(|_| self.timeouts.is_empty());
+        timeout.is_none_or(|timeout| timeout >= self.longest)
+    }
+
     /// Whatever comes up to this place has come.
     fn come_to(&mut self, system: &System, place: Place) {
         while let Some((at, events)) = self.truths.pop_front_if(|(at, _)| *at <= place) {
             let of = |event: &(u32, u64)| system.publication(&system.publications()[event.0 as usize]);
-            let priority = events.iter().flatten().filter_map(|event| of(event).priority).max();
-            let timeout = events.iter().flatten().filter_map(|event| of(event).timeout).min();
+            let x = |event: &(u32, u64)| field_of(system, event.0, event.1);
+            let priority =
+                |event: &(u32, u64)| first_about(&self.priorities, x(event)).or(of(event).priority);
+            let timeout = |event: &(u32, u64)| first_about(&self.timeouts, x(event)).or(of(event).timeout);
+            let priority = events.iter().flatten().filter_map(priority).max();
+            let timeout = events.iter().flatten().filter_map(timeout).min();
             self.wait(events, priority, timeout, at.0);
         }
     }
@@ -361,6 +417,10 @@ impl Task {
     ) {
         let priority = priority.unwrap_or(self.qos.priority);
         let expires = timeout.or(self.qos.timeout).map_or(Instant::MAX, |timeout| now + timeout);
+        let longest = if self.is_grouped { self.longest_mapping } else { self.longest };
+        if expires < now + longest {
+            return self.lose(EventLossReason::Expired);
+        }
         let come = Waiting { events, priority, expires };
         if self.waiting.len() == self.qos.max_events as usize {
             self.expire(now);

@@ -134,12 +134,28 @@ fn random_systems_lose_collect_filter_and_hand_on() {
             if subscription.filter.is_some() {
                 *seen.entry("filtered").or_default() += 1;
             }
+            if !subscription.priority_by.is_empty() {
+                *seen.entry("prioritised").or_default() += 1;
+            }
+            if !subscription.timeout_by.is_empty() {
+                *seen.entry("mapped timeout").or_default() += 1;
+            }
             if system.tasks[from].trigger.is_some() {
                 *seen.entry("handed on").or_default() += 1;
             }
         }
     }
-    let kinds = ["collected", "delivered", "discarded", "expired", "filtered", "handed on", "skipped"];
+    let kinds = [
+        "collected",
+        "delivered",
+        "discarded",
+        "expired",
+        "filtered",
+        "prioritised",
+        "mapped timeout",
+        "handed on",
+        "skipped",
+    ];
     assert!(kinds.iter().all(|kind| seen.get(kind).is_some_and(|count| *count >= 50)), "{seen:?}");
 }
 
@@ -247,6 +263,8 @@ fn over_a_channel(system: &System) -> System {
                     channel: 0,
                     condition: Condition::of_types([TypePattern::exactly(&domain, &name)]),
                     filter: None,
+                    priority_by: Vec::new(),
+                    timeout_by: Vec::new(),
                     qos: QosSettings::new(),
                 }));
                 (one.phase, one.jitter, one.overrun) = (Duration::ZERO, Duration::ZERO, Overrun::Queue);
@@ -292,6 +310,38 @@ fn each_event_of_a_long_burst_has_its_release() {
         records.iter().filter_map(Deliver::read).filter_map(|taken| Some(taken.from?.instance)).collect();
     assert_eq!(taken, (0..301).collect::<Vec<_>>());
     assert_eq!(faults(&system, &records), [""; 0]);
+}
+
+/// The current time of a constraint is the instant of the push, which is virtual; and mapping filters are evaluated then.
+#[test]
+fn constraints_see_the_time_of_the_simulation() {
+    let text = r#"
+        [system]
+        name = "time"
+        strategy = "rms"
+        [[channel]]
+        name = "c"
+        qos = { OrderPolicy = "Priority" }
+        [[task]]
+        name = "push"
+        period = "50ns"
+        wcet = "1ns"
+        events = [{ channel = "c", type = "T/One", priority = 1 }]
+        [[task]]
+        name = "take"
+        subscription = { channel = "c", filter = "$curtime >= 200", priority_by = [{ filter = "$curtime > 300", priority = 9 }] }
+        separation = "120ns"
+        deadline = "50ns"
+        wcet = "1ns"
+        "#;
+    let system = talea_model::parse("time.toml", text, ".".as_ref()).expect("it is sound").system;
+    let records = records_with(&system, &[], 520, DispatchRecords::Dropped);
+    let taken: Vec<(i64, u64)> = records
+        .iter()
+        .filter_map(|record| Some((record.time.as_nanos(), Deliver::read(record)?.from?.instance)))
+        .collect();
+    // Pushed at 201, 251, 301 and so on; of what waits at 321 the event of 301 comes first, and so do those behind it.
+    assert_eq!(taken, [(201, 4), (321, 6), (441, 7)]);
 }
 
 /// As the published flight program ran: its operations were consumers of events.

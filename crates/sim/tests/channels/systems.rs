@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
-    Collect, Condition, Criticality, FieldValues, LaneDispatch, Overhead, PublicationBuilder,
+    Collect, Condition, Criticality, FieldValues, LaneDispatch, Mapped, Overhead, PublicationBuilder,
     Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
 };
 use talea_samples::conditions::nested;
@@ -22,12 +22,19 @@ const TYPES: [&str; 4] = ["A/One", "A/Two", "B/One", "B/Three"];
 /// What a task publishes: a type, a priority and a timeout.
 type Published = (&'static str, Option<i16>, Option<i64>);
 
+/// What events with smaller fields than these have.
+type Below<Drawn> = Vec<(i64, Drawn)>;
+
+/// Priorities and timeouts, and whether the last ones are those of all others.
+type Mappings = (Below<i16>, Below<i64>, bool);
+
 #[derive(Clone, Debug)]
 struct Subscribed {
     patterns: Vec<&'static str>,
     /// Events with a smaller field pass.
     below: Option<i64>,
     all: Option<(Collect, Option<i64>)>,
+    mapped: Mappings,
     /// By which a condition is drawn, without preemption.
     nested: Option<u64>,
     qos: QosSettings,
@@ -37,6 +44,24 @@ struct Subscribed {
     deadline: i64,
     /// What it publishes itself, of types of its own.
     publishes: bool,
+}
+
+/// Long enough for some filters, or for none.
+fn timeout() -> impl Strategy<Value = i64> {
+    prop_oneof![3 => 1..40i64, 1 => 40..200i64]
+}
+
+fn entries<Drawn: Copy, Value>(
+    drawn: &[(i64, Drawn)],
+    others: bool,
+    value: impl Fn(Drawn) -> Value,
+) -> Vec<Mapped<Value>> {
+    let last = drawn.len().wrapping_sub(1);
+    let entry = |(place, (below, drawn)): (usize, &(i64, Drawn))| match others && place == last {
+        true => Mapped::otherwise(value(*drawn)),
+        false => Mapped::when(format!("x < {below}"), value(*drawn)),
+    };
+    drawn.iter().enumerate().map(entry).collect()
 }
 
 fn qos() -> impl Strategy<Value = QosSettings> {
@@ -50,7 +75,7 @@ fn qos() -> impl Strategy<Value = QosSettings> {
         DiscardPolicy::Deadline,
     ]);
     let some = (prop::option::of(order), prop::option::of(discard), prop::option::of(1u32..5));
-    (some, prop::option::of(1..40i64), prop::option::of(-3i16..4)).prop_map(
+    (some, prop::option::of(timeout()), prop::option::of(-3i16..4)).prop_map(
         |((order, discard, most), timeout, priority)| {
             let mut qos = QosSettings::new();
             qos = order.into_iter().fold(qos, QosSettings::order);
@@ -63,7 +88,7 @@ fn qos() -> impl Strategy<Value = QosSettings> {
 }
 
 fn published() -> impl Strategy<Value = Vec<Published>> {
-    let one = (prop::option::of(-3i16..4), prop::option::of(1..40i64));
+    let one = (prop::option::of(-3i16..4), prop::option::of(timeout()));
     (subsequence(TYPES.to_vec(), 1..3), prop::collection::vec(one, 2)).prop_map(|(types, of)| {
         types
             .into_iter()
@@ -76,20 +101,26 @@ fn published() -> impl Strategy<Value = Vec<Published>> {
 fn subscribed() -> impl Strategy<Value = Subscribed> {
     let patterns = subsequence(vec!["A/*", "B", "A/One", "*/One", "B/Three"], 1..4);
     let all = prop::option::of((select(Collect::ALL.to_vec()), prop::option::of(1..60i64)));
-    let several = (all, prop::option::of(any::<u64>()));
+    let priorities = prop::collection::vec((0..11i64, -3i16..4), 0..3);
+    let mapped = (priorities, prop::collection::vec((0..11i64, timeout()), 0..3), any::<bool>());
+    let mapped = prop_oneof![1 => Just((Vec::new(), Vec::new(), false)), 1 => mapped];
+    let several = (all, prop::option::of(any::<u64>()), mapped);
     let times = (1..5i64, 0u8..=4, 5..80i64, prop::option::of(1..30i64));
     (patterns, prop::option::of(0..11i64), several, qos(), times, any::<bool>()).prop_map(
-        |(patterns, below, (all, nested), qos, (wcet, level, deadline, separation), publishes)| Subscribed {
-            all: all.filter(|_| patterns.len() > 1),
-            nested,
-            patterns,
-            below,
-            qos,
-            separation,
-            wcet,
-            level,
-            deadline,
-            publishes,
+        |(patterns, below, (all, nested, mapped), qos, (wcet, level, deadline, separation), publishes)| {
+            Subscribed {
+                all: all.filter(|_| patterns.len() > 1),
+                nested,
+                mapped,
+                patterns,
+                below,
+                qos,
+                separation,
+                wcet,
+                level,
+                deadline,
+                publishes,
+            }
         },
     )
 }
@@ -157,6 +188,9 @@ prop_compose! {
             if let Some(below) = one.below {
                 subscription = subscription.filter(format!("x < {below}"));
             }
+            let (priorities, timeouts, others) = &one.mapped;
+            subscription = subscription.priority_by(entries(priorities, *others, |priority| priority));
+            subscription = subscription.timeout_by(entries(timeouts, *others, ns));
             let mut task = TaskBuilder::triggered_by(format!("take{number}"), subscription)
                 .deadline(ns(one.deadline))
                 .criticality(level(one.level));

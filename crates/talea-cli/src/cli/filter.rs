@@ -6,17 +6,19 @@ use crate::cli::output::tell;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use talea_etcl::{Constraint, Event, Fault, Part, PartOutcome, Problem};
+use talea_etcl::{Constraint, Event, Fault, OwnedValue, Part, PartOutcome, Problem};
+use talea_event::{since_1970 as stated_time, timeout_of as stated_timeout};
 use talea_model::{Location, Problem as FileProblem, Problems, Severity};
 use talea_text::{ReadError, printable, read};
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 /// Ask whether an event matches a constraint
 ///
 /// The constraint is an expression of the extended trader constraint language, by which consumers of events say which ones they want:
 /// comparisons of the event's properties, joined by and, or and not. The event is a file of JSON with domain_name, type_name,
 /// event_name, variable_header, filterable_data and maybe remainder_of_body. Prints true or false; where a part cannot be
-/// evaluated, says which and why.
+/// evaluated, says which and why. StartTime and StopTime in the header, which are in units of 100 ns since 15 October 1582, and
+/// Timeout, in units of 100 ns, are seen in nanoseconds, these times since the beginning of 1970 as $curtime is.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +50,7 @@ pub fn main(options: &Options) -> super::Outcome {
     for warning in warnings {
         tell!("warning: {CONSTRAINT}, {warning}");
     }
-    let event = event(&options.event)?;
+    let event = with_times(event(&options.event)?)?;
     let now = Instant::from_nanos(options.now.unwrap_or_else(since_1970));
     if options.explain {
         let parts = constraint.explain(&event, now).map_err(|problem| refused(text, &problem))?;
@@ -79,6 +81,30 @@ fn event(path: &Path) -> Result<Event, Failure> {
         drawn(&name, &text, location, problem.message, problem.remedy)
     })
 }
+
+/// The event with its times as constraints see them in a channel, but for the clock, which is that on the wall.
+fn with_times(event: Event) -> Result<Event, Failure> {
+    let mut header = event.variable_header().clone();
+    for (property, read, range) in [
+        ("StartTime", stated_time as fn(i64) -> Option<Duration>, UTC),
+        ("StopTime", stated_time, UTC),
+        ("Timeout", stated_timeout, "is a time of 0 or more, in units of 100 ns"),
+    ] {
+        let Some(stated) = header.get(property) else { continue };
+        let time = if let OwnedValue::Integer(units) = stated { read(*units) } else { None };
+        let Some(time) = time else {
+            let message = format!("the property {property} in the header of the event {range}");
+            return Err(Failure::new(
+                message,
+                "channels refuse such events; write a whole number in that range",
+            ));
+        };
+        header.insert(property, time.as_nanos());
+    }
+    Ok(event.with_variable_header(header))
+}
+
+const UTC: &str = "is a time from 1970 to 2250, in units of 100 ns since 15 October 1582";
 
 fn drawn(name: &str, text: &str, location: Location, message: String, remedy: String) -> Failure {
     let problem = FileProblem { severity: Severity::Error, location: Some(location), message, remedy };

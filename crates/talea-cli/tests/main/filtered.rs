@@ -30,6 +30,33 @@ fn the_answer_is_printed_and_the_exit_status() {
     assert_eq!(now.stdout, "true\n");
 }
 
+/// 1 ms after the beginning of 1970, in the calendar of the standard.
+#[test]
+fn times_of_the_event_are_on_the_clock_of_the_current_time() {
+    let folder = folder();
+    let event = |header: &str| {
+        let text = format!(
+            "{{\"domain_name\": \"A\", \"type_name\": \"B\", \"event_name\": \"\", \"variable_header\": {{{header}}}, \"filterable_data\": {{}}}}"
+        );
+        write(&folder, "event.json", &text)
+    };
+    let sound = event("\"StartTime\": 122192928000010000, \"Timeout\": 20000");
+    let asked = |expression: &str, now: &str, status: i32| {
+        run(&["filter", expression, "--event", &sound, "--now", now]).exits(status)
+    };
+    let held = "$.header.variable_header(StartTime) > $curtime and $Timeout == 2000000";
+    assert_eq!(
+        (asked(held, "999999", 0).stdout, asked(held, "1000000", 1).stdout),
+        ("true\n".into(), "false\n".into())
+    );
+    asked("StartTime == 1000000 and not exist $StopTime", "0", 0);
+    for wrong in ["\"StopTime\": 3", "\"StartTime\": \"noon\"", "\"Timeout\": -1"] {
+        let refused = run(&["filter", "TRUE", "--event", &event(wrong)]).exits(2);
+        assert!(refused.stderr.contains("in the header of the event is a time"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("help: "), "{}", refused.stderr);
+    }
+}
+
 #[test]
 fn parts_are_explained() {
     let event = example("event.json");
