@@ -5,11 +5,10 @@
 //!   object.priority_filter() ──► set ──► get, clear
 //! ```
 
-use crate::connect::allow_mapping;
 use crate::consumer::{AdminFilters, Consumer};
 use crate::filter::{Filter, FilterGroup, FilterId, SharedFilters};
 use crate::limits::LimitExceeded;
-use crate::mapping::{MappedValue, MappingError, MappingFilter, MappingFilters};
+use crate::mapping::{MappedValue, MappingError, MappingFilter, MappingFilters, allow_mapping};
 use crate::shared::Shared;
 use std::convert::Infallible;
 use std::fmt;

@@ -8,8 +8,8 @@ use crate::delivery::{Delivery, Outcome};
 use crate::event::{Content, ContentType};
 use crate::filter::{Filter, FilterGroup};
 use crate::grouped::Grouped;
-use crate::limits::{AdminProperties, LimitExceeded};
-use crate::mapping::{MappedValue, MappingError, MappingFilter, MappingFilters};
+use crate::limits::LimitExceeded;
+use crate::mapping::{MappingError, MappingFilter, MappingFilters, allow_mapping};
 use crate::posting::{When, begin};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblems, QosSettings};
 use crate::shared::About;
@@ -362,16 +362,6 @@ impl ConsumerBuilder {
         }
         Ok(ConnectedConsumer::new(shared, consumer))
     }
-}
-
-/// Whether a mapping filter may be attached.
-pub(crate) fn allow_mapping<V: MappedValue>(
-    properties: &AdminProperties,
-    filter: Option<&MappingFilter<V>>,
-) -> Result<(), MappingError> {
-    let Some(filter) = filter else { return Ok(()) };
-    properties.allow_constraints(filter.filter())?;
-    filter.check()
 }
 
 /// The lanes of a consumer, the one for the greatest priorities first: those that it has asked for, those of a pool, or one.

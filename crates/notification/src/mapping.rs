@@ -7,7 +7,7 @@
 
 use crate::event::Event;
 use crate::filter::{ConstraintId, Expression, Filter, together};
-use crate::limits::LimitExceeded;
+use crate::limits::{AdminProperties, LimitExceeded};
 use crate::replaced::Replaced;
 use std::fmt;
 use std::sync::Arc;
@@ -267,6 +267,16 @@ impl SharedMappings {
     pub fn ask<T>(&self, question: impl FnOnce(&MappingFilters) -> T) -> Option<T> {
         if self.are_none.load(Ordering::Acquire) { None } else { Some(question(&self.filters.load())) }
     }
+}
+
+/// Whether a mapping filter may be attached.
+pub(crate) fn allow_mapping<V: MappedValue>(
+    properties: &AdminProperties,
+    filter: Option<&MappingFilter<V>>,
+) -> Result<(), MappingError> {
+    let Some(filter) = filter else { return Ok(()) };
+    properties.allow_constraints(filter.filter())?;
+    filter.check()
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub use error::{OperationError, OperationErrors};
 pub use events::{EventNote, TakenEvent};
 pub use kept::{KeptOutputs, KeptParts};
 pub use kind::{OutputKind, Value};
-pub use operation::{Body, LostValues, Operation, TakenValue};
+pub use operation::{Body, LostValues, Operation, TakenValue, outputs_in};
 pub use operations::Operations;
 pub use ports::{Input, Output, Ports};
 pub use posting::{Declaration, NotPosted, Posted, PostedOperation};

@@ -36,6 +36,20 @@ pub struct LostValues {
     pub lost: u64,
 }
 
+impl LostValues {
+    /// Adds this to what has been counted of several inputs, one entry for each.
+    pub fn add_to(self, counted: &mut Vec<LostValues>) {
+        match counted.iter_mut().find(|other| other.input == self.input) {
+            Some(other) => {
+                other.dropped += self.dropped;
+                other.overtaken += self.overtaken;
+                other.lost += self.lost;
+            }
+            None => counted.push(self),
+        }
+    }
+}
+
 /// A value that a job has taken: of which input of its operation, and the newest there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenValue {
@@ -47,6 +61,23 @@ pub struct TakenValue {
 
 /// Bytes ahead of each value in a message: the place of its output, and its length.
 const HEADER: usize = talea_model::VALUE_HEADER_BYTES;
+
+/// The first value of a message: the place of its output, its bytes, and what comes after it. None where these bytes are none.
+fn first_value(from: &[u8]) -> Option<(usize, &[u8], &[u8])> {
+    let (header, rest) = from.split_first_chunk::<HEADER>()?;
+    let header = u32::from_le_bytes(*header);
+    let (value, rest) = rest.split_at_checked((header & 0xffff) as usize)?;
+    Some(((header >> 16) as usize, value, rest))
+}
+
+/// The places of the outputs whose values are in a message, as [`Operation::encode`] wrote it.
+pub fn outputs_in(mut message: &[u8]) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let (output, _, rest) = first_value(message)?;
+        message = rest;
+        Some(output)
+    })
+}
 
 /// An operation, whose jobs run one at a time.
 pub struct Operation {
@@ -224,16 +255,12 @@ impl Operation {
     }
 
     fn decode(&mut self, mut from: &[u8]) -> bool {
-        while let Some((header, rest)) = from.split_first_chunk::<HEADER>() {
-            let header = u32::from_le_bytes(*header);
-            let (output, length) = ((header >> 16) as usize, (header & 0xffff) as usize);
-            let Some((port, bytes)) = self.ends.outputs.get_mut(output).zip(rest.get(..length)) else {
-                return false;
-            };
-            if !port.get_mut().decode(bytes) {
+        while let Some((output, value, rest)) = first_value(from) {
+            let is_value = self.ends.outputs.get_mut(output).is_some_and(|port| port.get_mut().decode(value));
+            if !is_value {
                 return false;
             }
-            from = &rest[length..];
+            from = rest;
         }
         from.is_empty()
     }

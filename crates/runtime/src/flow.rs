@@ -25,7 +25,9 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::StopFlag;
 use talea_manage::Waker;
 use talea_model::OperationId;
-use talea_operation::{LostValues, NotPosted, Posted, PostedOperation, Published, call_on_this_thread};
+use talea_operation::{
+    LostValues, NotPosted, Posted, PostedOperation, Published, call_on_this_thread, outputs_in,
+};
 use talea_policy::job::Job;
 use talea_policy::lane::JobOrder;
 use talea_policy::release::guard::{self, NO_TIMER};
@@ -164,6 +166,8 @@ pub(crate) struct Tally {
     pub late_values: AtomicU64,
     /// Arrivals that came earlier than is declared of their tasks. Only locked when a node ends, and after the run.
     pub early_arrivals: Mutex<Vec<guard::EarlyArrivals>>,
+    /// By input of the system, in other processes: values of this one's jobs that a link lost on the way there.
+    pub values_lost: Box<[AtomicU64]>,
     /// Values that were too long for a message to another process.
     pub values_unsent: AtomicU64,
     /// Messages from other processes whose bytes were no values of their outputs.
@@ -175,6 +179,11 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// Nothing has happened yet, in a system with so many inputs.
+    pub fn new(inputs: usize) -> Self {
+        Tally { values_lost: (0..inputs).map(|_| AtomicU64::new(0)).collect(), ..Tally::default() }
+    }
+
     fn count_refused(&self, refusal: Refusal) {
         let count = if refusal == Refusal::Left { &self.to_left } else { &self.unsent };
         count.fetch_add(1, Ordering::Relaxed);
@@ -236,12 +245,22 @@ impl Shared {
         }
     }
 
-    /// The values of connections, where each value or that of each instance is to be had, that no job had. To be asked when no job runs any more.
+    /// The values of connections, where each value or that of each instance is to be had, that no job had, and those that links lost which jobs of
+    /// this process sent to others. To be asked when no job runs any more.
     pub fn lost_values(&self) -> Vec<LostValues> {
         let mut lost = Vec::new();
         for behaviour in &self.behaviours {
             let Behaviour::Operation { operation, .. } = behaviour else { continue };
             lost.extend(operation.take().lost(|input| self.input_names[input].clone()));
+        }
+        for (input, values) in self.input_names.iter().zip(&self.tally.values_lost) {
+            match values.load(Ordering::Relaxed) {
+                0 => {}
+                values => {
+                    let input = input.clone();
+                    LostValues { input, dropped: 0, overtaken: 0, lost: values }.add_to(&mut lost);
+                }
+            }
         }
         lost
     }
@@ -681,13 +700,26 @@ impl JobFlow {
                     self.recorder.put_if_wanted(now, Send { job, to, lane });
                     continue;
                 }
-                Ok(Sent::Lost) => LossReason::Link,
+                Ok(Sent::Lost) => {
+                    self.count_lost(shared, from, successor);
+                    LossReason::Link
+                }
                 Err(refusal) => {
                     shared.tally.count_refused(refusal);
                     reason_of(refusal)
                 }
             };
             self.recorder.put(now, MessageLost { job, to, instance: job.instance, lane, why: why.into() });
+        }
+    }
+
+    /// A link loses what the job that has just completed sends to `successor`: the values in it, each at the input that would have had it.
+    #[cold]
+    fn count_lost(&self, shared: &Shared, from: &OperationSite, successor: OperationId) {
+        let outputs = outputs_in(&self.values).filter_map(|output| from.outputs.get(output));
+        let readers = outputs.flat_map(|output| &output.readers_elsewhere);
+        for (_, input) in readers.filter(|(operation, _)| *operation == successor) {
+            shared.tally.values_lost[input.index()].fetch_add(1, Ordering::Relaxed);
         }
     }
 

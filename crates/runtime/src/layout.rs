@@ -82,9 +82,16 @@ pub(crate) struct OutputPlace {
     pub id: u32,
     /// The numbers of the inputs of this process that read it.
     pub readers: Box<[u32]>,
-    /// Whether other processes read it.
-    pub is_sent: bool,
+    /// The inputs of other processes that read it, with whose they are.
+    pub readers_elsewhere: Box<[(OperationId, InputId)]>,
     pub triggers: Box<[ValueTrigger]>,
+}
+
+impl OutputPlace {
+    /// Whether other processes read it.
+    pub fn is_sent(&self) -> bool {
+        !self.readers_elsewhere.is_empty()
+    }
 }
 
 /// A task that values release.
@@ -332,14 +339,16 @@ fn inputs_of(system: &System, operation: OperationId, hosts: &impl Fn(usize) -> 
 
 fn outputs_of(system: &System, operation: OperationId, hosts: &impl Fn(usize) -> bool) -> Box<[OutputPlace]> {
     let place = |site: &OutputSite| {
-        let is_here = |input: &&InputId| hosts(system.subtask(system.inputs()[input.index()].operation).node);
+        let reader = |input: &InputId| system.inputs()[input.index()].operation;
+        let is_here = |input: &&InputId| hosts(system.subtask(reader(input)).node);
+        let elsewhere = site.readers.iter().filter(|input| !is_here(input));
         let trigger = |task: &usize| match system.tasks[*task].trigger {
             Some(Trigger::Output { every, on, .. }) => ValueTrigger { task: *task, every: every.into(), on },
             _ => unreachable!("the task is among those that the output triggers"),
         };
         OutputPlace {
             id: site.id.index() as u32,
-            is_sent: !site.readers.iter().all(|input| is_here(&input)),
+            readers_elsewhere: elsewhere.map(|input| (reader(input), *input)).collect(),
             readers: site.readers.iter().filter(is_here).map(|input| input.index() as u32).collect(),
             triggers: site.triggers.iter().map(trigger).collect(),
         }

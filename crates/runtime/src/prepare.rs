@@ -173,7 +173,7 @@ pub(crate) fn prepare(
         stop: options.stop.flag(),
         gate: Gate::new(nodes.len()),
         ends: (0..system.nodes.len()).map(|node| is_lowered(node).then(OnceLock::new)).collect(),
-        tally: Tally::default(),
+        tally: Tally::new(system.inputs().len()),
         alarms: Mutex::default(),
         layout,
         keeps_answers: !value_log.all.is_empty(),

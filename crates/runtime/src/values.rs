@@ -112,7 +112,7 @@ impl JobFlow {
         };
         let stamp = Stamp { instance: job.number, visible_at };
         self.values.clear();
-        let is_sent = |output: usize| site.outputs[output].is_sent;
+        let is_sent = |output: usize| site.outputs[output].is_sent();
         if shared.link.is_some() && !operation.encode(&mut self.values, is_sent) {
             shared.tally.values_unsent.fetch_add(1, Ordering::Relaxed);
         }

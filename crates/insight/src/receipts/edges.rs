@@ -157,10 +157,11 @@ impl EdgeReceipts {
     /// What became of the edge's promise by what was received.
     pub fn of(&self, edge: usize) -> Receipts {
         let edge = self.edges.get(edge);
-        let tally =
-            edge.and_then(|edge| edge.monitor.as_ref()).map(Monitor::tally).copied().unwrap_or_default();
+        let monitor = edge.and_then(|edge| edge.monitor.as_ref());
+        let tally = monitor.map(Monitor::tally).copied().unwrap_or_default();
         Receipts {
             withheld_ns: edge.map_or(0, |edge| edge.withheld.as_nanos()),
+            judged: monitor.filter(|monitor| monitor.judges()).map(|_| tally.judged),
             violations: tally.violations,
             worst: tally.worst.map(Breach::from),
             known_until_ns: None,

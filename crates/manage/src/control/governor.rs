@@ -617,12 +617,17 @@ fn take_in(
 }
 
 fn done(planned: &Planned) -> Done {
-    let text = |promise: &Option<Promise>| promise.as_ref().map(|promise| promise.guarantee().to_string());
+    let text = |promise: &Option<Promise>| promise.as_ref()?.derived().map(ToString::to_string);
+    let requires = |promise: &Option<Promise>| match promise {
+        Some(Promise::Required(guarantee)) => Some(guarantee.to_string()),
+        Some(Promise::Derived(_) | Promise::Stated(..)) | None => None,
+    };
     let promised = |moved: &Moved| Promised {
         parent: moved.parent.clone(),
         child: moved.child.clone(),
         before: text(&moved.before),
         after: text(&moved.after),
+        requires: requires(&moved.after),
         proviso: planned
             .provisos
             .iter()

@@ -5,8 +5,8 @@ use crate::{ManagedSet, MemberId};
 use std::collections::{BTreeMap, HashSet};
 use talea_guarantee::proviso::Proviso;
 use talea_model::{Request, Scheduler, Under};
+use talea_policy::arrangement::Kept;
 use talea_policy::arrangement::live::Live;
-use talea_policy::arrangement::{Kept, Promise};
 use talea_policy::hierarchy::{Edge, VpState};
 use talea_time::Work;
 
@@ -159,10 +159,8 @@ impl List<'_> {
                 .filter(|under| under.request != Request::Nothing)
                 .map(|under| under.request.to_string()),
             guarantee: match (promise, under) {
-                (Some(Promise::Derived(guarantee) | Promise::Stated(guarantee, _)), _) => {
-                    Some(guarantee.to_string())
-                }
-                (Some(Promise::Required(_)) | None, Some(_)) => None,
+                (Some(promise), Some(_)) => promise.derived().map(ToString::to_string),
+                (None, Some(_)) => None,
                 (None, None) => Some("ALL".into()),
                 (Some(_), None) => unreachable!("the root has no parent to promise it anything"),
             },
@@ -173,7 +171,7 @@ impl List<'_> {
                 .withheld
                 .map(|withheld| (reading.granted.as_nanos() - withheld.as_nanos()).max(0)),
             used_ns: self.members.get(name).and_then(|_| self.used.get(name)).map(|used| used.as_nanos()),
-            judged: reading.kept.as_ref().and_then(|kept| kept.judged),
+            judged: reading.kept.as_ref().and_then(Kept::judged),
             violations: reading.kept.as_ref().map_or(0, |kept| kept.broken().0),
         }
     }

@@ -250,10 +250,13 @@ pub struct Promised {
     pub parent: String,
     /// The scheduler or thread below.
     pub child: String,
-    /// The guarantee before, in time of the real processor.
+    /// The guarantee before, in time of the real processor; none if nothing was promised.
     pub before: Option<String>,
-    /// The guarantee now.
+    /// The guarantee now; none if nothing is promised.
     pub after: Option<String>,
+    /// What the child, a thread, requires, if nothing is promised to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requires: Option<String>,
     /// Why it is not known to be kept; none if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proviso: Option<String>,

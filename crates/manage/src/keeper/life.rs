@@ -111,7 +111,7 @@ impl Keeper<'_> {
         }
         if process == 0 {
             // SAFETY: in a process just forked.
-            unsafe { become_program(request, slot, self.filter, keeper) }
+            unsafe { become_program(self.region, request, self.filter, keeper) }
         }
         if cgroup >= 0 {
             // SAFETY: it was opened here.
@@ -279,7 +279,8 @@ fn clone_into(cgroup: i32) -> i32 {
 ///
 /// # Safety
 /// Only in a process just forked, which shares the region with those that forked it.
-unsafe fn become_program(request: &Request, slot: &Slot, filter: &Filter, keeper: i32) -> ! {
+unsafe fn become_program(region: &Region, request: &Request, filter: &Filter, keeper: i32) -> ! {
+    let slot = &region.slots[request.slot];
     // SAFETY: async-signal-safe calls with live arguments; what the request points to is in the region.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -287,6 +288,7 @@ unsafe fn become_program(request: &Request, slot: &Slot, filter: &Filter, keeper
             libc::_exit(127);
         }
         libc::setpgid(0, 0);
+        let Some(request) = region.with_own_text(request) else { fail(slot) };
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if null != libc::STDIN_FILENO {
             libc::dup2(null, libc::STDIN_FILENO);

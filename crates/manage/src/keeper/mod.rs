@@ -244,8 +244,8 @@ impl Keeper {
             made.iter().for_each(|cgroup| _ = cgroup.remove());
             return Err(io::Error::from(Errno::TOOBIG));
         };
-        let region::Written { program, arguments, environment, directory } = written;
-        let request = Request { slot, program, arguments, environment, directory, filtered: true };
+        let region::Written { program, arguments, environment, directory, length } = written;
+        let request = Request { slot, program, arguments, environment, directory, length, filtered: true };
         // SAFETY: as above.
         unsafe { *self.region().request.get() = request };
         let own = self.slot(slot);
@@ -535,6 +535,26 @@ mod tests {
 
     fn lives(process: Tid) -> bool {
         !talea_linux::proc::is_gone(process)
+    }
+
+    #[test]
+    fn programs_that_wait_at_once_become_each_its_own() {
+        let (_guardian, keeper) = keeper();
+        let command = |code: &str| {
+            let mut command = shell(&format!("{}exit $CODE", ": ;".repeat(code.len())));
+            command.env("CODE", code);
+            command
+        };
+        let codes = [7, 11, 113];
+        let all = codes.map(|code: i32| keeper.launch("waits", &command(&code.to_string())).unwrap());
+        all.iter().for_each(|kept| kept.go().let_go());
+        let ended = all.map(|kept| {
+            while lives(kept.process) {
+                std::thread::yield_now();
+            }
+            kept.end().unwrap().status.code()
+        });
+        assert_eq!(ended, codes.map(Some));
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub(super) struct Request {
     pub environment: *const *const libc::c_char,
     /// Where it starts; null for where the keeper is.
     pub directory: *const libc::c_char,
+    /// Bytes of the region's text, from its beginning, in which all of this is.
+    pub length: usize,
     /// Whether its calls are to be filtered.
     pub filtered: bool,
 }
@@ -145,7 +147,47 @@ impl Region {
         }
         let [arguments, environment] = tables;
         let [program, directory] = written;
-        Some(Written { program, arguments, environment, directory })
+        Some(Written { program, arguments, environment, directory, length: at })
+    }
+
+    /// The same request with what it points to in memory of this process alone: the text is that of the next program as soon as this one says
+    /// that it waits. None if there is no memory. Async-signal-safe.
+    ///
+    /// # Safety
+    /// Nobody writes the text meanwhile, which is what was written for this request.
+    pub unsafe fn with_own_text(&self, request: &Request) -> Option<Request> {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the kernel's choice, as long as what is copied. Texts and tables lie within that length, and
+        // tables end with a null.
+        unsafe {
+            let own = libc::mmap(std::ptr::null_mut(), request.length, protection, flags, -1, 0);
+            if own == libc::MAP_FAILED {
+                return None;
+            }
+            let (own, shared) = (own.cast::<u8>(), self.text.get().cast::<u8>().cast_const());
+            own.copy_from_nonoverlapping(shared, request.length);
+            let text = |text: *const libc::c_char| match text.is_null() {
+                true => text,
+                false => own.offset(text.cast::<u8>().offset_from(shared)).cast_const().cast(),
+            };
+            let table = |table: *const *const libc::c_char| {
+                let own = own.offset(table.cast::<u8>().offset_from(shared)).cast::<*const libc::c_char>();
+                let mut entry = own;
+                while !(*entry).is_null() {
+                    *entry = text(*entry);
+                    entry = entry.add(1);
+                }
+                own.cast_const()
+            };
+            Some(Request {
+                program: text(request.program),
+                arguments: table(request.arguments),
+                environment: table(request.environment),
+                directory: text(request.directory),
+                ..*request
+            })
+        }
     }
 }
 
@@ -155,4 +197,6 @@ pub(super) struct Written {
     pub arguments: *const *const libc::c_char,
     pub environment: *const *const libc::c_char,
     pub directory: *const libc::c_char,
+    /// How many bytes of the text they take together.
+    pub length: usize,
 }

@@ -281,6 +281,9 @@ fn a_replacement_that_breaks_a_requirement_changes_nothing() {
     assert_eq!(shape(&governor), before);
     let done = governor.change(&round_robin, Insistence::Forced).unwrap();
     assert_eq!(done.warnings, [refused.to_string()]);
+    let voice = done.promises.iter().find(|promised| promised.child == "voice").expect("its promise is gone");
+    assert_eq!((&voice.before.is_some(), &voice.after), (&true, &None), "{voice:?}");
+    assert_eq!(voice.requires.as_deref(), Some("PSBE 0.4 60ms"), "it is not promised that");
     all_receive(&governor, &["words", "voice"]);
     end(&governor);
 }

@@ -48,7 +48,11 @@ pub struct Kept {
 pub struct Receipts {
     /// Of what was granted, what the machine withheld.
     pub withheld_ns: i64,
-    /// Windows in which less was received than promised, or more.
+    /// Windows judged by what was received. They are others than those judged by what was granted, for what is withheld ends and begins them,
+    /// too. None if the guarantee cannot be judged by what is seen, and in results of earlier versions.
+    #[serde(default)]
+    pub judged: Option<u64>,
+    /// In how many of them less was received than promised, or more.
     pub violations: u64,
     /// The violation of the greatest amount.
     pub worst: Option<Breach>,
@@ -214,6 +218,17 @@ impl Kept {
         }
     }
 
+    /// How many windows were judged, by the same of the two by which [`broken`](Self::broken) counts. None where nobody knows.
+    pub fn judged(&self) -> Option<u64> {
+        match &self.receipts {
+            _ if self.verdict() == Verdict::Exceeded => Some(1),
+            Some(receipts) if self.violations == 0 => {
+                receipts.judged.or(self.judged.filter(|_| receipts.violations == 0))
+            }
+            _ => self.judged,
+        }
+    }
+
     /// Whether it was found broken, by whomever.
     pub fn is_broken(&self) -> bool {
         matches!(self.verdict(), Verdict::NotGranted | Verdict::Withheld | Verdict::Exceeded)
@@ -257,7 +272,13 @@ mod tests {
             Some(600)
         );
         assert_eq!((fine.verdict(), fine.received_ns), (Verdict::Kept, 90));
-        let withheld = Receipts { withheld_ns: 10, violations: 2, worst: Some(breach), known_until_ns: None };
+        let withheld = Receipts {
+            withheld_ns: 10,
+            judged: Some(9),
+            violations: 2,
+            worst: Some(breach),
+            known_until_ns: None,
+        };
         let broken = kept.clone().with_receipts(withheld);
         assert_eq!((broken.verdict(), broken.is_broken()), (Verdict::Withheld, true));
         assert_eq!(broken.broken(), (2, Some(&breach)));
@@ -269,5 +290,23 @@ mod tests {
         let ungranted = Kept { violations: 1, ..broken };
         assert_eq!((ungranted.verdict(), ungranted.broken()), (Verdict::NotGranted, (1, None)));
         assert_eq!(Kept { wanted_ns: None, judged: None, ..kept }.verdict(), Verdict::NotJudged);
+    }
+
+    #[test]
+    fn windows_are_counted_by_what_those_that_broke_the_promise_are() {
+        let promise = Promise::Derived(Guarantee::All);
+        let unwatched = Kept::unwatched(("FP", "PL"), Some(&promise), Work::ZERO);
+        let granted = Kept { wanted_ns: Some(100), judged: Some(3), ..unwatched };
+        let receipts = Receipts { judged: Some(14), violations: 11, ..Receipts::default() };
+        let counts = |kept: &Kept| (kept.broken().0, kept.judged());
+        assert_eq!(counts(&granted), (0, Some(3)));
+        assert_eq!(counts(&granted.clone().with_receipts(receipts)), (11, Some(14)));
+        assert_eq!(counts(&granted.clone().with_receipts(Receipts::default())), (0, Some(3)));
+        let of_earlier_versions = Receipts { judged: None, ..receipts };
+        assert_eq!(counts(&granted.clone().with_receipts(of_earlier_versions)), (11, None));
+        let not_granted = Kept { violations: 2, ..granted.clone() };
+        assert_eq!(counts(&not_granted.with_receipts(receipts)), (2, Some(3)));
+        let exceeded = Kept { exceeded_ns: Some(5), judged: Some(0), ..granted };
+        assert_eq!(counts(&exceeded), (1, Some(1)));
     }
 }

@@ -98,6 +98,14 @@ impl Promise {
         }
     }
 
+    /// What is promised: none where this is what the thread requires alone.
+    pub fn derived(&self) -> Option<&Guarantee> {
+        match self {
+            Promise::Derived(guarantee) | Promise::Stated(guarantee, _) => Some(guarantee),
+            Promise::Required(_) => None,
+        }
+    }
+
     /// How far behind somebody may be who is promised a share in the long run, or a slower processor.
     pub fn stated(&self) -> Option<LongRun> {
         match self {

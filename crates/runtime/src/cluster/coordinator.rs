@@ -20,6 +20,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use talea_linux::clock::MonotonicClock;
 use talea_model::System;
+use talea_operation::LostValues;
 use talea_record::TraceFile;
 use talea_record::stream::{AttachError, Consumer, Selection, Start as FromWhere};
 use talea_time::{Clock, Duration, Instant};
@@ -145,7 +146,9 @@ pub fn run_cluster(
         .map_err(PrepareError::from)?;
     let collecting = collector.start(log).map_err(PrepareError::Collector)?;
     let planned_end = options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-    let ended = members.run((start, planned_end), options, directory.path());
+    let mut ended = members.run((start, planned_end), options, directory.path());
+    let place = |lost: &LostValues| executed.inputs().iter().position(|input| input.name == lost.input);
+    ended.mishaps.lost_values.sort_by_key(place);
     let missing = members.missing();
     members.let_end();
     // No member writes any more once all processes are gone.
@@ -435,7 +438,8 @@ impl Members {
                 ended.mishaps.triggers_refused += mishaps.triggers_refused;
                 ended.mishaps.early_arrivals.extend(mishaps.early_arrivals);
                 ended.mishaps.ended_descriptors.extend(mishaps.ended_descriptors);
-                ended.mishaps.lost_values.extend(mishaps.lost_values);
+                // Of one input the sender tells what links lost, and the receiver the rest.
+                mishaps.lost_values.into_iter().for_each(|lost| lost.add_to(&mut ended.mishaps.lost_values));
                 ended.mishaps.slow_messages += mishaps.slow_messages;
                 ended.mishaps.slowest_excess_ns =
                     ended.mishaps.slowest_excess_ns.max(mishaps.slowest_excess_ns);

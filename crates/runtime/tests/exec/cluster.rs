@@ -4,6 +4,7 @@
 //! the test looks for that, for as long as no machine needs.
 
 use super::*;
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -375,6 +376,22 @@ fn values_go_from_process_to_process_over_links_that_hold_them() {
     let Mishaps { panics, values_unsent, values_unread, .. } = &ran.outcome.mishaps;
     assert_eq!((&panics[..], *values_unsent, *values_unread), (&[][..], 0, 0));
     assert!(ran.count(Event::COMPLETE, "rally.catch") > 0, "some have come back");
+    // Each message has one value, for the one input of whom it tells, or for that of its sender.
+    let mut lost: BTreeMap<String, u64> = BTreeMap::new();
+    for message in ran.records.iter().filter_map(MessageLost::read) {
+        let name = |operation: usize| ran.system.operations()[operation].name.clone();
+        let (from, to) = (name(message.job.operation.index()), name(message.to as usize));
+        let input = if from == "rally.serve" { "served" } else { from.trim_start_matches("rally.") };
+        *lost.entry(format!("{to}.{input}")).or_default() += 1;
+    }
+    let Mishaps { lost_values, lost_on_links, .. } = &ran.outcome.mishaps;
+    let told: BTreeMap<String, u64> = lost_values.iter().map(|one| (one.input.clone(), one.lost)).collect();
+    assert_eq!(told.len(), lost_values.len(), "each input is told once: {lost_values:?}");
+    assert_eq!(told.values().sum::<u64>(), *lost_on_links, "{lost_values:?}");
+    assert!(
+        !lost.is_empty() && lost.iter().all(|(input, lost)| told.get(input) >= Some(lost)),
+        "{lost:?}, {told:?}"
+    );
 }
 
 #[test]

@@ -104,19 +104,29 @@ fn branch(rows: &[Row], index: usize) -> String {
 pub fn done(done: &Done) -> Result<(), Failure> {
     let mut lines = Lines::new();
     lines.line("done")?;
-    for Promised { parent, child, before, after, proviso } in &done.promises {
-        let text = |promise: &Option<String>| promise.clone().unwrap_or_else(|| "nothing".into());
-        let line = match before {
-            None => format!("  {parent} promises {child} {}", text(after)),
-            Some(_) => format!("  {parent} promises {child} {}, not {} any more", text(after), text(before)),
-        };
-        lines.prose(&format!("{line}{}", if proviso.is_some() { " (not known to be kept)" } else { "" }))?;
+    for promised in &done.promises {
+        lines.prose(&format!("  {}", told(promised)))?;
     }
     lines.finish()?;
     for warning in &done.warnings {
         tell!("warning: {warning}");
     }
     Ok(())
+}
+
+/// What is promised on an edge now.
+fn told(Promised { parent, child, before, after, requires, proviso }: &Promised) -> String {
+    let mut line = format!("{parent} promises {child} {}", after.as_deref().unwrap_or("nothing"));
+    if let Some(before) = before {
+        line += &format!(", not {before} any more");
+    }
+    if let Some(requires) = requires {
+        line += &format!("; {child} requires {requires}");
+    }
+    if proviso.is_some() {
+        line += " (not known to be kept)";
+    }
+    line
 }
 
 pub fn refusal(refusal: &Refusal) {
@@ -127,5 +137,31 @@ pub fn refusal(refusal: &Refusal) {
     }
     if refusal.force == Force::Helps {
         tell!("  --force does it all the same");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thread_requires_is_not_told_as_a_promise() {
+        let text = |text: &str| Some(text.to_owned());
+        let nothing = Promised {
+            parent: "RR".into(),
+            child: "d".into(),
+            before: None,
+            after: None,
+            requires: text("RESBH 1ms 10ms"),
+            proviso: None,
+        };
+        assert_eq!(told(&nothing), "RR promises d nothing; d requires RESBH 1ms 10ms");
+        let before = text("PSBE 0.4 60ms");
+        let no_more = Promised { before: before.clone(), ..nothing.clone() };
+        let expected = "RR promises d nothing, not PSBE 0.4 60ms any more; d requires RESBH 1ms 10ms";
+        assert_eq!(told(&no_more), expected);
+        let doubted =
+            Promised { after: before, requires: None, proviso: text("it may come late"), ..nothing };
+        assert_eq!(told(&doubted), "RR promises d PSBE 0.4 60ms (not known to be kept)");
     }
 }

@@ -59,7 +59,7 @@ pub fn promises(hierarchy: &HierarchyReport) -> String {
             edge.wanted_ns.map_or("-".into(), length),
             length(edge.received_ns),
             edge.receipts.map_or("-".into(), |receipts| withheld(receipts.withheld_ns)),
-            edge.judged.map_or("-".into(), |judged| judged.to_string()),
+            edge.judged().map_or("-".into(), |judged| judged.to_string()),
             count(broken),
         ]);
         if let Some(breach) = at_worst {
