@@ -32,7 +32,9 @@ pub use codec::Codec;
 pub use connection::{Connection, WhenFull};
 pub use input::{Input, InputPort, Moment, Take, Taken};
 pub use kept::{KeptBytes, KeptEnd};
-pub use output::{Dropped, Encoded, FullReader, Handling, Output, OutputPort, Published, Reader, Visible};
+pub use output::{
+    Dropped, Encoded, FullReader, Handling, Output, OutputPort, Published, Reach, Reader, Visible,
+};
 
 use talea_time::Instant;
 

@@ -55,12 +55,23 @@ pub struct FullReader<'a> {
     pub limit: Duration,
 }
 
+/// What becomes of a value on its way to one reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The reader sees it from this instant on.
+    From(Instant),
+    /// It is lost.
+    Lost,
+    /// It is not meant for the reader.
+    Not,
+}
+
 /// From when on readers see a value.
 pub enum Visible<'a> {
     /// All from this instant on.
     To(Instant),
-    /// Each from the instant on that this says of its place among the readers; if that is none, the value is lost on the way there.
-    ToEach(&'a mut dyn FnMut(usize) -> Option<Instant>),
+    /// What this says of the reader's place among the others.
+    ToEach(&'a mut dyn FnMut(usize) -> Reach),
 }
 
 impl std::fmt::Debug for Visible<'_> {
@@ -252,13 +263,15 @@ impl<T: Send + Sync + 'static> Output for OutputPort<T> {
                 WhenFull::DropNewest | WhenFull::Wait(_) => Push::Refuse,
             };
             let number = hold.into_number();
-            let visible_at = match &mut visible {
-                Visible::To(instant) => Some(*instant),
-                Visible::ToEach(instant_of) => instant_of(reader),
+            let reach = match &mut visible {
+                Visible::To(instant) => Reach::From(*instant),
+                Visible::ToEach(reach_of) => reach_of(reader),
             };
-            let Some(visible_at) = visible_at else {
+            let Reach::From(visible_at) = reach else {
                 self.slots.give_up(Hold::from_number(number));
-                connection.count_lost();
+                if reach == Reach::Lost {
+                    connection.count_lost();
+                }
                 continue;
             };
             let (lost, instance) =

@@ -114,14 +114,19 @@ fn a_job_that_writes_nothing_or_does_not_complete_publishes_nothing() {
 
 #[test]
 fn a_value_that_is_lost_on_its_way_to_one_reader_reaches_the_others() {
-    let (mut output, mut inputs) = port(&[reader(Take::Each, 2), reader(Take::Each, 2)]);
+    let (mut output, mut inputs) =
+        port(&[reader(Take::Each, 2), reader(Take::Each, 2), reader(Take::Each, 2)]);
     *output.value() = 100;
     let mut dropped = Vec::new();
-    output.publish(0, Visible::ToEach(&mut |reader| (reader == 1).then_some(at(5))), &mut |one| {
-        dropped.push(one)
-    });
+    let reaches = [Reach::Lost, Reach::From(at(5)), Reach::Not];
+    output.publish(0, Visible::ToEach(&mut |reader| reaches[reader]), &mut |one| dropped.push(one));
     let lost = |input: &InputPort<u64>| (input.connection().lost(), input.connection().dropped());
     assert_eq!((dropped, lost(&inputs[0]), lost(&inputs[1])), (vec![], (1, 0), (0, 0)));
+    assert_eq!(
+        (lost(&inputs[2]), take(&mut inputs[2], 0, at(5))),
+        ((0, 0), vec![]),
+        "it is not meant for it"
+    );
     assert_eq!((take(&mut inputs[0], 0, at(5)), take(&mut inputs[1], 0, at(5))), (vec![], vec![0]));
 }
 

@@ -8,6 +8,8 @@ mod header;
 mod pattern;
 pub mod qos;
 
+use talea_time::Duration;
+
 /// What a step of holding an event against a constraint ([`talea_etcl::Program::steps`]) takes at most, several times what is measured of most of them.
 pub const EVALUATION_STEP: Duration = Duration::from_nanos(10);
 
@@ -19,8 +21,6 @@ pub enum EventLoss {
     /// It was not worth being delivered any more.
     Expired,
 }
-
-use talea_time::Duration;
 
 pub use condition::{Collect, Condition, Leaf};
 pub use header::{AnyEvent, HEADER, in_header, since_1970, time_in_header, timeout_of};

@@ -169,7 +169,7 @@ impl<'a> Links<'a> {
             metadata,
             completed: vec![VecDeque::new(); metadata.operations.len()],
             // Without chains a simulation may be without.
-            are_told: !metadata.chains.is_empty() && metadata.was_asked_for(Event::RECEIVE),
+            are_told: !metadata.chains.is_empty() && metadata.tells_messages(),
             messages: (0..metadata.operations.len()).map(|_| Vec::new()).collect(),
             published: metadata
                 .outputs
@@ -202,7 +202,7 @@ impl<'a> Links<'a> {
                     completed.push_back(complete.job.instance);
                 }
             }
-            Typed::Send(_) => self.are_told |= self.metadata.was_asked_for(Event::RECEIVE),
+            Typed::Send(_) => self.are_told |= self.metadata.tells_messages(),
             Typed::Receive(Receive { job, from: JobOrNone(Some(from)), .. }) => {
                 let Some(messages) = self.messages.get_mut(job.operation.index()) else { return };
                 let of = from.operation.index();
@@ -235,7 +235,7 @@ impl<'a> Links<'a> {
             // Behind a join that does not wait for all it may be done, and its message under way.
             let leads = match self.are_told && are_apart(self.metadata, *before, to) {
                 true => heard(*before).is_some(),
-                false => self.completed[*before].contains(&job.instance),
+                false => self.completed[*before].iter().rev().any(|done| *done == job.instance),
             };
             if leads {
                 found(of(*before, job.instance), job, Link::Successor);

@@ -343,7 +343,9 @@ impl EventChannelFactory {
         if !self.place.set(workplace) {
             return Err(BindError::Bound);
         }
-        for channel in self.channels().values() {
+        // What is begun may be given up meanwhile, and drop code of the program: not under the lock.
+        let channels: Vec<EventChannel> = self.channels().values().cloned().collect();
+        for channel in channels {
             channel.0.note_created();
             channel.0.show_members(&mut channel.0.topology());
             let consumers: Vec<Arc<Consumer>> =

@@ -411,8 +411,8 @@ impl SequencePullConsumer {
         self.0.consumer.try_take_sequence(most, now, events)
     }
 
-    /// The same, waiting so long for them; `now` says what time it is (`pull_structured_events`). None if the time has passed, and when the channel is
-    /// destroyed.
+    /// The same, waiting so long for them; `now` says what time it is (`pull_structured_events`). 0 if the time has passed, or the consumer is
+    /// disconnected.
     pub fn pull(
         &self,
         most: usize,
@@ -423,12 +423,12 @@ impl SequencePullConsumer {
         self.0.consumer.take_sequence(most, limit, now, events)
     }
 
-    /// All events, up to `most` at once, waiting for them; it ends when the channel is destroyed.
+    /// All events, up to `most` at once, waiting for them; it ends when the consumer is disconnected.
     ///
     /// # Panics
     /// If `most` is none.
     pub fn iter(&self, most: usize, now: impl Fn() -> Instant) -> impl Iterator<Item = Vec<Delivery>> {
-        assert!(most > 0, "of no events there is no end");
+        assert!(most > 0, "`most` must be at least 1");
         std::iter::from_fn(move || {
             let mut events = Vec::new();
             while self.pull(most, Duration::MAX, &now, &mut events) == 0 {

@@ -302,10 +302,10 @@ const UTC: &str = "is a time from 1970 to 2250, in units of 100 ns since 15 Octo
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::SystemTime;
 
     /// Units of 100 ns from 15 October 1582 to the beginning of 1970, by the calendar: 141427 days.
     const UNIX_EPOCH_UTC: i64 = 141_427 * 86_400 * 10_000_000;
-    use std::time::SystemTime;
     use talea_etcl::Properties;
     use talea_linux::clock::MonotonicClock;
     use talea_time::Clock;

@@ -73,7 +73,7 @@ impl Call {
         let mut serial = serial.lock().0;
         let before = std::mem::replace(&mut serial.code, code);
         drop(serial);
-        // What it has may be anybody's.
+        // Dropping it may run code of the program, so the lock is released before.
         drop(before);
         true
     }
@@ -558,7 +558,11 @@ impl Consumer {
     /// that, and mapping filters, if a condition has come true, from which on its events are worth something.
     fn longest_since(&self, settings: &Settings) -> Duration {
         match &self.grouped {
-            Some(_) => self.longest_mapping(settings),
+            // Each event of the set is judged by them.
+            Some(grouped) => {
+                let (one_ns, events) = (self.longest_mapping(settings).as_nanos(), grouped.events());
+                Duration::from_nanos(one_ns.saturating_mul(i64::try_from(events).unwrap_or(i64::MAX)))
+            }
             None if self.maps::<Duration>(settings) => self.longest(settings),
             None => Duration::ZERO,
         }

@@ -159,13 +159,13 @@ impl Pulled {
         if turn == Turn::Last {
             let gone = source.take();
             drop(source);
-            // What the code has may be anybody's, and may fail as the code does.
+            // Dropping it may run code of the program, and fail as the code does.
             _ = catch_unwind(AssertUnwindSafe(|| drop(gone)));
             return;
         }
-        // A turn of its own, upon being resumed, is beside those of the pace.
-        let is_own = planned > job.started();
-        let next = if is_own { planned } else { self.next(planned, job.services().clock()) };
+        // An extra turn, upon being resumed, is beside those of the pace.
+        let is_extra = planned > job.started();
+        let next = if is_extra { planned } else { self.next(planned, job.services().clock()) };
         own.planned = Some(next);
         drop(source);
         self.post_at(place, next);

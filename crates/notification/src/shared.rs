@@ -233,7 +233,7 @@ impl Shared {
         }
     }
 
-    /// The owner is told of types from now on, in place of what it was told by before. What is dropped here is so without a lock, for it may be anybody's.
+    /// The owner is told of types from now on, in place of what it was told by before. What is dropped for it may run code of the program, so the lock is released before.
     pub fn listen(&self, owner: Owner, listener: Listener) {
         let mut listeners = self.listeners();
         let former = match self.is_there(owner) {

@@ -478,12 +478,8 @@ mod tests {
 
     #[test]
     fn a_channel_whose_family_the_program_has_shows_no_counts_and_others_do() {
-        talea_record::stream::passive::made_counters(
-            "channel-taken",
-            "Something else.",
-            &[("x", "What it is.")],
-        )
-        .expect("nobody has it");
+        talea_record::stream::passive::made("channel-taken", "Something else.", &[("x", "What it is.")], &[])
+            .expect("nobody has it");
         assert_eq!(family("taken"), None);
         assert!(family("free").is_some());
     }

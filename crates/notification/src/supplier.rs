@@ -359,8 +359,11 @@ impl Supplier {
         let mut topology = handle.shared.topology();
         // What its admin has offered for it counts already.
         let offered = topology.suppliers.get(&self.number).map(|offering| &offering.types);
-        if !offered.is_some_and(|types| types.contains(&(number as u32))) {
-            handle.shared.properties().allow_types(self.entries.iter().flatten().count() + 1)?;
+        let is_offered = |number: usize| offered.is_some_and(|types| types.contains(&(number as u32)));
+        if !is_offered(number) {
+            let found = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
+            let others = found.filter(|(number, _)| !is_offered(*number)).count();
+            handle.shared.properties().allow_types(offered.map_or(0, BTreeSet::len) + others + 1)?;
         }
         self.find_all(&mut topology, std::slice::from_ref(event_type));
         Ok(())
@@ -404,13 +407,14 @@ impl Supplier {
 impl Drop for Supplier {
     fn drop(&mut self) {
         let SupplierHandle { shared, number, state, .. } = &self.handle;
-        shared.listen_no_more((*number, About::Subscriptions));
         let mut topology = shared.topology();
         let withdrawn = topology.withdraw(*number);
         topology.removed.remove(number);
         topology.pushed_before += state.pushed.load(Ordering::Relaxed);
         drop(topology);
         state.is_removed.store(true, Ordering::Relaxed);
+        // Nobody can have it listen any more.
+        shared.listen_no_more((*number, About::Subscriptions));
         if let Some((_, changed)) = withdrawn {
             shared.tell(About::Offers, &changed);
         }

@@ -41,7 +41,7 @@ pub use posting::{Declaration, NotPosted, Posted, PostedOperation};
 pub use services::JobServices;
 pub use synthetic::{SyntheticValue, decode_fields, encode_fields};
 pub use talea_channel::{
-    Connection, Dropped, Encoded, FullReader, KeptBytes, KeptEnd, Moment, Published, Stamp,
+    Connection, Dropped, Encoded, FullReader, KeptBytes, KeptEnd, Moment, Published, Reach, Stamp,
 };
 pub use talea_event::EventLoss;
 pub use threads::{call_on_this_thread, on_each_thread};

@@ -8,7 +8,7 @@ use crate::synthetic::Fields;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use talea_channel::{
-    Dropped, Encoded, FullReader, Input, KeptEnd, Moment, Output, Published, Stamp, Taken, Visible,
+    Dropped, Encoded, FullReader, Input, KeptEnd, Moment, Output, Published, Reach, Stamp, Taken, Visible,
 };
 use talea_model::OperationId;
 use talea_policy::job::Job;
@@ -242,12 +242,16 @@ impl Operation {
         fits
     }
 
-    /// A job of the operation has completed in another process, which sent these bytes: publishes its values here. False if they are none; then
-    /// nothing is published.
-    pub fn receive(&mut self, from: &[u8], stamp: Stamp) -> bool {
+    /// A job of the operation has completed in another process, which sent these bytes: publishes its values here, to those readers of an output for
+    /// which `is_meant`. False if they are none; then nothing is published.
+    pub fn receive(&mut self, from: &[u8], stamp: Stamp, is_meant: impl Fn(usize, usize) -> bool) -> bool {
         let are_values = self.decode(from);
         if are_values {
-            self.publish(stamp, |_, _| (), |_, _| ());
+            let reach = |output, reader| match is_meant(output, reader) {
+                true => Reach::From(stamp.visible_at),
+                false => Reach::Not,
+            };
+            self.publish_to(stamp, reach, |_, _| (), |_, _| ());
         } else {
             self.discard();
         }
@@ -286,12 +290,12 @@ impl Operation {
     pub fn publish_to(
         &mut self,
         stamp: Stamp,
-        mut visible_at: impl FnMut(usize, usize) -> Option<Instant>,
+        mut reach: impl FnMut(usize, usize) -> Reach,
         mut published: impl FnMut(usize, Published),
         mut dropped: impl FnMut(usize, Dropped),
     ) {
         for (output, port) in self.ends.outputs.iter_mut().enumerate() {
-            let mut to_reader = |reader| visible_at(output, reader);
+            let mut to_reader = |reader| reach(output, reader);
             let visible = Visible::ToEach(&mut to_reader);
             let came = port.get_mut().publish(stamp.instance, visible, &mut |one| dropped(output, one));
             published(output, came);
@@ -384,7 +388,7 @@ mod tests {
         write(&sender, 1, [3, 4]);
         assert!(sender.encode(&mut message, |_| true));
         let (mut receiver, mut readers) = of_two_outputs();
-        assert!(receiver.receive(&message, Stamp { instance: 9, visible_at: Instant::ZERO }));
+        assert!(receiver.receive(&message, Stamp { instance: 9, visible_at: Instant::ZERO }, |_, _| true));
         assert_eq!(taken(&mut readers), [0, 1]);
         for room in 0..message.len() {
             let mut short = Vec::with_capacity(room);
@@ -399,7 +403,7 @@ mod tests {
         let mut message = Vec::with_capacity(HEADER + 2);
         assert!(sender.encode(&mut message, |output| output == 1));
         let (mut receiver, mut readers) = of_two_outputs();
-        assert!(receiver.receive(&message, Stamp { instance: 9, visible_at: Instant::ZERO }));
+        assert!(receiver.receive(&message, Stamp { instance: 9, visible_at: Instant::ZERO }, |_, _| true));
         assert_eq!(taken(&mut readers), [0, 1]);
     }
 
@@ -413,11 +417,11 @@ mod tests {
         let stamp = Stamp { instance: 9, visible_at: Instant::ZERO };
         // Whole up to the first value's end it is a message of its own.
         for length in (1..message.len()).filter(|length| *length != message.len() / 2) {
-            assert!(!receiver.receive(&message[..length], stamp), "{length} bytes");
-            assert!(receiver.receive(&[], stamp));
+            assert!(!receiver.receive(&message[..length], stamp, |_, _| true), "{length} bytes");
+            assert!(receiver.receive(&[], stamp, |_, _| true));
             assert_eq!(taken(&mut readers), [0, 0], "{length} bytes");
         }
-        assert!(receiver.receive(&message, stamp));
+        assert!(receiver.receive(&message, stamp, |_, _| true));
         assert_eq!(taken(&mut readers), [1, 1]);
     }
 }

@@ -51,6 +51,9 @@ pub struct Metadata {
     /// Cause-effect chains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chains: Vec<ChainEntry>,
+    /// Whether the records of messages say of whom they tell, and are there where a chain leads over a link. Not in traces of old.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub names_senders: bool,
     /// By how much who judged the edges' promises let them be short. `None` where nobody judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise_tolerance: Option<Duration>,
@@ -491,6 +494,7 @@ impl Metadata {
             inputs: Vec::new(),
             publications: Vec::new(),
             chains: Vec::new(),
+            names_senders: true,
             promise_tolerance: None,
             recorded: None,
             seed: None,

@@ -97,9 +97,10 @@ impl RecordedEvents {
 }
 
 impl Metadata {
-    /// Whether the records were to tell of this event, as far as anybody chose.
-    pub fn was_asked_for(&self, event: Event) -> bool {
-        self.recorded.as_ref().is_none_or(|recorded| recorded.contains(&name_of(event)))
+    /// Whether the records tell of each message from another node that came, and of whom it told.
+    pub fn tells_messages(&self) -> bool {
+        let recorded = self.recorded.as_ref();
+        self.names_senders && recorded.is_none_or(|recorded| recorded.contains(&name_of(Event::RECEIVE)))
     }
 }
 

@@ -60,8 +60,15 @@ fn take_message(shared: &Shared, link: &Link, message: &Message<'_>, flow: &mut 
         && !message.payload.is_empty()
     {
         let stamp = Stamp { instance: message.identity.job.instance, visible_at: now };
+        // Each successor has a message of its own, with the values that it reads.
+        let from = shared.layout.operation(message.identity.job.operation);
+        let inputs = &shared.layout.operation(message.to).inputs;
+        let is_meant = |output: usize, reader: usize| {
+            let input = from.outputs[output].readers.get(reader);
+            input.is_none_or(|input| inputs.iter().any(|place| place.id == *input))
+        };
         // Of an operation of another process no job runs here, and this thread alone publishes what it sends.
-        if !operation.take().receive(message.payload, stamp) {
+        if !operation.take().receive(message.payload, stamp, is_meant) {
             shared.tally.values_unread.fetch_add(1, Ordering::Relaxed);
         }
     }

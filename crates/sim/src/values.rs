@@ -12,7 +12,7 @@ use std::sync::Arc;
 use talea_model::{Communication, InputId, OnValue, OperationId, System, Take, Trigger};
 use talea_operation::{
     Assembled, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts, LostValues,
-    Moment, NotPosted, Operation, Posted, Published, Stamp, TakenEvent,
+    Moment, NotPosted, Operation, Posted, Published, Reach, Stamp, TakenEvent,
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::hierarchy::VpId;
@@ -364,17 +364,17 @@ impl Values {
             stamp,
             |output, reader| {
                 let ReaderState { input, is_of_instance, way } = &all.borrow().0[output].readers[reader];
-                let Some(way) = way else { return Some(visible_at) };
+                let Some(way) = way else { return Reach::From(visible_at) };
                 let leaves = if *is_of_instance { now } else { visible_at };
                 match way.passage(id.instance) {
-                    Passage::Arrives(time) => Some(leaves + time),
+                    Passage::Arrives(time) => Reach::From(leaves + time),
                     Passage::Lost => {
                         if is_recorded {
                             let (input, why) = (input.index() as u32, DropReason::Link.into());
                             let lost = Drop { job: id, input, lane, why };
                             records.borrow_mut().record(lost.at(now, Record::NO_CPU));
                         }
-                        None
+                        Reach::Lost
                     }
                 }
             },

@@ -344,7 +344,7 @@ impl Chain {
         let of_hop = |(place, hop): (usize, &HopEntry)| match *hop {
             HopEntry::Successor { input: None } => {
                 let are_apart = are_apart(metadata, entry.operations[place], entry.operations[place + 1]);
-                let are_told = are_apart && metadata.was_asked_for(Event::RECEIVE);
+                let are_told = are_apart && metadata.tells_messages();
                 Source::Successor { messages: are_told.then(Messages::new) }
             }
             HopEntry::Events => Source::Events,
@@ -410,17 +410,15 @@ impl Chain {
         }
     }
 
-    /// A job of the operation at `place` has heard by a message of `from`. Older traces do not tell of whom.
-    fn receive(&mut self, place: usize, from: Option<JobId>, by: u64) {
-        let is_before = |from: JobId| place > 0 && self.operations[place - 1] == from.operation.index();
-        match (&mut self.steps[place].source, from) {
-            (Source::Successor { messages: Some(messages) }, _) if from.is_none_or(is_before) => {
-                messages.note(by, by);
-            }
-            (Source::Triggers { messages, .. }, Some(from)) if is_before(from) => {
-                messages.note(by, from.instance);
-            }
-            _ => {}
+    /// A job of the operation at `place` has heard by a message of `from`.
+    fn receive(&mut self, place: usize, from: JobId, by: u64) {
+        if place == 0 || self.operations[place - 1] != from.operation.index() {
+            return;
+        }
+        if let Source::Successor { messages: Some(messages) } | Source::Triggers { messages, .. } =
+            &mut self.steps[place].source
+        {
+            messages.note(by, from.instance);
         }
     }
 
@@ -635,7 +633,7 @@ impl Chains {
             for (chain, place) in self.of_operation.get(job.operation.index()).into_iter().flatten() {
                 self.chains[*chain].deliver(*place, from, job.instance);
             }
-        } else if let Some(Receive { job, from: JobOrNone(from), .. }) = Receive::read(record) {
+        } else if let Some(Receive { job, from: JobOrNone(Some(from)), .. }) = Receive::read(record) {
             for (chain, place) in self.of_operation.get(job.operation.index()).into_iter().flatten() {
                 self.chains[*chain].receive(*place, from, job.instance);
             }

@@ -43,11 +43,14 @@ pub fn explain_chains<E>(
     replay(&mut first)?;
     let ((finder, contents), steal) = first;
     let recorded = RecordedEvents::of(metadata, &contents);
-    let has_data = |(chain, _): &(usize, Measure)| {
-        metadata.chains[*chain].hops.iter().all(|hop| *hop == HopEntry::Successor { input: None })
-            || recorded.has_all(&[Event::PUBLISH, Event::TAKE])
-    };
-    if !recorded.has(Event::COMPLETE) || !wanted.iter().all(has_data) {
+    let hops = || wanted.iter().flat_map(|(chain, _)| &metadata.chains[*chain].hops);
+    let are_released =
+        hops().any(|hop| matches!(hop, HopEntry::Successor { input: None } | HopEntry::Triggers { .. }));
+    let have_data = hops().any(|hop| *hop != HopEntry::Successor { input: None });
+    let has_all = recorded.has(Event::COMPLETE)
+        && (!are_released || recorded.has(Event::RELEASE))
+        && (!have_data || recorded.has_all(&[Event::PUBLISH, Event::TAKE]));
+    if !has_all {
         let mut missing = recorded.missing_of_jobs();
         missing.extend(recorded.missing(&[Event::PUBLISH, Event::TAKE]));
         return Err(ExplainError::Unexplainable(Unexplainable::Incomplete { missing }));

@@ -191,11 +191,9 @@ impl Consumer {
     /// Whether there are events for a consumer that takes up to `most` of them itself now.
     pub(super) fn has_sequence(&self, inner: &mut Inner, most: usize, now: Instant) -> bool {
         // Time does not count against who may have nothing.
-        let first = inner.queue.iter().next().filter(|_| self.connection() == Connection::Active);
-        let Some(since) = first.map(|first| first.not_before) else {
-            inner.batch_since = None;
-            return false;
-        };
+        let first = inner.queue.iter().map(|event| event.not_before).min();
+        inner.batch_since = first.filter(|_| self.connection() == Connection::Active);
+        let Some(since) = inner.batch_since else { return false };
         let settings = self.settings.load();
         let most = most.min(settings.qos.max_batch as usize);
         is_batch_due(inner, (most, settings.qos.pacing), since, now)

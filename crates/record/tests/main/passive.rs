@@ -171,7 +171,7 @@ fn an_object_is_copied_whole_while_it_is_replaced() {
 /// They have numbers of Talea's own, of which there are so many, and take none of the program's.
 #[test]
 fn counters_that_are_made_while_a_program_runs_are_read_by_name() {
-    use talea_record::stream::passive::{made, made_counters};
+    use talea_record::stream::passive::made;
     const COUNTERS: [(&str, &str); 2] = [("came", "Those that came."), ("went", "Those that went.")];
     const GAUGES: [(&str, &str); 2] = [("there", "Those that are there."), ("owed", "What is owed.")];
     let published = publish(1);
@@ -193,7 +193,7 @@ fn counters_that_are_made_while_a_program_runs_are_read_by_name() {
     let again = made("made-first", "Counts.", &COUNTERS, &GAUGES).unwrap_err();
     assert!(matches!(again, RegisterError::Family { .. }), "{again}");
 
-    let made = (0..100).map(|number| made_counters(&format!("made-{number}"), "Counts.", &COUNTERS));
+    let made = (0..100).map(|number| made(&format!("made-{number}"), "Counts.", &COUNTERS, &[]));
     let refused: Vec<RegisterError> = made.filter_map(Result::err).collect();
     assert_eq!(refused.len(), 53, "with the first one there are 48");
     assert!(matches!(refused[0], RegisterError::Numbers { .. }), "{}", refused[0]);

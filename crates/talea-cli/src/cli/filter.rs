@@ -88,7 +88,7 @@ fn with_times(event: Event) -> Result<Event, Failure> {
     for (property, read, range) in [
         ("StartTime", stated_time as fn(i64) -> Option<Duration>, UTC),
         ("StopTime", stated_time, UTC),
-        ("Timeout", stated_timeout, "is a time of 0 or more, in units of 100 ns"),
+        ("Timeout", stated_timeout, "is a time from 0 to 90000000000000000, in units of 100 ns"),
     ] {
         let Some(stated) = header.get(property) else { continue };
         let time = if let OwnedValue::Integer(units) = stated { read(*units) } else { None };

@@ -54,15 +54,3 @@ pub fn made<const COUNTERS: usize, const GAUGES: usize>(
         }),
     })))
 }
-
-/// [Makes](made) a family with counters alone.
-///
-/// # Errors
-/// As there.
-pub fn made_counters<const COUNTERS: usize>(
-    name: &str,
-    about: &str,
-    counters: &[(&'static str, &'static str); COUNTERS],
-) -> Result<&'static [Counter; COUNTERS], RegisterError> {
-    Ok(&made(name, about, counters, &[])?.counters)
-}

@@ -23,7 +23,7 @@ pub use crate::passive::{HistogramReading, ObjectField, PassiveEntry, PassiveKin
 pub use counter::Counter;
 pub use gauge::{Gauge, StreamNumber};
 pub use histogram::Histogram;
-pub use made::{Made, made, made_counters};
+pub use made::{Made, made};
 pub use object::{Object, Structure};
 
 use super::declare::DeclaredFamily;
