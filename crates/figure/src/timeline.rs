@@ -156,6 +156,7 @@ mod tests {
             inputs: Vec::new(),
             publications: Vec::new(),
             chains: Vec::new(),
+            names_senders: true,
             promise_tolerance: None,
             recorded: None,
             seed: None,

@@ -409,6 +409,7 @@ impl Metadata {
             inputs: inputs_of(system),
             publications: publications_of(system),
             chains: chains_of(system),
+            names_senders: true,
             promise_tolerance,
             recorded,
             seed,

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_model::{OperationId, System};
-use talea_operation::{Encoded, Operation, OperationErrors, Operations, Stamp, Wiring};
+use talea_operation::{Encoded, Operation, OperationErrors, Operations, Reach, Stamp, Wiring};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::event::{Typed, ValueLost};
@@ -335,11 +335,11 @@ impl Replay {
         let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
         let sites = self.system.outputs_of(end.job.operation);
         let stamp = Stamp { instance: end.job.instance, visible_at: end.visible };
-        let visible_at = |output: usize, reader: usize| {
+        let reach = |output: usize, reader: usize| {
             let input = sites[output].readers[reader].index() as u32;
-            (!end.dropped.contains(&input)).then_some(end.visible)
+            if end.dropped.contains(&input) { Reach::Not } else { Reach::From(end.visible) }
         };
-        replayed.operation.publish_to(stamp, visible_at, |_, _| (), |_, _| ());
+        replayed.operation.publish_to(stamp, reach, |_, _| (), |_, _| ());
     }
 
     fn ended(&mut self, record: Record, job: JobId, how: Ending) {

@@ -64,6 +64,7 @@ pub fn metadata() -> Metadata {
         inputs: Vec::new(),
         publications: Vec::new(),
         chains: Vec::new(),
+        names_senders: true,
         promise_tolerance: None,
         recorded: None,
         seed: None,

@@ -13,7 +13,7 @@ const REMEMBERED: usize = 32;
 /// The edges of a hierarchy by number, and the processors that are withheld.
 ///
 /// Of who is granted a processor that is withheld its monitor hears that it is ready.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct EdgeReceipts {
     /// What is short by no more is no violation.
     tolerance: Duration,
@@ -24,7 +24,7 @@ pub struct EdgeReceipts {
     broken: Vec<(usize, Violation)>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Edge {
     /// None where nothing is known to be promised.
     monitor: Option<Monitor>,
