@@ -13,7 +13,7 @@ const REMEMBERED: usize = 32;
 /// The edges of a hierarchy by number, and the processors that are withheld.
 ///
 /// Of who is granted a processor that is withheld its monitor hears that it is ready.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct EdgeReceipts {
     /// What is short by no more is no violation.
     tolerance: Duration,
@@ -22,9 +22,11 @@ pub struct EdgeReceipts {
     withheld: Vec<u16>,
     /// Promises that were broken in windows in which something was withheld, not taken yet.
     broken: Vec<(usize, Violation)>,
+    /// Up to when every edge has been judged last.
+    reached: Option<Instant>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Edge {
     /// None where nothing is known to be promised.
     monitor: Option<Monitor>,
@@ -58,7 +60,7 @@ impl Edge {
 impl EdgeReceipts {
     /// Nobody has been promised anything. What will be short by no more than `tolerance` is no violation.
     pub fn new(tolerance: Duration) -> Self {
-        EdgeReceipts { tolerance, edges: Vec::new(), withheld: Vec::new(), broken: Vec::new() }
+        EdgeReceipts { tolerance, edges: Vec::new(), withheld: Vec::new(), broken: Vec::new(), reached: None }
     }
 
     /// What is promised at an edge of which nothing has been heard, and how far behind that may be in the long run.
@@ -139,6 +141,10 @@ impl EdgeReceipts {
 
     /// Judges every edge up to `now`, and counts what has been withheld until then.
     pub fn reach(&mut self, now: Instant) {
+        // Whoever asks again at once begins no new windows.
+        if self.reached.replace(now) == Some(now) {
+            return;
+        }
         for number in 0..self.edges.len() {
             let edge = &mut self.edges[number];
             if edge.since.is_some() {

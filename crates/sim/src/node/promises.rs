@@ -87,10 +87,8 @@ impl Received {
     /// What was granted up to `now`, with what of it was received.
     fn of(&mut self, granted: Vec<Kept>, now: Instant) -> Vec<Kept> {
         self.settle(now);
-        // How many windows are judged depends on when somebody looks, so those who ask look at a copy.
-        let mut edges = self.edges.clone();
-        edges.reach(now);
-        let with = |(edge, granted): (usize, Kept)| granted.with_receipts(edges.of(edge));
+        self.edges.reach(now);
+        let with = |(edge, granted): (usize, Kept)| granted.with_receipts(self.edges.of(edge));
         granted.into_iter().enumerate().map(with).collect()
     }
 }
