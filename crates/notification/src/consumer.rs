@@ -558,11 +558,7 @@ impl Consumer {
     /// that, and mapping filters, if a condition has come true, from which on its events are worth something.
     fn longest_since(&self, settings: &Settings) -> Duration {
         match &self.grouped {
-            // Each event of the set is judged by them.
-            Some(grouped) => {
-                let (one_ns, events) = (self.longest_mapping(settings).as_nanos(), grouped.events());
-                Duration::from_nanos(one_ns.saturating_mul(i64::try_from(events).unwrap_or(i64::MAX)))
-            }
+            Some(_) => self.longest_mapping(settings),
             None if self.maps::<Duration>(settings) => self.longest(settings),
             None => Duration::ZERO,
         }
