@@ -6,11 +6,11 @@
 //! also its group's, is nobody else's.
 
 use crate::guardian::{CommandNote, Guardian};
-use crate::keeper::{Ended, Go, Keeper, Kept};
+use crate::keeper::{Ended, Go, Keeper, Kept, ProgramEnd};
 use rustix::process::{Signal, kill_process_group};
 use std::io;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::sync::Arc;
 use talea_linux::Tid;
 use talea_linux::cgroup::Cgroup;
@@ -69,8 +69,8 @@ impl Started {
     }
 
     /// Ends it with what it has started. Says how it had ended before that, if it had.
-    pub fn end(mut self) -> Option<ExitStatus> {
-        self.finish().filter(|ended| ended.by_itself).map(|ended| ended.status)
+    pub fn end(mut self) -> Option<ProgramEnd> {
+        self.finish().filter(|ended| ended.by_itself).map(|ended| ended.end)
     }
 
     fn finish(&mut self) -> Option<Ended> {
@@ -97,7 +97,7 @@ fn remove(folder: &Path) {
 }
 
 /// Ends all of them, with whatever they have started, wherever it has gone. Says of those that had ended before how they had.
-pub fn end_all(commands: &mut Vec<Started>) -> Vec<(String, ExitStatus)> {
+pub fn end_all(commands: &mut Vec<Started>) -> Vec<(String, ProgramEnd)> {
     if let Some(first) = commands.first() {
         first.kept.end_all();
     }

@@ -6,7 +6,7 @@ use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
 use crate::guardian::{self, Guardian};
 use crate::hold::{Held, Hold};
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, ProgramEnd};
 use crate::lock::PiLock;
 use crate::managed_run::{EndedRun, ManagedRun};
 use crate::member::{Departed, Member, MemberId, Received};
@@ -26,7 +26,6 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_insight::receipts::Ledger;
 use talea_linux::cgroup::{Cgroup, home_of};
@@ -60,7 +59,7 @@ pub struct Summary {
     /// Why the set ended by itself, if it did.
     pub cause: Option<String>,
     /// The programs that had ended before the set did, and how.
-    pub exits: Vec<(String, ExitStatus)>,
+    pub exits: Vec<(String, ProgramEnd)>,
     /// Threads of others that keep a real-time priority, because the kernel refused to take it away, in a sentence.
     pub unrestored: Option<String>,
 }
@@ -441,7 +440,7 @@ impl ManagedSet {
         }
     }
 
-    fn end(&mut self) -> Vec<(String, ExitStatus)> {
+    fn end(&mut self) -> Vec<(String, ProgramEnd)> {
         self.shared.begin_stop(None);
         for thread in self.infrastructure.drain(..) {
             // It has caught its own panics.

@@ -96,7 +96,7 @@ pub struct OperationPanic {
 pub struct LostNode {
     /// Its node.
     pub node: String,
-    /// How it ended: an exit status, a signal.
+    /// How it ended: an exit status, a signal, or why it was never executed.
     pub how: String,
     /// When that was noticed, in nanoseconds since the run's start.
     #[serde(default)]

@@ -36,6 +36,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{PidfdFlags, WaitOptions, getpid, pidfd_open, test_kill_process, waitpid};
 use rustix::thread::futex::{self, Flags};
 use std::ffi::{CString, OsStr, OsString};
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
@@ -106,9 +107,33 @@ pub struct Go {
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
-    pub status: ExitStatus,
+    pub end: ProgramEnd,
     /// Whether it had ended before it was ended.
     pub by_itself: bool,
+}
+
+/// The end of a program that was let go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramEnd {
+    /// Its process ended: it exited, or a signal ended it.
+    Process(ExitStatus),
+    /// The kernel did not execute its file, for this reason: it has never run. It was there when it was looked for.
+    NotExecuted(Errno),
+}
+
+impl fmt::Display for ProgramEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ProgramEnd::Process(status) => write!(f, "{status}"),
+            ProgramEnd::NotExecuted(errno) => {
+                write!(f, "its program could not be executed: {}", io::Error::from(*errno))?;
+                if *errno == Errno::NOENT {
+                    f.write_str("; its file was there, so the interpreter that it names is missing")?;
+                }
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Keeper {
@@ -405,8 +430,11 @@ impl Kept {
 
     fn ended(&self) -> Ended {
         let slot = self.keeper.slot(self.slot);
-        let status = ExitStatus::from_raw(slot.status.load(Ordering::Relaxed));
-        Ended { status, by_itself: slot.had_ended.load(Ordering::Relaxed) == 1 }
+        let end = match slot.word.load(Ordering::Acquire) {
+            FAILED => ProgramEnd::NotExecuted(Errno::from_raw_os_error(slot.errno.load(Ordering::Relaxed))),
+            _ => ProgramEnd::Process(ExitStatus::from_raw(slot.status.load(Ordering::Relaxed))),
+        };
+        Ended { end, by_itself: slot.had_ended.load(Ordering::Relaxed) == 1 }
     }
 }
 

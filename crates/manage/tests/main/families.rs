@@ -125,6 +125,37 @@ fn a_member_lives_as_long_as_what_it_has_started() {
     assert_eq!(summary.exits.len(), 1, "{:?}", summary.exits);
 }
 
+/// Its file passes every check before the kernel is asked to execute it; it then never runs, and has no exit status.
+#[test]
+fn a_program_that_the_kernel_does_not_execute_is_told_of_with_the_reason() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some((_alone, options)) = stage(1) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (engine, root) = flat(proportional());
+    let mut set = ManagedSet::prepare(engine, &options).unwrap();
+    let mut leaves = Vec::new();
+    for (name, program, code) in [("missing", script.as_os_str(), ""), ("failing", "sh".as_ref(), "exit 127")] {
+        let mut command = Command::new(program);
+        command.args(["-c", code]);
+        leaves.push(set.command(admission(name, root, Parameters::Weight(1)), &mut command).unwrap());
+    }
+    eventually("both have ended", || leaves.iter().all(|&leaf| !set.is_member(leaf)));
+    let mut exits = set.stop().unwrap().exits;
+    exits.sort_by(|(a, _), (b, _)| b.cmp(a));
+    let told: Vec<String> = exits.iter().map(|(name, end)| format!("{name}: {end}")).collect();
+    assert_eq!(
+        told,
+        [
+            "missing: its program could not be executed: No such file or directory (os error 2); its file was there, so the interpreter \
+             that it names is missing",
+            "failing: exit status: 127",
+        ]
+    );
+}
+
 /// The child that [`parent`] writes down in `note`, which it does after it has started it.
 pub(crate) fn named_child(note: &Path) -> Tid {
     let mut child = None;
