@@ -80,7 +80,7 @@ impl PullPace {
 pub struct PullStatistics {
     /// Turns in which it was asked.
     pub turns: u64,
-    /// Turns that were left out, since one before them lasted beyond their instant.
+    /// Turns that were left out, since one before them lasted until their instant or beyond.
     pub skipped: u64,
     /// Events that it gave.
     pub pulled: u64,

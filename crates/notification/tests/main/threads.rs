@@ -262,8 +262,10 @@ fn a_supplier_is_pulled_in_a_lane_while_others_change_it() {
         .lane_from(5, lane("high", Criticality::High));
     channel.set_thread_pool(pool).expect("a pool");
     let mut asked = 0;
-    let pace = PullPace::every(Duration::from_micros(200)).up_to(3);
+    let every = Duration::from_micros(200);
+    let pace = PullPace::every(every).up_to(3);
     let builder = channel.supplier("p").qos(QosSettings::new().priority(9));
+    let began = std::time::Instant::now();
     let supplier = builder.connect_pull(pace, move |_| {
         asked += 1;
         if asked % 3 == 0 { Supplied::Nothing } else { Supplied::Event(event_of("Tick", asked)) }
@@ -295,6 +297,10 @@ fn a_supplier_is_pulled_in_a_lane_while_others_change_it() {
                 more(1);
             }
             let counted = supplier.statistics();
+            // Each resumption begins a series of turns anew, and its first is at once.
+            let at_most = began.elapsed().as_nanos() / u128::from(every.as_nanos().unsigned_abs()) + 1 + 50;
+            assert!(u128::from(counted.turns + counted.skipped) <= at_most, "{counted:?}, at most {at_most} turns");
+            assert!(counted.pulled <= 3 * counted.turns, "{counted:?}");
             drop(supplier);
             while consumer.queued() > 0 {
                 thread::yield_now();
