@@ -6,9 +6,10 @@
 //! ```
 
 use crate::consumer::{AdminFilters, Consumer};
-use crate::filter::{Filter, FilterGroup, FilterId, SharedFilters};
+use crate::filter::{Filter, FilterGroup, FilterId};
 use crate::limits::LimitExceeded;
 use crate::mapping::{MappedValue, MappingError, MappingFilter, MappingFilters, allow_mapping};
+use crate::replaced::ReplacedFilters;
 use crate::shared::Shared;
 use std::convert::Infallible;
 use std::fmt;
@@ -26,7 +27,7 @@ pub struct FilterAdmin<'a> {
 /// Whose filters they are.
 pub(crate) enum Owner<'a> {
     /// Those of a supplier.
-    Supplier(&'a SharedFilters),
+    Supplier(&'a ReplacedFilters<FilterGroup>),
     /// Those of an admin.
     Admin(Arc<AdminFilters>),
     /// Those of a consumer.

@@ -18,12 +18,12 @@ mod deliver;
 use crate::condition::{EventSet, LeftOut, TimeCame};
 use crate::delivery::{Delivery, Outcome};
 use crate::event::{ContentType, Event, Header};
-use crate::filter::{FilterGroup, GroupOperator, SharedFilters, passes, together};
+use crate::filter::{FilterGroup, GroupOperator, passes, together};
 use crate::grouped::Grouped;
-use crate::mapping::{MappedValue, MappingFilters, SharedMappings};
+use crate::mapping::{MappedValue, MappingFilters};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::queue::{Came, From, OrderedQueue};
-use crate::replaced::Replaced;
+use crate::replaced::{Replaced, ReplacedFilters};
 use crate::signal::{Followers, Signal};
 use crate::stated::Stated;
 use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
@@ -97,15 +97,15 @@ impl Connection {
 /// The filters and the operator of an admin, which its proxies share.
 pub(crate) struct AdminFilters {
     pub operator: GroupOperator,
-    pub filters: SharedFilters,
+    pub filters: ReplacedFilters<FilterGroup>,
     /// Of an admin of consumers: what its members have where they say nothing themselves.
-    pub mappings: SharedMappings,
+    pub mappings: ReplacedFilters<MappingFilters>,
 }
 
 impl AdminFilters {
     pub fn new(operator: GroupOperator) -> Self {
-        let filters = SharedFilters::new(FilterGroup::default());
-        AdminFilters { operator, filters, mappings: SharedMappings::new() }
+        let filters = ReplacedFilters::new(FilterGroup::default());
+        AdminFilters { operator, filters, mappings: ReplacedFilters::new(MappingFilters::default()) }
     }
 }
 

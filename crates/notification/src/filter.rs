@@ -8,10 +8,10 @@
 
 use crate::event::Event;
 use crate::pattern::Types;
-use crate::replaced::Replaced;
+use crate::replaced::{Collection, ReplacedFilters};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use talea_event::TypePattern;
 use talea_time::{Duration, Instant};
 
@@ -261,38 +261,21 @@ impl FilterGroup {
     }
 }
 
-/// Filters that several share and that can be replaced. Where there are none, looking costs next to nothing.
-#[derive(Debug)]
-pub(crate) struct SharedFilters {
-    is_empty: AtomicBool,
-    group: Replaced<FilterGroup>,
+impl Collection for FilterGroup {
+    fn is_empty(&self) -> bool {
+        self.filters.is_empty()
+    }
 }
 
-impl SharedFilters {
-    pub fn new(group: FilterGroup) -> Self {
-        SharedFilters { is_empty: AtomicBool::new(group.filters.is_empty()), group: Replaced::new(group) }
-    }
-
-    /// Replaces them. Returns what nobody looks at any more: dropping that may call code of the program.
-    pub fn set(&self, group: FilterGroup) -> Vec<Arc<FilterGroup>> {
-        let is_empty = group.filters.is_empty();
-        let former = self.group.store(group);
-        self.is_empty.store(is_empty, Ordering::Release);
-        former
-    }
-
-    pub fn get(&self) -> FilterGroup {
-        FilterGroup::clone(&self.group.load())
-    }
-
-    /// How long that takes at most.
+impl ReplacedFilters<FilterGroup> {
+    /// How long they take at most.
     pub fn longest(&self) -> Duration {
-        if self.is_empty.load(Ordering::Acquire) { Duration::ZERO } else { self.group.load().longest() }
+        self.ask(FilterGroup::longest).unwrap_or(Duration::ZERO)
     }
 
     /// What they say; nothing if there are none.
     pub fn judge(&self, event: &Event, now: Instant) -> Option<Verdict> {
-        if self.is_empty.load(Ordering::Acquire) { None } else { self.group.load().judge(event, now) }
+        self.ask(|group| group.judge(event, now)).flatten()
     }
 }
 
@@ -321,29 +304,36 @@ pub(crate) fn passes(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod fixtures {
     use super::*;
     use crate::event::{Content, EventType, Header};
 
-    const NOW: Instant = Instant::ZERO;
+    pub(crate) const NOW: Instant = Instant::ZERO;
 
     struct Value(i64);
     impl Content for Value {}
 
-    fn event(name: &str, value: i64) -> Event {
+    pub(crate) fn event(name: &str, value: i64) -> Event {
         Event::new(Header::new(EventType::new("Test", name)), Value(value))
     }
 
-    fn above(least: i64) -> impl Expression {
+    /// Holds for values above `least`; 13 cannot be evaluated.
+    pub(crate) fn above(least: i64) -> impl Expression {
         move |event: &Event| {
             let value = event.content::<Value>().ok_or(NotEvaluated)?.0;
             if value == 13 { Err(NotEvaluated) } else { Ok(value > least) }
         }
     }
 
-    fn types(text: &str) -> Vec<TypePattern> {
+    pub(crate) fn types(text: &str) -> Vec<TypePattern> {
         vec![text.parse().expect("a pattern")]
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixtures::{NOW, above, event, types};
+    use super::*;
 
     #[test]
     fn any_constraint_is_enough_and_none_matches_nothing() {

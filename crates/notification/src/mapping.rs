@@ -8,10 +8,9 @@
 use crate::event::Event;
 use crate::filter::{ConstraintId, Expression, Filter, together};
 use crate::limits::{AdminProperties, LimitExceeded};
-use crate::replaced::Replaced;
+use crate::replaced::Collection;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use talea_event::TypePattern;
 use talea_time::{Duration, Instant};
 use thiserror::Error;
@@ -218,10 +217,6 @@ impl MappingFilters {
         MappingFilters { priorities: priorities.map(Arc::new), lifetimes: lifetimes.map(Arc::new) }
     }
 
-    fn are_none(&self) -> bool {
-        self.priorities.is_none() && self.lifetimes.is_none()
-    }
-
     pub(crate) fn have<V: MappedValue>(&self) -> bool {
         V::filter_of(self).is_some()
     }
@@ -238,34 +233,9 @@ impl MappingFilters {
     }
 }
 
-/// Mapping filters that several share and that can be replaced. Where there are none, looking costs next to nothing.
-#[derive(Debug)]
-pub(crate) struct SharedMappings {
-    are_none: AtomicBool,
-    filters: Replaced<MappingFilters>,
-}
-
-impl SharedMappings {
-    pub fn new() -> Self {
-        SharedMappings { are_none: AtomicBool::new(true), filters: Replaced::default() }
-    }
-
-    /// Replaces them. Returns what nobody looks at any more: dropping that may call code of the program.
-    pub fn set(&self, filters: MappingFilters) -> Vec<Arc<MappingFilters>> {
-        let are_none = filters.are_none();
-        let former = self.filters.store(filters);
-        self.are_none.store(are_none, Ordering::Release);
-        former
-    }
-
-    pub fn get(&self) -> MappingFilters {
-        MappingFilters::clone(&self.filters.load())
-    }
-
-    /// Asks them, if there are any.
-    #[inline]
-    pub fn ask<T>(&self, question: impl FnOnce(&MappingFilters) -> T) -> Option<T> {
-        if self.are_none.load(Ordering::Acquire) { None } else { Some(question(&self.filters.load())) }
+impl Collection for MappingFilters {
+    fn is_empty(&self) -> bool {
+        self.priorities.is_none() && self.lifetimes.is_none()
     }
 }
 
@@ -282,28 +252,7 @@ pub(crate) fn allow_mapping<V: MappedValue>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Content, EventType, Header};
-    use crate::filter::NotEvaluated;
-
-    const NOW: Instant = Instant::ZERO;
-
-    struct Value(i64);
-    impl Content for Value {}
-
-    fn event(name: &str, value: i64) -> Event {
-        Event::new(Header::new(EventType::new("Test", name)), Value(value))
-    }
-
-    fn above(least: i64) -> impl Expression {
-        move |event: &Event| {
-            let value = event.content::<Value>().ok_or(NotEvaluated)?.0;
-            if value == 13 { Err(NotEvaluated) } else { Ok(value > least) }
-        }
-    }
-
-    fn types(text: &str) -> Vec<TypePattern> {
-        vec![text.parse().expect("a pattern")]
-    }
+    use crate::filter::fixtures::{NOW, above, event, types};
 
     #[test]
     fn mapping_filters_yield_the_value_of_the_first_that_matches() {

@@ -6,10 +6,10 @@
 use crate::changes::{OfferChange, SubscriptionChange};
 use crate::consumer::{AdminFilters, Consumer};
 use crate::event::{ContentType, Event, EventType};
-use crate::filter::{FilterGroup, GroupOperator, SharedFilters};
+use crate::filter::{FilterGroup, GroupOperator};
 use crate::pool::ThreadPool;
 use crate::qos::Qos;
-use crate::replaced::Replaced;
+use crate::replaced::{Replaced, ReplacedFilters};
 use crate::stated::Stated;
 use crate::statistics::{Members, ToldMembers};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -152,7 +152,7 @@ pub(crate) struct SupplierState {
     /// Somebody has removed it.
     pub is_removed: AtomicBool,
     pub settings: Replaced<SupplierSettings>,
-    pub filters: SharedFilters,
+    pub filters: ReplacedFilters<FilterGroup>,
 }
 
 impl SupplierState {
@@ -164,7 +164,7 @@ impl SupplierState {
             filter_errors: AtomicU64::new(0),
             is_removed: AtomicBool::new(false),
             settings: Replaced::new(SupplierSettings::new(qos)),
-            filters: SharedFilters::new(filters),
+            filters: ReplacedFilters::new(filters),
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::SyntheticEvent;
 use crate::constraint::{ConstraintError, Only};
 use crate::event::{Content, Event};
-use crate::filter::{Expression, Filter, FilterGroup, NotEvaluated, SharedFilters};
+use crate::filter::{Expression, Filter, FilterGroup, NotEvaluated};
+use crate::replaced::ReplacedFilters;
 use std::sync::Arc;
 use talea_etcl::Filterable;
 use talea_time::{Duration, Instant};
@@ -22,7 +23,7 @@ pub(super) enum Carried {
 pub(super) struct ByContent {
     pub task: Arc<str>,
     text: Arc<str>,
-    filters: Arc<SharedFilters>,
+    filters: Arc<ReplacedFilters<FilterGroup>>,
 }
 
 impl ByContent {
@@ -34,7 +35,7 @@ impl ByContent {
             Carried::Numbers(most) => synthetic.longest_among(most),
             Carried::Anything => synthetic.longest_of_all(),
         };
-        let filters = Arc::new(SharedFilters::new(FilterGroup::from_iter([Filter::of(&[], synthetic)])));
+        let filters = Arc::new(ReplacedFilters::new(FilterGroup::from_iter([Filter::of(&[], synthetic)])));
         let made = ByContent { task: task.into(), text: text.into(), filters: Arc::clone(&filters) };
         (Opened { filters, longest }, made)
     }
@@ -51,7 +52,7 @@ impl ByContent {
 
 /// A constraint that is held against events, whatever has been opened by then.
 pub(super) struct Opened {
-    filters: Arc<SharedFilters>,
+    filters: Arc<ReplacedFilters<FilterGroup>>,
     longest: Duration,
 }
 

@@ -299,7 +299,10 @@ fn a_supplier_is_pulled_in_a_lane_while_others_change_it() {
             let counted = supplier.statistics();
             // Each resumption begins a series of turns anew, and its first is at once.
             let at_most = began.elapsed().as_nanos() / u128::from(every.as_nanos().unsigned_abs()) + 1 + 50;
-            assert!(u128::from(counted.turns + counted.skipped) <= at_most, "{counted:?}, at most {at_most} turns");
+            assert!(
+                u128::from(counted.turns + counted.skipped) <= at_most,
+                "{counted:?}, at most {at_most} turns"
+            );
             assert!(counted.pulled <= 3 * counted.turns, "{counted:?}");
             drop(supplier);
             while consumer.queued() > 0 {
