@@ -276,6 +276,7 @@ impl Accounting {
                     met: task.met,
                     missed: task.missed,
                     skipped: task.skipped,
+                    merged: task.merged,
                     aborted: task.aborted,
                     messages_lost: task.messages_lost,
                     cut_off: cut_off[index],
@@ -481,6 +482,7 @@ impl Accounting {
                 Event::WAIT => lane.leave_processor(time_ns),
                 // Its event is among those that have expired.
                 Event::SKIP if record.arg == SkipReason::Expired as u16 => task.expire(instance),
+                Event::SKIP if record.arg == SkipReason::Merged as u16 => task.merge(instance),
                 Event::SKIP => task.skip(instance, samples),
                 _ => unreachable!("an event of a job's life"),
             }

@@ -55,6 +55,7 @@ mod instances;
 mod joins;
 mod judge;
 mod lives;
+mod merging;
 mod order;
 mod plans;
 mod processors;

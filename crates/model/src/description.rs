@@ -142,6 +142,14 @@ pub struct Task {
 }
 
 impl Task {
+    /// Whether its instances may be merged, so that one stands for several: it begins with one subtask, which takes what there is when it begins.
+    pub fn can_merge(&self) -> bool {
+        let firsts = self.subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();
+        firsts <= 1
+            && self.communication == Communication::Implicit
+            && !matches!(self.trigger, Some(Trigger::Events(_)))
+    }
+
     /// The name of the operation that the subtask is: `task` for a task of one subtask of the same name, else `task.subtask`.
     pub fn operation_name(&self, subtask: usize) -> String {
         match self.subtasks.as_slice() {
@@ -310,6 +318,19 @@ keywords! {
         SkipNext = "skip-next",
         /// The unfinished job is told to stop, and its successors are not released.
         Abort = "abort",
+        /// Like `queue`, but if the previous job has not begun yet, the new one is merged with it: that one takes what is newest when it begins, and
+        /// no more than one waits.
+        Merge = "merge",
+    }
+}
+
+impl Overrun {
+    /// Whether instances may be left out, or aborted, for which no other stands.
+    pub fn loses(self) -> bool {
+        match self {
+            Overrun::Queue | Overrun::Merge => false,
+            Overrun::SkipNext | Overrun::Abort => true,
+        }
     }
 }
 

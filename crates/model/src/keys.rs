@@ -470,7 +470,9 @@ pub(crate) static TASK: Table = Table {
             kind: word!(Overrun),
             presence: Default(Text("queue")),
             doc: "What happens at a release while the previous job's first subtask is unfinished: the new job \
-                  waits, or is not released, or the old one is told to stop.",
+                  waits (queue), or is not released (skip-next), or the old one is told to stop (abort). With merge the new \
+                  job waits, unless the old one has not begun yet: then that one stands for both, and takes the newest values when \
+                  it begins, as a ROS 2 subscription of depth 1 has it.",
         },
         Key {
             name: "sync",

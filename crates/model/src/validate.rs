@@ -22,9 +22,10 @@ pub use times::TIME_LIMIT;
 
 use self::plan::Missing;
 use crate::composition::Scheduling;
-use crate::description::{Description, Node, Strategy, Subtask, Task};
+use crate::description::{Description, Node, Overrun, Strategy, Subtask, Task};
 use crate::operation::OperationId;
 use crate::rate::periods;
+use crate::trigger::Communication;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
@@ -320,6 +321,28 @@ fn check_cpus(index: usize, node: &Node, found: &mut Vec<Violation>) {
     }
 }
 
+/// What is merged with the instance before has to lead to the same job, and that job has to take what came later.
+fn check_merge(index: usize, task: &Task, found: &mut Vec<Violation>) {
+    let mut refuse = |related, message, remedy| {
+        found.push(Violation { related, ..Violation::error(Place::Task(index, "overrun"), message, remedy) });
+    };
+    let name = &task.name;
+    let firsts = task.subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();
+    if firsts > 1 {
+        let message = format!(
+            "task \"{name}\" has overrun = \"merge\" and begins with {firsts} subtasks, of which some may have begun when others have not"
+        );
+        refuse(None, message, "let one subtask begin, and the others come after it");
+    }
+    if task.communication == Communication::Let {
+        let message = format!(
+            "task \"{name}\" has overrun = \"merge\" and logical execution time, so that a job takes nothing that is newer than its own arrival"
+        );
+        let place = Some(Place::Task(index, "communication"));
+        refuse(place, message, "write communication = \"implicit\", or another overrun");
+    }
+}
+
 fn check_task(description: &Description, index: usize, task: &Task, found: &mut Vec<Violation>) {
     check_name("task", &task.name, Spelling::OneWord, Place::Task(index, "name"), found);
     times::check_task(index, task, found);
@@ -329,6 +352,9 @@ fn check_task(description: &Description, index: usize, task: &Task, found: &mut 
             format!("task \"{}\" does nothing", task.name),
             "give it a wcet, or add [[task.subtask]] tables",
         ));
+    }
+    if task.overrun == Overrun::Merge {
+        check_merge(index, task, found);
     }
     let owner = format!("task \"{}\": subtask", task.name);
     check_unique(

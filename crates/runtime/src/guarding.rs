@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use talea_linux::ready::Ready;
 use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::timer::Interruption;
+use talea_model::Overrun;
 use talea_policy::release::guard::{Due, Guards, Signal, Taken, Way};
 use talea_record::event::{Dates, Guard, Held};
 use talea_record::{JobId, SkipReason};
@@ -169,9 +170,13 @@ impl GuardKeeper {
             let Signal { instance, deadline, .. } = release.signal;
             let job = InFlight { instance, release: release.at, deadline };
             // What has no predecessors has a trigger, or nobody would hold it.
-            if site.predecessors == 0 && flow.overruns(shared, release.operation, instance) {
+            let is_decided_now =
+                site.predecessors == 0 && shared.layout.triggered(site.task).overrun != Overrun::Merge;
+            let left_out =
+                if is_decided_now { flow.overruns(shared, release.operation, instance) } else { None };
+            if let Some(reason) = left_out {
                 let place = site.guard.expect("it was held");
-                self.skip((flow, shared), (place, site), &release.signal, (SkipReason::Overrun, clock.now()));
+                self.skip((flow, shared), (place, site), &release.signal, (reason, clock.now()));
                 continue;
             }
             flow.release_held(shared, release.operation, job, clock.now());

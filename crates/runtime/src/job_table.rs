@@ -283,6 +283,14 @@ impl JobTable {
         seen == word(instance, RUNNING) || seen == word(instance, STOPPING)
     }
 
+    /// Whether the operation's `instance` waits: at its guard, or in its lane, and has not begun. If so, whoever begins it later sees all that the
+    /// caller has done before.
+    pub fn is_waiting(&self, operation: usize, instance: u64) -> bool {
+        let (cell, waiting) = (self.word(self.tag(operation, instance)), word(instance, WAITING));
+        // An exchange, not a load: this and the beginning are in one order, and the later of the two sees what was written before the other.
+        cell.compare_exchange(waiting, waiting, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
     /// Whether the operation's `instance` is released and has neither ended nor been aborted before it
     /// began. The job's word alone says so, so a job that [`JobTable::finish`] has ended is never taken
     /// for an unfinished one, wherever the thread that ran it was interrupted.
@@ -369,6 +377,19 @@ mod tests {
         claim(&table, 0, 2).unwrap();
         assert_eq!(table.abort(0, 0), Abort::Gone);
         assert!(table.is_unfinished(0, 2) && !table.is_unfinished(0, 0));
+    }
+
+    #[test]
+    fn a_job_waits_until_it_begins_or_is_aborted() {
+        let table = JobTable::new(&[2]);
+        assert!(!table.is_waiting(0, 0));
+        let tag = claim(&table, 0, 0).unwrap();
+        assert!(table.is_waiting(0, 0) && !table.is_waiting(0, 2));
+        assert_eq!(table.begin(tag, 0), Begin::Run);
+        assert!(!table.is_waiting(0, 0) && table.is_unfinished(0, 0));
+        claim(&table, 0, 1).unwrap();
+        assert_eq!(table.abort(0, 1), Abort::Waiting);
+        assert!(!table.is_waiting(0, 1));
     }
 
     #[test]

@@ -218,7 +218,18 @@ impl ReleaseThread {
         let unfinished =
             |last| operations.iter().any(|operation| shared.jobs.is_unfinished(local(operation), last));
         let last = source.last.filter(|last| unfinished(*last));
-        let decision = overrun::decide(source.overrun, last.map_or(Previous::Done, |_| Previous::Unfinished));
+        let previous = match last {
+            None => Previous::Done,
+            // There is one first subtask.
+            Some(last)
+                if source.overrun == Overrun::Merge
+                    && shared.jobs.is_waiting(local(&operations[0]), last) =>
+            {
+                Previous::Waiting
+            }
+            Some(_) => Previous::Unfinished,
+        };
+        let decision = overrun::decide(source.overrun, previous);
         if let (OnArrival::AbortPrevious, Some(last)) = (decision, last) {
             let nominal = source.arrivals.nominal(start, last);
             let dates = Dates { nominal, deadline: source.arrivals.deadline(nominal) };
@@ -228,6 +239,7 @@ impl ReleaseThread {
         let room = operations.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
         let skip = match decision {
             OnArrival::Skip => Some(SkipReason::Overrun),
+            OnArrival::Merge => Some(SkipReason::Merged),
             _ if !room => Some(SkipReason::Full),
             _ => None,
         };

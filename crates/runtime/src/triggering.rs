@@ -90,14 +90,18 @@ impl JobFlow {
         let mut is_left_out = true;
         for operation in &triggered.firsts {
             let released = |release| InFlight { instance, release, deadline };
-            let fits = if is_guarded {
-                self.hold(shared, site(operation), released(at), at)
-            } else if self.overruns(shared, *operation, instance) {
+            // What a guard holds counts as waiting where instances are merged. Otherwise it is decided about when it is let through.
+            let is_decided_now = !is_guarded || triggered.overrun == Overrun::Merge;
+            let left_out = if is_decided_now { self.overruns(shared, *operation, instance) } else { None };
+            if let Some(reason) = left_out {
                 if shared.layout.stands_for_node(*operation) {
                     let (id, dates) = ((*operation, instance), Dates { nominal: at, deadline });
-                    self.skip_instance(shared, id, dates, SkipReason::Overrun, MonotonicClock.now());
+                    self.skip_instance(shared, id, dates, reason, MonotonicClock.now());
                 }
                 continue;
+            }
+            let fits = if is_guarded {
+                self.hold(shared, site(operation), released(at), at)
             } else {
                 // Its lane orders it by when it is released, which is not before what was recorded of those that were aborted or left out for it.
                 let now = now.max(self.recorder.latest());
@@ -112,12 +116,12 @@ impl JobFlow {
     }
 
     /// A first subtask of a task with a trigger is to be released: its node decides what becomes of it if jobs of an instance before are
-    /// unfinished there. Aborts these, or returns whether it is left out.
-    pub fn overruns(&mut self, shared: &Shared, operation: OperationId, instance: u64) -> bool {
+    /// unfinished there. Aborts these, or returns why it is left out, if it is.
+    pub fn overruns(&mut self, shared: &Shared, operation: OperationId, instance: u64) -> Option<SkipReason> {
         let task = shared.layout.operation(operation).task;
         let overrun = shared.layout.triggered(task).overrun;
         if overrun == Overrun::Queue {
-            return false;
+            return None;
         }
         let triggering = &shared.triggering[task];
         let mut firsts = shared.layout.firsts_beside(operation);
@@ -132,7 +136,10 @@ impl JobFlow {
             let place = shared.layout.triggered(task).firsts.iter().position(|first| *first == operation);
             triggering.set_released(place.expect("one of them"), instance);
         }
-        is_left_out
+        is_left_out.then_some(match overrun {
+            Overrun::Merge => SkipReason::Merged,
+            Overrun::SkipNext | Overrun::Queue | Overrun::Abort => SkipReason::Overrun,
+        })
     }
 
     /// The node of the operation decides what becomes of an instance. Aborts those before, or returns whether it is left out.
@@ -150,9 +157,16 @@ impl JobFlow {
             shared.jobs.is_unfinished(local, last).then_some((first, local, last))
         };
         let mut unfinished = shared.layout.firsts_beside(operation).filter_map(before).peekable();
-        let previous = if unfinished.peek().is_some() { Previous::Unfinished } else { Previous::Done };
+        let previous = match unfinished.peek() {
+            // There is one first subtask.
+            Some((_, local, last)) if overrun == Overrun::Merge && shared.jobs.is_waiting(*local, *last) => {
+                Previous::Waiting
+            }
+            Some(_) => Previous::Unfinished,
+            None => Previous::Done,
+        };
         match overrun::decide(overrun, previous) {
-            OnArrival::Skip => return true,
+            OnArrival::Skip | OnArrival::Merge => return true,
             OnArrival::Release => {}
             OnArrival::AbortPrevious => {
                 for (first, local, last) in unfinished {

@@ -449,6 +449,22 @@ impl Node {
         self.slots[vp.index()].is_some_and(|slot| slot.id == id)
     }
 
+    /// Whether the job is there, released, and has not begun.
+    pub fn waits_to_begin(&self, vp: VpId, id: JobId) -> bool {
+        self.slots[vp.index()].is_some_and(|slot| slot.id == id && !slot.started) || self.waits_behind(vp, id)
+    }
+
+    /// Whether the job waits for one of the same thread that is before it.
+    fn waits_behind(&self, vp: VpId, id: JobId) -> bool {
+        let waits = |lane: &LaneState| match &lane.seats {
+            Seats::Many { .. } => false,
+            Seats::One { vp: own, waiting } => {
+                *own == vp && waiting.iter().any(|behind| behind.slot.id == id)
+            }
+        };
+        self.lanes.iter().any(waits)
+    }
+
     /// Aborts the job in `vp` if it is still `id`. Returns whether it was.
     pub fn abort(&mut self, vp: VpId, id: JobId, now: Instant, sink: &mut dyn Sink) -> bool {
         if !self.has(vp, id) {

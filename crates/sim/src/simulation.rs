@@ -484,13 +484,15 @@ impl Simulation {
         for index in 0..self.tasks[task].shares.len() {
             let Share { lead, decision, .. } = self.tasks[task].shares[index];
             match decision {
-                OnArrival::Skip => {
+                OnArrival::Skip | OnArrival::Merge => {
                     skips = true;
                     let now = self.now;
                     let node = self.concern(lead);
                     node.interrupt(now, sink);
                     let id = JobId { operation: lead, instance };
-                    node.skip(id, nominal, deadline, SkipReason::Overrun, now, sink);
+                    let why =
+                        if decision == OnArrival::Merge { SkipReason::Merged } else { SkipReason::Overrun };
+                    node.skip(id, nominal, deadline, why, now, sink);
                 }
                 OnArrival::AbortPrevious => aborts = true,
                 OnArrival::Release => {}
@@ -501,7 +503,7 @@ impl Simulation {
         }
         for index in 0..self.tasks[task].firsts.len() {
             let First { operation, share } = self.tasks[task].firsts[index];
-            if self.tasks[task].shares[share].decision != OnArrival::Skip {
+            if !self.tasks[task].shares[share].decision.leaves_out() {
                 let now = self.now;
                 self.concern(operation).interrupt(now, sink);
                 self.release(JobId { operation, instance }, nominal, deadline, Work::ZERO, sink);
@@ -517,8 +519,12 @@ impl Simulation {
         let TaskState { overrun, firsts, shares, .. } = &mut self.tasks[task];
         shares.iter_mut().for_each(|share| share.previous = Previous::Done);
         for first in firsts.iter() {
-            if self.operations[first.operation.index()].outstanding > 0 {
-                shares[first.share].previous = Previous::Unfinished;
+            let state = &self.operations[first.operation.index()];
+            if state.outstanding > 0 {
+                let node = &self.nodes[state.node as usize];
+                let waits = *overrun == Overrun::Merge
+                    && state.latest.is_some_and(|(vp, id)| node.waits_to_begin(vp, id));
+                shares[first.share].previous = if waits { Previous::Waiting } else { Previous::Unfinished };
             }
         }
         for share in shares {
@@ -540,8 +546,7 @@ impl Simulation {
     fn lose_what_follows_skips(&mut self, task: usize, instance: u64) {
         let TaskState { firsts, shares, .. } = &self.tasks[task];
         for first in firsts {
-            self.operations[first.operation.index()].is_lost =
-                shares[first.share].decision == OnArrival::Skip;
+            self.operations[first.operation.index()].is_lost = shares[first.share].decision.leaves_out();
         }
         self.lose(task, instance);
     }

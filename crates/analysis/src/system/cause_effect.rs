@@ -36,7 +36,8 @@ use super::{Obstacle, SystemBounds};
 use crate::effort::Effort;
 use talea_event::qos::OrderPolicy;
 use talea_model::{
-    Communication, Full, Hop, HopKind, InputId, LossRate, OnValue, OperationId, System, Take, Trigger,
+    Communication, Full, Hop, HopKind, InputId, LossRate, OnValue, OperationId, Overrun, System, Take,
+    Trigger,
 };
 use talea_time::Duration;
 use thiserror::Error;
@@ -666,6 +667,9 @@ impl View<'_> {
         loop {
             effort.spend(1).map_err(|_| ChainObstacle::TooCostly)?;
             let task = &self.system.tasks[at];
+            if task.overrun == Overrun::Merge && !self.is_done_within_period(at) {
+                return Err(ChainObstacle::Irregular(operation));
+            }
             let (every, on) = match &task.trigger {
                 None => {
                     let times = |count| nanos(task.period).checked_mul(count).ok_or(ChainObstacle::Overflow);
@@ -690,6 +694,14 @@ impl View<'_> {
             every_all = every_all.checked_mul(every.into()).ok_or(ChainObstacle::Overflow)?;
             at = self.task(producer);
         }
+    }
+
+    /// Whether each job of a task with a period is sure to end before the next one arrives, so that no two are merged.
+    fn is_done_within_period(&self, task: usize) -> bool {
+        let period = nanos(self.system.tasks[task].period);
+        let mut own = self.system.operations_of(task).iter();
+        self.system.tasks[task].trigger.is_none()
+            && own.all(|operation| self.response(operation.id).is_ok_and(|response| response <= period))
     }
 
     fn must_run(&self, operation: OperationId) -> Found<()> {

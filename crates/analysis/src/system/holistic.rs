@@ -271,6 +271,7 @@ impl Solution {
             let bunched = self.releases_of(operation).map_or(u64::MAX, |releases| releases.bunched);
             response + i128::from(bunched) <= i128::from(segment.period)
         };
+        // No more than one waits at a guard where they are merged.
         triggered.may_drop(completion)
             || segment.sheds && !self.response(operation).is_some_and(within_period)
     }

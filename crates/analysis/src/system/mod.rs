@@ -52,7 +52,7 @@ use crate::effort::{AnalysisError, Effort};
 use lane::{Goal, Interest};
 use std::collections::HashMap;
 use talea_guarantee::guarantee::Guarantee;
-use talea_model::{LossRate, OperationId, Overrun, System};
+use talea_model::{LossRate, OperationId, System};
 use talea_policy::strategy::Plan;
 use talea_time::Duration;
 use thiserror::Error;
@@ -315,7 +315,7 @@ impl SystemBounds {
         if described.trigger.is_some() {
             return !firsts.into_iter().any(|first| self.solution.loses(&self.model, first.id.index()));
         }
-        described.overrun == Overrun::Queue || system.operations_of(task).iter().all(in_time)
+        !described.overrun.loses() || system.operations_of(task).iter().all(in_time)
     }
 }
 

@@ -120,6 +120,8 @@ pub(super) struct Segment {
     pub instantaneous: bool,
     /// Whether an instance may be skipped or aborted.
     pub sheds: bool,
+    /// Whether an instance may be merged with one before it.
+    pub merges: bool,
     /// Whether tasks that inherit its deadline go on with it. Where a job publishes or pushes nothing, theirs do not come: `cost` is the most.
     pub has_followers: bool,
     /// By how much one of its operations can exceed the worst case it declares, its costs included.
@@ -426,7 +428,8 @@ impl Segment {
             instantaneous: own.iter().any(|operation| {
                 least(&system.subtask(system.operations()[*operation].id).exec) == Work::ZERO
             }),
-            sheds: task.overrun != Overrun::Queue,
+            sheds: task.overrun.loses(),
+            merges: task.overrun == Overrun::Merge,
             has_followers: own.iter().any(|operation| operations[*operation].task != first.task),
             excess: excess.max().unwrap_or(0),
         })

@@ -130,6 +130,7 @@ fn exactness(model: &Model, operation: OperationId, worst: &Worst) -> Exactness 
         let segment = &model.segments[*segment];
         matches!(segment.entry, Entry::Release(_))
             && !segment.sheds
+            && !segment.merges
             && !segment.has_followers
             && segment.waits == 0
     };

@@ -185,7 +185,8 @@ impl Taking<'_> {
             return None;
         }
         let periods = match self.system.tasks[segment.task].overrun {
-            Overrun::Queue => return None,
+            // Who waits may have arrived at any time before.
+            Overrun::Queue | Overrun::Merge => return None,
             Overrun::SkipNext => 1,
             Overrun::Abort => 2,
         };

@@ -28,8 +28,7 @@ use super::Obstacle;
 use super::release::{Completion, Releases};
 use std::collections::HashMap;
 use talea_model::{
-    Arrivals, Excess, OperationId, OutsideArrivals, Separation, Subscription, System, TIME_LIMIT, Task,
-    Trigger,
+    Arrivals, Excess, OperationId, OutsideArrivals, Overrun, Subscription, System, TIME_LIMIT, Task, Trigger,
 };
 
 /// What releases the first subtasks of a task, on one node.
@@ -98,15 +97,19 @@ struct Guard {
     separation: u64,
     burst: u64,
     excess: Excess,
+    /// Whether what comes while one waits is merged with that one.
+    merges: bool,
 }
 
 impl Guard {
-    fn of(separation: Separation) -> Self {
-        Guard {
+    fn of(task: &Task) -> Option<Self> {
+        let separation = task.separation?;
+        Some(Guard {
             separation: separation.separation.as_nanos().unsigned_abs(),
             burst: separation.burst.into(),
             excess: separation.excess,
-        }
+            merges: task.overrun == Overrun::Merge,
+        })
     }
 
     /// What it lets through.
@@ -138,6 +141,9 @@ impl Guard {
         match (self.excess, signals) {
             _ if conforms => Held { longest: Some(between), drops: false },
             (Excess::Drop, _) => Held { longest: Some(between), drops: true },
+            // It waits alone, for the guard to open after the last one, or for the next instant.
+            (Excess::Defer, _) if self.merges => Held { longest: Some(self.separation.max(1)), drops: false },
+            (Excess::Count, _) if self.merges => Held { longest: Some(1), drops: false },
             (Excess::Count, Some(signals)) => {
                 Held { longest: Some(signals.bunched / signals.period), drops: false }
             }
@@ -156,7 +162,7 @@ impl Triggered {
     /// What releases the first subtask `first`.
     pub fn new(system: &System, task: usize, first: OperationId) -> Self {
         let described = &system.tasks[task];
-        let (guard, inherits) = (described.separation.map(Guard::of), described.inherits_deadline);
+        let (guard, inherits) = (Guard::of(described), described.inherits_deadline);
         if let Some(Trigger::Events(subscription)) = &described.trigger {
             let pushers = events_of(system, task, subscription, |operation| {
                 (operation.index(), released_every(system, system.operations()[operation.index()].task))
@@ -308,7 +314,7 @@ impl Triggered {
         };
         match (comes_every, self.guard) {
             (None, _) => Obstacle::Undeclared,
-            (Some(period), Some(guard)) if period < guard.separation => Obstacle::Backlog,
+            (Some(period), Some(guard)) if period < guard.separation && !guard.merges => Obstacle::Backlog,
             _ => Obstacle::Waits,
         }
     }
@@ -374,7 +380,7 @@ fn nothing_known(_: usize) -> Option<Completion> {
 
 /// What arrivals from outside keep to: what is declared, unless the file draws others; `None` if those keep to nothing.
 fn outside(task: &Task) -> Option<Curve> {
-    let guard = Guard::of(task.separation.expect("validation demands it of triggers from outside"));
+    let guard = Guard::of(task).expect("validation demands a separation of triggers from outside");
     let declared = guard.curve();
     let Some(Trigger::External { arrivals }) = &task.trigger else { return Some(declared) };
     match arrivals {
@@ -402,7 +408,7 @@ fn outside(task: &Task) -> Option<Curve> {
 /// Whether what the file draws from outside for a task may come faster than it declares.
 pub(super) fn breaks_declaration(task: &Task) -> bool {
     matches!(task.trigger, Some(Trigger::External { .. }))
-        && task.separation.is_some_and(|separation| outside(task) != Some(Guard::of(separation).curve()))
+        && Guard::of(task).is_some_and(|guard| outside(task) != Some(guard.curve()))
 }
 
 /// How far apart in the long run what comes from two is, of which each comes so often.

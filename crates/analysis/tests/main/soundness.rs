@@ -683,7 +683,7 @@ fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nod
     // A share of the processor that lets most systems keep up, and some not.
     let most = (period * 12 / (10 * tasks as i64 * subtasks)).clamp(1, 12);
     let jitter = if plain || random.random_range(0..3) > 0 { 0 } else { random.random_range(0..period / 2) };
-    Task {
+    let mut task = Task {
         name: format!("t{index}"),
         period: Duration::from_nanos(period),
         deadline: Duration::from_nanos(deadline),
@@ -699,12 +699,16 @@ fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nod
         inherits_deadline: false,
         separation: None,
         communication: Communication::Implicit,
-        overrun: Overrun::ALL[random.random_range(0..6usize).saturating_sub(3)],
+        overrun: Overrun::ALL[random.random_range(0..7usize).saturating_sub(3)],
         sync: Synchronisation::Greedy,
         subtasks: (0..subtasks as usize)
             .map(|position| draw_subtask(random, position, most, plain, nodes))
             .collect(),
+    };
+    if task.overrun == Overrun::Merge && !task.can_merge() {
+        task.overrun = Overrun::Queue;
     }
+    task
 }
 
 fn draw_subtask(random: &mut Pcg64Mcg, position: usize, most: i64, plain: bool, nodes: usize) -> Subtask {

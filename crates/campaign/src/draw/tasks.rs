@@ -20,7 +20,7 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, nodes: &[usize]) {
         let share = load * rng.random_range(50..150) / 100 / count;
         let subtasks = one_of(rng, &[1, 1, 1, 2, 3, 4]);
         let work = Duration::from_nanos((period.as_nanos() / 100 * share / subtasks as i64).max(1_000));
-        let task = Task {
+        let mut task = Task {
             name: format!("t{index}"),
             period,
             deadline: halves(period, one_of(rng, &[1, 2, 2, 2, 3, 6])),
@@ -40,7 +40,15 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, nodes: &[usize]) {
             },
             subtasks: (0..subtasks).map(|place| subtask(rng, place, (work, period), nodes)).collect(),
         };
+        keep_mergeable(&mut task);
         description.tasks.push(task);
+    }
+}
+
+/// Where instances cannot be merged, they queue up.
+pub(super) fn keep_mergeable(task: &mut Task) {
+    if task.overrun == Overrun::Merge && !task.can_merge() {
+        task.overrun = Overrun::Queue;
     }
 }
 

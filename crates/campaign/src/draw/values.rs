@@ -1,5 +1,6 @@
 //! Values: what operations publish, who reads it, what it releases, and what comes from outside.
 
+use super::tasks::keep_mergeable;
 use super::{Size, micros, one_of};
 use rand::{Rng, RngExt};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, size: Size) {
         let may_wait = task.trigger.is_none() && task.sync == Synchronisation::Greedy && !pushes;
         if may_wait && rng.random_ratio(1, 6) {
             task.communication = Communication::Let;
+            keep_mergeable(task);
         }
         publish(task, rng);
     }
@@ -168,7 +170,7 @@ fn task(rng: &mut impl Rng, name: String, trigger: Trigger, nodes: &[usize]) -> 
         events: Vec::new(),
     };
     let subtasks = (0..subtasks).map(subtask).collect();
-    Task {
+    let mut task = Task {
         name,
         // What follows from what releases it.
         period: deadline,
@@ -184,7 +186,9 @@ fn task(rng: &mut impl Rng, name: String, trigger: Trigger, nodes: &[usize]) -> 
         overrun: one_of(rng, Overrun::ALL),
         sync: Synchronisation::Greedy,
         subtasks,
-    }
+    };
+    keep_mergeable(&mut task);
+    task
 }
 
 /// Some operations read what others publish.

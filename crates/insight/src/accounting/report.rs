@@ -104,6 +104,9 @@ pub struct TaskReport {
     pub missed: u64,
     /// Instances not released because of the overrun policy or full tables.
     pub skipped: u64,
+    /// Arrivals that were merged with an instance before them that had not begun. They count nowhere else.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub merged: u64,
     /// Messages between its operations that were lost on their way: what waits for one is not released.
     #[serde(default, skip_serializing_if = "is_none")]
     pub messages_lost: u64,

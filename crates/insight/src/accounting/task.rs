@@ -29,6 +29,7 @@ pub(super) struct TaskState {
     pub met: u64,
     pub missed: u64,
     pub skipped: u64,
+    pub merged: u64,
     pub aborted: u64,
     pub messages_lost: u64,
     /// Aborted, and without a deadline to miss.
@@ -57,6 +58,7 @@ impl TaskState {
             met: 0,
             missed: 0,
             skipped: 0,
+            merged: 0,
             aborted: 0,
             messages_lost: 0,
             given_up: 0,
@@ -143,6 +145,14 @@ impl TaskState {
             }
         }
         self.window.trim();
+    }
+
+    /// Another instance stands for this one.
+    pub fn merge(&mut self, number: u64) {
+        if self.window.is_new(number) {
+            self.merged += 1;
+        }
+        self.expire(number);
     }
 
     /// What the instance was for has expired before it was released: it is none.

@@ -160,16 +160,17 @@ impl<'a> Finder<'a> {
         };
         let failed = match outcome {
             Outcome::Met => false,
-            // Its event is among those that have expired.
-            Outcome::Skipped { reason: SkipReason::Expired } => false,
+            // Its event is among those that have expired, or another instance stands for it.
+            Outcome::Skipped { reason: SkipReason::Expired | SkipReason::Merged } => false,
             // Whatever completes at the end itself is not cut off.
             Outcome::Unfinished => end >= life.deadline,
             _ => true,
         };
         let subject = Subject::Instance { task, number: instance };
         let in_scope = self.question.task.is_none_or(|wanted| wanted == task);
-        let is_expired = outcome == Outcome::Skipped { reason: SkipReason::Expired };
-        if in_scope && !is_expired {
+        let is_none =
+            matches!(outcome, Outcome::Skipped { reason: SkipReason::Expired | SkipReason::Merged });
+        if in_scope && !is_none {
             self.counts.add(outcome, failed);
         }
         match self.question.which {

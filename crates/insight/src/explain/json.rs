@@ -163,6 +163,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Skipped { reason: SkipReason::Full } => "skipped-full",
         Outcome::Skipped { reason: SkipReason::Early } => "skipped-early",
         Outcome::Skipped { reason: SkipReason::Expired } => "skipped-expired",
+        Outcome::Skipped { reason: SkipReason::Merged } => "skipped-merged",
         Outcome::Unfinished => "unfinished",
     }
 }

@@ -212,6 +212,17 @@ impl Explanations {
             (SkipReason::Overrun, None) => {
                 "It was not released, for a job before it was unfinished; the records of that job are not in the trace.".into()
             }
+            (SkipReason::Merged, Some(because)) => {
+                let inner = self.sentence(because);
+                format!(
+                    "It was merged with {}, which had not begun {} after its release and stands for both. Of that one: {inner}",
+                    self.name(because.subject),
+                    because.response().rounded(),
+                )
+            }
+            (SkipReason::Merged, None) => {
+                "It was merged with one before it, which its guard still held and which stands for both.".into()
+            }
             (SkipReason::Early, _) => {
                 "It was not released, for it came earlier than the separation and the burst declare, and what does is dropped.".into()
             }

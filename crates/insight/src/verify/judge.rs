@@ -12,6 +12,7 @@ use super::guards::Guards;
 use super::idle_points::IdlePoints;
 use super::inheritance::Inheritance;
 use super::instances::Instances;
+use super::merging::Merging;
 use super::order::{LaneOrder, Ready};
 use super::report::{Certainty, Finding, Findings, Rule, VerifyReport};
 use super::service::Services;
@@ -100,6 +101,8 @@ pub(super) struct Judge<'a> {
     /// Position of each operation in its lane.
     pub ranks: Vec<u32>,
     pub instances: Vec<Instances>,
+    /// By task.
+    pub merging: Vec<Merging>,
     pub known: Vec<Known>,
     pub now: Instant,
     pub findings: Findings,
@@ -208,6 +211,7 @@ impl<'a> Judge<'a> {
             lanes_decide: (0..trace.nodes.len()).map(lanes_decide).collect(),
             lanes: expected.lanes.iter().map(lane).collect(),
             ranks,
+            merging: vec![Merging::default(); trace.tasks.len()],
             instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, system, task)).collect(),
             beginning: Beginning::Awaited,
             known: vec![Known::FromTheBeginning; trace.tasks.len()],
@@ -429,6 +433,7 @@ impl<'a> Judge<'a> {
         // A thread below schedulers is no lane: of its jobs is known only how far they are.
         let has_order = !self.expected.lanes[lane].is_thread();
         self.hear_arrival(record);
+        self.check_merging(record);
         self.check_lane(record);
         if !has_order {
             if self.is_half_known(record) {

@@ -127,6 +127,10 @@ impl Judge<'_> {
             }
             Typed::Abort(abort) => self.check_abort(abort),
             Typed::Skip(skip) if skip.reason == SkipReason::Overrun => _ = self.check_skips(task, job),
+            Typed::Skip(skip) if skip.reason == SkipReason::Merged => {
+                let may = self.system.tasks[task].overrun == Overrun::Merge;
+                self.check_skip_reason(job, may);
+            }
             _ => {}
         }
     }
@@ -244,7 +248,8 @@ impl Judge<'_> {
         let Some((instance, index)) = unfinished else { return };
         let other = JobId { operation: OperationId::from_index(index), instance };
         match self.system.tasks[task].overrun {
-            Overrun::Queue => {}
+            // Whether the one before had begun is judged when it is known.
+            Overrun::Queue | Overrun::Merge => {}
             Overrun::SkipNext => self.find(Rule::Overrun, job, Some(other), || {
                 "it was released while the one before was unfinished, and should have been skipped".into()
             }),
@@ -289,13 +294,10 @@ impl Judge<'_> {
             Some(SkipReason::Early) => excess == Some(Excess::Drop),
             // What waits for nothing is released at once, whatever becomes of its event.
             Some(SkipReason::Expired) => is_by_events && excess == Some(Excess::Defer),
+            Some(SkipReason::Merged) => described.overrun == Overrun::Merge,
             Some(SkipReason::Overrun | SkipReason::Full) | None => true,
         };
-        if !may_be {
-            self.find(Rule::Release, job, None, || {
-                "it was skipped for a reason that its task does not have".into()
-            });
-        }
+        self.check_skip_reason(job, may_be);
         if skip.reason != SkipReason::Overrun {
             return;
         }
@@ -312,6 +314,14 @@ impl Judge<'_> {
                     "it was skipped, and nothing before it was unfinished".into()
                 });
             }
+        }
+    }
+
+    fn check_skip_reason(&mut self, job: JobId, may_be: bool) {
+        if !may_be {
+            self.find(Rule::Release, job, None, || {
+                "it was skipped for a reason that its task does not have".into()
+            });
         }
     }
 

@@ -85,6 +85,7 @@ fn reduce_overrun(index: usize, task: &Task, losses: &mut Losses) {
     match task.overrun {
         Overrun::Queue => {}
         Overrun::SkipNext => lose(Effect::Lost, "SimSo skips no job; the new one waits (skip-next)"),
+        Overrun::Merge => lose(Effect::Lost, "SimSo merges no jobs; the new one waits (merge)"),
         Overrun::Abort if task.subtasks.len() == 1 && task.deadline == task.period => {}
         Overrun::Abort => {
             lose(Effect::Approximated, "SimSo stops each subtask at its deadline, not at the next release");

@@ -137,7 +137,8 @@ fn a_program_that_the_kernel_does_not_execute_is_told_of_with_the_reason() {
     let (engine, root) = flat(proportional());
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let mut leaves = Vec::new();
-    for (name, program, code) in [("missing", script.as_os_str(), ""), ("failing", "sh".as_ref(), "exit 127")] {
+    for (name, program, code) in [("missing", script.as_os_str(), ""), ("failing", "sh".as_ref(), "exit 127")]
+    {
         let mut command = Command::new(program);
         command.args(["-c", code]);
         leaves.push(set.command(admission(name, root, Parameters::Weight(1)), &mut command).unwrap());

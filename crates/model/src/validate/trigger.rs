@@ -3,7 +3,7 @@
 use super::times::{Least, TIME_LIMIT, violation_of};
 use super::{Place, Unresolved, Violation};
 use crate::channel::Arrivals;
-use crate::description::{Description, Task};
+use crate::description::{Description, Overrun, Task};
 use crate::ports::{OutputAddress, PORT_LIMIT};
 use crate::rate::{Published, arrivals, periods};
 use crate::trigger::{Communication, Excess, OnValue, OutsideArrivals, Separation, Trigger};
@@ -230,7 +230,10 @@ impl Values {
                 ));
             }
             Some(Separation { separation, excess: Excess::Defer, .. })
-                if on == OnValue::Value && Duration::ZERO < between && between < separation =>
+                if on == OnValue::Value
+                    && Duration::ZERO < between
+                    && between < separation
+                    && description.tasks[index].overrun != Overrun::Merge =>
             {
                 found.push(Violation {
                     related: Some(Place::Trigger(index, "output")),
@@ -239,7 +242,7 @@ impl Values {
                         format!(
                             "task \"{name}\" is triggered every {between} and released every {separation}: ever more releases wait"
                         ),
-                        "shorten the separation, write every = ... at the trigger, or excess = \"drop\"",
+                        "shorten the separation, write every = ... at the trigger, excess = \"drop\", or overrun = \"merge\"",
                     )
                 });
             }

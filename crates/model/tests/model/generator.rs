@@ -542,10 +542,20 @@ impl Drawn {
             .importance(drawn.importance)
             .overrun(match self.tasks[number].release {
                 DrawnRelease::Events { .. } => Overrun::Queue,
-                _ => drawn.overrun,
+                _ => match drawn.overrun {
+                    // It needs one first subtask that takes what there is when it begins.
+                    Overrun::Merge if !self.can_merge(number) => Overrun::Queue,
+                    overrun => overrun,
+                },
             })
             .sync(sync);
         (0..drawn.subtasks.len()).fold(task, |task, position| task.subtask(self.subtask((number, position))))
+    }
+
+    fn can_merge(&self, number: usize) -> bool {
+        let drawn = &self.tasks[number];
+        let firsts = (0..drawn.subtasks.len()).filter(|place| self.predecessors((number, *place)).is_empty());
+        firsts.count() == 1 && !self.is_let(number)
     }
 
     fn subtask(&mut self, step: Step) -> SubtaskBuilder {

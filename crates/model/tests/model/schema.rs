@@ -79,6 +79,7 @@ const INVISIBLE: &[&str] = &[
     "join-out-of-range",
     "link-to-",
     "link-twice",
+    "merge",
     "name-duplicate",
     "name-too-long",
     "node-not-said",

@@ -447,6 +447,11 @@ impl Guards {
         Taken::Until(guard.due_of(guard.waiting.len() - 1))
     }
 
+    /// Whether any instance waits at the guard at `place`.
+    pub fn holds_any(&self, place: usize) -> bool {
+        !self.guards[place].waiting.is_empty()
+    }
+
     /// From when on a signal to the guard at `place` comes no earlier than is declared of what comes from outside.
     pub fn conforms_from(&self, place: usize) -> Instant {
         let guard = &self.guards[place];

@@ -1,6 +1,7 @@
 //! Overruns: an instance arrives on a node while a first subtask of the one before is unfinished there.
 //!
-//! Each node decides about its own first subtasks of a task, and none waits for another to do so.
+//! Each node decides about its own first subtasks of a task, and none waits for another to do so. Where instances are merged there is one first
+//! subtask. What its guard holds waits, too, so that no more than one instance waits at the guard and in the lane together.
 
 use talea_model::Overrun;
 
@@ -9,6 +10,8 @@ use talea_model::Overrun;
 pub enum Previous {
     /// No first subtask of it is unfinished.
     Done,
+    /// Its first subtask has not begun.
+    Waiting,
     /// At least one is.
     Unfinished,
 }
@@ -21,17 +24,29 @@ pub enum OnArrival {
     Release,
     /// It is left out.
     Skip,
+    /// It is left out, and the one before, which has not begun, stands for both.
+    Merge,
     /// What is unfinished of the instance before is aborted; then its first subtasks are released.
     AbortPrevious,
+}
+
+impl OnArrival {
+    /// Whether the instance that arrives is not released.
+    pub fn leaves_out(self) -> bool {
+        matches!(self, OnArrival::Skip | OnArrival::Merge)
+    }
 }
 
 /// What `overrun` says about an arrival.
 #[inline]
 pub fn decide(overrun: Overrun, previous: Previous) -> OnArrival {
     match (overrun, previous) {
-        (Overrun::SkipNext, Previous::Unfinished) => OnArrival::Skip,
-        (Overrun::Abort, Previous::Unfinished) => OnArrival::AbortPrevious,
-        (Overrun::Queue, _) | (_, Previous::Done) => OnArrival::Release,
+        (_, Previous::Done) | (Overrun::Queue, _) | (Overrun::Merge, Previous::Unfinished) => {
+            OnArrival::Release
+        }
+        (Overrun::SkipNext, _) => OnArrival::Skip,
+        (Overrun::Merge, Previous::Waiting) => OnArrival::Merge,
+        (Overrun::Abort, _) => OnArrival::AbortPrevious,
     }
 }
 
@@ -41,12 +56,19 @@ mod tests {
 
     #[test]
     fn only_unfinished_work_makes_an_overrun() {
-        for overrun in [Overrun::Queue, Overrun::SkipNext, Overrun::Abort] {
-            assert_eq!(decide(overrun, Previous::Done), OnArrival::Release);
+        for overrun in Overrun::ALL {
+            assert_eq!(decide(*overrun, Previous::Done), OnArrival::Release);
         }
-        let unfinished = |overrun| decide(overrun, Previous::Unfinished);
-        assert_eq!(unfinished(Overrun::Queue), OnArrival::Release);
-        assert_eq!(unfinished(Overrun::SkipNext), OnArrival::Skip);
-        assert_eq!(unfinished(Overrun::Abort), OnArrival::AbortPrevious);
+        for previous in [Previous::Waiting, Previous::Unfinished] {
+            assert_eq!(decide(Overrun::Queue, previous), OnArrival::Release);
+            assert_eq!(decide(Overrun::SkipNext, previous), OnArrival::Skip);
+            assert_eq!(decide(Overrun::Abort, previous), OnArrival::AbortPrevious);
+        }
+    }
+
+    #[test]
+    fn instances_are_merged_only_with_one_that_has_not_begun() {
+        assert_eq!(decide(Overrun::Merge, Previous::Waiting), OnArrival::Merge);
+        assert_eq!(decide(Overrun::Merge, Previous::Unfinished), OnArrival::Release);
     }
 }

@@ -25,6 +25,8 @@ codes! {
         Early = 3 "early",
         /// The event that it was for has expired while it waited for its guard.
         Expired = 4 "expired",
+        /// The overrun policy is `merge` and the previous job had not begun: that one stands for both.
+        Merged = 5 "merged",
     }
     /// Why word of a completed job does not reach another node.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -305,6 +307,7 @@ impl SkipReason {
             SkipReason::Full => "too many instances in flight",
             SkipReason::Early => "it came too early",
             SkipReason::Expired => "its event has expired",
+            SkipReason::Merged => "the job before has not begun and stands for it",
         }
     }
 }

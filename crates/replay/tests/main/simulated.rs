@@ -42,7 +42,7 @@ fn drawn(tasks: usize) -> impl Strategy<Value = Vec<Drawn>> {
     let task = (
         (2i64..12, 1i64..4, 0i64..5),
         select(&[Communication::Implicit, Communication::Implicit, Communication::Let][..]),
-        select(&[Overrun::Queue, Overrun::SkipNext, Overrun::Abort][..]),
+        select(Overrun::ALL),
         (any::<bool>(), prop::collection::vec(0usize..2, 1..4)),
         prop::collection::vec((0..tasks, read), 0..3),
     )
@@ -51,7 +51,11 @@ fn drawn(tasks: usize) -> impl Strategy<Value = Vec<Drawn>> {
             wcet,
             phase,
             communication,
-            overrun,
+            overrun: match (overrun, communication) {
+                // A job under logical execution time takes nothing that is newer than its arrival.
+                (Overrun::Merge, Communication::Let) => Overrun::Queue,
+                _ => overrun,
+            },
             is_triggered,
             steps,
             reads,

@@ -163,7 +163,10 @@ pub(crate) fn execute<H: JobHost>(
         return Begin::Run;
     }
     // The job around one that runs on the spot still has to send its values, which are in `flow`.
-    assert!(matches!(chosen, Chosen::ByLane { .. }), "only consumers run on the spot, and they have neither ports nor successors");
+    assert!(
+        matches!(chosen, Chosen::ByLane { .. }),
+        "only consumers run on the spot, and they have neither ports nor successors"
+    );
     let began = flow.recorder.stopwatch();
     let mut now = end;
     if let Some(operation) = &mut operation {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_linux::burn::Burner;
-use talea_model::{Criticality, OutputBuilder, OutsideArrivals, Overrun, TriggerBuilder};
+use talea_model::{Criticality, InputBuilder, OutputBuilder, OutsideArrivals, Overrun, TriggerBuilder};
 use talea_record::SkipReason;
 use talea_runtime::JobContext;
 
@@ -202,4 +202,72 @@ fn a_full_window_skips_instead_of_blocking() {
     assert!(ran.of(Event::SKIP, "busy").all(|record| record.arg == SkipReason::Full as u16));
     let completed: Vec<u64> = ran.of(Event::COMPLETE, "busy").map(|record| record.job().instance).collect();
     assert!(completed.is_sorted(), "{completed:?}");
+}
+
+/// Of the arrivals while one waits, none is released.
+#[test]
+fn merged_instances_leave_no_more_than_one_waiting() {
+    let [by_values, outside] = overloaded_otherwise(Overrun::Merge);
+    for system in [overloaded(Overrun::Merge), by_values, outside] {
+        let over = ended("busy", 20);
+        let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), over);
+        assert!(ran.of(Event::SKIP, "busy").all(|record| record.arg == SkipReason::Merged as u16));
+        assert!(ran.count(Event::SKIP, "busy") >= 8);
+        assert!(most_unfinished(&ran) <= 2, "one that runs and one that waits");
+    }
+}
+
+/// The reader is slower than the writer, and has no period by which it would see the last value anyway.
+#[test]
+fn what_is_merged_is_taken_by_the_job_that_stands_for_it() {
+    const VALUES: u64 = 300;
+    let writer = TaskBuilder::new("writer", Duration::from_millis(1))
+        .wcet(Work::from_micros(50))
+        .criticality(Criticality::High)
+        .output(OutputBuilder::new("value"));
+    let reader = TaskBuilder::triggered_by("reader", TriggerBuilder::output("writer.value"))
+        .overrun(Overrun::Merge)
+        .deadline(Duration::from_millis(100))
+        .wcet(Work::from_millis(1))
+        .input(InputBuilder::new("in").from("writer.value"));
+    for separation in [None, Some(Duration::from_millis(7))] {
+        let reader = reader.clone();
+        let reader = if let Some(separation) = separation { reader.separation(separation) } else { reader };
+        let system =
+            system(Strategy::Criticality).task(writer.clone()).task(reader).build().expect("a system");
+        let (seen, last) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (taking, over) = (Arc::clone(&seen), Arc::clone(&last));
+        let burner = Burner::calibrate();
+        let operations = Operations::synthetic()
+            .with_ports("writer", |ports| {
+                let out = ports.output::<u64>("value");
+                let mut count = 0;
+                move |job: &JobContext<'_>| {
+                    // It publishes no more, so what is not taken by then never is.
+                    if count < VALUES {
+                        count += 1;
+                        job.set(out, count);
+                    }
+                }
+            })
+            .with_ports("reader", move |ports| {
+                let input = ports.input::<u64>("in");
+                move |context: &JobContext<'_>| {
+                    let newest = *context.get(input).expect("it is released by a value");
+                    burner.burn(Work::from_micros(2_500), || context.aborted());
+                    taking.fetch_add(1, Ordering::Relaxed);
+                    over.store(newest, Ordering::Relaxed);
+                }
+            });
+        let done = Arc::clone(&last);
+        let over = move |_: &FinishedJob<'_>| done.load(Ordering::Relaxed) == VALUES;
+        let ran = run_until(&system, operations, options(RtMode::Warn, 0), over);
+        let merged = ran.count(Event::SKIP, "reader") as u64;
+        assert!(merged >= VALUES / 3, "{merged} of {VALUES} were merged");
+        assert_eq!(
+            seen.load(Ordering::Relaxed) + merged,
+            VALUES,
+            "each value has a job, or one that stands for it"
+        );
+    }
 }

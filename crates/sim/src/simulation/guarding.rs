@@ -102,6 +102,9 @@ impl Simulation {
         way: Way,
         sink: &mut dyn Sink,
     ) {
+        if self.operations[job.operation.index()].predecessors == 0 && self.merge(job, deadline, sink) {
+            return;
+        }
         let Some(place) = self.guarding.places[job.operation.index()] else {
             let (now, cost) = (self.now, self.cost_of(way));
             // What has no predecessors has a trigger, or nobody would signal it.

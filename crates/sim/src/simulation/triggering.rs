@@ -179,6 +179,35 @@ impl Simulation {
         self.concern(first).skip(id, at, deadline, reason, now, sink);
     }
 
+    /// An instance of a task with a trigger is signalled now: if one before it waits, at its guard or in its lane, it is merged with that one.
+    pub(super) fn merge(&mut self, job: JobId, deadline: Instant, sink: &mut dyn Sink) -> bool {
+        let state = &self.operations[job.operation.index()];
+        let task = state.task as usize;
+        let triggered = self.triggered[task].as_ref().expect("a task with a trigger");
+        if triggered.overrun != Overrun::Merge {
+            return false;
+        }
+        let node = state.node as usize;
+        let is_held = || {
+            let place = self.guarding.places[job.operation.index()];
+            place.is_some_and(|place| self.guarding.guards[node].holds_any(place as usize))
+        };
+        let waits = |(vp, id)| self.nodes[node].waits_to_begin(vp, id);
+        let previous = if is_held() || state.latest.is_some_and(waits) {
+            Previous::Waiting
+        } else {
+            Previous::Unfinished
+        };
+        let is_merged = overrun::decide(triggered.overrun, previous) == OnArrival::Merge;
+        if is_merged {
+            let instance = (job.instance, self.now, deadline);
+            self.skip_triggered(job.operation, instance, SkipReason::Merged, sink);
+            self.operations[job.operation.index()].is_lost = true;
+            self.lose(task, job.instance);
+        }
+        is_merged
+    }
+
     /// A first subtask of a task with a trigger is to be released, which was signalled at `at`: its node decides what becomes of it.
     pub(super) fn release_triggered(
         &mut self,
@@ -190,7 +219,8 @@ impl Simulation {
         let task = self.operations[job.operation.index()].task as usize;
         let triggered = self.triggered[task].as_mut().expect("a task with a trigger");
         let overrun = triggered.overrun;
-        if overrun == Overrun::Queue {
+        // Whether it is merged has been decided when it came.
+        if matches!(overrun, Overrun::Queue | Overrun::Merge) {
             return self.release(job, at, deadline, cost, sink);
         }
         let node = |operation: OperationId| self.operations[operation.index()].node;
@@ -207,6 +237,7 @@ impl Simulation {
                     self.lose(task, id.instance);
                 }
             }
+            OnArrival::Merge => unreachable!("instances of this task are not merged"),
             OnArrival::Skip => {
                 // One record stands for all of the instance on the node, unless each is decided about when its own message comes.
                 let is_first_here =

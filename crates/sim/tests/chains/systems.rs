@@ -73,7 +73,12 @@ fn rated() -> impl Strategy<Value = Rated> {
 impl Rated {
     fn task(&self, name: &str) -> TaskBuilder {
         let task = TaskBuilder::new(name, ns(self.period)).phase(ns(self.phase)).jitter(ns(self.jitter));
-        task.overrun(self.overrun).communication(self.communication)
+        let overrun = match (self.overrun, self.communication) {
+            // A job under logical execution time takes nothing that is newer than its arrival.
+            (Overrun::Merge, Communication::Let) => Overrun::Queue,
+            (overrun, _) => overrun,
+        };
+        task.overrun(overrun).communication(self.communication)
     }
 
     fn single(&self, name: &str) -> TaskBuilder {
@@ -200,13 +205,14 @@ impl Subscribing {
 /// Any of them.
 pub fn systems() -> impl Strategy<Value = System> {
     let changes = prop::bool::weighted(0.3);
-    let log = (1..4u32, prop::option::of(1..30i64), prop::option::of(taking()), changes);
+    let log =
+        (1..4u32, prop::option::of(1..30i64), prop::option::of(taking()), changes, prop::bool::weighted(0.3));
     let limits = (1..60i64, 1..60i64, 1..60i64);
     let strategy = select(vec![StrategyKind::Rms, StrategyKind::Edf, StrategyKind::Muf]);
     let strategy = (strategy, select(LaneDispatch::ALL));
     let rates = (beginning(), rated(), rated(), subscribing());
     (rates, log, limits, strategy, any::<u64>(), links()).prop_map(
-        |(rates, (every, separation, reads, changes), limits, (strategy, dispatch), seed, links)| {
+        |(rates, (every, separation, reads, changes, merges), limits, (strategy, dispatch), seed, links)| {
             let (beginning, filter, end, subscribing) = rates;
             let (source, path) = source(beginning);
             let after = path.last().copied().expect("it has operations");
@@ -222,6 +228,9 @@ pub fn systems() -> impl Strategy<Value = System> {
             let mut log = TaskBuilder::triggered_by("log", trigger).deadline(ns(50)).wcet(work(2)).on("one");
             if let Some(separation) = separation {
                 log = log.separation(ns(separation));
+            }
+            if merges {
+                log = log.overrun(Overrun::Merge);
             }
             if let Some(taking) = reads {
                 log = log.input(input("end.out", taking));
@@ -265,6 +274,9 @@ fn source(beginning: Beginning) -> (TaskBuilder, Vec<&'static str>) {
                     let beside =
                         SubtaskBuilder::new("beside").wcet(work(wcet)).on(node).after([] as [&str; 0]);
                     let estimate = estimate.after(["read", "beside"]).join(join);
+                    // Instances are merged only where one subtask begins.
+                    let task =
+                        if rated.overrun == Overrun::Merge { task.overrun(Overrun::Queue) } else { task };
                     task.subtask(read).subtask(beside).subtask(estimate)
                 }
             };

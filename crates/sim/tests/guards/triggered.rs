@@ -5,6 +5,7 @@ use talea_model::{
     OutputBuilder, Overrun, PublicationBuilder, SubscriptionBuilder, SubtaskBuilder, Synchronisation, System,
     TaskBuilder, TriggerBuilder,
 };
+use talea_record::SkipReason;
 use talea_record::event::{Release, Skip};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Work};
@@ -56,5 +57,32 @@ fn first_subtasks_of_one_instance_do_not_overrun_each_other() {
     assert_eq!(records.iter().filter_map(Skip::read).count(), 0);
     for name in ["task.here", "task.beside", "task.there"] {
         assert_eq!(released(&system, name, 100), [0, 20, 40, 60, 80], "{name}");
+    }
+}
+
+/// A value comes every 10 us, and a job takes 25: the first runs at once, and of those that come until the next begins one waits. A guard lets one
+/// through every 30 us, and keeps no more than one.
+#[test]
+fn instances_that_come_while_one_waits_are_merged_with_it() {
+    let source = TaskBuilder::new("source", us(10))
+        .wcet(Work::from_micros(2))
+        .output(OutputBuilder::new("out"))
+        .on("a");
+    let by_values = TaskBuilder::triggered_by("task", TriggerBuilder::output("source.out"));
+    let cases = [
+        ("period", TaskBuilder::new("task", us(10)), vec![0, 10, 30, 60, 80], vec![2, 4, 5, 7, 9]),
+        ("values", by_values.clone(), vec![2, 12, 32, 62, 82], vec![2, 4, 5, 7, 9]),
+        ("guard", by_values.separation(us(30)), vec![2, 32, 62, 92], vec![2, 3, 5, 6, 8, 9]),
+    ];
+    for (by, task, expected, merged) in cases {
+        let task = task.overrun(Overrun::Merge).deadline(us(60)).wcet(Work::from_micros(25)).on("b");
+        let system = System::builder("s").node("a", [0]).node("b", [1]);
+        let system = system.task(source.clone()).task(task).build().expect("a system");
+        assert_eq!(released(&system, "task", 100), expected, "{by}");
+        let records = records_with(&system, &[], 100_000, DispatchRecords::Dropped);
+        let skips: Vec<Skip> = records.iter().filter_map(Skip::read).collect();
+        assert!(skips.iter().all(|skip| skip.reason == SkipReason::Merged), "{by}: {skips:?}");
+        let numbers: Vec<u64> = skips.iter().map(|skip| skip.job.instance).collect();
+        assert_eq!(numbers, merged, "{by}");
     }
 }

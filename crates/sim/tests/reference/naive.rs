@@ -201,6 +201,11 @@ impl<'a> Naive<'a> {
                 .collect();
             match task.overrun {
                 Overrun::SkipNext if !unfinished.is_empty() => continue,
+                Overrun::Merge
+                    if self.jobs.iter().any(|job| firsts.contains(&job.operation) && job.executed == 0) =>
+                {
+                    continue;
+                }
                 Overrun::Abort => unfinished.into_iter().for_each(|job| self.forget(job)),
                 _ => {}
             }

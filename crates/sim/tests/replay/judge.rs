@@ -6,7 +6,7 @@ use talea_model::{LaneDispatch, OperationId, Overrun, Synchronisation, System};
 use talea_policy::demand::{self, MessageWay, Passage};
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::strategy::plan_system;
-use talea_record::{Event, JobId, Metadata, Origin, Record};
+use talea_record::{Event, JobId, Metadata, Origin, Record, SkipReason};
 use talea_time::{Duration, Instant, Work};
 
 /// One job as the records tell it.
@@ -146,6 +146,10 @@ impl Judge<'_> {
         let is_first = operation.predecessors.is_empty();
         let skipped = self.skipped.contains(&(operation.task, job.instance, here));
         assert!(!(is_first && skipped), "a skipped instance stays skipped");
+        if is_first && self.system.tasks[operation.task].overrun == Overrun::Merge {
+            let waiting = self.waiting_firsts(operation.task, job.instance).next();
+            assert_eq!(waiting, None, "{job:?} is merged with one that has not begun");
+        }
         let mut cost = self.system.overhead.queue + self.system.overhead.queue;
         let expected = if operation.predecessors.is_empty() {
             self.interrupts[here] += 1;
@@ -276,12 +280,31 @@ impl Judge<'_> {
             .count()
     }
 
+    /// The first jobs of `task` that were released before `instance` and have not begun.
+    fn waiting_firsts(&self, task: usize, instance: u64) -> impl Iterator<Item = JobId> {
+        let of_task = move |job: &JobId| {
+            let operation = &self.system.operations()[job.operation.index()];
+            operation.task == task && operation.predecessors.is_empty() && job.instance < instance
+        };
+        self.unfinished().filter(move |(job, life)| of_task(job) && !life.started).map(|(job, _)| *job)
+    }
+
     fn skip(&mut self, job: JobId, record: &Record) {
         let operation = &self.system.operations()[job.operation.index()];
         let task = operation.task;
-        assert_eq!(self.system.tasks[task].overrun, Overrun::SkipNext);
         let node = self.node_of(job.operation);
-        assert!(self.unfinished_firsts(task, node, job.instance) > 0, "only an overrun skips");
+        match self.system.tasks[task].overrun {
+            Overrun::SkipNext => {
+                assert_eq!(record.arg, SkipReason::Overrun as u16);
+                assert!(self.unfinished_firsts(task, node, job.instance) > 0, "only an overrun skips");
+            }
+            Overrun::Merge => {
+                assert_eq!(record.arg, SkipReason::Merged as u16);
+                let mut waiting = self.waiting_firsts(task, job.instance);
+                assert!(waiting.next().is_some(), "it is merged with one that has not begun");
+            }
+            other => panic!("nothing is skipped with {other}"),
+        }
         let (nominal, deadline) = self.arrival(task, job.instance);
         assert_eq!(record.time, nominal + demand::release_jitter(self.system, task, job.instance));
         assert_eq!(record.words, [nominal.as_nanos() as u64, deadline.as_nanos() as u64]);

@@ -104,23 +104,31 @@ fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
     let times = (2..14i64, 1..25i64, 0..6i64, 0..4i64);
     let rules = (select(Overrun::ALL), select(Synchronisation::ALL));
     (times, 0..5u8, -1..2i32, rules, subtasks).prop_map(
-        move |((period, deadline, phase, jitter), level, importance, (overrun, sync), subtasks)| Task {
-            name: format!("t{index}"),
-            period: ns(period),
-            deadline: ns(deadline),
-            phase: ns(phase),
-            jitter: ns(if scope.jitter { jitter.min(period - 1) } else { 0 }),
-            criticality: Criticality::from_level(level).expect("0 to 4"),
-            importance,
-            trigger: None,
-            inherits_deadline: false,
-            separation: None,
-            communication: Communication::Implicit,
-            overrun,
-            sync: if scope.protocols { sync } else { Synchronisation::Greedy },
-            subtasks,
+        move |((period, deadline, phase, jitter), level, importance, (overrun, sync), subtasks)| {
+            mergeable(Task {
+                name: format!("t{index}"),
+                period: ns(period),
+                deadline: ns(deadline),
+                phase: ns(phase),
+                jitter: ns(if scope.jitter { jitter.min(period - 1) } else { 0 }),
+                criticality: Criticality::from_level(level).expect("0 to 4"),
+                importance,
+                trigger: None,
+                inherits_deadline: false,
+                separation: None,
+                communication: Communication::Implicit,
+                overrun,
+                sync: if scope.protocols { sync } else { Synchronisation::Greedy },
+                subtasks,
+            })
         },
     )
+}
+
+/// Where instances cannot be merged, they queue up.
+fn mergeable(task: Task) -> Task {
+    let cannot = task.overrun == Overrun::Merge && !task.can_merge();
+    Task { overrun: if cannot { Overrun::Queue } else { task.overrun }, ..task }
 }
 
 /// Any links between the nodes; of each pair of them none, one both ways, or one or two in one direction.

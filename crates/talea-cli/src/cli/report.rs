@@ -341,6 +341,14 @@ fn warnings(report: &Report, told: &RecordedEvents) -> Vec<String> {
             ));
         }
     }
+    let merged = report.tasks.iter().filter(|task| task.merged > 0);
+    let merged: Vec<String> = merged.map(|task| format!("{} of {}", task.merged, task.name)).collect();
+    if !merged.is_empty() {
+        warnings.push(format!(
+            "arrivals merged with an instance that had not begun, which stands for both: {}",
+            merged.join(", ")
+        ));
+    }
     let cut_off = report.tasks.iter().filter(|task| task.cut_off > 0);
     let cut_off: Vec<String> = cut_off.map(|task| format!("{} of {}", task.cut_off, task.name)).collect();
     if !cut_off.is_empty() {
