@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use talea_analysis::system::SystemBounds;
 use talea_model::System;
 use talea_record::event::Typed;
-use talea_record::{Event, Record, Sink};
+use talea_record::{Event, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant};
 
 /// The longest responses seen, from the arrival of the task's instance.
@@ -114,6 +114,8 @@ impl Sink for Responses {
                 self.released.remove(&(operation, instance));
                 self.lost[operation] = true;
             }
+            // The instance that it is merged with stands for it, and arrived before it.
+            Event::SKIP if record.arg == SkipReason::Merged as u16 => {}
             Event::SKIP => self.lost[operation] = true,
             _ => {}
         }
