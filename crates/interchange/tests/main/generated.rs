@@ -52,6 +52,12 @@ fn task() -> impl Strategy<Value = (TaskBuilder, Vec<Step>)> {
     let rank = (0u8..=4, select(vec![0, 0, -3, 7, i32::MAX]), select(Overrun::ALL));
     (name(), times, rank, vec(subtask(), 1..6)).prop_map(
         |(name, (period, deadline, phase, jitter, implicit), (level, importance, overrun), subtasks)| {
+            let begins = |step: &Step| step.4.as_ref().is_some_and(|after| after.is_empty());
+            // Instances are merged only where one subtask begins.
+            let overrun = match overrun {
+                Overrun::Merge if subtasks.iter().skip(1).any(begins) => Overrun::Queue,
+                overrun => overrun,
+            };
             let deadline = if implicit { period } else { deadline };
             let task = TaskBuilder::new(name, Duration::from_nanos(period))
                 .deadline(Duration::from_nanos(deadline))
@@ -264,6 +270,9 @@ pub fn carried_by_simso(system: &System) -> System {
         task.name = ascii(&task.name);
         if task.overrun == Overrun::SkipNext {
             task.overrun = Overrun::Abort;
+        }
+        if task.overrun == Overrun::Merge {
+            task.overrun = Overrun::Queue;
         }
         let count = task.subtasks.len();
         for (position, subtask) in task.subtasks.iter_mut().enumerate() {

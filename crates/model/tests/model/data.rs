@@ -337,7 +337,7 @@ fn values_that_come_faster_than_the_separation_lets_them_are_warned_of() {
     assert_eq!(
         warning.in_file("f").to_string(),
         "f:11:14: warning: task \"b\" is triggered every 10ms and released every 11ms: ever more releases wait\n  help: shorten the \
-         separation, write every = ... at the trigger, or excess = \"drop\"; see line 10"
+         separation, write every = ... at the trigger, excess = \"drop\", or overrun = \"merge\"; see line 10"
     );
     assert!(warnings("10ms", "defer").is_empty());
     assert!(warnings("11ms", "drop").is_empty());
