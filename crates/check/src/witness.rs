@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use talea_model::{Description, Execution, Request, System, ThreadWork};
 use talea_policy::strategy::Plan;
 use talea_record::event::{Complete, Release, Skip, Typed};
-use talea_record::{Event, Record, Sink};
+use talea_record::{Event, Record, Sink, SkipReason};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant};
 
@@ -211,6 +211,8 @@ impl Sink for Witnesses {
                     self.miss(task, job.instance, Fate::Late, Some(record.time - deadline));
                 }
             }
+            // The instance that it is merged with stands for it, and is due earlier.
+            Typed::Skip(skip) if skip.reason == SkipReason::Merged => {}
             Typed::Skip(Skip { nominal, .. }) => {
                 if self.triggered[task] {
                     self.arrived.insert(key, nominal);

@@ -24,7 +24,7 @@ pub enum Ending {
     Completed,
     /// It was aborted, or its code panicked.
     Aborted,
-    /// It was never released.
+    /// It was never released: left out, or merged with one before it, which stands for both.
     Skipped,
 }
 

@@ -4,4 +4,5 @@
 
 mod hostile;
 mod machine;
+mod merging;
 mod sensitivity;
