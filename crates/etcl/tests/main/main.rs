@@ -8,6 +8,7 @@ mod endless;
 mod errors;
 mod explained;
 mod held_evaluation;
+mod held_json;
 mod held_text;
 mod judge;
 mod judged;
