@@ -10,7 +10,7 @@ use talea_time::Instant;
 pub fn hold(text: &str) {
     match Event::from_json(text) {
         Ok(event) => {
-            for constraint in ["exist $.remainder_of_body.a[0]", "$a == 1 or 1 in $a", "$.1.0 == b"] {
+            for constraint in ["exist $.remainder_of_body.a[0]", "$a == 1 or 1 in $a", "$.1[0].value == b"] {
                 let constraint = Constraint::parse(constraint).expect("it parses");
                 let program = constraint.compile::<Event>().expect("it compiles");
                 let _ = program.evaluate(&event, Instant::ZERO);

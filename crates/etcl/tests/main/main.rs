@@ -10,6 +10,7 @@ mod explained;
 mod held_evaluation;
 mod held_json;
 mod held_text;
+mod held_typed;
 mod judge;
 mod judged;
 mod read;
