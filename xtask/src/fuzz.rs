@@ -25,6 +25,8 @@ fn minutes(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The targets' own workspace.
+pub const MANIFEST: &str = "fuzz/Cargo.toml";
 /// What is built for fuzzing: instrumented, so that nothing else can use it.
 const BUILT: &str = "target/fuzz";
 /// Seconds after which one input has taken too long.
@@ -39,7 +41,8 @@ const PROCESS_MIB: u32 = 2048;
 /// A target has found something, or cannot be run.
 pub fn run(options: &Options) -> Result<(), String> {
     let targets = chosen(&all_targets()?, &options.targets)?;
-    if let Some(missing) = Step::cargo("nightly", &["+nightly", "--version"]).capture().failure {
+    let nightly = Step::new("nightly", "rustc", &["+nightly", "--version"]).capture();
+    if let Some(missing) = nightly.failure {
         return Err(format!(
             "fuzz targets are built with the instrumentation of a nightly toolchain, and there is none ({missing}); \
              install one: rustup toolchain install nightly --profile minimal"
@@ -55,7 +58,8 @@ pub fn run(options: &Options) -> Result<(), String> {
         Step::cargo("building the fuzz targets", &build).env("CARGO_TARGET_DIR", BUILT),
     ])?;
     let runs = targets.iter().map(|target| fuzz(target, options.minutes)).collect::<Result<Vec<_>, _>>()?;
-    println!("\n{}\n", machine::described(&format!("minutes each: {}", options.minutes))?);
+    let how = format!("built with {}, minutes each: {}", nightly.output.trim(), options.minutes);
+    println!("\n{}\n", machine::described(&how)?);
     print!("{}", table(&runs));
     for run in &runs {
         print!("{}", run.told());
@@ -323,7 +327,7 @@ mod tests {
     #[test]
     fn every_target_is_declared_and_unknown_ones_are_refused_by_name() {
         let all = all_targets().unwrap();
-        let manifest = fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
+        let manifest = fs::read_to_string(root().join(MANIFEST)).unwrap();
         for target in &all {
             assert!(manifest.contains(&format!("path = \"targets/{target}.rs\"")), "{target}");
         }

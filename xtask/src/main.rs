@@ -139,9 +139,17 @@ fn installations() -> [Step; 5] {
     ]
 }
 
-fn checks() -> [Step; 3] {
+fn checks() -> [Step; 5] {
+    let fuzz_lints = ["clippy", "--manifest-path", fuzz::MANIFEST, "--no-default-features", "--all-targets"];
     [
         Step::cargo("format", &["fmt", "--all", "--check"]),
+        Step::cargo("format of the fuzz targets", &["fmt", "--manifest-path", fuzz::MANIFEST, "--check"]),
+        // Their own workspace; nothing is linked, so that it needs no nightly toolchain.
+        Step::cargo(
+            "lints of the fuzz targets",
+            &[&fuzz_lints[..], &["--quiet", "--", "-D", "warnings"]].concat(),
+        )
+        .env("CARGO_TARGET_DIR", "target"),
         Step::cargo(
             "lints",
             &["clippy", "--workspace", FEATURES, "--all-targets", "--quiet", "--", "-D", "warnings"],

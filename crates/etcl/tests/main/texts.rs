@@ -99,3 +99,20 @@ fn what_nests_deeply_or_goes_on_is_refused_and_does_not_overflow_the_stack() {
     // Threads with real-time priorities have small stacks.
     std::thread::Builder::new().stack_size(1 << 20).spawn(run).expect("a thread").join().expect("no panic");
 }
+
+/// A word of the language counted as a name, so that within short names nothing could be asked for at all.
+#[test]
+fn words_of_the_language_are_no_names_that_may_be_too_long() {
+    let limits = Limits { identifier_bytes: 3, ..Limits::DEFAULT };
+    for text in
+        ["", "TRUE", "exist $a or FALSE", "default $abc._d", "$a._type_id == $b._repos_id and $a._length > 0"]
+    {
+        held_text::hold(text);
+        let constraint = Constraint::parse_within(text, limits).expect(text);
+        Constraint::parse_within(&constraint.to_string(), limits).expect(text);
+    }
+    for text in ["abcd", "$abcd", "\\TRUE == 1", "_abc"] {
+        let problem = Constraint::parse_within(text, limits).expect_err(text);
+        assert_eq!(problem.message, "a name of 4 bytes; at most 3 are accepted", "{text}");
+    }
+}

@@ -5,14 +5,22 @@ use std::fmt::Debug;
 use talea_etcl::{Event, OwnedValue, Properties};
 use talea_wire::{Body, BodyProblem, Encoding, Limits, Message, Problem, WireError};
 
-/// Limits that most events are beyond.
-const TIGHT: Limits = Limits { bytes: 200, name_bytes: 8, properties: 2, depth: 2 };
+/// Limits of which each has one that many events are beyond.
+fn narrow() -> [Limits; 4] {
+    let wide = Limits::default();
+    [
+        Limits { bytes: 60, ..wide },
+        Limits { name_bytes: 5, ..wide },
+        Limits { properties: 1, ..wide },
+        Limits { depth: 1, ..wide },
+    ]
+}
 
 /// Bytes of memory for each byte of an event, and beside these: a list's first part is made room for before it is read, one for each level.
 const MEMORY_PER_BYTE: u64 = 160;
 const MEMORY: u64 = 512 << 10;
 
-/// Reads them as an event, and as a value, within limits of two sizes.
+/// Reads them as an event, and as a value, within usual limits and narrower ones.
 ///
 /// # Panics
 /// Something is not as the crate says.
@@ -42,29 +50,30 @@ fn number(mut number: usize) -> Vec<u8> {
 
 /// An event that has exactly these bytes, or a problem that it returns.
 fn hold_event(bytes: &[u8]) -> Option<Problem> {
-    let tight = Message::decode(bytes, &TIGHT);
+    let narrow = narrow().map(|limits| (Message::decode(bytes, &limits), limits));
     let message = match in_proportion(bytes, || Message::decode(bytes, &Limits::default())) {
         Ok(message) => message,
         Err(error) => {
             told(bytes, &error);
-            assert!(tight.is_err(), "{bytes:x?}: narrower limits accept what wider ones do not: {error}");
+            let is_refused = narrow.iter().all(|(read, _)| read.is_err());
+            assert!(is_refused, "{bytes:x?}: narrower limits accept what wider ones do not: {error}");
             return Some(error.problem);
         }
     };
     let mut extent = Extent::default();
     extent.message(&message);
-    match tight {
-        Ok(tight) => {
-            assert!(
-                extent.is_within(bytes, &TIGHT),
-                "{bytes:x?} is accepted within {TIGHT:?} with {extent:?}"
-            );
-            // Equal, also where a floating-point number is none.
-            assert_eq!(format!("{tight:?}"), format!("{message:?}"));
-        }
-        Err(error) => {
-            let is_of_limits = matches!(error.problem, Problem::Limit { .. });
-            assert!(is_of_limits && !extent.is_within(bytes, &TIGHT), "{bytes:x?}: {error} of {extent:?}");
+    for (read, limits) in narrow {
+        let is_within = extent.is_within(bytes, &limits);
+        match read {
+            Ok(read) => {
+                assert!(is_within, "{bytes:x?} is accepted within {limits:?} with {extent:?}");
+                // As text, so that a floating-point number that is none equals itself.
+                assert_eq!(format!("{read:?}"), format!("{message:?}"));
+            }
+            Err(error) => {
+                let is_of_limits = matches!(error.problem, Problem::Limit { .. });
+                assert!(is_of_limits && !is_within, "{bytes:x?} within {limits:?}: {error} of {extent:?}");
+            }
         }
     }
     assert_eq!(message.encode(), bytes, "{message:?}");
@@ -103,17 +112,22 @@ fn hold_body(message: &Message<'_>) {
 /// A value that has exactly these bytes, or a problem.
 fn hold_value(bytes: &[u8]) {
     let body = Body { encoding: Encoding::Value, bytes };
-    let tight = body.value(&TIGHT);
+    let narrow = narrow().map(|limits| (body.value(&limits), limits));
     match in_proportion(bytes, || body.value(&Limits::default())) {
         Ok(value) => {
             let mut extent = Extent::default();
             extent.value(&value, 1);
-            // Bytes are limited as a whole in events alone.
-            match extent.is_within(&[], &TIGHT) {
-                true => {
-                    assert!(tight.is_ok() || bytes.len() > TIGHT.bytes, "{bytes:x?}: {tight:?} of {extent:?}")
+            for (read, limits) in narrow {
+                // Bytes are limited as a whole in events alone.
+                match extent.is_within(&[], &limits) {
+                    true => assert!(
+                        read.is_ok() || bytes.len() > limits.bytes,
+                        "{bytes:x?}: {read:?} of {extent:?}"
+                    ),
+                    false => {
+                        assert!(read.is_err(), "{bytes:x?} is accepted within {limits:?} with {extent:?}")
+                    }
                 }
-                false => assert!(tight.is_err(), "{bytes:x?} is accepted within {TIGHT:?} with {extent:?}"),
             }
             assert_eq!(talea_wire::value_len(&value), bytes.len(), "{value:?}");
             let event = Event::new("d", "t", "").with_remainder_of_body(value);
@@ -121,7 +135,8 @@ fn hold_value(bytes: &[u8]) {
         }
         Err(BodyProblem::Wire(error)) => {
             told(bytes, &error);
-            assert!(tight.is_err(), "{bytes:x?}: narrower limits accept what wider ones do not: {error}");
+            let is_refused = narrow.iter().all(|(read, _)| read.is_err());
+            assert!(is_refused, "{bytes:x?}: narrower limits accept what wider ones do not: {error}");
         }
         Err(other) => panic!("{bytes:x?}: {other}"),
     }
