@@ -25,6 +25,7 @@ fn constraint(tape: &mut Tape) -> String {
             "not exist $inner.inner.inner.list[3]",
             "exist $inner.nothing",
             "$inner.list[1][1][2].number != 0",
+            "label == NO_LABEL and FALSE",
             "(number + 1) * (number - 2 * (number + 3)) == -1",
         ])
     };

@@ -34,11 +34,12 @@ impl Node for Endless {
 
     fn at(&self, position: usize) -> Option<Value<'_>> {
         self.look();
-        Some(match position % 4 {
+        Some(match position % 5 {
             0 => Value::Integer(position as i64),
             1 => Value::Sequence(self),
             2 => Value::Struct(self),
-            _ => Value::Text(&self.text),
+            3 => Value::Text(&self.text),
+            _ => Value::Enum(self),
         })
     }
 
@@ -50,6 +51,7 @@ impl Node for Endless {
             "list" => Some(1),
             "inner" => Some(2),
             "text" => Some(3),
+            "label" => Some(4),
             _ => None,
         }
     }

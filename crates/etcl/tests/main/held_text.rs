@@ -3,7 +3,9 @@
 use crate::endless::Endless;
 use allocation_counter::measure;
 use talea_etcl::syntax::{Expression, Literal, Node, Path, Root, Selector, StepKind};
-use talea_etcl::{Constraint, Event, Filterable, Limits, PartOutcome, Problem, ProblemKind, Program, Span};
+use talea_etcl::{
+    Constraint, Event, Filterable, Limits, Part, PartOutcome, Problem, ProblemKind, Program, Span,
+};
 use talea_time::Instant;
 
 /// Limits of which each has one that many texts are beyond.
@@ -140,6 +142,9 @@ pub fn explains(constraint: &Constraint, event: &Event) {
     let now = Instant::from_nanos(5);
     let Ok(parts) = constraint.explain(event, now) else { return };
     parts.iter().for_each(|part| within(text, part.span));
+    let mut next = parts.iter();
+    stops_where_it_is_decided(constraint.expression(), &mut next);
+    assert_eq!(next.len(), 0, "{text:?} has fewer parts than {parts:?}");
     let Ok(program) = constraint.compile::<Event>() else { return };
     let said = match &parts[0].outcome {
         PartOutcome::Value(value) => match &**value {
@@ -150,6 +155,26 @@ pub fn explains(constraint: &Constraint, event: &Event) {
         _ => None,
     };
     assert_eq!(said, program.evaluate(event, now).ok(), "{text:?}: {parts:?}");
+}
+
+/// Of a chain of `and` or `or` no operand is evaluated behind the one that decides, and each is that stands before it.
+fn stops_where_it_is_decided<'p>(part: &Expression, parts: &mut impl Iterator<Item = &'p Part>) -> &'p Part {
+    let explained = parts.next().expect("each part is explained");
+    assert_eq!((&explained.text, explained.span), (&part.to_string(), part.span));
+    let goes_on_with = match part.node {
+        Node::And(_) => "TRUE",
+        Node::Or(_) => "FALSE",
+        _ => "",
+    };
+    let mut is_reached = explained.outcome != PartOutcome::Skipped;
+    for operand in part.operands() {
+        let operand = stops_where_it_is_decided(operand, parts);
+        if !goes_on_with.is_empty() {
+            assert_eq!(operand.outcome != PartOutcome::Skipped, is_reached, "{operand:?} of {explained:?}");
+            is_reached &= operand.outcome == PartOutcome::Value(goes_on_with.into());
+        }
+    }
+    explained
 }
 
 /// How large an expression is, counted from outside.

@@ -1,6 +1,7 @@
 //! What holds of any bytes, whoever sends them as an event: tests draw bytes for it, and so does the fuzz target `event_message`.
 
 use allocation_counter::measure;
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use talea_etcl::{Event, OwnedValue, Properties};
 use talea_wire::{Body, BodyProblem, Encoding, Limits, Message, Problem, WireError};
@@ -187,6 +188,7 @@ impl Extent {
 
     fn properties(&mut self, properties: &Properties, depth: usize) {
         self.properties = self.properties.max(properties.len());
+        differ(properties.iter().map(|(name, _)| name));
         for (name, value) in properties.iter() {
             self.name(name);
             self.value(value, depth + 1);
@@ -214,7 +216,9 @@ impl Extent {
                     .flatten()
                     .for_each(|name| self.name(name));
                 self.properties = self.properties.max(label.len());
-                (0..label.len()).filter_map(|place| label.name_at(place)).for_each(|name| self.name(name));
+                let names = || (0..label.len()).filter_map(|place| label.name_at(place));
+                differ(names());
+                names().for_each(|name| self.name(name));
             }
             OwnedValue::Union(union) => {
                 names(self, [&union.type_name, &union.repository_id]);
@@ -230,4 +234,11 @@ impl Extent {
             | OwnedValue::Text(_) => {}
         }
     }
+}
+
+/// No name is there twice.
+fn differ<'n>(names: impl Iterator<Item = &'n str>) {
+    let names: Vec<&str> = names.collect();
+    let distinct: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(names.len(), distinct.len(), "{names:?}");
 }
