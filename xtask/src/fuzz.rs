@@ -216,7 +216,7 @@ fn reason(said: &str) -> String {
     let says_why =
         |line: &&str| line.contains("panicked at") || line.contains("ERROR:") || line.starts_with("error");
     let lines: Vec<&str> = said.lines().collect();
-    let first = lines.iter().position(|line| says_why(&line)).unwrap_or(lines.len().saturating_sub(LINES));
+    let first = lines.iter().position(says_why).unwrap_or(lines.len().saturating_sub(LINES));
     let mut text = String::new();
     for line in lines.iter().skip(first).take(LINES) {
         let short: String = line.chars().take(400).collect();
