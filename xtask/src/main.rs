@@ -1,9 +1,10 @@
-//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask campaign`, `cargo xtask reference`.
+//! Developer commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask campaign`, `cargo xtask fuzz`, `cargo xtask reference`.
 
 #![forbid(unsafe_code)]
 
 mod bench;
 mod campaign;
+mod fuzz;
 mod holders;
 mod machine;
 mod programs;
@@ -41,6 +42,13 @@ enum Command {
     Bench(bench::Options),
     /// Try random systems across all features for some minutes, and write docs/evidence.md.
     Campaign(campaign::Options),
+    /// Run the fuzz targets one after the other, with what they found before to begin with, and print what each has tried and found.
+    ///
+    /// Needs a nightly toolchain, and installs cargo-fuzz, which builds the targets with libFuzzer, unless it is there. Fails
+    /// if a target finds something; the input is kept in fuzz/artifacts, and its path printed. What the targets judge
+    /// stands in docs/verification.md.
+    #[command(after_help = "Example: cargo xtask fuzz --minutes 10 --target etcl_parse,event_message")]
+    Fuzz(fuzz::Options),
     /// Check licences, bans and sources of all dependencies (needs cargo-deny).
     Deny,
     /// Write docs/system-file.md, docs/command.md and the conversions in docs/guarantees.md anew from what the code declares.
@@ -73,6 +81,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options).map(|path| println!("written: {}", path.display())),
         Command::Campaign(options) => campaign::run(&options)
             .map(|path| path.into_iter().for_each(|path| println!("written: {}", path.display()))),
+        Command::Fuzz(options) => fuzz::run(&options),
         Command::Reference => run_all(&[reference()]),
         Command::Deny => run_all(&[Step::cargo("deny", &["deny", "check", "licenses", "bans", "sources"])]),
     };
@@ -130,9 +139,17 @@ fn installations() -> [Step; 5] {
     ]
 }
 
-fn checks() -> [Step; 3] {
+fn checks() -> [Step; 5] {
+    let fuzz_lints = ["clippy", "--manifest-path", fuzz::MANIFEST, "--no-default-features", "--all-targets"];
     [
         Step::cargo("format", &["fmt", "--all", "--check"]),
+        Step::cargo("format of the fuzz targets", &["fmt", "--manifest-path", fuzz::MANIFEST, "--check"]),
+        // Their own workspace; nothing is linked, so that it needs no nightly toolchain.
+        Step::cargo(
+            "lints of the fuzz targets",
+            &[&fuzz_lints[..], &["--quiet", "--", "-D", "warnings"]].concat(),
+        )
+        .env("CARGO_TARGET_DIR", "target"),
         Step::cargo(
             "lints",
             &["clippy", "--workspace", FEATURES, "--all-targets", "--quiet", "--", "-D", "warnings"],

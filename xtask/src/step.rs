@@ -75,6 +75,12 @@ impl Step {
         Step { unless: Some(probe.map(String::from).collect()), ..install }
     }
 
+    /// Installs a program with cargo, which does what `purpose` says, unless the program `probe` works.
+    pub fn install_program(program: &str, purpose: &str, probe: &[&str]) -> Self {
+        let install = Step::cargo(&format!("{program}, which {purpose}"), &["install", "--locked", program]);
+        Step { unless: Some(probe.iter().copied().map(String::from).collect()), ..install }
+    }
+
     /// Installs a package of Debian, unless the program `probe` works. It needs root and apt-get; where they are missing,
     /// or it fails, the tests that want the package are skipped and say so.
     pub fn install_package(package: &str, probe: &[&str]) -> Self {

@@ -91,22 +91,29 @@ impl<'a> Lexer<'a> {
         Problem::new(ProblemKind::Syntax, self.text, span, message, remedy)
     }
 
-    fn name(&self, start: usize) -> Result<(&'a str, Span), Problem> {
+    /// The letters, digits and `_` that begin there: a name, or a word of the language.
+    fn letters(&self, start: usize) -> (&'a str, Span) {
         let length = self.while_from(start, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let span = Span::new(start, start + length);
-        if length > self.limits.identifier_bytes {
-            let most = self.limits.identifier_bytes;
+        (&self.text[span.range()], span)
+    }
+
+    /// The name, unless it is too long.
+    fn name(&self, start: usize) -> Result<(&'a str, Span), Problem> {
+        let (name, span) = self.letters(start);
+        let (length, most) = (name.len(), self.limits.identifier_bytes);
+        if length > most {
             let message = format!("a name of {length} bytes; at most {most} are accepted");
             return Err(Problem::new(ProblemKind::Limit, self.text, span, message, "use a shorter name"));
         }
-        Ok((&self.text[span.range()], span))
+        Ok((name, span))
     }
 
     fn word(&self, start: usize) -> Result<(Token<'a>, Span), Problem> {
-        let (name, span) = self.name(start)?;
-        match KEYWORDS.iter().find(|word| **word == name) {
-            Some(word) => Ok((Token::Keyword(word), span)),
-            None => Ok((Token::Name(name), span)),
+        let (word, span) = self.letters(start);
+        match KEYWORDS.iter().find(|keyword| **keyword == word) {
+            Some(keyword) => Ok((Token::Keyword(keyword), span)),
+            None => self.name(start).map(|(name, span)| (Token::Name(name), span)),
         }
     }
 
@@ -124,15 +131,16 @@ impl<'a> Lexer<'a> {
     }
 
     fn special(&self, start: usize) -> Result<(Token<'a>, Span), Problem> {
-        let (name, span) = self.name(start)?;
-        match SPECIAL.iter().find(|special| **special == name) {
-            Some(special) => Ok((Token::Special(special), span)),
-            None => Err(self.problem(
-                span,
-                format!("expected a name, found {name}"),
-                "begin names with a letter; with \"_\" begin only _length, _d, _type_id and _repos_id",
-            )),
+        let (word, span) = self.letters(start);
+        if let Some(special) = SPECIAL.iter().find(|special| **special == word) {
+            return Ok((Token::Special(special), span));
         }
+        let (name, span) = self.name(start)?;
+        Err(self.problem(
+            span,
+            format!("expected a name, found {name}"),
+            "begin names with a letter; with \"_\" begin only _length, _d, _type_id and _repos_id",
+        ))
     }
 
     fn integer(&self, start: usize) -> Result<(Token<'a>, Span), Problem> {

@@ -1,72 +1,13 @@
 //! The bound of a program's steps holds. The judge is an event that counts how often it is looked at.
 
-use crate::tape::{Tape, tapes};
+use crate::endless::{Endless, LAYOUT};
+use crate::tape::Tape;
+use crate::tapes;
 use proptest::prelude::*;
-use std::cell::Cell;
 use talea_etcl::{
-    Constraint, FaultKind, Filterable, Form, Kind, Layout, Limits, Lookup, Member, Node, ProblemKind,
-    Program, Value,
+    Constraint, FaultKind, Filterable, Form, Layout, Limits, Lookup, Node, ProblemKind, Program, Value,
 };
 use talea_time::Instant;
-
-/// An event whose parts are all the same sequence or struct of a length without end in sight.
-#[derive(Debug)]
-struct Endless {
-    length: usize,
-    looked_at: Cell<u64>,
-    text: String,
-}
-
-impl Endless {
-    fn new(length: usize) -> Self {
-        Endless { length, looked_at: Cell::new(0), text: "a".repeat(length) }
-    }
-
-    fn look(&self) {
-        self.looked_at.set(self.looked_at.get() + 1);
-    }
-}
-
-impl Node for Endless {
-    fn len(&self) -> usize {
-        self.length
-    }
-
-    fn at(&self, position: usize) -> Option<Value<'_>> {
-        self.look();
-        Some(match position % 4 {
-            0 => Value::Integer(position as i64),
-            1 => Value::Sequence(self),
-            2 => Value::Struct(self),
-            _ => Value::Text(&self.text),
-        })
-    }
-
-    fn position(&self, name: &str) -> Option<usize> {
-        // As if each name were compared.
-        self.looked_at.set(self.looked_at.get() + self.length as u64);
-        match name {
-            "number" => Some(0),
-            "list" => Some(1),
-            "inner" => Some(2),
-            "text" => Some(3),
-            _ => None,
-        }
-    }
-}
-
-static LAYOUT: Layout =
-    Layout { name: "Endless", repository_id: None, members: &[Member { name: "x", kind: || Kind::Dynamic }] };
-
-impl Filterable for Endless {
-    fn layout() -> &'static Layout {
-        &LAYOUT
-    }
-
-    fn resolve(_: &str, _: Form) -> Lookup {
-        Lookup::ByName
-    }
-}
 
 fn compiled(text: &str, limits: Limits) -> Program<Endless> {
     Constraint::parse_within(text, limits).and_then(|constraint| constraint.compile()).expect("it compiles")
@@ -84,6 +25,7 @@ fn constraint(tape: &mut Tape) -> String {
             "not exist $inner.inner.inner.list[3]",
             "exist $inner.nothing",
             "$inner.list[1][1][2].number != 0",
+            "label == NO_LABEL and FALSE",
             "(number + 1) * (number - 2 * (number + 3)) == -1",
         ])
     };
@@ -110,7 +52,7 @@ proptest! {
         prop_assert!(program.steps() <= granted);
         let event = Endless::new(length);
         let _ = program.evaluate(&event, Instant::ZERO);
-        let looked_at = event.looked_at.get();
+        let looked_at = event.looked_at();
         prop_assert!(looked_at <= u64::from(program.steps()), "{}: {} of {}", text, looked_at, program.steps());
     }
 }

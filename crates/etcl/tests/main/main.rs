@@ -3,8 +3,14 @@
 mod allocation;
 mod bounds;
 mod derived;
+mod drawn;
+mod endless;
 mod errors;
 mod explained;
+mod held_evaluation;
+mod held_json;
+mod held_text;
+mod held_typed;
 mod judge;
 mod judged;
 mod read;
@@ -13,3 +19,12 @@ mod semantics;
 mod tape;
 mod texts;
 mod vectors;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tape::Tape;
+
+/// Tapes of up to `length` bytes.
+fn tapes(length: usize) -> impl Strategy<Value = Tape> {
+    vec(any::<u8>(), 0..length).prop_map(Tape::new)
+}

@@ -1,5 +1,6 @@
 //! Structured events from JSON.
 
+use crate::held_json::hold;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use talea_etcl::{Constraint, Event, OwnedValue};
@@ -90,16 +91,13 @@ fn what_is_wrong_is_said_with_its_place() {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(bytes in vec(any::<u8>(), 0..80), places in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4)) {
-        let _ = Event::from_json(&String::from_utf8_lossy(&bytes));
+        hold(&String::from_utf8_lossy(&bytes));
         // A good one with some bytes changed.
         let mut good = with_data("{\"a\": {\"$union\": {\"disc\": 1, \"labels\": [1], \"member\": \"m\", \"value\": -1.5e3}}}").into_bytes();
         for (place, byte) in places {
             let at = place.index(good.len());
             good[at] = byte;
         }
-        let text = String::from_utf8_lossy(&good);
-        if let Err(problem) = Event::from_json(&text) {
-            prop_assert!(text.get(problem.span.clone()).is_some(), "{problem:?}");
-        }
+        hold(&String::from_utf8_lossy(&good));
     }
 }

@@ -1,6 +1,7 @@
 //! What is printed parses to the same tree.
 
-use crate::tape::{Tape, tapes};
+use crate::tape::Tape;
+use crate::tapes;
 use proptest::prelude::*;
 use talea_etcl::syntax::{
     Arithmetic, Expression, Literal, Node, Path, Relation, Root, Selector, Step, StepKind,

@@ -1,8 +1,5 @@
 //! Random choices, read from bytes: a shorter tape, or one of smaller bytes, gives a smaller thing, so that what fails shrinks.
 
-use proptest::collection::vec;
-use proptest::prelude::*;
-
 /// Bytes that decide, followed by zeros without end.
 #[derive(Debug)]
 pub struct Tape {
@@ -11,6 +8,11 @@ pub struct Tape {
 }
 
 impl Tape {
+    /// One of these bytes.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Tape { bytes, next: 0 }
+    }
+
     /// A number below `count`.
     pub fn below(&mut self, count: usize) -> usize {
         let byte = self.bytes.get(self.next).copied().unwrap_or(0);
@@ -23,6 +25,12 @@ impl Tape {
         from[self.below(from.len())].clone()
     }
 
+    /// Any number of 64 bits.
+    pub fn number(&mut self) -> u64 {
+        let bytes = [(); 8].map(|()| self.below(256) as u8);
+        u64::from_le_bytes(bytes)
+    }
+
     /// Once in `times`; never at the end of the tape.
     pub fn is_one_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
@@ -33,9 +41,4 @@ impl Tape {
         let count = self.below(most + 1);
         (0..count).map(|_| each(self)).collect()
     }
-}
-
-/// Tapes of up to `length` bytes.
-pub fn tapes(length: usize) -> impl Strategy<Value = Tape> {
-    vec(any::<u8>(), 0..length).prop_map(|bytes| Tape { bytes, next: 0 })
 }

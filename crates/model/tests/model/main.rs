@@ -4,6 +4,7 @@ mod builder;
 mod data;
 mod files;
 mod generator;
+mod held_file;
 mod hierarchy;
 mod keys;
 mod malformed;
