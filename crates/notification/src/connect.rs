@@ -330,7 +330,8 @@ impl ConsumerBuilder {
             true => needed().map(|types| types.into_iter().cloned().collect()),
             false => Some(patterns),
         };
-        let (is_pull, load) = (call.is_pull(), (Arc::clone(&shared.load), shared.counters));
+        let is_pull = call.is_pull();
+        let load = (Arc::clone(&shared.load), shared.counters, Arc::clone(&shared.publications));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
         let settings = Settings { qos, filters, mappings: MappingFilters::new(priorities, lifetimes) };
         let mut consumer =

@@ -1,7 +1,10 @@
 //! An event on its way to one consumer, and what comes of it there.
 
-use crate::condition::EventSet;
-use crate::event::Event;
+use crate::condition::{EventSet, TimeCame};
+use crate::event::{Event, Origin};
+use crate::publications::Publications;
+use talea_model::OperationId;
+use talea_operation::TakenEvent;
 use talea_time::Instant;
 
 /// An event for one consumer.
@@ -18,6 +21,8 @@ pub struct Delivery {
     pub(crate) number: u64,
     /// Whether it counts among those that wait in all of the channel.
     pub(crate) is_counted: bool,
+    /// The job that pushed it, if one did. What a condition has come true with has several.
+    pub(crate) by: Option<(OperationId, u64)>,
 }
 
 impl Delivery {
@@ -32,6 +37,17 @@ impl Delivery {
             Some(EventSet(events)) => events,
             None => std::slice::from_ref(&self.event),
         }
+    }
+
+    /// What records tell of each of its events, pushed into the channel with these publications. Time comes from nobody.
+    pub(crate) fn taken(&self, publications: &Publications) -> impl Iterator<Item = TakenEvent> {
+        let events = self.events().iter().filter(|event| event.content::<TimeCame>().is_none());
+        events.map(|event| match event.header().origin {
+            Some(Origin { publication, operation, instance }) => {
+                TakenEvent { publication: Some(publication), from: Some((operation, instance)) }
+            }
+            None => TakenEvent { publication: publications.of(event.event_type()), from: self.by },
+        })
     }
 
     /// By which it was ordered: what a mapping filter says, or the event, or the quality of service of the consumer.

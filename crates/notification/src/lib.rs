@@ -61,6 +61,7 @@ mod pattern;
 mod place;
 mod pool;
 mod posting;
+mod publications;
 mod pulled;
 mod queue;
 mod replaced;

@@ -5,6 +5,7 @@ use crate::event::EventType;
 use crate::limits::AdminProperties;
 use crate::partners::{Partner, PartnersChanged};
 use crate::place::Place;
+use crate::publications::Publications;
 use crate::statistics::ChannelCounters;
 use crate::topology::{Changed, Topology};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     /// Events that had less time left than filters of their suppliers may take.
     pub expired: AtomicU64,
     pub counters: ChannelCounters,
+    /// Of consumers, too.
+    pub publications: Arc<Publications>,
     properties: Mutex<AdminProperties>,
     topology: Mutex<Topology>,
     listeners: Mutex<Listeners>,
@@ -114,6 +117,7 @@ impl Shared {
             left_out: AtomicU64::new(0),
             expired: AtomicU64::new(0),
             counters: ChannelCounters::of(name),
+            publications: Arc::new(Publications::new(name)),
             properties: Mutex::default(),
             topology: Mutex::new(topology),
             listeners: Mutex::default(),

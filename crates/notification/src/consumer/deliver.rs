@@ -8,7 +8,7 @@ use crate::work::Due;
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_linux::pi_lock::{PiGuard, Was};
-use talea_operation::JobContext;
+use talea_operation::{EventNote, JobContext};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
 
@@ -37,6 +37,7 @@ impl Consumer {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
+                self.note_taken(job, std::slice::from_ref(&delivery));
                 let outcome = catch_unwind(AssertUnwindSafe(|| code(&delivery, job)));
                 self.settle(outcome.unwrap_or(Outcome::Fail), std::iter::once(delivery), now);
                 self.tidy();
@@ -69,11 +70,18 @@ impl Consumer {
         drop(inner);
         let delivered = batch.len();
         if delivered > 0 {
+            self.note_taken(job, batch);
             let outcome = catch_unwind(AssertUnwindSafe(|| code(batch, job)));
             self.settle(outcome.unwrap_or(Outcome::Fail), batch.drain(..), now);
             self.tidy();
         }
         self.turn(delivered, &self.inner.lock().0)
+    }
+
+    /// Has recorded what the job takes.
+    fn note_taken(&self, job: &JobContext<'_>, deliveries: &[Delivery]) {
+        let events = deliveries.iter().flat_map(|delivery| delivery.taken(&self.publications));
+        (0..).zip(events).for_each(|(number, event)| job.note(EventNote::Taken { event, number }));
     }
 
     fn take_one(&self, inner: &mut Inner, is_of: impl Fn(i16) -> bool) -> Option<Delivery> {
