@@ -772,14 +772,13 @@ impl Consumer {
         priorities.find(|priority| !is_of(*priority)).filter(|_| self.connection() == Connection::Active)
     }
 
-    /// When the first event of this lane that waits and may be delivered was pushed, and when it expires. None where each lane takes those of all.
-    pub fn first_of(&self, is_of: impl Fn(i16) -> bool) -> Option<(Instant, Instant)> {
+    /// What `look` finds of the first event of this lane that waits and may be delivered. None where each lane takes those of all.
+    pub fn first_of<R>(&self, is_of: impl Fn(i16) -> bool, look: impl FnOnce(&Delivery) -> R) -> Option<R> {
         if self.settings.load().qos.max_batch > 1 || self.connection() != Connection::Active {
             return None;
         }
         let inner = self.inner.lock().0;
-        let first = inner.queue.iter().find(|waiting| is_of(waiting.priority))?;
-        Some((first.pushed, first.expires))
+        inner.queue.iter().find(|waiting| is_of(waiting.priority)).map(look)
     }
 
     /// Whoever waits for events looks again.

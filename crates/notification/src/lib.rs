@@ -105,4 +105,4 @@ pub use talea_event::{TypePattern, TypePatternError, qos};
 pub use talea_wire as wire;
 pub use topology::Changed;
 pub use waiting::WaitSet;
-pub use work::Miss;
+pub use work::{Miss, MissedJob};
