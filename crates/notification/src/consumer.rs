@@ -637,7 +637,7 @@ impl Consumer {
             self.load.queued.fetch_add(1, Ordering::Relaxed);
         }
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
-        self.counts.queue();
+        self.counts.queue(&delivery.event);
         let is_full = is_full_channel || before >= qos.max_events as usize;
         if !is_full {
             return self.post(delivery);
@@ -688,7 +688,7 @@ impl Consumer {
     /// An event does not wait any more, for this reason.
     fn gone(&self, delivery: &Delivery, why: &Count) {
         why.add(1);
-        self.counts.leave();
+        self.counts.leave(&delivery.event);
         self.queued.fetch_sub(1, Ordering::Relaxed);
         if delivery.is_counted {
             self.load.queued.fetch_sub(1, Ordering::Relaxed);

@@ -186,8 +186,8 @@ impl WallClock {
 /// What an event may carry.
 pub trait Content: Any + Send + Sync {
     /// How many bytes it has. Content that has more than its own value, on the heap for instance, adds that, so that a channel's limit
-    /// ([`AdminProperties::max_event_bytes`](crate::AdminProperties::max_event_bytes)) counts it. Asked where there is a limit, and by who reads how much
-    /// [waits](crate::EventChannel::queued_bytes).
+    /// ([`AdminProperties::max_event_bytes`](crate::AdminProperties::max_event_bytes)) counts it, and how much
+    /// [waits](crate::EventChannel::queued_bytes). Asked once of each event, when it has been written.
     fn bytes(&self) -> usize {
         size_of_val(self)
     }
@@ -210,6 +210,16 @@ impl ContentType {
 pub(crate) struct Parts<T> {
     pub header: Header,
     pub content: T,
+    /// Bytes of the content and the fields of the header.
+    bytes: usize,
+}
+
+impl<T: Content> Parts<T> {
+    /// It is written.
+    fn done(&mut self) {
+        self.header.fields.settle_in(&mut self.content);
+        self.bytes = self.header.fields.bytes() + self.content.bytes();
+    }
 }
 
 /// The same with content of whatever type.
@@ -229,7 +239,7 @@ impl<T: Content> Carried for Parts<T> {
     }
 
     fn bytes(&self) -> usize {
-        self.header.fields.bytes() + self.content.bytes()
+        self.bytes
     }
 }
 
@@ -239,9 +249,10 @@ pub struct Event(Arc<dyn Carried>);
 
 impl Event {
     /// An event of its own, which allocates. [`EventPool`] has events that do not.
-    pub fn new(mut header: Header, mut content: impl Content) -> Self {
-        header.fields.settle_in(&mut content);
-        Event(Arc::new(Parts { header, content }))
+    pub fn new(header: Header, content: impl Content) -> Self {
+        let mut parts = Parts { header, content, bytes: 0 };
+        parts.done();
+        Event(Arc::new(parts))
     }
 
     /// What the service knows of it.
@@ -306,7 +317,8 @@ impl<T: Content> EventPool<T> {
     /// If that is none.
     pub fn new(events: usize, event_type: &EventType, mut content: impl FnMut() -> T) -> Self {
         assert!(events > 0, "a pool has events");
-        let event = || Arc::new(Parts { header: Header::new(event_type.clone()), content: content() });
+        let event =
+            || Arc::new(Parts { header: Header::new(event_type.clone()), content: content(), bytes: 0 });
         EventPool { events: std::iter::repeat_with(event).take(events).collect(), next: 0, used: 0 }
     }
 
@@ -368,14 +380,13 @@ impl<T: Content> Loan<'_, T> {
 
     /// Both.
     pub(crate) fn parts_mut(&mut self) -> (&mut T, &mut Header) {
-        let Parts { header, content } = self.parts();
+        let Parts { header, content, .. } = self.parts();
         (content, header)
     }
 
     /// It is written.
     pub fn done(mut self) -> Event {
-        let (content, header) = self.parts_mut();
-        header.fields.settle_in(content);
+        self.parts().done();
         let event: Arc<Parts<T>> = Arc::clone(self.event);
         Event(event)
     }

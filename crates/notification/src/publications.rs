@@ -31,6 +31,11 @@ impl Publications {
         Publications { name: name.into(), channel, numbered, waiting }
     }
 
+    /// Which channel it is, of all of the process.
+    pub fn channel(&self) -> u64 {
+        self.channel
+    }
+
     /// As what events of this type are published, if that has a number.
     #[inline]
     pub fn of(&self, event_type: &EventType) -> Option<PublicationId> {

@@ -93,6 +93,7 @@ impl Drop for Shared {
         topology.is_closed = true;
         let now = topology.members();
         self.counters.tell_members(&mut topology.told, now);
+        self.counters.hide_creation(self.publications.channel());
     }
 }
 
@@ -300,7 +301,13 @@ impl Shared {
 
     /// The stream shows who is there, if the calling thread has one; if not, the next change does so.
     pub fn show_members(&self, topology: &mut Topology) {
-        let now = topology.members();
+        let number = self.publications.channel();
+        let mut now = topology.members();
+        if topology.is_closed {
+            self.counters.hide_creation(number);
+        } else {
+            now.created_ns = self.counters.shown_creation(number, self.created.get().copied());
+        }
         self.counters.tell_members(&mut topology.told, now);
     }
 
