@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_event::TypePattern;
-use talea_operation::{JobContext, Post, TakenEvent};
+use talea_operation::{JobContext, Post};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -330,11 +330,6 @@ impl ConnectedConsumer {
     /// The next event for a job of the task that has its events.
     pub(crate) fn take_for_job(&self, now: Instant) -> Option<Delivery> {
         self.consumer.take_for_job(now)
-    }
-
-    /// What records tell of the events of a delivery to it.
-    pub(crate) fn taken<'a>(&self, delivery: &'a Delivery) -> impl Iterator<Item = TakenEvent> + use<'_, 'a> {
-        delivery.taken(&self.consumer.publications)
     }
 
     /// The job has done with what it took.

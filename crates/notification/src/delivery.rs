@@ -1,10 +1,8 @@
 //! An event on its way to one consumer, and what comes of it there.
 
 use crate::condition::{EventSet, TimeCame};
-use crate::event::{Event, Origin};
-use crate::publications::Publications;
+use crate::event::Event;
 use talea_model::OperationId;
-use talea_operation::TakenEvent;
 use talea_time::Instant;
 
 /// An event for one consumer.
@@ -39,15 +37,9 @@ impl Delivery {
         }
     }
 
-    /// What records tell of each of its events, pushed into the channel with these publications. Time comes from nobody.
-    pub(crate) fn taken(&self, publications: &Publications) -> impl Iterator<Item = TakenEvent> {
-        let events = self.events().iter().filter(|event| event.content::<TimeCame>().is_none());
-        events.map(|event| match event.header().origin {
-            Some(Origin { publication, operation, instance }) => {
-                TakenEvent { publication: Some(publication), from: Some((operation, instance)) }
-            }
-            None => TakenEvent { publication: publications.of(event.event_type()), from: self.by },
-        })
+    /// Its events that somebody has pushed: time comes from nobody.
+    pub(crate) fn pushed_events(&self) -> impl Iterator<Item = &Event> {
+        self.events().iter().filter(|event| event.content::<TimeCame>().is_none())
     }
 
     /// By which it was ordered: what a mapping filter says, or the event, or the quality of service of the consumer.

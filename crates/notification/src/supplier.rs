@@ -289,9 +289,8 @@ impl Supplier {
         let entry = self.entries[number].as_ref().expect("it has been found");
         state.pushed.store(state.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
-        // What a description says was told of by the operation.
+        // What a description says has no number here, and is told of by the operation.
         if stated.by.is_some()
-            && event.header().origin.is_none()
             && let Some(publication) = publications.of(event.event_type())
         {
             via.note(EventNote::Pushed(publication));

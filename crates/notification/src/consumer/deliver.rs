@@ -8,7 +8,7 @@ use crate::work::{Due, Miss, Server};
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_linux::pi_lock::{PiGuard, Was};
-use talea_operation::{EventNote, JobContext};
+use talea_operation::{EventNote, JobContext, TakenEvent};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
 
@@ -107,8 +107,15 @@ impl Consumer {
 
     /// Has recorded what the job takes.
     fn note_taken(&self, job: &JobContext<'_>, deliveries: &[Delivery]) {
-        let events = deliveries.iter().flat_map(|delivery| delivery.taken(&self.publications));
-        (0..).zip(events).for_each(|(number, event)| job.note(EventNote::Taken { event, number }));
+        let events = deliveries.iter().flat_map(|delivery| {
+            let from = delivery.by;
+            delivery.pushed_events().map(move |event| (event, from))
+        });
+        for (number, (event, from)) in (0..).zip(events) {
+            // An event that a description declares, and a program has pushed on, is the program's here.
+            let publication = self.publications.of(event.event_type());
+            job.note(EventNote::Taken { event: TakenEvent { publication, from }, number });
+        }
     }
 
     fn take_one(&self, inner: &mut Inner, is_of: impl Fn(i16) -> bool) -> Option<Delivery> {

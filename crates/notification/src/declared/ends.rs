@@ -215,7 +215,13 @@ impl EventEnds for Ends {
         subscribed.taken.push((instance, delivery));
         subscribed.losses.tell(noted);
         let Some(delivery) = subscribed.taken() else { return };
-        subscribed.consumer.taken(delivery).for_each(taken);
+        for event in delivery.pushed_events() {
+            let origin = event.header().origin;
+            taken(TakenEvent {
+                publication: origin.map(|origin| origin.publication),
+                from: origin.map(|origin| (origin.operation, origin.instance)),
+            });
+        }
     }
 
     fn begin_again(&mut self, instance: u64, from: &[u8]) -> bool {

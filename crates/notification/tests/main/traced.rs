@@ -1,12 +1,12 @@
 //! What records of a run tell of events in channels that a program has made.
 
-use crate::{event_of, types};
+use crate::{event_of, event_with, types};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use talea_model::{System, TaskBuilder};
-use talea_notification::{Collect, Condition, EventChannel, EventChannelFactory, EventType, Outcome};
+use talea_model::{OperationId, PublicationId, System, TaskBuilder};
+use talea_notification::{Collect, Condition, EventChannel, EventChannelFactory, EventType, Origin, Outcome};
 use talea_operation::{JobContext, Operations};
 use talea_record::event::{Deliver, Push};
 use talea_record::{Metadata, Record, TraceFile, Typed};
@@ -55,7 +55,10 @@ fn events_of_programs_channels_have_names_and_origins() {
         for event in ["Tick", "Tock"] {
             of_first.push(job, &event_of(event, job.instance())).expect("pushed");
         }
-        of_second.push(job, &event_of("Tick", job.instance())).expect("pushed");
+        // As if it were handed on from a channel of the description.
+        let (publication, operation) = (PublicationId::from_index(0), OperationId::from_index(0));
+        let origin = Some(Origin { publication, operation, instance: 7 });
+        of_second.push(job, &event_with(job.instance(), |header| header.origin = origin)).expect("pushed");
     };
     let task = TaskBuilder::new("control", Duration::from_millis(2)).wcet(Work::from_micros(50));
     let system = System::builder("traced").node("n", [0]).task(task).build().expect("sound");
