@@ -308,6 +308,15 @@ impl Sink for Search<'_> {
             if !links_seen.insert((job, index, link)) {
                 return;
             }
+            // A job that was posted for an event tells of the event when it takes it, which says more.
+            if matches!(link, Link::Event(_)) && links_seen.remove(&(job, index, Link::Posted)) {
+                let is_posted =
+                    |step: &&mut Step| step.job == job && step.next_to == Some((index, Link::Posted));
+                if let Some(posted) = steps.iter_mut().find(is_posted) {
+                    posted.next_to = Some((index, link));
+                    return;
+                }
+            }
             let depth = steps[index].depth + 1;
             let is_again = known.contains_key(&job);
             if !is_again && (depth > limits.depth || known.len() > limits.jobs) {

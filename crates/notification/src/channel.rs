@@ -347,6 +347,7 @@ impl EventChannelFactory {
         let channels: Vec<EventChannel> = self.channels().values().cloned().collect();
         for channel in channels {
             channel.0.note_created();
+            channel.0.publications.ask_again(&channel.0.place);
             channel.0.show_members(&mut channel.0.topology());
             let consumers: Vec<Arc<Consumer>> =
                 channel.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();

@@ -166,7 +166,10 @@ impl ConsumerBuilder {
         self
     }
 
-    /// Calls `code` with each job of its lanes that ends after its deadline, in the lane: when the event has been delivered, and late.
+    /// Calls `code` for each delivery that was late, in the job that has delivered it: when its call ended after the event had stopped being worth anything, or
+    /// else later after the push, its start or the instant from which on it was to be tried again than the lane's declaration says. One that is to be tried again is
+    /// told of when it has been. `code` is called as the consumer is, by one lane at a time unless it is [concurrent](Self::connect_concurrent), and if it panics the
+    /// consumer is disconnected. Events that expire before they are delivered are [counted](crate::ConsumerStatistics::expired).
     pub fn on_deadline_miss(mut self, code: impl Fn(&Miss<'_>) + Send + Sync + 'static) -> Self {
         self.on_miss = Some(Box::new(code));
         self
@@ -330,7 +333,8 @@ impl ConsumerBuilder {
             true => needed().map(|types| types.into_iter().cloned().collect()),
             false => Some(patterns),
         };
-        let (is_pull, load) = (call.is_pull(), (Arc::clone(&shared.load), shared.counters));
+        let is_pull = call.is_pull();
+        let load = (Arc::clone(&shared.load), shared.counters, Arc::clone(&shared.publications));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
         let settings = Settings { qos, filters, mappings: MappingFilters::new(priorities, lifetimes) };
         let mut consumer =

@@ -1,13 +1,15 @@
 //! Constraints in the constraint language ([`talea_etcl`]) over events that carry a type of one's own, or structured events.
 //!
 //! `$domain_name`, `$type_name`, `$event_name`, `$source`, `$priority`, `$StartTime`, `$StopTime` and `$Timeout` are the event's header; what the header
-//! does not state is missing. Other names are the content's.
+//! does not state is missing. `$.header.variable_header(name)` is a [field](crate::HeaderFields) of the header, of events with whatever content. Other
+//! names are the content's; where it has no members that are known beforehand, as structured events, a field of the header goes before it.
 //!
 //! Times are in nanoseconds, and the instants among them on the clock of `$curtime`, the instant of the push, which is virtual in a simulation. So
 //! `$StartTime > $curtime` says of an event that it is held still. Structured events have these properties in the standard's units; what constraints see
 //! of them, also spelled out as `$.header.variable_header(StartTime)`, is what was converted when the event was [made](Event::structured).
 
 use crate::event::{Content, Event, EventType, Header, Parts, WallClock};
+use crate::fields::{self, FieldProblem};
 use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
 use crate::mapping::MappingFilter;
 use crate::qos::Reliability;
@@ -32,32 +34,39 @@ pub enum ConstraintError {
     TooMany,
 }
 
+/// The position of the first name of [`HEADER`]: behind all that a content may have, whose positions stay as they are, for `$.0` counts them.
+const FIRST_IN_HEADER: usize = 1 << 15;
+/// That of the user's fields.
+const FIELDS: usize = FIRST_IN_HEADER + HEADER.len();
+/// Where [`HEADER`] has the priority.
+const PRIORITY: usize = 4;
+
+/// The content, with the header at positions of its own.
 impl<T: Content + Filterable> Node for Parts<T> {
     fn len(&self) -> usize {
-        HEADER.len() + self.content.len()
+        self.content.len()
     }
 
     #[inline]
     fn at(&self, position: usize) -> Option<Value<'_>> {
-        let Header { event_type, event_name, source, priority, start, stop, timeout, .. } = &self.header;
-        match position {
+        let Some(place) = position.checked_sub(FIRST_IN_HEADER) else { return self.content.at(position) };
+        let Header { event_type, event_name, source, priority, start, stop, timeout, fields, .. } =
+            &self.header;
+        match place {
             0 => Some(Value::Text(event_type.domain())),
             1 => Some(Value::Text(event_type.name())),
             2 => Some(Value::Text(event_name.as_deref().unwrap_or_default())),
             3 => Some(Value::Unsigned(u64::from(*source))),
-            4 => priority.map(|priority| Value::Integer(i64::from(priority))),
+            PRIORITY => priority.map(|priority| Value::Integer(i64::from(priority))),
             5 => start.map(|start| Value::Integer(start.as_nanos())),
             6 => stop.map(|stop| Value::Integer(stop.as_nanos())),
             7 => timeout.map(|timeout| Value::Integer(timeout.as_nanos())),
-            _ => self.content.at(position - HEADER.len()),
+            _ => Some(Value::List(fields.properties())),
         }
     }
 
     fn name_at(&self, position: usize) -> Option<&str> {
-        match HEADER.get(position) {
-            Some((name, _)) => Some(name),
-            None => self.content.name_at(position - HEADER.len()),
-        }
+        self.content.name_at(position)
     }
 
     fn type_name(&self) -> Option<&str> {
@@ -75,39 +84,53 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
     }
 
     fn resolve(name: &str, form: Form) -> Lookup {
-        if let Some((position, kind)) = in_header(name, form) {
-            return Lookup::At(position, kind);
+        if let Some((place, kind)) = in_header(name, form) {
+            return Lookup::At(FIRST_IN_HEADER + place, kind);
         }
         // A bare name of a structured event is a property of its header first.
-        if let (Some((position, kind)), Some(_)) = (time_in_header(name), variable_header::<T>()) {
-            return Lookup::At(position, kind);
+        if let (Some((place, kind)), Some(_)) = (time_in_header(name), own_variable_header::<T>()) {
+            return Lookup::At(FIRST_IN_HEADER + place, kind);
         }
-        match T::resolve(name, form) {
-            Lookup::At(position, kind) => Lookup::At(HEADER.len() + position, kind),
-            other => other,
-        }
+        T::resolve(name, form)
     }
 
     fn shortcut(members: &[&str]) -> Option<(usize, Kind)> {
-        T::shortcut(members).map(|(position, kind)| (HEADER.len() + position, kind))
+        if T::layout().position("header").is_some() {
+            return T::shortcut(members);
+        }
+        let in_header = |name| HEADER.iter().position(|(known, _)| *known == name);
+        let fixed = |name| in_header(name).map(|place| (FIRST_IN_HEADER + place, HEADER[place].1));
+        T::shortcut(members).or_else(|| match members {
+            ["header", "variable_header"] => Some((FIELDS, Kind::List)),
+            ["header", "fixed_header", "event_name"] => fixed("event_name"),
+            ["header", "fixed_header", "event_type", name @ ("domain_name" | "type_name")] => fixed(name),
+            _ => None,
+        })
     }
 
     fn picked(list: usize, name: &str) -> Option<(usize, Kind)> {
-        let is_header = variable_header::<T>().is_some_and(|position| HEADER.len() + position == list);
-        time_in_header(name).filter(|_| is_header)
+        let (is_fields, is_own) = (list == FIELDS, own_variable_header::<T>() == Some(list));
+        let (place, kind) = match time_in_header(name) {
+            Some(time) => time,
+            // A structured event has its priority among its properties.
+            None if is_fields && name == "Priority" => (PRIORITY, HEADER[PRIORITY].1),
+            None => return None,
+        };
+        (is_fields || is_own).then_some((FIRST_IN_HEADER + place, kind))
     }
 
+    /// The header's fields go before what the content has under a name, as in structured events.
     fn short(&self, name: &str) -> Option<Value<'_>> {
-        self.content.short(name)
+        self.header.fields.properties().named(name).or_else(|| self.content.short(name))
     }
 
     fn short_names(&self) -> usize {
-        self.content.short_names()
+        self.header.fields.len() + self.content.short_names()
     }
 }
 
 /// Where content that is a structured event has the properties of its header.
-fn variable_header<T: Filterable>() -> Option<usize> {
+fn own_variable_header<T: Filterable>() -> Option<usize> {
     T::shortcut(&["header", "variable_header"]).map(|(position, _)| position)
 }
 
@@ -234,12 +257,30 @@ impl<V: Copy> MappingFilter<V> {
     }
 }
 
-/// A property in the header of a structured event that cannot be what it says.
+/// What is wrong with the header of a structured event.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the property {property} in the header of the event {problem}")]
-pub struct HeaderProblem {
-    property: &'static str,
-    problem: &'static str,
+pub enum HeaderProblem {
+    /// A property cannot be what it says.
+    #[error("the property {property} in the header of the event {problem}")]
+    Property {
+        /// Its name.
+        property: &'static str,
+        /// What it is.
+        problem: &'static str,
+    },
+    /// A limit of fields is exceeded.
+    #[error("the header of the event is refused: {0}")]
+    Field(#[from] FieldProblem),
+}
+
+impl HeaderProblem {
+    /// The property that cannot be what it says, if that is the problem.
+    pub fn property(&self) -> Option<&'static str> {
+        match self {
+            HeaderProblem::Property { property, .. } => Some(property),
+            HeaderProblem::Field(_) => None,
+        }
+    }
 }
 
 impl Event {
@@ -248,7 +289,7 @@ impl Event {
     /// 100 ns since 15 October 1582, UTC, which is [converted](crate::Header::at_wall_time) here once). Allocates.
     ///
     /// # Errors
-    /// One of these has another kind of value, or one outside of its range.
+    /// One of these has another kind of value, or one outside of its range, or the properties of the header exceed a limit of [fields](crate::HeaderFields).
     pub fn structured(event: talea_etcl::Event) -> Result<Self, HeaderProblem> {
         Event::structured_by(WallClock::now(), event)
     }
@@ -258,38 +299,41 @@ impl Event {
     /// # Errors
     /// The same.
     pub fn structured_by(wall: WallClock, event: talea_etcl::Event) -> Result<Self, HeaderProblem> {
+        fields::check(event.variable_header())?;
         let mut header = Header::new(EventType::new(event.domain_name(), event.type_name()));
         header.event_name =
             Some(event.event_name().into()).filter(|name: &std::sync::Arc<str>| !name.is_empty());
         let number = |property, problem| match event.variable_header().get(property) {
             None => Ok(None),
             Some(OwnedValue::Integer(number)) => Ok(Some(*number)),
-            Some(_) => Err(HeaderProblem { property, problem }),
+            Some(_) => Err(HeaderProblem::Property { property, problem }),
         };
         let (range, time) =
             ("is a number from -32767 to 32767", "is a time of 0 or more, in units of 100 ns");
         header.priority = match number("Priority", range)? {
             Some(number @ -32_767..=32_767) => Some(number as i16),
-            Some(_) => return Err(HeaderProblem { property: "Priority", problem: range }),
+            Some(_) => return Err(HeaderProblem::Property { property: "Priority", problem: range }),
             None => None,
         };
         header.timeout = match number("Timeout", time)? {
-            Some(units) => {
-                Some(timeout_of(units).ok_or(HeaderProblem { property: "Timeout", problem: time })?)
-            }
+            Some(units) => Some(
+                timeout_of(units).ok_or(HeaderProblem::Property { property: "Timeout", problem: time })?,
+            ),
             None => None,
         };
         header.reliability = match number("EventReliability", RELIABILITY)? {
             Some(0) => Some(Reliability::BestEffort),
             Some(1) => Some(Reliability::Persistent),
-            Some(_) => return Err(HeaderProblem { property: "EventReliability", problem: RELIABILITY }),
+            Some(_) => {
+                return Err(HeaderProblem::Property { property: "EventReliability", problem: RELIABILITY });
+            }
             None => None,
         };
         let instant = |property| match number(property, UTC)? {
             None => Ok(None),
             Some(units) => match since_1970(units) {
                 Some(since) => Ok(Some(wall.instant_since_1970(since))),
-                None => Err(HeaderProblem { property, problem: UTC }),
+                None => Err(HeaderProblem::Property { property, problem: UTC }),
             },
         };
         (header.start, header.stop) = (instant("StartTime")?, instant("StopTime")?);
@@ -391,8 +435,8 @@ mod tests {
             "threshold < 20 and $event_name == 'overload' and Priority == 9",
         );
         assert!(filter.expect("a constraint").judge(&sound, Instant::ZERO).matches);
-        assert_eq!(event(40_000, 0).unwrap_err().property, "Priority");
-        assert_eq!(event(0, -1).unwrap_err().property, "Timeout");
+        assert_eq!(event(40_000, 0).unwrap_err().property(), Some("Priority"));
+        assert_eq!(event(0, -1).unwrap_err().property(), Some("Timeout"));
     }
 
     #[test]
@@ -405,7 +449,7 @@ mod tests {
         let reliability = |value| event("EventReliability", value).map(|event| event.header().reliability);
         assert_eq!(reliability(0), Ok(Some(Reliability::BestEffort)));
         assert_eq!(reliability(1), Ok(Some(Reliability::Persistent)));
-        assert_eq!(reliability(2).unwrap_err().property, "EventReliability");
+        assert_eq!(reliability(2).unwrap_err().property(), Some("EventReliability"));
         // 2 s from now, in the calendar of the standard.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
         let soon = UNIX_EPOCH_UTC + (now.as_nanos() / 100) as i64 + 20_000_000;
@@ -418,7 +462,7 @@ mod tests {
         assert!(error < two_seconds * 30 && -error < two_seconds * 30, "{error}");
         assert!(event("StopTime", soon).expect("sound").header().stop.is_some());
         for wrong in [-1, 0, UNIX_EPOCH_UTC - 1, i64::MAX] {
-            assert_eq!(event("StopTime", wrong).unwrap_err().property, "StopTime", "{wrong}");
+            assert_eq!(event("StopTime", wrong).unwrap_err().property(), Some("StopTime"), "{wrong}");
         }
     }
 
@@ -446,8 +490,7 @@ mod tests {
             let typed_too = Filter::parse::<Alarm>(&[], text).map(|filter| filter.judge(&typed, now));
             let structured =
                 Filter::parse::<talea_etcl::Event>(&[], text).expect("a constraint").judge(&structured, now);
-            // Only structured events have their header spelled out.
-            if let (Ok(typed_too), false) = (typed_too, text.contains("variable_header")) {
+            if let Ok(typed_too) = typed_too {
                 assert_eq!(typed_too, structured, "{text}");
             }
             assert_eq!(structured.errors, 0, "{text}");
@@ -463,7 +506,9 @@ mod tests {
         assert!(
             !both(ends, moment(Duration::from_millis(2))) && both(ends, moment(Duration::from_millis(1)))
         );
-        assert!(both("exist $.header.variable_header(StopTime) and exist StopTime", at(0)));
+        assert!(both("exist $.header.variable_header(StopTime)", at(0)));
+        let bare = Filter::parse::<talea_etcl::Event>(&[], "exist StopTime").expect("a constraint");
+        assert!(bare.judge(&structured, at(0)).matches);
         // What the header does not state is missing.
         assert_eq!(judged("$StartTime > 0", &none), (false, 1));
         assert_eq!(
@@ -472,6 +517,97 @@ mod tests {
         );
         let refused = Filter::parse::<Alarm>(&[], "$StartTime == 'noon'").unwrap_err();
         assert!(matches!(refused, ConstraintError::Invalid(_)), "{refused}");
+    }
+
+    /// Of events with content of all kinds: with members that are known, with names that each event has, and structured.
+    #[test]
+    fn constraints_find_the_fields_of_the_header() {
+        use crate::declared::SyntheticEvent;
+        let header = || {
+            let mut header = Header::new(EventType::new("Plant", "Alarm"));
+            header.event_name = Some("left".into());
+            header.priority = Some(-3);
+            header.fields.set("mission", 7).expect("sound");
+            header.fields.set("level", 9).expect("sound");
+            header.fields.set("route", vec![3.into(), 5.into()]).expect("sound");
+            header
+        };
+        let typed = Event::new(header(), Alarm { level: 4, text: "pump hot".into(), at: None });
+        let synthetic = Event::new(header(), SyntheticEvent::default());
+        let data = [("level", 4), ("size", 2)].into_iter().collect();
+        let structured = talea_etcl::Event::new("Plant", "Alarm", "left")
+            .with_variable_header([("mission", 1), ("old", 1)].into_iter().collect())
+            .with_filterable_data(data);
+        let structured = Event::new(header(), structured);
+        assert!(structured.header().fields.is_empty(), "an event has one variable header");
+        let names = |event: &Event| -> Vec<String> {
+            event.variable_header().iter().map(|(name, _)| name.to_owned()).collect()
+        };
+        assert_eq!(names(&typed), ["mission", "level", "route"]);
+        assert_eq!(names(&structured), ["mission", "old", "level", "route"]);
+        for text in [
+            "$.header.variable_header(mission) == 7 and 5 in $.header.variable_header(route)",
+            "$.header.variable_header(level) == 9 and not exist $.header.variable_header(size)",
+            "$.header.variable_header._length >= 3 and $.header.fixed_header.event_name == 'left'",
+            "$.header.fixed_header.event_type.domain_name == 'Plant' and $.header.fixed_header.event_type.type_name == $type_name",
+        ] {
+            assert_eq!(judged(text, &typed), (true, 0), "{text}");
+            for (event, filter) in [
+                (&synthetic, Filter::parse::<SyntheticEvent>(&[], text)),
+                (&structured, Filter::parse::<talea_etcl::Event>(&[], text)),
+            ] {
+                let verdict = filter.expect("a constraint").judge(event, Instant::ZERO);
+                assert_eq!((verdict.matches, verdict.errors), (true, 0), "{text}");
+            }
+        }
+        // A name that the type of the content has is its member; where nothing is known beforehand, the header goes first.
+        assert_eq!(judged("level == 4 and $level == 4 and $.level == 4 and $.0 == 4", &typed), (true, 0));
+        let of_short = |event: &Event, filter: Result<Filter, ConstraintError>| {
+            filter.expect("a constraint").judge(event, Instant::ZERO).matches
+        };
+        for text in ["level == 9", "$level == 9", "$.level == 9 and mission == 7"] {
+            assert!(of_short(&synthetic, Filter::parse::<SyntheticEvent>(&[], text)), "{text}");
+            assert!(of_short(&structured, Filter::parse::<talea_etcl::Event>(&[], text)), "{text}");
+        }
+        assert_eq!(judged("$.header.variable_header(Priority) == -3", &typed), (true, 0));
+        assert_eq!(judged("$.header.variable_header(missing) == 1", &typed), (false, 1));
+        let refused = Filter::parse::<Alarm>(&[], "mission == 7").unwrap_err();
+        let ConstraintError::Invalid(problem) = refused else { panic!("{refused}") };
+        assert_eq!(
+            problem.remedy,
+            "its members are level, text, at; a field of the header is $.header.variable_header(mission)"
+        );
+    }
+
+    /// Content that has a member of that name itself is what is meant.
+    #[test]
+    fn a_header_of_the_content_is_no_header_of_the_event() {
+        #[derive(Filterable)]
+        struct Inner {
+            variable_header: i64,
+        }
+        #[derive(Filterable)]
+        struct Packet {
+            header: Inner,
+        }
+        impl Content for Packet {}
+        let mut header = Header::new(EventType::new("Net", "Packet"));
+        header.fields.set("a", 1).expect("sound");
+        let event = Event::new(header, Packet { header: Inner { variable_header: 3 } });
+        let filter = Filter::parse::<Packet>(&[], "$.header.variable_header == 3").expect("a constraint");
+        assert!(filter.judge(&event, Instant::ZERO).matches);
+    }
+
+    #[test]
+    fn the_header_of_a_structured_event_has_the_limits_of_fields() {
+        let header = (0..257).map(|number| (format!("n{number}"), number as i64)).collect();
+        let event = talea_etcl::Event::new("Plant", "Pump", "").with_variable_header(header);
+        let refused = Event::structured(event).unwrap_err();
+        assert_eq!(refused, HeaderProblem::Field(FieldProblem::TooMany));
+        assert_eq!(
+            refused.to_string(),
+            "the header of the event is refused: a header has at most 256 fields"
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ use crate::event::{ContentType, Event, Header};
 use crate::filter::{FilterGroup, GroupOperator, passes, together};
 use crate::grouped::Grouped;
 use crate::mapping::{MappedValue, MappingFilters};
+use crate::publications::Publications;
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::queue::{Came, From, OrderedQueue};
 use crate::replaced::{Replaced, ReplacedFilters};
@@ -222,6 +223,8 @@ pub(crate) struct Consumer {
     may_block: AtomicBool,
     /// Raised when an event is gone, if they may.
     made_room: Signal,
+    /// Those of its channel.
+    pub publications: Arc<Publications>,
     /// Raised when an event has come, if it is pulled.
     arrived: Signal,
     /// Those who wait for events of several consumers, of which it is one.
@@ -244,7 +247,7 @@ impl Consumer {
         admin: Arc<AdminFilters>,
         settings: Settings,
         (mut call, grouped): (Call, Option<Grouped>),
-        (load, counters): (Arc<ChannelLoad>, ChannelCounters),
+        (load, counters, publications): (Arc<ChannelLoad>, ChannelCounters, Arc<Publications>),
     ) -> Self {
         let qos = &settings.qos;
         let (room, batch_room) = (qos.max_events as usize, qos.max_batch as usize);
@@ -278,6 +281,7 @@ impl Consumer {
             task: None,
             work: OnceLock::new(),
             load,
+            publications,
             made_room: Signal::default(),
             arrived: Signal::default(),
             followers: Followers::default(),
@@ -521,7 +525,8 @@ impl Consumer {
             return None;
         }
         let (number, is_counted) = (UNNUMBERED, self.load.is_limited());
-        Some(Delivery { event: event.clone(), priority, pushed, not_before, expires, number, is_counted })
+        let (event, by) = (event.clone(), stated.by);
+        Some(Delivery { event, priority, pushed, not_before, expires, number, is_counted, by })
     }
 
     /// How long an event is worth anything from `now` on, if that is known before it is judged.
@@ -632,7 +637,7 @@ impl Consumer {
             self.load.queued.fetch_add(1, Ordering::Relaxed);
         }
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
-        self.counts.queue();
+        self.counts.queue(&delivery.event);
         let is_full = is_full_channel || before >= qos.max_events as usize;
         if !is_full {
             return self.post(delivery);
@@ -683,7 +688,7 @@ impl Consumer {
     /// An event does not wait any more, for this reason.
     fn gone(&self, delivery: &Delivery, why: &Count) {
         why.add(1);
-        self.counts.leave();
+        self.counts.leave(&delivery.event);
         self.queued.fetch_sub(1, Ordering::Relaxed);
         if delivery.is_counted {
             self.load.queued.fetch_sub(1, Ordering::Relaxed);
@@ -767,14 +772,13 @@ impl Consumer {
         priorities.find(|priority| !is_of(*priority)).filter(|_| self.connection() == Connection::Active)
     }
 
-    /// When the first event of this lane that waits and may be delivered was pushed, and when it expires. None where each lane takes those of all.
-    pub fn first_of(&self, is_of: impl Fn(i16) -> bool) -> Option<(Instant, Instant)> {
+    /// What `look` finds of the first event of this lane that waits and may be delivered. None where each lane takes those of all.
+    pub fn first_of<R>(&self, is_of: impl Fn(i16) -> bool, look: impl FnOnce(&Delivery) -> R) -> Option<R> {
         if self.settings.load().qos.max_batch > 1 || self.connection() != Connection::Active {
             return None;
         }
         let inner = self.inner.lock().0;
-        let first = inner.queue.iter().find(|waiting| is_of(waiting.priority))?;
-        Some((first.pushed, first.expires))
+        inner.queue.iter().find(|waiting| is_of(waiting.priority)).map(look)
     }
 
     /// Whoever waits for events looks again.

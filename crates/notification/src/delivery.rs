@@ -1,7 +1,8 @@
 //! An event on its way to one consumer, and what comes of it there.
 
-use crate::condition::EventSet;
+use crate::condition::{EventSet, TimeCame};
 use crate::event::Event;
+use talea_model::OperationId;
 use talea_time::Instant;
 
 /// An event for one consumer.
@@ -18,6 +19,8 @@ pub struct Delivery {
     pub(crate) number: u64,
     /// Whether it counts among those that wait in all of the channel.
     pub(crate) is_counted: bool,
+    /// The job that pushed it, if one did. What a condition has come true with has several.
+    pub(crate) by: Option<(OperationId, u64)>,
 }
 
 impl Delivery {
@@ -32,6 +35,11 @@ impl Delivery {
             Some(EventSet(events)) => events,
             None => std::slice::from_ref(&self.event),
         }
+    }
+
+    /// Its events that somebody has pushed: time comes from nobody.
+    pub(crate) fn pushed_events(&self) -> impl Iterator<Item = &Event> {
+        self.events().iter().filter(|event| event.content::<TimeCame>().is_none())
     }
 
     /// By which it was ordered: what a mapping filter says, or the event, or the quality of service of the consumer.

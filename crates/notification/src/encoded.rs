@@ -1,16 +1,27 @@
 //! Events as [`talea_wire`] has them: for who sends or keeps them.
 
 use crate::event::{Content, Event, EventType, Header, Origin};
+use crate::fields::HeaderFields;
 use std::borrow::Cow;
 use talea_model::{OperationId, PublicationId};
 use talea_wire::{Body, Message, properties_len, value_len};
 
 impl Event {
-    /// The event as it is sent or kept, with its content in the encoding of `body`, which its maker knows. A structured event brings its properties
-    /// along; its remainder is [`Message::remainder`]. Does not allocate.
+    /// The event as it is sent or kept, with its content in the encoding of `body`, which its maker knows. The fields of its header are the variable header
+    /// of the message. A structured event brings its properties along; its remainder is [`Message::remainder`]. Does not allocate.
     pub fn message<'a>(&'a self, body: Body<'a>) -> Message<'a> {
-        let Header { event_type, event_name, source, priority, timeout, start, stop, reliability, origin } =
-            self.header();
+        let Header {
+            event_type,
+            event_name,
+            source,
+            priority,
+            timeout,
+            start,
+            stop,
+            reliability,
+            origin,
+            fields,
+        } = self.header();
         let number = |index: usize| u32::try_from(index).expect("systems have fewer operations");
         let origin = origin.map(|Origin { publication, operation, instance }| talea_wire::Origin {
             publication: number(publication.index()),
@@ -31,7 +42,7 @@ impl Event {
         };
         let message = Message::new(header, body);
         match self.content::<talea_etcl::Event>() {
-            None => message,
+            None => Message { variable_header: Cow::Borrowed(fields.properties()), ..message },
             Some(event) => Message {
                 variable_header: Cow::Borrowed(event.variable_header()),
                 filterable_data: Cow::Borrowed(event.filterable_data()),
@@ -51,8 +62,19 @@ impl Event {
             instance: origin.instance,
         });
         let event_name = Some(event_name).filter(|name| !name.is_empty()).map(Into::into);
-        let header =
-            Header { event_type, event_name, source, priority, timeout, start, stop, reliability, origin };
+        let fields = HeaderFields::received(&message.variable_header);
+        let header = Header {
+            event_type,
+            event_name,
+            source,
+            priority,
+            timeout,
+            start,
+            stop,
+            reliability,
+            origin,
+            fields,
+        };
         Event::new(header, content)
     }
 }
@@ -73,6 +95,27 @@ mod tests {
     use talea_etcl::{OwnedValue, Properties as List};
     use talea_time::{Duration, Instant};
     use talea_wire::{Encoding, Limits};
+
+    /// What was written before there were fields in headers, and a field in the same version.
+    #[test]
+    fn fields_are_in_the_version_that_was() {
+        struct Nothing;
+        impl Content for Nothing {}
+
+        let limits = Limits::default();
+        let before = b"TE\x01\x04\x00\x0f\x05Robot\x07Battery\x0e\x01\x02\x0b\x05";
+        let mut event = Event::received(&Message::decode(before, &limits).expect("an event"), Nothing);
+        assert_eq!(event.message(Body::raw(&[11, 5])).encode(), before);
+        assert!(event.header().fields.is_empty());
+        let mut header = event.header().clone();
+        header.fields.set("leg", 3).expect("sound");
+        event = Event::new(header, Nothing);
+        let with = b"TE\x01\x04\x01\x16\x05Robot\x07Battery\x0e\x01\x03leg\x02\x06\x01\x02\x0b\x05";
+        assert_eq!(event.message(Body::raw(&[11, 5])).encode(), with);
+        let later = [&with[..2], &[2], &with[3..]].concat();
+        let refused = Message::decode(&later, &limits).unwrap_err().to_string();
+        assert!(refused.contains("version 2"), "{refused}");
+    }
 
     #[test]
     fn events_of_both_kinds_come_back_as_they_were() {
@@ -96,6 +139,20 @@ mod tests {
         assert_eq!(again.header(), event.header());
         assert_eq!(again.content::<Charge>().map(|charge| charge.0), Some(11));
 
+        // The fields of the header go with it; what has a place of its own there does not come twice.
+        let mut header = event.header().clone();
+        header.fields.set("mission", "home").expect("sound");
+        header.fields.set("leg", 3).expect("sound");
+        let with_fields = Event::new(header, Charge(11));
+        assert_eq!(with_fields.bytes(), event.bytes() + 1 + (8 + 1 + 1 + 4) + (4 + 2));
+        let mut message = with_fields.message(Body::raw(&[11]));
+        message.variable_header.to_mut().insert("Priority", 9);
+        let bytes = message.encode();
+        let message = Message::decode(&bytes, &limits).expect("an event");
+        let again = Event::received(&message, Charge(11));
+        assert_eq!(again.header(), with_fields.header());
+        assert_eq!(again.variable_header(), with_fields.variable_header());
+
         let data: List = [("charge", 11.5)].into_iter().collect();
         let rest: OwnedValue = "rest".into();
         let structured = talea_etcl::Event::new("Robot", "Battery", "left")
@@ -111,6 +168,7 @@ mod tests {
         assert_eq!(again.header(), event.header());
         let back = again.content::<talea_etcl::Event>().expect("structured");
         assert_eq!((back.filterable_data(), back.remainder_of_body()), (&data, Some(&rest)));
+        assert_eq!((again.variable_header(), again.header().fields.len()), (content.variable_header(), 0));
         assert_eq!(again.bytes(), 1 + (9 + 2) + 1 + (7 + 9) + 6, "two lists and a value");
     }
 }

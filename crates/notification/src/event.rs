@@ -1,11 +1,13 @@
 //! Events: a header that the service understands, and content that is the program's own.
 
+use crate::fields::HeaderFields;
 use crate::qos::Reliability;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
+use talea_etcl::Properties;
 use talea_linux::clock::MonotonicClock;
 use talea_model::{OperationId, PublicationId};
 use talea_time::{Clock, Duration, Instant};
@@ -84,7 +86,7 @@ impl fmt::Debug for EventType {
 }
 
 /// What the service knows of an event. What is not set here, the quality of service of the supplier and of each consumer says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// Its type.
     pub event_type: EventType,
@@ -104,6 +106,9 @@ pub struct Header {
     pub reliability: Option<Reliability>,
     /// Who has pushed it, if that is what the description of a system says.
     pub origin: Option<Origin>,
+    /// What else users say in it. A [structured](Event::structured) event has these fields in its own variable header, into which they are moved when the event
+    /// is made; [`Event::variable_header`] has them either way.
+    pub fields: HeaderFields,
 }
 
 /// The job that has pushed an event which a description of a system declares.
@@ -136,6 +141,7 @@ impl Header {
             stop: None,
             reliability: None,
             origin: None,
+            fields: HeaderFields::default(),
         }
     }
 }
@@ -180,8 +186,8 @@ impl WallClock {
 /// What an event may carry.
 pub trait Content: Any + Send + Sync {
     /// How many bytes it has. Content that has more than its own value, on the heap for instance, adds that, so that a channel's limit
-    /// ([`AdminProperties::max_event_bytes`](crate::AdminProperties::max_event_bytes)) counts it. Asked where there is a limit, and by who reads how much
-    /// [waits](crate::EventChannel::queued_bytes).
+    /// ([`AdminProperties::max_event_bytes`](crate::AdminProperties::max_event_bytes)) counts it, and how much
+    /// [waits](crate::EventChannel::queued_bytes). Asked once of each event, when it has been written.
     fn bytes(&self) -> usize {
         size_of_val(self)
     }
@@ -204,6 +210,16 @@ impl ContentType {
 pub(crate) struct Parts<T> {
     pub header: Header,
     pub content: T,
+    /// Bytes of the content and the fields of the header.
+    bytes: usize,
+}
+
+impl<T: Content> Parts<T> {
+    /// It is written.
+    fn done(&mut self) {
+        self.header.fields.settle_in(&mut self.content);
+        self.bytes = self.header.fields.bytes() + self.content.bytes();
+    }
 }
 
 /// The same with content of whatever type.
@@ -223,7 +239,7 @@ impl<T: Content> Carried for Parts<T> {
     }
 
     fn bytes(&self) -> usize {
-        self.content.bytes()
+        self.bytes
     }
 }
 
@@ -234,7 +250,9 @@ pub struct Event(Arc<dyn Carried>);
 impl Event {
     /// An event of its own, which allocates. [`EventPool`] has events that do not.
     pub fn new(header: Header, content: impl Content) -> Self {
-        Event(Arc::new(Parts { header, content }))
+        let mut parts = Parts { header, content, bytes: 0 };
+        parts.done();
+        Event(Arc::new(parts))
     }
 
     /// What the service knows of it.
@@ -252,7 +270,15 @@ impl Event {
         self.0.content_type()
     }
 
-    /// How many bytes its content has.
+    /// The fields in its header that the service does not know, of a structured event with those that it knows: the standard's variable header.
+    pub fn variable_header(&self) -> &Properties {
+        match self.content::<talea_etcl::Event>() {
+            Some(structured) => structured.variable_header(),
+            None => self.header().fields.properties(),
+        }
+    }
+
+    /// How many bytes its content and the fields of its header have.
     pub fn bytes(&self) -> usize {
         self.0.bytes()
     }
@@ -291,7 +317,8 @@ impl<T: Content> EventPool<T> {
     /// If that is none.
     pub fn new(events: usize, event_type: &EventType, mut content: impl FnMut() -> T) -> Self {
         assert!(events > 0, "a pool has events");
-        let event = || Arc::new(Parts { header: Header::new(event_type.clone()), content: content() });
+        let event =
+            || Arc::new(Parts { header: Header::new(event_type.clone()), content: content(), bytes: 0 });
         EventPool { events: std::iter::repeat_with(event).take(events).collect(), next: 0, used: 0 }
     }
 
@@ -341,7 +368,7 @@ impl<T: Content> Loan<'_, T> {
         Arc::get_mut(self.event).expect("nobody else has an event that is being written")
     }
 
-    /// What the service is to know of it.
+    /// What the service is to know of it. Its [fields](Header::fields) are there from the last use, too, so that setting them again does not allocate.
     pub fn header(&mut self) -> &mut Header {
         &mut self.parts().header
     }
@@ -353,12 +380,13 @@ impl<T: Content> Loan<'_, T> {
 
     /// Both.
     pub(crate) fn parts_mut(&mut self) -> (&mut T, &mut Header) {
-        let Parts { header, content } = self.parts();
+        let Parts { header, content, .. } = self.parts();
         (content, header)
     }
 
     /// It is written.
-    pub fn done(self) -> Event {
+    pub fn done(mut self) -> Event {
+        self.parts().done();
         let event: Arc<Parts<T>> = Arc::clone(self.event);
         Event(event)
     }

@@ -104,7 +104,7 @@ pub struct UnknownStatistic(pub String);
 
 const FACTORY_NAMES: &str = "FactoryNames";
 /// Of a channel, beside [`ChannelStatistics::NAMES`]: bytes, which its users' types tell.
-const QUEUE_SIZE: &str = "QueueSize";
+pub(crate) const QUEUE_SIZE: &str = "QueueSize";
 /// Of a factory.
 const OF_FACTORY: [&str; 4] = [
     "ActiveEventChannelCount",

@@ -3,7 +3,7 @@
 use crate::consumer::{Consumer, Offered};
 use crate::place::{Place, WeakPlace};
 use crate::shared::Shared;
-use crate::work::{Due, LaneWork, Miss, ServedLane, Server, Work};
+use crate::work::{Due, LaneWork, ServedLane, Server, Work};
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
@@ -60,19 +60,11 @@ fn run(consumer: &Consumer, (lane, server): (usize, usize), place: &WeakPlace, j
     let Some(work) = consumer.work.get() else { return };
     let _serving = work.begin((lane, server));
     let is_of = |priority| work.is_of(priority, lane);
-    let mut turn = consumer.deliver(job, job.started(), is_of);
+    let by = work.server_of((lane, server));
+    let mut turn = consumer.deliver((job, by), job.started(), is_of);
     let has_delivered = turn.delivered > 0;
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
-        turn = consumer.deliver(job, job.services().clock(), is_of);
-    }
-    if let Some(on_miss) = &consumer.on_miss
-        && has_delivered
-    {
-        let lateness = job.services().clock() - job.deadline();
-        if lateness > Duration::ZERO {
-            let (operation, instance) = (job.operation(), job.instance());
-            on_miss(&Miss { operation, instance, lateness });
-        }
+        turn = consumer.deliver((job, by), job.services().clock(), is_of);
     }
     if let Some(due) = turn.due {
         place.with(|workplace| work.wake_at(workplace, due));
@@ -100,8 +92,7 @@ fn take_from_others(
     mut job: &JobContext<'_>,
 ) {
     let Some(server) = work.free_of_several(server) else { return };
-    let Some((pushed, expires)) = consumer.first_of(is_of) else { return };
-    let deadline = if expires == Instant::MAX { server.due(pushed) } else { expires };
+    let Some(deadline) = consumer.first_of(is_of, |delivery| server.due(delivery)) else { return };
     let posted =
         Posted { operation: server.take_on(), deadline: Some(deadline), handle: consumer.number.into() };
     work.outstanding.fetch_add(1, Ordering::Relaxed);

@@ -207,6 +207,7 @@ mod tests {
             expires: Instant::from_nanos(expires),
             number,
             is_counted: false,
+            by: None,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::event::EventType;
 use crate::limits::AdminProperties;
 use crate::partners::{Partner, PartnersChanged};
 use crate::place::Place;
+use crate::publications::Publications;
 use crate::statistics::ChannelCounters;
 use crate::topology::{Changed, Topology};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +78,8 @@ pub(crate) struct Shared {
     /// Events that had less time left than filters of their suppliers may take.
     pub expired: AtomicU64,
     pub counters: ChannelCounters,
+    /// Of consumers, too.
+    pub publications: Arc<Publications>,
     properties: Mutex<AdminProperties>,
     topology: Mutex<Topology>,
     listeners: Mutex<Listeners>,
@@ -90,6 +93,7 @@ impl Drop for Shared {
         topology.is_closed = true;
         let now = topology.members();
         self.counters.tell_members(&mut topology.told, now);
+        self.counters.hide_creation(self.publications.channel());
     }
 }
 
@@ -114,6 +118,7 @@ impl Shared {
             left_out: AtomicU64::new(0),
             expired: AtomicU64::new(0),
             counters: ChannelCounters::of(name),
+            publications: Arc::new(Publications::new(name)),
             properties: Mutex::default(),
             topology: Mutex::new(topology),
             listeners: Mutex::default(),
@@ -296,7 +301,13 @@ impl Shared {
 
     /// The stream shows who is there, if the calling thread has one; if not, the next change does so.
     pub fn show_members(&self, topology: &mut Topology) {
-        let now = topology.members();
+        let number = self.publications.channel();
+        let mut now = topology.members();
+        if topology.is_closed {
+            self.counters.hide_creation(number);
+        } else {
+            now.created_ns = self.counters.shown_creation(number, self.created.get().copied());
+        }
         self.counters.tell_members(&mut topology.told, now);
     }
 

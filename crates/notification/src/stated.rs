@@ -2,6 +2,7 @@
 
 use crate::event::Event;
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
+use talea_model::OperationId;
 use talea_time::{Duration, Instant};
 
 /// What is said of an event beside its header: by its supplier, where it states nothing itself.
@@ -11,10 +12,12 @@ pub(crate) struct Stated {
     pub timeout: Option<Duration>,
     /// When the event was pushed, if that was before.
     pub pushed: Option<Instant>,
+    /// The job that pushed it, if one did.
+    pub by: Option<(OperationId, u64)>,
 }
 
 impl Stated {
-    pub const NOTHING: Stated = Stated { priority: None, timeout: None, pushed: None };
+    pub const NOTHING: Stated = Stated { priority: None, timeout: None, pushed: None, by: None };
 
     /// What is set for a supplier or its admin. What is set for all of the channel, consumers have as well, and may have replaced.
     pub fn of(qos: &Qos) -> Self {
@@ -23,6 +26,7 @@ impl Stated {
             priority: is_own(PropertyName::Priority).then_some(qos.priority),
             timeout: qos.timeout.filter(|_| is_own(PropertyName::Timeout)),
             pushed: None,
+            by: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! What is counted.
 
+use crate::event::Event;
+use crate::monitor::QUEUE_SIZE;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -15,8 +17,10 @@ pub(crate) struct ChannelCounters(Option<&'static OfFamily>);
 #[derive(Debug)]
 struct OfFamily {
     made: &'static Made<{ COUNTERS.len() }, { GAUGES.len() }>,
-    /// Of the events that wait those of which no stream knows, since the thread had none.
-    untold_queued: AtomicI64,
+    /// Of the events that wait, and of their bytes, those of which no stream knows, since the thread had none.
+    untold_queued: [AtomicI64; 2],
+    /// The channel of which the time of its creation is shown, by its number in the process and 1 more; 0 if there is none.
+    dated: AtomicU64,
 }
 
 /// Which of them.
@@ -53,12 +57,17 @@ const COUNTERS: [(&str, &str); 9] = [
 ];
 
 /// Of what a channel says how many there are, by their standard names.
-const GAUGES: [(&str, &str); 5] = [
+const GAUGES: [(&str, &str); 7] = [
     ("ConsumerCount", "Connected consumers."),
     ("SupplierCount", "Connected suppliers."),
     ("ConsumerAdminCount", "Admins of consumers."),
     ("SupplierAdminCount", "Admins of suppliers."),
+    (
+        "CreationTime",
+        "When the channel was made, in nanoseconds on the clock of the run: of several of one name the first that is there still.",
+    ),
     ("QueueElementCount", "Events that wait, each once for each consumer."),
+    (QUEUE_SIZE, "Bytes of the events that wait, each once for each consumer."),
 ];
 
 /// How many there are of whom in a channel.
@@ -68,6 +77,8 @@ pub(crate) struct Members {
     pub suppliers: usize,
     pub consumer_admins: usize,
     pub supplier_admins: usize,
+    /// When the channel was made, in nanoseconds, if it is that of which this is shown.
+    pub created_ns: usize,
 }
 
 impl Members {
@@ -139,7 +150,10 @@ impl ChannelCounters {
             entities,
             Err(RegisterError::Numbers { .. } | RegisterError::Events { .. } | RegisterError::Passive { .. })
         );
-        let of_family = |made| &*Box::leak(Box::new(OfFamily { made, untold_queued: AtomicI64::new(0) }));
+        let of_family = |made| {
+            let untold_queued = std::array::from_fn(|_| AtomicI64::new(0));
+            &*Box::leak(Box::new(OfFamily { made, untold_queued, dated: AtomicU64::new(0) }))
+        };
         let counters = ChannelCounters(entities.ok().map(of_family));
         made.by_family.insert(family.into(), counters);
         counters
@@ -152,24 +166,41 @@ impl ChannelCounters {
         }
     }
 
-    /// So many events more wait, or less. What a thread without a stream says, the next one says that has one.
+    /// So many events more wait, or less, of so many bytes. What a thread without a stream says, the next one says that has one.
     #[inline]
-    fn add_queued(self, events: i64) {
-        let Some(OfFamily { made, untold_queued }) = self.0 else { return };
-        let mut events = events;
-        if untold_queued.load(Ordering::Relaxed) != 0 {
-            events += untold_queued.swap(0, Ordering::Relaxed);
+    fn add_queued(self, events: i64, bytes: i64) {
+        let Some(OfFamily { made, untold_queued, .. }) = self.0 else { return };
+        let [.., queued, size] = &made.gauges;
+        for ((gauge, untold), mut more) in [queued, size].into_iter().zip(untold_queued).zip([events, bytes])
+        {
+            if untold.load(Ordering::Relaxed) != 0 {
+                more += untold.swap(0, Ordering::Relaxed);
+            }
+            if gauge.add(more).is_none() {
+                untold.fetch_add(more, Ordering::Relaxed);
+            }
         }
-        let [.., queued] = &made.gauges;
-        if queued.add(events).is_none() {
-            untold_queued.fetch_add(events, Ordering::Relaxed);
+    }
+
+    /// The time of its creation as it is shown, of a channel of this number in the process: 0 where that of another one of its name is.
+    pub fn shown_creation(self, number: u64, created: Option<Instant>) -> usize {
+        let (Some(own), Some(created)) = (self.0, created) else { return 0 };
+        let dated = own.dated.compare_exchange(0, number + 1, Ordering::Relaxed, Ordering::Relaxed);
+        let is_it = dated.is_ok() || dated == Err(number + 1);
+        if is_it { usize::try_from(created.as_nanos()).unwrap_or(0) } else { 0 }
+    }
+
+    /// The channel of this number is gone: another one of its name is shown next.
+    pub fn hide_creation(self, number: u64) {
+        if let Some(own) = self.0 {
+            _ = own.dated.compare_exchange(number + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
     /// There are so many members now: the stream of the calling thread is told, if it has one.
     pub fn tell_members(self, told: &mut ToldMembers, now: Members) {
         let Some(OfFamily { made, .. }) = self.0 else { return };
-        let [consumers, suppliers, consumer_admins, supplier_admins, _] = &made.gauges;
+        let [consumers, suppliers, consumer_admins, supplier_admins, created, ..] = &made.gauges;
         let Some(stream) = consumers.add(0) else { return };
         let before = told.replace(stream, now);
         let add = |gauge: &Gauge, count: fn(Members) -> usize| {
@@ -179,6 +210,7 @@ impl ChannelCounters {
         add(suppliers, |members| members.suppliers);
         add(consumer_admins, |members| members.consumer_admins);
         add(supplier_admins, |members| members.supplier_admins);
+        add(created, |members| members.created_ns);
         if let Some([active, inactive]) = channel_gauges() {
             add(active, |members| usize::from(members.are_active()));
             add(inactive, |members| usize::from(members.are_there() && !members.are_active()));
@@ -261,15 +293,15 @@ impl ConsumerCounts {
 
     /// An event has come that the consumer is to have.
     #[inline]
-    pub fn queue(&self) {
+    pub fn queue(&self, event: &Event) {
         self.channel.add(Counted::Queued, 1);
-        self.channel.add_queued(1);
+        self.channel.add_queued(1, event.bytes() as i64);
     }
 
     /// One that had come waits no more.
     #[inline]
-    pub fn leave(&self) {
-        self.channel.add_queued(-1);
+    pub fn leave(&self, event: &Event) {
+        self.channel.add_queued(-1, -(event.bytes() as i64));
     }
 
     #[inline]
@@ -492,16 +524,17 @@ mod tests {
 
         let counters = ChannelCounters::of("untold");
         let own = counters.0.expect("there is room");
-        let [.., queued] = &own.made.gauges;
-        [3, -1].into_iter().for_each(|events| counters.add_queued(events));
-        assert_eq!((own.untold_queued.load(Ordering::Relaxed), queued.get()), (2, None));
+        let [.., queued, size] = &own.made.gauges;
+        [3, -1].into_iter().for_each(|events| counters.add_queued(events, 8 * events));
+        let untold = || own.untold_queued.each_ref().map(|untold| untold.load(Ordering::Relaxed));
+        assert_eq!((untold(), queued.get(), size.get()), ([2, 16], None, None));
         let place = tempfile::tempdir().expect("a folder");
         let streams = StreamDirectory::at(&place.path().join("streams")).expect("a folder");
         let shape = RingShape { writers: &["collector".to_owned()], spare: 2, capacity: 256, later: 0 };
         let stream = streams.publish("untold", &Metadata::bare("untold"), shape).expect("published");
         let _local = stream.attach_thread("untold").expect("there is room");
-        counters.add_queued(1);
-        assert_eq!((own.untold_queued.load(Ordering::Relaxed), queued.get()), (0, Some(3)));
+        counters.add_queued(1, 8);
+        assert_eq!((untold(), queued.get(), size.get()), ([0, 0], Some(3), Some(24)));
     }
 
     #[test]
@@ -521,7 +554,7 @@ mod tests {
         assert_eq!(names, COUNTERS.map(|(name, _)| name.replace('-', "")));
         assert!(all.iter().enumerate().all(|(place, what)| *what as usize == place));
         assert!(
-            GAUGES.iter().all(|(name, _)| ChannelStatistics::NAMES.contains(name)),
+            GAUGES.iter().all(|(name, _)| *name == QUEUE_SIZE || ChannelStatistics::NAMES.contains(name)),
             "they are the standard's"
         );
     }

@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::pi_lock::PiLock;
-use talea_operation::Post;
+use talea_operation::{EventNote, Post};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -72,6 +72,8 @@ pub struct SupplierBuilder {
     filters: Vec<Filter>,
     settings: QosSettings,
     content: Option<ContentType>,
+    /// Whether the description of a system says what it pushes.
+    is_described: bool,
 }
 
 impl fmt::Debug for SupplierBuilder {
@@ -102,7 +104,14 @@ impl SupplierBuilder {
             filters: Vec::new(),
             settings: QosSettings::new(),
             content: None,
+            is_described: false,
         }
+    }
+
+    /// It pushes what the description of a system says, which has its number there.
+    pub(crate) fn described(mut self) -> Self {
+        self.is_described = true;
+        self
     }
 
     /// It pushes events of these types; without any, of those that its [admin](SupplierAdmin::offer_change) says. Others can be pushed as well; the
@@ -149,7 +158,7 @@ impl SupplierBuilder {
     /// The channel has been destroyed, as many are connected as may be, its quality of service cannot be, or it has more filters or types than the
     /// channel allows.
     pub fn connect(self) -> Result<Supplier, ConnectError> {
-        let SupplierBuilder { admin, name, types, retained, filters, settings, content } = self;
+        let SupplierBuilder { admin, name, types, retained, filters, settings, content, is_described } = self;
         let qos = stated::with(&admin.qos(), &settings, Level::Proxy)?;
         let shared = Arc::clone(&admin.shared);
         let admin_filters = admin.own_filters();
@@ -187,9 +196,10 @@ impl SupplierBuilder {
         let change = OfferChange::new(types, []);
         let changed = topology.change_offers(&[number], &change);
         let handle = SupplierHandle { shared: Arc::clone(&shared), number, name, state };
-        let mut supplier = Supplier { admin: admin_filters, entries: Vec::new(), handle };
+        let mut supplier = Supplier { admin: admin_filters, entries: Vec::new(), handle, is_described };
         supplier.find_all(&mut topology, &change.added);
         drop(topology);
+        supplier.ask_for_numbers(&change.added);
         shared.tell(About::Offers, &changed);
         Ok(supplier)
     }
@@ -202,6 +212,8 @@ pub struct Supplier {
     /// By number of the type.
     entries: Vec<Option<Arc<TypeEntry>>>,
     handle: SupplierHandle,
+    /// Whether the description of a system says what it pushes.
+    is_described: bool,
 }
 
 impl fmt::Debug for Supplier {
@@ -245,6 +257,7 @@ impl Supplier {
             left_out,
             expired,
             counters,
+            publications,
             ..
         } = &*self.handle.shared;
         let most = max_event_bytes.load(Ordering::Relaxed);
@@ -258,7 +271,7 @@ impl Supplier {
             return Err(PushError::Rejected);
         }
         let state = &*self.handle.state;
-        let stated = state.settings.load().stated;
+        let stated = Stated { by: via.job(), ..state.settings.load().stated };
         if self.expires_in_filters(event, stated) {
             state.expired.store(state.expired.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             expired.fetch_add(1, Ordering::Relaxed);
@@ -276,6 +289,12 @@ impl Supplier {
         let entry = self.entries[number].as_ref().expect("it has been found");
         state.pushed.store(state.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
+        // What a description says has no number here, and is told of by the operation.
+        if stated.by.is_some()
+            && let Some(publication) = publications.of(event.event_type())
+        {
+            via.note(EventNote::Pushed(publication));
+        }
         if let Some(retained) = entry.retained.get() {
             retained.lock().0.add(event, stated, now);
         }
@@ -366,6 +385,8 @@ impl Supplier {
             handle.shared.properties().allow_types(offered.map_or(0, BTreeSet::len) + others + 1)?;
         }
         self.find_all(&mut topology, std::slice::from_ref(event_type));
+        drop(topology);
+        self.ask_for_numbers(std::slice::from_ref(event_type));
         Ok(())
     }
 
@@ -377,6 +398,14 @@ impl Supplier {
                 self.entries.resize(number + 1, None);
             }
             self.entries[number] = Some(topology.entry(event_type));
+        }
+    }
+
+    /// These types are to have numbers in records.
+    fn ask_for_numbers(&self, types: &[EventType]) {
+        if !self.is_described {
+            let Shared { publications, place, .. } = &*self.handle.shared;
+            publications.ask(place, types);
         }
     }
 
@@ -399,6 +428,7 @@ impl Supplier {
         let changed = topology.change_offers(&[self.number], &change);
         self.find_all(&mut topology, &change.added);
         drop(topology);
+        self.ask_for_numbers(&change.added);
         handle.shared.tell(About::Offers, &changed);
         Ok(changed)
     }

@@ -403,6 +403,7 @@ impl Topology {
             suppliers: self.suppliers.len(),
             consumer_admins: self.consumer_admins.values().filter(|admin| !admin.is_destroyed).count(),
             supplier_admins: self.supplier_admins.values().filter(|admin| !admin.is_destroyed).count(),
+            created_ns: 0,
         }
     }
 

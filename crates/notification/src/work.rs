@@ -1,5 +1,7 @@
 //! The work by which consumers have their events.
 
+use crate::delivery::Delivery;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use talea_operation::{Declaration, PostedOperation, Workplace};
 use talea_time::{Duration, Instant};
@@ -94,9 +96,10 @@ impl Server {
         self.load.as_ref().is_some_and(|load| load.waiting.load(Ordering::Relaxed) == 0)
     }
 
-    /// When the delivery is due of what was pushed then.
-    pub fn due(&self, pushed: Instant) -> Instant {
-        pushed.saturating_add(self.deadline)
+    /// When a delivery is due: when its event stops being worth anything, or else so long after it was pushed, or could be delivered first.
+    pub fn due(&self, delivery: &Delivery) -> Instant {
+        let since = delivery.pushed.max(delivery.not_before);
+        delivery.expires().unwrap_or_else(|| since.saturating_add(self.deadline))
     }
 }
 
@@ -188,10 +191,15 @@ impl Work {
         workplace.post_at(at, self.lane_for(priority).free_server().operation);
     }
 
+    /// The server of a lane.
+    pub fn server_of(&self, (lane, server): (usize, usize)) -> &Server {
+        &self.lanes[lane].servers[server]
+    }
+
     /// One of the jobs begins, or one that was posted for an instant and is none of them: of this server of this lane. It ends with what is returned.
     pub fn begin(&self, (lane, server): (usize, usize)) -> Option<Serving<'_>> {
         self.refused();
-        self.lanes[lane].servers[server].begin()
+        self.server_of((lane, server)).begin()
     }
 
     /// What was posted has not found room.
@@ -201,20 +209,52 @@ impl Work {
     }
 
     /// A server of a lane that is not the only one, unless a job of it waits.
-    pub fn free_of_several(&self, (lane, server): (usize, usize)) -> Option<&Server> {
-        Some(&self.lanes[lane].servers[server]).filter(|server| server.is_free_of_several())
+    pub fn free_of_several(&self, server: (usize, usize)) -> Option<&Server> {
+        Some(self.server_of(server)).filter(|server| server.is_free_of_several())
     }
 }
 
-/// A delivery that was late. `talea trace explain TRACE --task OPERATION --job INSTANCE` says why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A delivery that was late: one of those of its job, if that had several at once.
+#[derive(Clone, Debug)]
 pub struct Miss<'a> {
     /// The operation of the consumer's lane.
     pub operation: &'a str,
     /// The number of the job.
     pub instance: u64,
-    /// How long after its deadline the delivery ended.
+    /// What was delivered.
+    pub delivery: &'a Delivery,
+    /// When it was due: when the event stopped being worth anything, or else as long after its push, its start or the instant from which on it was to be tried again as the
+    /// declaration of the lane says.
+    pub due: Instant,
+    /// How long after that the call ended.
     pub lateness: Duration,
+}
+
+impl<'a> Miss<'a> {
+    /// By what the job is found in a trace of the run.
+    pub fn job(&self) -> MissedJob<'a> {
+        MissedJob { operation: self.operation, instance: self.instance }
+    }
+}
+
+/// A job in a trace, as `talea trace explain TRACE` takes it, which says where the time went: shown, it is the options for a shell,
+/// `--task 'motion.guard' --job 12`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MissedJob<'a> {
+    /// The operation, which is a task of that name there.
+    pub operation: &'a str,
+    /// The number of the job.
+    pub instance: u64,
+}
+
+impl fmt::Display for MissedJob<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("--task '")?;
+        for (place, part) in self.operation.split('\'').enumerate() {
+            write!(f, "{}{part}", if place > 0 { "'\\''" } else { "" })?;
+        }
+        write!(f, "' --job {}", self.instance)
+    }
 }
 
 /// Who is called when a delivery was late.

@@ -8,6 +8,7 @@ use crate::services::JobServices;
 use std::any::Any;
 use std::cell::RefMut;
 use talea_channel::{InputPort, OutputPort, Stamp};
+use talea_model::OperationId;
 use talea_policy::job::Job;
 use talea_time::{Duration, Instant};
 
@@ -41,6 +42,11 @@ impl JobContext<'_> {
     /// Number of the task's instance, from 0; skipped instances are counted.
     pub fn instance(&self) -> u64 {
         self.job.number
+    }
+
+    /// The operation and the number of the instance.
+    pub fn identity(&self) -> (OperationId, u64) {
+        (self.ends.operation, self.job.number)
     }
 
     /// What the poster gave with it: a handle to data of the program's, or a number. 0 if the job was not posted.

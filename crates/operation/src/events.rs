@@ -6,7 +6,7 @@ use talea_model::{OperationId, PublicationId};
 /// An event that a job has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenEvent {
-    /// As what it was published; `None` if a program pushed it otherwise.
+    /// As what it was published; `None` if that has no number.
     pub publication: Option<PublicationId>,
     /// The operation and the instance of the job that pushed it.
     pub from: Option<(OperationId, u64)>,
@@ -17,6 +17,13 @@ pub struct TakenEvent {
 pub enum EventNote {
     /// The job pushes an event.
     Pushed(PublicationId),
+    /// The job, of an operation that a program has declared, takes an event.
+    Taken {
+        /// The event.
+        event: TakenEvent,
+        /// Which of those of the job it is, from 0.
+        number: u32,
+    },
     /// Events are lost on their way to the task whose first operation this is.
     Lost {
         /// The operation.

@@ -45,4 +45,4 @@ pub use talea_channel::{
 };
 pub use talea_event::EventLoss;
 pub use threads::{call_on_this_thread, on_each_thread};
-pub use workplace::{Binding, ChannelTask, Post, Workplace};
+pub use workplace::{Binding, ChannelTask, Post, ProgramChannel, Workplace};

@@ -1,11 +1,12 @@
 //! What is asked of a run by those who have work done there that the description of the system does not have.
 
 use crate::context::{Code, JobContext};
+use crate::events::EventNote;
 use crate::posting::{Declaration, NotPosted, Posted, PostedOperation};
 use crate::services::JobServices;
 use std::error::Error;
 use std::sync::Arc;
-use talea_model::OperationId;
+use talea_model::{OperationId, PublicationId};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::Instant;
 
@@ -33,6 +34,16 @@ pub trait Post {
 
     /// Whether it may wait for something, since nothing waits for it that has a deadline.
     fn may_wait(&self) -> bool;
+
+    /// The operation and the instance of the job that posts, if one does.
+    fn job(&self) -> Option<(OperationId, u64)> {
+        None
+    }
+
+    /// A channel tells something of the job that posts, which is recorded if that is wanted. Of who is no job nothing is.
+    fn note(&mut self, note: EventNote) {
+        _ = note;
+    }
 }
 
 impl Post for &JobContext<'_> {
@@ -50,6 +61,14 @@ impl Post for &JobContext<'_> {
 
     fn may_wait(&self) -> bool {
         false
+    }
+
+    fn job(&self) -> Option<(OperationId, u64)> {
+        Some(self.identity())
+    }
+
+    fn note(&mut self, note: EventNote) {
+        self.services.note(note);
     }
 }
 
@@ -87,6 +106,23 @@ impl<P: Post> Post for &mut P {
     fn may_wait(&self) -> bool {
         (**self).may_wait()
     }
+
+    fn job(&self) -> Option<(OperationId, u64)> {
+        (**self).job()
+    }
+
+    fn note(&mut self, note: EventNote) {
+        (**self).note(note);
+    }
+}
+
+/// A channel that a program has made, for records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProgramChannel<'a> {
+    /// Its name, which others may have as well.
+    pub name: &'a str,
+    /// Which one it is, of all of the process.
+    pub number: u64,
 }
 
 /// A task that is released by what comes to a channel, or by time there.
@@ -130,6 +166,13 @@ pub trait Workplace: Send + Sync {
     /// Posts a job of the operation when this instant has come, or of a task tells it of the instant; of several instants that are waited for,
     /// at the earliest alone, and the job sees what else there is. Neither allocates nor waits.
     fn post_at(&self, at: Instant, operation: PostedOperation);
+
+    /// The number by which records name events of this type, `Domain/Name`, that a program pushes into this channel. Asked once for each. None where
+    /// records name none, or have no room for another one. Allocates, and may wait.
+    fn publication(&self, channel: ProgramChannel<'_>, event_type: &str) -> Option<PublicationId> {
+        _ = (channel, event_type);
+        None
+    }
 }
 
 /// Does what is left to do when it is known where deliveries are work.

@@ -31,13 +31,14 @@ pub struct ReleasesEntry {
     pub on: CountedValues,
 }
 
-/// What an operation pushes into a channel.
+/// What an operation pushes into a channel; or what a program pushes, from wherever it likes, into a channel that it has made itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicationEntry {
-    /// The names of operation, channel and type: `imu.read>health Robot/Battery`.
+    /// The names of operation, channel and type: `imu.read>health Robot/Battery`. Without an operation those of channel and type.
     pub name: String,
-    /// Index of its operation.
-    pub operation: usize,
+    /// Index of its operation. None of what a program pushes, which is [defined](crate::Definition::Publication) while the run lasts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<usize>,
     /// The name of the channel.
     pub channel: String,
     /// The type of the events, `Domain/Name`.
@@ -185,7 +186,7 @@ pub(crate) fn publications_of(system: &System) -> Vec<PublicationEntry> {
         let described = system.publication(site);
         PublicationEntry {
             name: site.name.clone(),
-            operation: site.operation.index(),
+            operation: Some(site.operation.index()),
             channel: system.channels[described.channel].name.clone(),
             event_type: described.event_type.to_string(),
             subscribers: site.subscribers.iter().map(|(task, _)| *task).collect(),

@@ -4,7 +4,8 @@
 //! the tables. Numbers are never used again. Nodes of one run may be processes that know nothing of each other, so each takes
 //! numbers of its own: behind the tables, every node in turn.
 
-use crate::metadata::{EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry};
+use crate::connections::PublicationEntry;
+use crate::metadata::{EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry, UNDEFINED};
 use serde::{Deserialize, Serialize};
 
 /// What a number stands for, or who there is.
@@ -34,7 +35,17 @@ pub enum Definition {
         /// The task that it is alone in.
         task: TaskEntry,
     },
+    /// Events of a type that a program pushes into a channel that it has made.
+    Publication {
+        /// Its number: index into [`Metadata::publications`], behind those of the tables.
+        number: usize,
+        /// What it is: of no operation, and with no tasks of the description as subscribers.
+        entry: PublicationEntry,
+    },
 }
+
+/// As many publications as tables have room for, so that a damaged definition asks for no more memory.
+const MOST_PUBLICATIONS: usize = 1 << 16;
 
 /// How a node's edges are numbered in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +114,37 @@ impl Metadata {
                 self.tasks[entry.task].clone_from(task);
                 self.operations[*number].clone_from(entry);
             }
-            Definition::Scheduler { .. } | Definition::Edge { .. } | Definition::Operation { .. } => {}
+            Definition::Publication { number, entry } if self.may_be_defined(*number, entry) => {
+                while self.publications.len() <= *number {
+                    // Of a definition that has been lost.
+                    let unknown = || UNDEFINED.to_string();
+                    let name = format!("{UNDEFINED}{}", self.publications.len());
+                    let (channel, event_type) = (unknown(), unknown());
+                    let subscribers = Vec::new();
+                    self.publications.push(PublicationEntry {
+                        name,
+                        operation: None,
+                        channel,
+                        event_type,
+                        subscribers,
+                    });
+                }
+                self.publications[*number].clone_from(entry);
+            }
+            Definition::Scheduler { .. }
+            | Definition::Edge { .. }
+            | Definition::Operation { .. }
+            | Definition::Publication { .. } => {}
         }
+    }
+
+    /// Whether a publication of this number can be what a definition says: none of an operation's.
+    fn may_be_defined(&self, number: usize, entry: &PublicationEntry) -> bool {
+        let is_programs =
+            |entry: &PublicationEntry| entry.operation.is_none() && entry.subscribers.is_empty();
+        number < MOST_PUBLICATIONS
+            && is_programs(entry)
+            && self.publications.get(number).is_none_or(is_programs)
     }
 
     /// Whether an operation of this number can be what a definition says.
@@ -183,6 +223,33 @@ mod tests {
         assert!(metadata.is_there(1) && !metadata.is_there(0));
         assert_eq!((metadata.operations[1].lane, metadata.tasks[1].activity), (1, Activity::Posted));
         assert_eq!(metadata.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_program_publishes_behind_what_the_tables_have() {
+        let mut metadata = Metadata::bare("x");
+        let entry = |channel: &str, operation| PublicationEntry {
+            name: format!("{channel} T/A"),
+            operation,
+            channel: channel.into(),
+            event_type: "T/A".into(),
+            subscribers: Vec::new(),
+        };
+        metadata.publications = vec![entry("described", Some(0))];
+        let mut define = |number: usize, entry: PublicationEntry| {
+            metadata.define(&Definition::Publication { number, entry });
+            metadata.publications.iter().map(|one| one.channel.clone()).collect::<Vec<String>>()
+        };
+        assert_eq!(define(0, entry("motion", None)), ["described"], "that is an operation's");
+        assert_eq!(define(1, entry("motion", Some(0))), ["described"], "an operation's is in the tables");
+        assert_eq!(define(1 << 16, entry("motion", None)).len(), 1);
+        assert_eq!(define(2, entry("motion", None)), ["described", "?", "motion"]);
+        assert_eq!(define(1, entry("late", None)), ["described", "late", "motion"]);
+        let text = serde_json::to_string(&Definition::Publication { number: 2, entry: entry("m", None) });
+        assert_eq!(
+            text.expect("numbers and texts"),
+            r#"{"publication":{"number":2,"entry":{"name":"m T/A","channel":"m","event_type":"T/A","subscribers":[]}}}"#
+        );
     }
 
     #[test]

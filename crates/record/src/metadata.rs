@@ -638,7 +638,9 @@ impl Metadata {
             within("inputs", entry, input.output, self.outputs.len())?;
         }
         for (entry, publication) in self.publications.iter().enumerate() {
-            within("publications", entry, publication.operation, self.operations.len())?;
+            if let Some(operation) = publication.operation {
+                within("publications", entry, operation, self.operations.len())?;
+            }
             for task in &publication.subscribers {
                 within("publications", entry, *task, self.tasks.len())?;
             }

@@ -294,7 +294,7 @@ fn open_dispatcher(
         system: system.clone(),
         definer: rings.definer(),
         room,
-        state: Mutex::new(dispatcher::State { declared: Vec::new(), posters }),
+        state: Mutex::new(dispatcher::State { posters, ..Default::default() }),
         plans,
     })
 }

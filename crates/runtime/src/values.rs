@@ -61,10 +61,8 @@ impl JobFlow {
         let flow = RefCell::new(self);
         operation.take_events(
             Moment { instance: job.instance, as_of: now },
-            |TakenEvent { publication, from }| {
-                let publication = publication.map(|publication| publication.index() as u32);
-                let from = from.map(|(operation, instance)| JobId { operation, instance });
-                let deliver = Deliver { job, from, publication, number, lane };
+            |event| {
+                let deliver = deliver(event, (job, number, lane));
                 flow.borrow_mut().recorder.put_if_wanted(MonotonicClock.now(), deliver);
                 number += 1;
             },
@@ -79,6 +77,9 @@ impl JobFlow {
             EventNote::Pushed(publication) => {
                 let publication = publication.index() as u32;
                 self.recorder.put_if_wanted(now, Push { job, publication, lane });
+            }
+            EventNote::Taken { event, number } => {
+                self.recorder.put_if_wanted(now, deliver(event, (job, number, lane)));
             }
             EventNote::Lost { operation, events, why } => {
                 let (operation, why) = (operation.index() as u32, EventLossReason::from(why).into());
@@ -171,4 +172,11 @@ impl JobFlow {
         }
         self.came_of = came_of;
     }
+}
+
+/// A job takes an event.
+fn deliver(TakenEvent { publication, from }: TakenEvent, (job, number, lane): (JobId, u32, u16)) -> Deliver {
+    let publication = publication.map(|publication| publication.index() as u32);
+    let from = from.map(|(operation, instance)| JobId { operation, instance });
+    Deliver { job, from, publication, number, lane }
 }

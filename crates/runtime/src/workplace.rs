@@ -11,8 +11,10 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::sched::{Policy, SchedError, set_self};
-use talea_model::OperationId;
-use talea_operation::{ChannelTask, Code, Declaration, Post, Posted, PostedOperation, Workplace};
+use talea_model::{OperationId, PublicationId};
+use talea_operation::{
+    ChannelTask, Code, Declaration, Post, Posted, PostedOperation, ProgramChannel, Workplace,
+};
 use talea_time::{Clock, Duration, Instant};
 
 /// After how long it is tried again to post a job for which there was no room, or before the run has begun.
@@ -147,6 +149,10 @@ impl Workplace for RunWorkplace {
         if at.as_nanos() < before {
             self.instants.bell.ring();
         }
+    }
+
+    fn publication(&self, channel: ProgramChannel<'_>, event_type: &str) -> Option<PublicationId> {
+        self.dispatcher.upgrade()?.publication(channel, event_type)
     }
 }
 

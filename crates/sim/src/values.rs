@@ -539,6 +539,7 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
             let publication = publication.index() as u32;
             Push { job, publication, lane }.at(now, Record::NO_CPU)
         }
+        EventNote::Taken { .. } => unreachable!("simulations have no operations that programs declare"),
         EventNote::Lost { operation, events, why } => {
             let operation = operation.index() as u32;
             let why = EventLossReason::from(why).into();

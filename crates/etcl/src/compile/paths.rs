@@ -10,6 +10,9 @@ use crate::value::{EnumType, Filterable, Form, Kind, Layout, Lookup};
 /// The instant of evaluation, whatever the type has.
 const CURRENT_TIME: &str = "curtime";
 
+/// Where events have fields in their header, if their type has a way there.
+const VARIABLE_HEADER: [&str; 2] = ["header", "variable_header"];
+
 /// How many names a remedy lists.
 const LISTED: usize = 8;
 
@@ -92,7 +95,14 @@ impl<T: Filterable> Compiler<'_, T> {
                 self.data.lookups += 1;
                 Ok((Origin::Short(self.name(name)), Kind::Dynamic, steps, span))
             }
-            Lookup::Absent => Err(self.no_member(name, span, T::layout())),
+            Lookup::Absent => {
+                let mut dead = self.no_member(name, span, T::layout());
+                if T::shortcut(&VARIABLE_HEADER).is_some() {
+                    let field = format!("$.{}({name})", VARIABLE_HEADER.join("."));
+                    dead.problem.remedy += &format!("; a field of the header is {field}");
+                }
+                Err(dead)
+            }
         }
     }
 

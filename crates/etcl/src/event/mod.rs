@@ -62,6 +62,17 @@ impl Event {
         self
     }
 
+    /// The same event with this property in its header, in place of one of the same name.
+    pub fn with_in_header(mut self, name: &str, value: impl Into<OwnedValue>) -> Self {
+        self.set_in_header(name, value);
+        self
+    }
+
+    /// Gives a property in its header this value; what it had before.
+    pub fn set_in_header(&mut self, name: &str, value: impl Into<OwnedValue>) -> Option<OwnedValue> {
+        self.header.variable.insert(name, value)
+    }
+
     /// The same event with these properties in its body.
     pub fn with_filterable_data(mut self, properties: Properties) -> Self {
         self.filterable_data = properties;

@@ -121,9 +121,25 @@ impl Properties {
         }
     }
 
+    /// Removes the property of this name; the value that it had.
+    pub fn remove(&mut self, name: &str) -> Option<OwnedValue> {
+        let place = self.0.iter().position(|pair| *pair.name == *name)?;
+        Some(self.0.remove(place).value)
+    }
+
+    /// Removes all properties.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// The properties in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &OwnedValue)> {
         self.0.iter().map(|pair| (&*pair.name, &pair.value))
+    }
+
+    /// The same with what they own.
+    pub fn into_pairs(self) -> impl Iterator<Item = (Box<str>, OwnedValue)> {
+        self.0.into_iter().map(|pair| (pair.name, pair.value))
     }
 
     /// How many there are.

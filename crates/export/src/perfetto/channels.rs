@@ -1,10 +1,11 @@
 //! Events of channels: arrows from where they are pushed to the jobs that take them, which say how long they were on the way.
 
-use super::packets::{Flow, Mark, Packets, Track, annotation};
-use crate::decode::since;
+use super::messages::DebugAnnotation;
+use super::packets::{Flow, Mark, Packets, Track, annotation, typed};
+use crate::decode::{Shown, since};
 use std::collections::VecDeque;
 use talea_record::event::{Deliver, EventsLost, Push};
-use talea_record::{EventLossReason, Metadata, Record, Typed};
+use talea_record::{EventLossReason, JobId, Metadata, PublicationEntry, Record, Typed};
 use talea_time::Instant;
 
 /// Events of a publication whose push is remembered until they are taken: the latest ones.
@@ -12,8 +13,8 @@ const REMEMBERED: usize = 1024;
 
 /// What was pushed at the place in the trace that has been reached.
 pub(super) struct Channels {
-    /// By publication: instances of who pushed, and when.
-    pushed: Vec<VecDeque<(u64, Instant)>>,
+    /// By publication: who pushed, and when.
+    pushed: Vec<VecDeque<(JobId, Instant)>>,
 }
 
 impl Channels {
@@ -35,20 +36,21 @@ impl Channels {
     }
 
     fn push(&mut self, metadata: &Metadata, time: Instant, push: Push) -> Option<(usize, Mark)> {
-        let (index, instance) = (push.publication as usize, push.job.instance);
+        let (index, from) = (push.publication as usize, push.job);
         let entry = metadata.publications.get(index)?;
         let pushed = &mut self.pushed[index];
         if pushed.len() == REMEMBERED {
             pushed.pop_front();
         }
-        pushed.push_back((instance, time));
-        let flow = |task: &usize| Flow::Event { publication: index, task: *task, instance };
-        let mark = Mark {
-            name: format!("push: {} #{instance}", entry.event_type),
-            category: "push",
-            annotations: Vec::new(),
-            flows: entry.subscribers.iter().map(flow).collect(),
+        pushed.push_back((from, time));
+        let flow = |task: Option<usize>| Flow::Event { publication: index, task, from };
+        let flows = match entry.operation {
+            Some(_) => entry.subscribers.iter().map(|task| flow(Some(*task))).collect(),
+            None => vec![flow(None)],
         };
+        let name = format!("push: {} #{}", entry.event_type, from.instance);
+        let annotations = Vec::from_iter(channel_of(entry));
+        let mark = Mark { name, category: "push", annotations, flows };
         Some((push.lane.into(), mark))
     }
 
@@ -56,16 +58,26 @@ impl Channels {
         let Deliver { job, from, publication, lane, .. } = deliver;
         let task = metadata.operations.get(job.operation.index())?.task;
         let mut mark = Mark { name: "deliver".into(), category: "deliver", ..Mark::default() };
-        if let Some((from, index)) = from.zip(publication.map(|publication| publication as usize)) {
-            let instance = from.instance;
-            mark.name = format!("deliver: {} #{instance}", metadata.publications.get(index)?.event_type);
-            let mut pushed = self.pushed[index].iter().rev();
-            let at = pushed.find(|(other, _)| *other == instance).map(|(_, at)| *at);
-            mark.annotations.extend(at.map(|at| annotation("delay_ns", since(time, at))));
-            mark.flows.push(Flow::Event { publication: index, task, instance });
+        if let Some(index) = publication.map(|publication| publication as usize) {
+            let entry = metadata.publications.get(index)?;
+            mark.name = format!("deliver: {}", entry.event_type);
+            mark.annotations.extend(channel_of(entry));
+            if let Some(from) = from {
+                mark.name += &format!(" #{}", from.instance);
+                let mut pushed = self.pushed[index].iter().rev();
+                let at = pushed.find(|(other, _)| *other == from).map(|(_, at)| *at);
+                mark.annotations.extend(at.map(|at| annotation("delay_ns", since(time, at))));
+                let task = entry.operation.map(|_| task);
+                mark.flows.push(Flow::Event { publication: index, task, from });
+            }
         }
         Some((lane.into(), mark))
     }
+}
+
+/// The channel of events that a program pushes, which no operation's name says.
+fn channel_of(entry: &PublicationEntry) -> Option<DebugAnnotation> {
+    entry.operation.is_none().then(|| typed("channel", Shown::Text(entry.channel.as_str().into())))
 }
 
 fn lost_of(metadata: &Metadata, lost: EventsLost) -> Option<(usize, Mark)> {

@@ -4,7 +4,7 @@ use super::messages::*;
 use crate::decode::Shown;
 use prost::Message;
 use std::collections::HashSet;
-use talea_record::Record;
+use talea_record::{JobId, Record};
 use talea_time::Instant;
 
 const SEQUENCE: u32 = 1;
@@ -87,8 +87,9 @@ pub(super) enum Flow {
     Wakeup(u64),
     /// From where a value is published to where an input takes or drops it: the input, and the instance of the job that published.
     Value { input: usize, instance: u64 },
-    /// From where an event is pushed to a job that takes it: its publication, the task of the job, and the instance of the job that pushed.
-    Event { publication: usize, task: usize, instance: u64 },
+    /// From where an event is pushed to a job that takes it: its publication, the task of the job, and the job that pushed. Without a task from job to
+    /// job of all that take it: who these are is not known beforehand where a program pushes.
+    Event { publication: usize, task: Option<usize>, from: JobId },
 }
 
 impl Flow {
@@ -100,8 +101,9 @@ impl Flow {
             Flow::Message(job) => (3, [job, 0]),
             Flow::Wakeup(number) => (4, [number, 0]),
             Flow::Value { input, instance } => (5, [input as u64, instance]),
-            Flow::Event { publication, task, instance } => {
-                (6, [(publication as u64) << 32 | task as u64, instance])
+            Flow::Event { publication, task, from } => {
+                let task = task.map_or(u64::from(u32::MAX), |task| task as u64);
+                (6, [(publication as u64) << 32 | task, from.pack()])
             }
         };
         parts.into_iter().fold(mixed(kind), |id, part| mixed(id ^ part)).max(1)

@@ -366,7 +366,7 @@ fn arrows_lead_from_an_event_to_the_job_that_takes_it() {
     let mut metadata = metadata();
     metadata.publications = vec![PublicationEntry {
         name: "nav>health Robot/Battery".into(),
-        operation: 0,
+        operation: Some(0),
         channel: "health".into(),
         event_type: "Robot/Battery".into(),
         subscribers: vec![metadata.operations[1].task],
@@ -385,6 +385,42 @@ fn arrows_lead_from_an_event_to_the_job_that_takes_it() {
     assert!(arrows.iter().any(is_it), "{arrows:?}");
     let shown = format!("{found:?}");
     assert!(shown.contains("expired: 2 for") && shown.contains("delay_ns"), "{shown}");
+}
+
+/// Who takes what a program pushes is not known beforehand: one arrow leads on from taker to taker. Two jobs of one number are not taken for each other.
+#[test]
+fn events_of_a_programs_channel_are_shown_with_its_name() {
+    use talea_record::event::{Deliver, Push};
+    use talea_record::{Definition, PublicationEntry};
+    let mut metadata = metadata();
+    let number = metadata.publications.len();
+    let entry = PublicationEntry {
+        name: "motion Arm/Command".into(),
+        operation: None,
+        channel: "motion".into(),
+        event_type: "Arm/Command".into(),
+        subscribers: Vec::new(),
+    };
+    metadata.define(&Definition::Publication { number, entry });
+    let id =
+        |operation, instance| JobId { operation: talea_model::OperationId::from_index(operation), instance };
+    let (publication, lane) = (number as u32, 0);
+    let push = |time, operation| Push { job: id(operation, 3), publication, lane }.at(at(ms(time)), 0);
+    let take = |time, instance, from| {
+        let publication = Some(publication);
+        Deliver { job: id(2, instance), from, publication, number: 0, lane: 1 }.at(at(ms(time)), 0)
+    };
+    let from = Some(id(0, 3));
+    let records = [push(5, 0), push(6, 1), take(7, 0, from), take(8, 1, from), take(9, 2, None)];
+    let found = picture(&metadata, &NameSpace::default(), &records, ms(10));
+    let arrows = found.arrows();
+    let of_events: Vec<&String> = arrows.iter().filter(|arrow| arrow.contains("push:")).collect();
+    let [arrow] = &of_events[..] else { panic!("{arrows:?}") };
+    assert_eq!(arrow.matches("deliver: Arm/Command #3").count(), 2, "{arrow}");
+    let shown = format!("{found:?}");
+    let delays = ["2000000", "3000000"];
+    assert!(delays.iter().all(|delay| shown.contains(delay)), "since the push of that job: {shown}");
+    assert!(shown.contains("motion"), "{shown}");
 }
 
 /// `plan` on node `mission` tells `draw` on node `display`.

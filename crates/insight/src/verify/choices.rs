@@ -151,7 +151,8 @@ impl Judge<'_> {
         let has_events = || {
             let is_taker = self.trace.tasks[task].released_by == ReleasedBy::Events
                 && self.trace.operations[operation].predecessors.is_empty();
-            is_taker || self.trace.publications.iter().any(|publication| publication.operation == operation)
+            is_taker
+                || self.trace.publications.iter().any(|publication| publication.operation == Some(operation))
         };
         ready.began.is_some() && (self.is_posted(task) || !self.is_simulated() && has_events())
     }

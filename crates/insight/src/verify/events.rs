@@ -109,11 +109,12 @@ impl Judge<'_> {
     pub(super) fn deliver(&mut self, told: Deliver) {
         let Deliver { job, from, publication, .. } = told;
         let task = self.trace.operations[job.operation.index()].task;
-        // What programs push otherwise is not described.
-        let (Some(from), Some(publication)) = (from, publication) else {
+        // What programs push otherwise is not described, also where it has a number.
+        let described = publication.map(|publication| publication as usize);
+        let site = described.and_then(|publication| self.system.publications().get(publication));
+        let (Some(from), Some(publication), Some(site)) = (from, publication, site) else {
             return self.inheritance.heard_program(task);
         };
-        let Some(site) = self.system.publications().get(publication as usize) else { return };
         if !self.events.is_known {
             return self.findings.leave_unknown(Rule::Events, 1);
         }

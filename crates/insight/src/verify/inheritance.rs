@@ -101,7 +101,9 @@ impl Inheritance {
 
     /// A job of the task has an event that a program pushed.
     pub fn heard_program(&mut self, task: usize) {
-        self.hears_programs[task] = true;
+        if let Some(hears) = self.hears_programs.get_mut(task) {
+            *hears = true;
+        }
     }
 
     /// Records are missing since then.

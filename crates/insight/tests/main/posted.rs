@@ -107,3 +107,50 @@ fn a_deadline_before_that_of_an_earlier_job_is_missed() {
         report.samples.list.iter().map(|sample| (sample.index, sample.soft_offered)).collect();
     assert_eq!(missed, [(0, 1), (2, 1)], "each in the sample in which its deadline is");
 }
+
+/// A job that was posted for an event that it takes is linked once with the job that pushed: by the event.
+#[test]
+fn the_event_that_a_job_was_posted_for_leads_to_it() {
+    use talea_insight::flow::{Direction, Limits, Link, flow};
+    use talea_record::event::{Deliver, JobOrNone, Start};
+
+    let mut metadata = with_posted();
+    let number = metadata.publications.len();
+    let entry = PublicationEntry {
+        name: "motion T/A".into(),
+        operation: None,
+        channel: "motion".into(),
+        event_type: "T/A".into(),
+        subscribers: Vec::new(),
+    };
+    metadata.define(&Definition::Publication { number, entry });
+    let id =
+        |operation, instance| JobId { operation: talea_model::OperationId::from_index(operation), instance };
+    let (pushing, other, taking) = (id(0, 0), id(0, 1), id(ALARM, 0));
+    let start = Start { job: taking, lane: 1, depth: 1, posted_by: JobOrNone(Some(pushing)) };
+    let take = |from, number_of_event| Deliver {
+        job: taking,
+        from: Some(from),
+        publication: Some(number as u32),
+        number: number_of_event,
+        lane: 1,
+    };
+    let posted = start.at(at(ms(2)), 0);
+    let [own, others] = [take(pushing, 0), take(other, 1)].map(|deliver| deliver.at(at(ms(3)), 0));
+    let event = Link::Event(number);
+    for (records, expected) in [
+        (vec![posted], vec![(pushing, Link::Posted)]),
+        (vec![posted, own], vec![(pushing, event)]),
+        (vec![posted, own, others], vec![(pushing, event), (other, event)]),
+        (vec![posted, others], vec![(pushing, Link::Posted), (other, event)]),
+    ] {
+        let replay = |sink: &mut dyn Sink| {
+            records.iter().for_each(|record| sink.record(*record));
+            Ok::<(), Infallible>(())
+        };
+        let found = flow(&metadata, (taking, Direction::Back), Limits { depth: 4, jobs: 9 }, replay);
+        let steps = found.expect("it is read").steps;
+        let links: Vec<_> = steps.iter().filter_map(|step| Some((step.job, step.next_to?.1))).collect();
+        assert_eq!(links, expected);
+    }
+}

@@ -13,7 +13,7 @@ use crate::suggest::known_words;
 use crate::trigger::{Communication, Excess, Trigger};
 use std::collections::{BTreeSet, HashMap};
 use talea_etcl::Constraint;
-use talea_etcl::syntax::{Expression, Node, Path, Root};
+use talea_etcl::syntax::{Expression, Node, Path, Root, Step, StepKind};
 use talea_event::qos::{Level, PropertyName, Qos, QosProblem, QosProblems, QosSettings};
 use talea_event::{AnyEvent, HEADER, TypePattern};
 use talea_time::Duration;
@@ -565,22 +565,19 @@ impl Subscribed<'_> {
             self.matching.iter().any(|(_, publication)| match name {
                 "priority" => publication.priority.is_some(),
                 "Timeout" => publication.timeout.is_some(),
-                // That is for code.
-                "StartTime" | "StopTime" => false,
-                _ => true,
+                "domain_name" | "type_name" | "event_name" | "source" => true,
+                // That is for code, as all fields of headers are.
+                _ => false,
             })
         };
         let mut unvisited = vec![constraint.expression()];
         while let Some(expression) = unvisited.pop() {
             unvisited.extend(expression.operands());
-            let of_header = path_of(expression).and_then(|path| match &path.root {
-                Root::Dollar(name) => Some(name.as_str()).filter(|name| is_of_header(name)),
-                _ => None,
-            });
-            if let Some(name) = of_header.filter(|name| !states(name)) {
+            let of_header = path_of(expression).and_then(named_in_header);
+            if let Some((name, written)) = of_header.filter(|(name, _)| !states(name)) {
                 found.push(Violation::warning(
                     place,
-                    format!("{called} names ${name}, which none of its events state"),
+                    format!("{called} names {written}, which none of its events state"),
                     match name {
                         "priority" => {
                             "give them priority = ...; a filter does not see what the quality of service says where they do not"
@@ -618,9 +615,35 @@ fn path_of(expression: &Expression) -> Option<&Path> {
     }
 }
 
+/// What a path names in the header of events by one name, and how that is written: `$name`, or spelled out.
+fn named_in_header(path: &Path) -> Option<(&str, String)> {
+    match (&path.root, &path.steps[..]) {
+        (Root::Dollar(name), _) if name != CURRENT_TIME && is_of_header(name) => {
+            Some((name, format!("${name}")))
+        }
+        (Root::Event, [header, list, Step { kind: StepKind::Pick(name), .. }, ..])
+            if is_member(header, VARIABLE_HEADER[0]) && is_member(list, VARIABLE_HEADER[1]) =>
+        {
+            let known = if name == "Priority" { "priority" } else { name };
+            Some((known, format!("$.{}({name})", VARIABLE_HEADER.join("."))))
+        }
+        _ => None,
+    }
+}
+
+fn is_member(step: &Step, name: &str) -> bool {
+    matches!(&step.kind, StepKind::Member(member) if member == name)
+}
+
+/// What is no property of an event, though written as one.
+const CURRENT_TIME: &str = "curtime";
+
+/// Where the fields of a header are, spelled out.
+const VARIABLE_HEADER: [&str; 2] = ["header", "variable_header"];
+
 /// Whether every event has this, written with a `$`: the header's names, and the current time.
 fn is_of_header(name: &str) -> bool {
-    name == "curtime" || HEADER.iter().any(|(known, _)| *known == name)
+    name == CURRENT_TIME || HEADER.iter().any(|(known, _)| *known == name)
 }
 
 /// The name at the beginning of the path, if no event has it.

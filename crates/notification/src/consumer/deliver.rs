@@ -4,18 +4,23 @@ use super::{Call, Connection, Consumer, Inner, Serial, Turn};
 use crate::delivery::{Delivery, Outcome};
 use crate::grouped::Grouped;
 use crate::queue::From;
-use crate::work::Due;
+use crate::work::{Due, Miss, Server};
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_linux::pi_lock::{PiGuard, Was};
-use talea_operation::JobContext;
+use talea_operation::{EventNote, JobContext, TakenEvent};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
 
 impl Consumer {
-    /// In a job of the consumer: hands on what is due at `now`, of events whose priorities are of the job's lane; of a consumer that takes several at
+    /// In a job of the consumer, of a server of one of its lanes: hands on what is due at `now`, of events whose priorities are of the job's lane; of a consumer that takes several at
     /// once, of all.
-    pub fn deliver(&self, job: &JobContext<'_>, now: Instant, is_of: impl Fn(i16) -> bool) -> Turn {
+    pub fn deliver(
+        &self,
+        (job, by): (&JobContext<'_>, &Server),
+        now: Instant,
+        is_of: impl Fn(i16) -> bool,
+    ) -> Turn {
         self.pass_time(now);
         match &self.call {
             Call::Pull | Call::Task => Turn { delivered: 0, left: 0, due: None },
@@ -28,7 +33,7 @@ impl Consumer {
                         job.services().clock()
                     }
                 };
-                self.deliver_serially(&mut serial, job, now, is_of)
+                self.deliver_serially(&mut serial, (job, by), now, is_of)
             }
             Call::Concurrent(code) => {
                 let mut inner = self.inner.lock().0;
@@ -37,8 +42,9 @@ impl Consumer {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
-                let outcome = catch_unwind(AssertUnwindSafe(|| code(&delivery, job)));
-                self.settle(outcome.unwrap_or(Outcome::Fail), std::iter::once(delivery), now);
+                self.note_taken(job, std::slice::from_ref(&delivery));
+                let outcome = self.call((job, by), std::slice::from_ref(&delivery), || code(&delivery, job));
+                self.settle(outcome, std::iter::once(delivery), now);
                 self.tidy();
                 self.turn(1, &self.inner.lock().0)
             }
@@ -48,7 +54,7 @@ impl Consumer {
     fn deliver_serially(
         &self,
         serial: &mut PiGuard<'_, Serial>,
-        job: &JobContext<'_>,
+        (job, by): (&JobContext<'_>, &Server),
         now: Instant,
         is_of: impl Fn(i16) -> bool,
     ) -> Turn {
@@ -69,11 +75,47 @@ impl Consumer {
         drop(inner);
         let delivered = batch.len();
         if delivered > 0 {
-            let outcome = catch_unwind(AssertUnwindSafe(|| code(batch, job)));
-            self.settle(outcome.unwrap_or(Outcome::Fail), batch.drain(..), now);
+            self.note_taken(job, batch);
+            let outcome = self.call((job, by), batch, || code(batch, job));
+            self.settle(outcome, batch.drain(..), now);
             self.tidy();
         }
         self.turn(delivered, &self.inner.lock().0)
+    }
+
+    /// Calls the consumer's code with these, and then tells of each that was late, unless it is to be tried again. A panic of either is a failure.
+    fn call(
+        &self,
+        (job, by): (&JobContext<'_>, &Server),
+        deliveries: &[Delivery],
+        code: impl FnOnce() -> Outcome,
+    ) -> Outcome {
+        let outcome = catch_unwind(AssertUnwindSafe(code)).unwrap_or(Outcome::Fail);
+        let Some(on_miss) = self.on_miss.as_ref().filter(|_| outcome != Outcome::Retry) else {
+            return outcome;
+        };
+        let (operation, instance, ended) = (job.operation(), job.instance(), job.services().clock());
+        let tell = |delivery| {
+            let due = by.due(delivery);
+            if ended > due {
+                on_miss(&Miss { operation, instance, delivery, due, lateness: ended - due });
+            }
+        };
+        let told = catch_unwind(AssertUnwindSafe(|| deliveries.iter().for_each(tell)));
+        told.map_or(Outcome::Fail, |()| outcome)
+    }
+
+    /// Has recorded what the job takes.
+    fn note_taken(&self, job: &JobContext<'_>, deliveries: &[Delivery]) {
+        let events = deliveries.iter().flat_map(|delivery| {
+            let from = delivery.by;
+            delivery.pushed_events().map(move |event| (event, from))
+        });
+        for (number, (event, from)) in (0..).zip(events) {
+            // An event that a description declares, and a program has pushed on, is the program's here.
+            let publication = self.publications.of(event.event_type());
+            job.note(EventNote::Taken { event: TakenEvent { publication, from }, number });
+        }
     }
 
     fn take_one(&self, inner: &mut Inner, is_of: impl Fn(i16) -> bool) -> Option<Delivery> {

@@ -4,7 +4,6 @@ use super::filters::ByContent;
 use super::kept::{Contents, Taken, taken_again};
 use super::synthetic::SyntheticSource;
 use crate::channel::EventChannelFactory;
-use crate::condition::TimeCame;
 use crate::connected::{ConnectedConsumer, Watched};
 use crate::delivery::Delivery;
 use crate::event::{Content, Event, EventPool, Origin};
@@ -216,8 +215,7 @@ impl EventEnds for Ends {
         subscribed.taken.push((instance, delivery));
         subscribed.losses.tell(noted);
         let Some(delivery) = subscribed.taken() else { return };
-        // Time comes from nobody.
-        for event in delivery.events().iter().filter(|event| event.content::<TimeCame>().is_none()) {
+        for event in delivery.pushed_events() {
             let origin = event.header().origin;
             taken(TakenEvent {
                 publication: origin.map(|origin| origin.publication),

@@ -195,7 +195,7 @@ pub(super) fn taken_again(contents: &Contents, mut from: &[u8]) -> Result<Option
     };
     let priority = i16::from_le_bytes([head[0], head[1]]);
     let (number, not_before) = (word(2), pushed);
-    Ok(Some(Delivery { event, priority, pushed, not_before, expires, number, is_counted: false }))
+    Ok(Some(Delivery { event, priority, pushed, not_before, expires, number, is_counted: false, by: None }))
 }
 
 /// These bytes say not what a job took.
@@ -260,7 +260,16 @@ mod tests {
 
     fn delivery(event: Event) -> Delivery {
         let [pushed, expires] = [5, 7].map(Instant::from_nanos);
-        Delivery { event, priority: -3, pushed, not_before: pushed, expires, number: 12, is_counted: false }
+        Delivery {
+            event,
+            priority: -3,
+            pushed,
+            not_before: pushed,
+            expires,
+            number: 12,
+            is_counted: false,
+            by: None,
+        }
     }
 
     fn several(events: Vec<Event>) -> Event {

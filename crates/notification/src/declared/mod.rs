@@ -77,7 +77,11 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
     for site in system.publications() {
         let described = system.publication(site);
         let event_type = EventType::new(&described.event_type.domain, &described.event_type.name);
-        let supplier = channels[described.channel].supplier(&site.name).offer([event_type.clone()]).connect();
+        let supplier = channels[described.channel]
+            .supplier(&site.name)
+            .described()
+            .offer([event_type.clone()])
+            .connect();
         let first_of = |task: &usize| {
             system
                 .operations_of(*task)

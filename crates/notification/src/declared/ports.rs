@@ -95,7 +95,8 @@ pub trait JobEvents {
     fn event(&self) -> Option<Delivery>;
 
     /// Pushes an event of this publication: `write` fills in what it carries, which is as some event before has left it, and may change the
-    /// header. Neither allocates nor waits. False if as many events as the system has room for are under way, which somebody must have kept.
+    /// header, of which priority, timeout and source are as described, and the rest, with its [fields](Header::fields), as some event before has left it. Neither
+    /// allocates nor waits. False if as many events as the system has room for are under way, which somebody must have kept.
     ///
     /// # Panics
     /// If the token is another operation's.

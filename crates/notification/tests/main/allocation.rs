@@ -4,7 +4,7 @@ use crate::{Number, channel, types};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, QosSettings};
-use talea_notification::{EventPool, EventType, Filter, MappingFilter, Outcome};
+use talea_notification::{Content, EventPool, EventType, Filter, Filterable, MappingFilter, Outcome};
 use talea_operation::{NotPosted, Post, Posted};
 use talea_time::{Duration, Instant};
 
@@ -68,4 +68,49 @@ fn pushing_filtering_queueing_and_taking_do_not_allocate() {
         assert!(taken > 0 && matched.load(Ordering::Relaxed) > 0);
         assert!(called.statistics().expired + called.statistics().discarded > 0);
     }
+}
+
+/// Fields of the header are set again in events of a pool, and filters find them.
+#[test]
+fn fields_of_the_header_do_not_allocate_once_they_are_there() {
+    #[derive(Filterable)]
+    struct Reading {
+        level: i64,
+    }
+    impl Content for Reading {}
+
+    let tick = EventType::new("Test", "Tick");
+    let (_time, channel) = channel(QosSettings::new().max_events(8));
+    let filter = "$.header.variable_header(round) / 2 * 2 == $.header.variable_header(round) and level > 3";
+    let even = channel.consumer("even").filter(Filter::parse::<Reading>(&[], filter).expect("a constraint"));
+    let even = even.connect_pull().expect("connected");
+    let mut supplier = channel.supplier("s").offer([tick.clone()]).connect().expect("connected");
+    let mut pool = EventPool::new(8, &tick, || Reading { level: 0 });
+    // Each event of the pool has them once.
+    let mut loans = Vec::new();
+    while let Some(mut loan) = pool.loan() {
+        let fields = &mut loan.header().fields;
+        fields.set("round", 0).and_then(|()| fields.set("is_urgent", false)).expect("sound");
+        loans.push(loan.done());
+    }
+    drop(loans);
+    let (mut taken, mut urgent) = (0, 0);
+    let mut round = |round: i64| {
+        let now = Instant::from_nanos(round * 1_000_000);
+        for level in 0..8 {
+            let mut loan = pool.loan().expect("there are more than wait");
+            loan.content().level = level;
+            loan.header().fields.set("round", round).expect("sound");
+            loan.header().fields.set("is_urgent", level == 7).expect("sound");
+            supplier.push(Nothing(now), &loan.done()).expect("pushed");
+        }
+        while let Some(delivery) = even.try_pull(now) {
+            taken += 1;
+            urgent += u64::from(delivery.event().variable_header().get("is_urgent") == Some(&true.into()));
+        }
+    };
+    round(-1);
+    let allocations = allocation_counter::measure(|| (0..50).for_each(&mut round));
+    assert_eq!(allocations.count_total, 0);
+    assert_eq!((taken, urgent, even.statistics().filter_errors), (25 * 4, 25, 0));
 }

@@ -1,13 +1,13 @@
 //! What is delivered when, in which order, in which lane, and what becomes of the rest.
 
 use crate::allocation::Nothing;
-use crate::{Had, MS, channel, connected, event, event_with, number};
+use crate::{Had, MS, channel, connected, event, event_with, number, types};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
 use talea_notification::{
-    AdminProperties, Collect, Condition, Connection, ConsumerBuilder, Event, Expression, Filter,
-    GroupOperator, NotEvaluated, NotNow, Outcome, PushError, ThreadPool,
+    AdminProperties, Collect, Condition, Connection, ConsumerBuilder, Event, EventType, Expression, Filter,
+    GroupOperator, Header, NotEvaluated, NotNow, Outcome, PushError, ThreadPool,
 };
 use talea_operation::{Declaration, Post};
 use talea_time::{Duration, Instant};
@@ -501,6 +501,83 @@ fn a_delivery_that_ends_late_is_told_once() {
         time.run();
     }
     assert_eq!(*misses.lock().expect("whole"), [(String::new(), 2, MS(1))]);
+}
+
+/// Of a batch each event that is late is told of by its own deadline, to each consumer that asked; one that is to be tried again not before it has been. Events with
+/// a start time are due after that.
+#[test]
+fn each_event_that_is_late_is_told_with_its_job() {
+    type Told = Arc<std::sync::Mutex<Vec<(u64, u64, Instant, Duration, u64)>>>;
+    let (time, channel) =
+        channel(QosSettings::new().with(PropertyName::RetryInterval, PropertyValue::Time(MS(4))));
+    let at = |ms: i64| Instant::ZERO + MS(ms);
+    let (of_batches, of_single): (Told, Told) = Default::default();
+    let telling = |told: &Told| {
+        let told = Arc::clone(told);
+        move |miss: &talea_notification::Miss<'_>| {
+            assert_eq!(miss.job().to_string(), format!("--task '' --job {}", miss.instance));
+            let number = crate::number(miss.delivery.event());
+            let pushed = miss.delivery.pushed() - Instant::ZERO;
+            let line = (number, pushed.as_nanos() as u64 / 1_000_000, miss.due, miss.lateness, miss.instance);
+            told.lock().expect("whole").push(line);
+        }
+    };
+    let batches = channel.consumer("batches").qos(QosSettings::new().max_batch(4).pacing(MS(100)));
+    let batches = batches.lane(Declaration::new("batches", MS(8))).on_deadline_miss(telling(&of_batches));
+    let _batches = batches.connect_sequence(|_, _| Outcome::Ok).expect("connected");
+    let single =
+        channel.consumer("single").lane(Declaration::new("single", MS(2))).subscribe(types("Test/Own"));
+    let (mut tries, clock) = (0, time.clone());
+    let single = single.on_deadline_miss(telling(&of_single)).connect(move |_| {
+        clock.advance(MS(3));
+        tries += 1;
+        if tries == 1 { Outcome::Retry } else { Outcome::Discard }
+    });
+    let _single = single.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let mut push = |number: u64, change: &dyn Fn(&mut Header)| {
+        supplier.push(time.clone(), &event_with(number, change)).expect("pushed");
+    };
+    push(0, &|header| header.timeout = Some(MS(30)));
+    push(1, &|_| ());
+    push(2, &|header| header.start = Some(at(18)));
+    time.pass(MS(20));
+    push(3, &|_| ());
+    time.run();
+    let told = std::mem::take(&mut *of_batches.lock().expect("whole"));
+    let [(1, 0, due, lateness, job)] = told[..] else { panic!("{told:?}") };
+    assert_eq!(
+        (due, lateness),
+        (at(8), MS(12)),
+        "the others are worth something, began later or have come just now"
+    );
+
+    push(4, &|header| header.event_type = EventType::new("Test", "Own"));
+    time.run();
+    assert_eq!(*of_single.lock().expect("whole"), [], "it is tried again");
+    time.pass(MS(10));
+    let told = of_single.lock().expect("whole").clone();
+    let [(4, 20, due, lateness, later)] = told[..] else { panic!("{told:?}") };
+    assert_eq!((due, lateness), (at(26), MS(1)), "2 ms after it was to be tried again");
+    assert!(later > job);
+}
+
+/// Where the code that is told panics, the consumer is gone and nobody else.
+#[test]
+fn who_panics_on_a_miss_is_disconnected() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let clock = time.clone();
+    let consumer = channel.consumer("c").lane(Declaration::new("work", MS(5)));
+    let consumer = consumer.on_deadline_miss(|_| panic!("it cannot bear that")).connect(move |_| {
+        clock.advance(MS(6));
+        Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    supplier.push(&mut time, &event(0)).expect("pushed");
+    time.run();
+    assert_eq!((consumer.connection(), consumer.statistics().failed), (Connection::Closed, 1));
+    assert_eq!(supplier.push(&mut time, &event(1)).expect("pushed").queued, 0);
 }
 
 /// What waits for its time or for the consumer is delivered in the lane of its priority, too.

@@ -13,6 +13,7 @@ mod properties;
 mod pulling;
 mod subscribing;
 mod threads;
+mod traced;
 mod virtual_time;
 mod waiting;
 

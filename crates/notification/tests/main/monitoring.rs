@@ -292,7 +292,9 @@ fn a_stream_shows_how_many_there_are() {
     };
     let time = VirtualTime::default();
     let factory = EventChannelFactory::on(time.clone());
+    time.advance(MS(7));
     let before = create(&factory);
+    time.advance(MS(2));
     let kept = before.consumer("kept").connect_pull().expect("connected");
     let mut supplier = before.supplier("s").connect().expect("connected");
 
@@ -300,13 +302,13 @@ fn a_stream_shows_how_many_there_are() {
     let streams = StreamDirectory::at(&place.path().join("streams")).expect("a folder");
     let shape = RingShape { writers: &["collector".to_owned()], spare: 2, capacity: 256, later: 0 };
     let stream = streams.publish("gauged", &Metadata::bare("gauged"), shape).expect("published");
+    let read = |name: &str| {
+        let reading =
+            TraceFile::open(stream.path()).expect("a stream").reading(&format!("channel-{NAME}.{name}"));
+        let Ok(Reading::Gauge(number)) = reading else { panic!("{name}: {reading:?}") };
+        number
+    };
     let shown = || {
-        let read = |name: &str| {
-            let reading =
-                TraceFile::open(stream.path()).expect("a stream").reading(&format!("channel-{NAME}.{name}"));
-            let Ok(Reading::Gauge(number)) = reading else { panic!("{name}: {reading:?}") };
-            number
-        };
         ["ConsumerCount", "SupplierCount", "ConsumerAdminCount", "SupplierAdminCount", "QueueElementCount"]
             .map(read)
     };
@@ -332,6 +334,8 @@ fn a_stream_shows_how_many_there_are() {
                 supplier.push(&mut via, &event(number)).expect("pushed");
             }
             assert_eq!((shown(), counted(&[&before])), ([1, 1, 2, 1, 2], [1, 1, 2, 1, 2]));
+            assert_eq!((read("QueueSize"), before.queued_bytes(time.now())), (16, 16));
+            assert_eq!(read("CreationTime"), 7_000_000);
             let other = create(&factory);
             let inside = admin.consumer("inside").connect_pull().expect("connected");
             let mut second = other.supplier("t").connect().expect("connected");
@@ -340,10 +344,12 @@ fn a_stream_shows_how_many_there_are() {
             second.push(&mut via, &event(4)).expect("pushed");
             assert_eq!(shown(), counted(&[&before, &other]));
             assert_eq!(shown(), [3, 2, 3, 2, 3 + 1 + 1]);
+            assert_eq!(read("QueueSize"), 5 * 8);
             kept.try_pull(time.now()).expect("it waits");
             failing.set_qos(&QosSettings::new().max_events(1)).expect("sound");
             second.push(&mut via, &event(5)).expect("in the place of the one before");
             assert_eq!((shown()[4], counted(&[&before, &other])[4]), (4, 4));
+            assert_eq!((read("QueueSize"), read("CreationTime")), (4 * 8, 7_000_000), "that of the first");
             time.run();
             assert!(admin.destroy() && before.remove_consumer(kept.id()));
             assert_eq!(shown(), counted(&[&before, &other]));
@@ -353,6 +359,7 @@ fn a_stream_shows_how_many_there_are() {
             assert_eq!(shown(), [0, 0, 1, 1, 0]);
             drop((kept, second, failing, admin, other, before, factory));
             assert_eq!(shown(), [0; 5], "a channel that nobody has is none");
+            assert_eq!((read("QueueSize"), read("CreationTime")), (0, 0));
         });
     });
 }

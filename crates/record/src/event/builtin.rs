@@ -554,13 +554,13 @@ events! {
             /// The job's lane.
             lane: u16 = Source means Lane,
         }
-        /// A job that began took an event of a channel, or one of several that it was released by together.
+        /// A job took an event of a channel: one that it was released by, or of several at once each.
         DELIVER = 2 "deliver" Deliver {
             /// The job that took it.
             job: JobId = Causal,
             /// The job that pushed it; `None` if a program did otherwise.
             from: Option<JobId> = First,
-            /// As what it was published; `None` if a program pushed it otherwise.
+            /// As what it was published; `None` if that has no number.
             publication: Option<u32> = Second means Publication,
             /// Which of the events of the job it is, from 0.
             number: u32 = Second << 32,

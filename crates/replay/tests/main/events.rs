@@ -132,6 +132,7 @@ fn digest(state: u64, job: &JobContext<'_>) -> u64 {
         (header.priority, header.timeout, header.source).hash(&mut hasher);
         header.origin.map(|origin| (origin.operation, origin.instance)).hash(&mut hasher);
         event.content::<Count>().map(|count| (count.number, count.state)).hash(&mut hasher);
+        format!("{:?}", event.variable_header()).hash(&mut hasher);
         event.content::<TimeCame>().is_some().hash(&mut hasher);
         let synthetic = event.content::<talea_notification::declared::SyntheticEvent>();
         synthetic.map(|event| &event.bytes).hash(&mut hasher);
@@ -148,7 +149,10 @@ fn taking(ports: &mut Ports<'_>, pushes: Option<String>) -> impl FnMut(&JobConte
         state = digest(state, job);
         job.set(out, state);
         if let Some(events) = events {
-            assert!(job.push(events, |count, _| *count = Count { number: job.instance(), state }));
+            assert!(job.push(events, |count, header| {
+                *count = Count { number: job.instance(), state };
+                header.fields.set("state", state).expect("sound");
+            }));
         }
     }
 }
@@ -164,6 +168,12 @@ fn operations(drawn: &Drawn, twist: u64) -> Operations {
                 assert!(job.push(events, |count, header| {
                     *count = Count { number, state: 0 };
                     header.source = number as u32 % 3;
+                    header.fields.set("number", number).expect("sound");
+                    if number.is_multiple_of(3) {
+                        header.fields.set("third", vec!["of".into(), 3.into()]).expect("sound");
+                    } else {
+                        header.fields.remove("third");
+                    }
                 }));
             }
         });

@@ -60,4 +60,15 @@ fn a_filter_by_a_priority_that_nobody_states_and_a_chain_that_nothing_comes_thro
     let stated = text.replace("type = \"D/a\"", "type = \"D/a\", priority = 3");
     let done = run(&["sim", &write(&folder, "stated.toml", &stated), "--for", "100ms"]).exits(0);
     assert!(!done.stderr.contains("$priority"), "{}", done.stderr);
+    // Fields of headers are programs' business; those that the service knows have the same places spelled out.
+    let spelled_out = |name: &str| {
+        let filter = format!("\"$.header.variable_header({name}) == 3\"");
+        let file = write(&folder, "spelled.toml", &stated.replace("\"$priority == 3\"", &filter));
+        run(&["sim", &file, "--for", "100ms"]).exits(0)
+    };
+    let done = spelled_out("mission");
+    let told = "names $.header.variable_header(mission), which none of its events state";
+    assert!(done.stderr.contains(told) && done.stderr.contains("programs may state it"), "{}", done.stderr);
+    let done = spelled_out("Priority");
+    assert!(!done.stderr.contains("which none of its events"), "{}", done.stderr);
 }

@@ -57,6 +57,20 @@ fn times_of_the_event_are_on_the_clock_of_the_current_time() {
     }
 }
 
+/// A user's field of the header, spelled out, and by its name before the field of the body that has the same.
+#[test]
+fn fields_of_the_header_are_found() {
+    let folder = folder();
+    let text = "{\"domain_name\": \"A\", \"type_name\": \"B\", \"event_name\": \"\", \
+        \"variable_header\": {\"mission\": 7, \"leg\": \"home\"}, \"filterable_data\": {\"mission\": 8, \"size\": 3}}";
+    let event = write(&folder, "fields.json", text);
+    let asked = |expression: &str, status: i32| run(&["filter", expression, "--event", &event]).exits(status);
+    asked("$.header.variable_header(mission) == 7 and $mission == 7 and mission == 7 and $.mission == 7", 0);
+    asked("$.filterable_data(mission) == 8 and size == 3 and 'ho' ~ $leg", 0);
+    asked("not exist $.header.variable_header(size) and $.header.variable_header._length == 2", 0);
+    assert!(asked("$.header.variable_header(size) == 3", 2).stderr.contains("no such value"));
+}
+
 #[test]
 fn parts_are_explained() {
     let event = example("event.json");
