@@ -531,6 +531,11 @@ mod tests {
     use super::*;
     use crate::priorities::Priorities;
 
+    fn status(ended: Ended) -> ExitStatus {
+        let ProgramEnd::Process(status) = ended.end else { panic!("{}", ended.end) };
+        status
+    }
+
     #[test]
     fn a_cgroup_says_who_made_it() {
         let made = |path: &str| maker_of(Path::new(path)).map(|maker| maker.as_raw_nonzero().get());
@@ -580,7 +585,7 @@ mod tests {
             while lives(kept.process) {
                 std::thread::yield_now();
             }
-            kept.end().unwrap().status.code()
+            status(kept.end().unwrap()).code()
         });
         assert_eq!(ended, codes.map(Some));
     }
@@ -597,10 +602,10 @@ mod tests {
             std::thread::yield_now();
         }
         let ended = kept.end().unwrap();
-        assert_eq!((ended.status.code(), ended.by_itself), (Some(7), true));
+        assert_eq!((status(ended).code(), ended.by_itself), (Some(7), true));
         let waiting = keeper.launch("waits", &command).unwrap();
         let ended = waiting.end().unwrap();
-        assert_eq!((ended.status.signal(), ended.by_itself), (Some(libc::SIGKILL), false));
+        assert_eq!((status(ended).signal(), ended.by_itself), (Some(libc::SIGKILL), false));
         let missing = keeper.launch("missing", &Command::new("/none/such")).err().unwrap();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
@@ -635,7 +640,7 @@ mod tests {
         kept.end_all();
         assert!(!lives(daemon));
         let ended = kept.end().unwrap();
-        assert_eq!((ended.status.code(), ended.by_itself), (Some(0), true));
+        assert_eq!((status(ended).code(), ended.by_itself), (Some(0), true));
         if let Some(cgroup) = &kept.cgroup {
             assert!(!cgroup.folder().exists());
         }
