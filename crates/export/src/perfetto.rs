@@ -85,7 +85,7 @@ impl<W: Write> PerfettoExport<W> {
             output,
             decoder: Decoder::new(metadata, names),
             dispatching: Dispatching::default(),
-            kernel: Kernel::default(),
+            kernel: Kernel::new(metadata),
             last: metadata.start,
             failure: None,
         }
@@ -145,6 +145,7 @@ impl<W: Write> Sink for PerfettoExport<W> {
             return;
         }
         self.last = self.last.max(record.time);
+        self.kernel.reach(record.time, &mut self.out);
         self.jobs.record(&record, &mut self.out);
         let metadata = self.decoder.metadata();
         match record.event.family() {

@@ -32,7 +32,7 @@ mod update;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use talea_record::event::{Coded, IrqEnter};
-use talea_record::{InterruptKind, JobId, Metadata, NodeEntry, Origin, Record};
+use talea_record::{InterruptKind, JobId, KnownThreads, Metadata, NodeEntry, Origin, Record};
 use talea_time::Instant;
 
 /// Who has a processor.
@@ -245,7 +245,7 @@ pub(crate) struct Occupancy {
     processes: HashSet<u32>,
     /// Threads of these processes.
     companions: HashSet<u32>,
-    names: HashMap<u32, String>,
+    names: KnownThreads,
     is_simulated: bool,
 }
 
@@ -279,7 +279,7 @@ impl Occupancy {
             woken: HashSet::new(),
             processes: HashSet::new(),
             companions: HashSet::new(),
-            names: HashMap::new(),
+            names: KnownThreads::of(metadata),
             is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
         }
     }
@@ -307,7 +307,7 @@ impl Occupancy {
 
     /// What the thread is called: its own name, or what it does in the run.
     pub fn thread_name(&self, thread: u32) -> Option<&str> {
-        self.names.get(&thread).map(String::as_str)
+        self.names.name(thread).filter(|name| !name.is_empty())
     }
 
     /// Who has the processor at `index` of the node.

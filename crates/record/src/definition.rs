@@ -4,7 +4,7 @@
 //! the tables. Numbers are never used again. Nodes of one run may be processes that know nothing of each other, so each takes
 //! numbers of its own: behind the tables, every node in turn.
 
-use crate::metadata::{EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry};
+use crate::metadata::{EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry, ThreadEntry};
 use serde::{Deserialize, Serialize};
 
 /// What a number stands for, or who there is.
@@ -34,7 +34,13 @@ pub enum Definition {
         /// The task that it is alone in.
         task: TaskEntry,
     },
+    /// A thread of the machine. Records have its number from the kernel, which may have been another thread's before and may become one's later, so
+    /// its definition says from when on it is meant. One whose name has changed is defined again.
+    Thread(ThreadEntry),
 }
+
+/// Definitions of threads that a stream takes at most. Programs may start threads without end, and edges and operations need room, too.
+pub const THREADS_DEFINED_MAX: usize = 512;
 
 /// How a node's edges are numbered in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +109,15 @@ impl Metadata {
                 self.tasks[entry.task].clone_from(task);
                 self.operations[*number].clone_from(entry);
             }
-            Definition::Scheduler { .. } | Definition::Edge { .. } | Definition::Operation { .. } => {}
+            Definition::Thread(entry) if entry.node < self.nodes.len() => {
+                if !self.threads.contains(entry) {
+                    self.threads.push(entry.clone());
+                }
+            }
+            Definition::Scheduler { .. }
+            | Definition::Edge { .. }
+            | Definition::Operation { .. }
+            | Definition::Thread(_) => {}
         }
     }
 
@@ -121,6 +135,7 @@ impl Metadata {
 mod tests {
     use super::*;
     use crate::metadata::{DecidedBy, NodeEntry, Switches};
+    use talea_time::Instant;
 
     #[test]
     fn nodes_that_know_nothing_of_each_other_number_their_edges_apart() {
@@ -183,6 +198,30 @@ mod tests {
         assert!(metadata.is_there(1) && !metadata.is_there(0));
         assert_eq!((metadata.operations[1].lane, metadata.tasks[1].activity), (1, Activity::Posted));
         assert_eq!(metadata.check(), Ok(()));
+    }
+
+    #[test]
+    fn a_thread_is_the_one_that_had_its_number_then() {
+        let mut metadata = Metadata::bare("x");
+        let thread = |since: i64, tid: u32, name: &str, node: usize| {
+            let (since, name) = (Instant::from_nanos(since), name.to_owned());
+            Definition::Thread(ThreadEntry { since, tid, pid: 5, name, node })
+        };
+        metadata.define(&thread(10, 7, "first", 0));
+        assert!(metadata.threads.is_empty(), "there is no such node");
+        let (switches, decided_by) = (Switches::Recorded, DecidedBy::Ours);
+        metadata.nodes.push(NodeEntry { name: "a".into(), cpus: vec![0], switches, decided_by });
+        // Nodes are told of one after the other, and a reader may have a definition already.
+        for definition in [thread(20, 7, "second", 0), thread(10, 7, "first", 0), thread(20, 7, "second", 0)]
+        {
+            metadata.define(&definition);
+        }
+        let name = |time: i64, tid: u32| {
+            metadata.thread(tid, Instant::from_nanos(time)).map(|entry| entry.name.as_str())
+        };
+        assert_eq!((name(9, 7), name(10, 7), name(19, 7)), (None, Some("first"), Some("first")));
+        assert_eq!((name(20, 7), name(99, 7), name(99, 8)), (Some("second"), Some("second"), None));
+        assert_eq!((metadata.threads.len(), metadata.check()), (2, Ok(())));
     }
 
     #[test]

@@ -39,6 +39,10 @@ pub struct Metadata {
     /// Edges of the nodes' hierarchies of schedulers, by index; watched unless the kernel schedules the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeEntry>,
+    /// Threads that stand behind lanes and edges or serve the run, in the order in which they were [defined](crate::Definition::Thread). Not in
+    /// simulations and traces of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadEntry>,
     /// Outputs of operations, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputEntry>,
@@ -182,6 +186,21 @@ impl EdgeEntry {
     pub fn name(&self) -> String {
         format!("{} to {}", self.parent, self.child)
     }
+}
+
+/// A thread of the machine that records speak of by its number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadEntry {
+    /// When it was known to be this one: an earlier record with its number may be of another thread.
+    pub since: Instant,
+    /// Its Linux number.
+    pub tid: u32,
+    /// The number of its process.
+    pub pid: u32,
+    /// Its name as the kernel has it (`comm`), at most 15 bytes.
+    pub name: String,
+    /// Index of the node that it works for.
+    pub node: usize,
 }
 
 /// What executes: a task, or a thread of a hierarchy, whose bursts are jobs.
@@ -405,6 +424,7 @@ impl Metadata {
             operations,
             schedulers,
             edges,
+            threads: Vec::new(),
             outputs: outputs_of(system),
             inputs: inputs_of(system),
             publications: publications_of(system),
@@ -491,6 +511,7 @@ impl Metadata {
             operations: Vec::new(),
             schedulers: Vec::new(),
             edges: Vec::new(),
+            threads: Vec::new(),
             outputs: Vec::new(),
             inputs: Vec::new(),
             publications: Vec::new(),
@@ -526,6 +547,12 @@ impl Metadata {
         let entry = &self.operations[operation];
         let task = &self.tasks[entry.task].name;
         entry.name.strip_prefix(task.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(&entry.name)
+    }
+
+    /// The thread that had this number at `time`, if it was defined by then: the latest of those that had it. It may have ended since.
+    pub fn thread(&self, tid: u32, time: Instant) -> Option<&ThreadEntry> {
+        let of_then = self.threads.iter().filter(|entry| entry.tid == tid && entry.since <= time);
+        of_then.max_by_key(|entry| entry.since)
     }
 
     /// Whether there are tables of a system. Without, records tell of programs and of the machine, but of no jobs.
@@ -605,6 +632,9 @@ impl Metadata {
         }
         for (entry, edge) in self.edges.iter().enumerate() {
             within("edges", entry, edge.node, self.nodes.len())?;
+        }
+        for (entry, thread) in self.threads.iter().enumerate() {
+            within("threads", entry, thread.node, self.nodes.len())?;
         }
         let mut has_last = vec![false; self.tasks.len()];
         for (entry, operation) in self.operations.iter().enumerate() {

@@ -60,6 +60,7 @@ pub fn metadata() -> Metadata {
         ],
         schedulers: Vec::new(),
         edges: Vec::new(),
+        threads: Vec::new(),
         outputs: Vec::new(),
         inputs: Vec::new(),
         publications: Vec::new(),

@@ -260,6 +260,31 @@ fn processes_and_threads_have_their_real_numbers() {
     assert!(said.contains("program (72)"), "{said}");
 }
 
+/// No record of the kernel names it, and none of the run says what it does.
+#[test]
+fn a_thread_that_was_defined_has_a_track_under_its_node() {
+    const DESCRIPTOR: u64 = 60;
+    let mut metadata = metadata();
+    metadata.threads = vec![
+        ThreadEntry { since: at(RUN_START_NS + 4), tid: 77, pid: 70, name: "player".into(), node: 0 },
+        ThreadEntry { since: at(RUN_START_NS + 6), tid: 77, pid: 70, name: "drain".into(), node: 0 },
+    ];
+    let records = [switch(3, 1, 0, 77), switch(4, 1, 77, 0), switch(5, 1, 0, 77), switch(7, 1, 77, 0)];
+    let mut export = PerfettoExport::new(&metadata, &NameSpace::default(), &[], Vec::new());
+    records.into_iter().for_each(|record| export.record(record));
+    let trace = export.finish(at(9)).unwrap();
+    let said = format!("{:?}", Picture::of(&trace).tracks);
+    assert!(said.contains("mission/drain (77)"), "{said}");
+    let descriptors = packets(&trace, DESCRIPTOR);
+    let threads: Vec<_> = descriptors.iter().flat_map(|one| parts(one, 4)).collect();
+    let last = threads.iter().rev().find(|one| numbers(one, 2) == [77]).expect("it is described");
+    assert_eq!(numbers(last, 1), [70]);
+    let found = format!("{:?}", Picture::of(&trace).slices);
+    for name in ["CPU 1 threads 3-4 thread 77", "CPU 1 threads 5-7 player (77)"] {
+        assert!(found.contains(name), "{name} is not in {found}");
+    }
+}
+
 #[test]
 fn jobs_have_slices_on_processors_and_lanes() {
     let picture = picture(&metadata(), &NameSpace::default(), &small_run(), ms(45));
