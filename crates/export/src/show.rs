@@ -297,13 +297,16 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
 
 /// What became of an edge, and who did it and what for where that was recorded.
 fn changed(metadata: &Metadata, change: EdgeChange) -> String {
-    let EdgeChange { edge, what, by, why, process, user } = change;
+    let EdgeChange { edge, what, by, why, process, user, forced } = change;
     let mut text = format!("edge={} what={}", edge_name(metadata, edge.into()), word(what));
     if by != ChangeAuthor::Unknown {
         text.push_str(&format!(" by={} why={}", word(by), word(why)));
     }
     if by == ChangeAuthor::Operator {
         text.push_str(&format!(" process={process} user={user}"));
+    }
+    if forced.0 {
+        text.push_str(" forced");
     }
     text
 }

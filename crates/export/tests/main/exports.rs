@@ -90,10 +90,12 @@ fn a_change_of_a_hierarchy_tells_who_made_it_and_why() {
         why: ChangeReason::RequestChanged.into(),
         process: 4711,
         user: 1000,
+        forced: Flag(false),
     };
     let told = |change: EdgeChange| line(change.at(at(5), Record::NO_CPU));
     let by_operator = "edge=FP to nav what=altered by=operator why=request-changed process=4711 user=1000";
     assert_eq!(told(change), by_operator);
+    assert_eq!(told(EdgeChange { forced: Flag(true), ..change }), format!("{by_operator} forced"));
     let (by, why) = (ChangeAuthor::Member.into(), ChangeReason::Ended.into());
     let ended = EdgeChange { what: ChangeKind::Removed.into(), by, why, process: 0, user: 0, ..change };
     assert_eq!(told(ended), "edge=FP to nav what=removed by=member why=ended");

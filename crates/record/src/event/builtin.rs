@@ -406,7 +406,7 @@ events! {
             /// The edge.
             edge: u16 = Source means Edge,
         }
-        /// The hierarchy was changed: an edge is part of it from now on, no longer, or altered; by says who did that, and why what for.
+        /// The hierarchy was changed: an edge is part of it from now on, no longer, or altered; by says who did that, why what for, and forced is 1 if promises might break by it.
         EDGE_CHANGE = 6 "change" EdgeChange {
             /// The edge.
             edge: u16 = Source means Edge,
@@ -420,6 +420,8 @@ events! {
             process: u32 = First << 32,
             /// The user as whom an operator's process runs; 0 of others.
             user: u32 = Second,
+            /// Whether it was asked for whatever promises it breaks, as by `talea ctl --force`. Older traces do not tell.
+            forced: Flag = Second << 32,
         }
         /// The kernel had withheld the record's processor from whom it was granted to; thread is who had it, 0 if nobody.
         WITHHELD = 7 "withheld" Withheld {

@@ -397,6 +397,45 @@ fn who_changed_a_running_hierarchy_and_why_is_in_its_trace() {
     }
 }
 
+/// What was done in spite of promises says so, and nothing else does.
+#[test]
+fn a_forced_change_says_so_in_the_trace() {
+    let _alone = alone();
+    let place = folder();
+    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    let options = ["--for", "120s", "--no-slices", "--out", &within(&place, "out")];
+    let Some((mut running, name)) = start_in(&place, &text, "multimedia", "forced", &options) else {
+        return;
+    };
+    let begun = || run(&["trace", "read", &name, "results.released", "--json"]).exits(0).json();
+    eventually("the run has begun", || begun()[0]["value"].as_u64() > Some(0));
+    ctl(&name, &["replace", "PS", "--kind", "sfq"]).exits(0);
+    ctl(&name, &["replace", "PS", "--kind", "round-robin"]).exits(1);
+    ctl(&name, &["replace", "PS", "--kind", "round-robin", "--force"]).exits(0);
+    running.signal(rustix::process::Signal::INT);
+    running.finish().exits(0);
+    let trace = within(&place, "out/trace.talea");
+    let lines = run(&["trace", "show", &trace, "--event", "change"]).exits(0).stdout;
+    let (forced, careful): (Vec<&str>, Vec<&str>) = lines.lines().partition(|line| line.ends_with(" forced"));
+    for (changes, kind) in [(&forced, "forced"), (&careful, "careful")] {
+        assert!(changes.iter().any(|line| line.contains("why=scheduler-replaced")), "{kind}: {lines}");
+    }
+    assert!(
+        lines.rfind(" user=") > lines.rfind(careful.last().expect("some")),
+        "the forced ones come last: {lines}"
+    );
+    let json = run(&["trace", "show", &trace, "--event", "change", "--json"]).exits(0).stdout;
+    let told = json.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a record"));
+    let told = told.filter(|change| change["fields"]["forced"] == 1).count();
+    assert_eq!(told, forced.len(), "{json}");
+    let picture = within(&place, "out/run.pftrace");
+    run(&["trace", "export", &trace, "--perfetto", &picture]).exits(0);
+    let picture = String::from_utf8_lossy(&fs::read(&picture).expect("a file")).into_owned();
+    for part in ["changes of the hierarchy", "(forced)", "scheduler-replaced"] {
+        assert!(picture.contains(part), "{part} is not shown");
+    }
+}
+
 /// Whoever reads the trace knows which threads came while the run lasted: as the kernel has them, under each name that they had.
 #[test]
 fn threads_that_come_to_a_running_hierarchy_are_defined_in_its_trace() {
