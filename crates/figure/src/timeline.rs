@@ -153,6 +153,7 @@ mod tests {
             schedulers: Vec::new(),
             edges: Vec::new(),
             threads: Vec::new(),
+            kernel_policies: Vec::new(),
             outputs: Vec::new(),
             inputs: Vec::new(),
             publications: Vec::new(),

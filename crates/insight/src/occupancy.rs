@@ -252,9 +252,9 @@ pub(crate) struct Occupancy {
 impl Occupancy {
     /// Nobody has anything yet.
     pub fn new(metadata: &Metadata) -> Self {
-        let lane = |entry: &talea_record::LaneEntry| Lane {
+        let lane = |(index, entry): (usize, &talea_record::LaneEntry)| Lane {
             node: entry.node,
-            level: entry.level,
+            level: metadata.rank(index),
             awake: SleepState::Unknown,
             cpu: Record::NO_CPU,
             current: None,
@@ -264,7 +264,7 @@ impl Occupancy {
         let processors =
             |entry: &talea_record::NodeEntry| entry.cpus.iter().map(|cpu| Processor::new(*cpu)).collect();
         Occupancy {
-            lanes: metadata.lanes.iter().map(lane).collect(),
+            lanes: metadata.lanes.iter().enumerate().map(lane).collect(),
             lane_of_operation: metadata.operations.iter().map(|operation| operation.lane).collect(),
             nodes: metadata.nodes.iter().map(processors).collect(),
             preemption_rule: metadata

@@ -43,6 +43,9 @@ pub struct Metadata {
     /// simulations and traces of old.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadEntry>,
+    /// How the kernel schedules the threads of nodes of which it [decides](DecidedBy::Kernel). Not in traces of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel_policies: Vec<KernelPolicyEntry>,
     /// Outputs of operations, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputEntry>,
@@ -186,6 +189,27 @@ impl EdgeEntry {
     pub fn name(&self) -> String {
         format!("{} to {}", self.parent, self.child)
     }
+}
+
+/// How the kernel schedules a thread to which it was lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelPolicyEntry {
+    /// Index of the thread's lane.
+    pub lane: usize,
+    /// The policy.
+    pub policy: KernelPolicy,
+}
+
+/// A policy of the kernel (sched(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelPolicy {
+    /// SCHED_DEADLINE, before all priorities: a reservation that stops until its next period.
+    Deadline,
+    /// SCHED_FIFO or SCHED_RR at this priority, from 1 (least) to 99.
+    RealTime(u8),
+    /// SCHED_OTHER, behind all priorities: shares of what is left.
+    Other,
 }
 
 /// A thread of the machine that records speak of by its number.
@@ -425,6 +449,7 @@ impl Metadata {
             schedulers,
             edges,
             threads: Vec::new(),
+            kernel_policies: Vec::new(),
             outputs: outputs_of(system),
             inputs: inputs_of(system),
             publications: publications_of(system),
@@ -512,6 +537,7 @@ impl Metadata {
             schedulers: Vec::new(),
             edges: Vec::new(),
             threads: Vec::new(),
+            kernel_policies: Vec::new(),
             outputs: Vec::new(),
             inputs: Vec::new(),
             publications: Vec::new(),
@@ -547,6 +573,21 @@ impl Metadata {
         let entry = &self.operations[operation];
         let task = &self.tasks[entry.task].name;
         entry.name.strip_prefix(task.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(&entry.name)
+    }
+
+    /// How the kernel schedules the thread of the lane, if that was recorded.
+    pub fn kernel_policy(&self, lane: usize) -> Option<KernelPolicy> {
+        self.kernel_policies.iter().find(|entry| entry.lane == lane).map(|entry| entry.policy)
+    }
+
+    /// The lane's place in the order of its node, 0 before all others: its level, or that of its thread's policy where the kernel decides.
+    pub fn rank(&self, lane: usize) -> usize {
+        match self.kernel_policy(lane) {
+            None => self.lanes[lane].level,
+            Some(KernelPolicy::Deadline) => 0,
+            Some(KernelPolicy::RealTime(priority)) => 100 - usize::from(priority.min(99)),
+            Some(KernelPolicy::Other) => 100,
+        }
     }
 
     /// The thread that had this number at `time`, if it was defined by then: the latest of those that had it. It may have ended since.
@@ -632,6 +673,9 @@ impl Metadata {
         }
         for (entry, edge) in self.edges.iter().enumerate() {
             within("edges", entry, edge.node, self.nodes.len())?;
+        }
+        for (entry, policy) in self.kernel_policies.iter().enumerate() {
+            within("kernel_policies", entry, policy.lane, self.lanes.len())?;
         }
         for (entry, thread) in self.threads.iter().enumerate() {
             within("threads", entry, thread.node, self.nodes.len())?;

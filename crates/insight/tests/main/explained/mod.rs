@@ -1,6 +1,7 @@
 //! Explanations and accounts from records of dispatching and of the kernel, written by hand.
 
 mod in_part;
+mod lowered;
 mod shared;
 
 use std::convert::Infallible;
