@@ -132,7 +132,7 @@ impl CtfExport {
             folder: folder.into(),
             metadata: metadata.clone(),
             layouts: EventTable::new(layouts),
-            threads: Threads::default(),
+            threads: Threads::of(metadata),
             streams: Streams::new(folder),
             domain: Domain::User,
             records: 0,

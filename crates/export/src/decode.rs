@@ -246,6 +246,9 @@ impl Declared {
                 (Shown::Signed(ns), FieldKind::Instant) => format!("{:.9}s", ns as f64 / 1e9),
                 (Shown::Signed(ns), FieldKind::Duration) => Duration::from_nanos(ns).rounded().to_string(),
                 (Shown::Text(text), FieldKind::Text) => format!("{text:?}"),
+                (Shown::Unsigned(tid), _) if *meaning == Meaning::Thread => {
+                    thread_text(metadata, tid, record.time)
+                }
                 (value, _) => value.to_string(),
             };
             (field.name.as_ref(), value)
@@ -279,7 +282,9 @@ fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
 fn shown<'a>(metadata: &'a Metadata, field: &Field, meaning: Meaning, record: &Record) -> Shown<'a> {
     match field.value(record) {
         Value::Unsigned(number) => match meaning {
-            Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag => Shown::Unsigned(number),
+            Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag | Meaning::Thread => {
+                Shown::Unsigned(number)
+            }
             named => named_value(metadata, named, number),
         },
         Value::Signed(number) | Value::Duration(number) => Shown::Signed(number),
@@ -317,9 +322,15 @@ fn named_value(metadata: &Metadata, meaning: Meaning, number: u64) -> Shown<'_> 
             let JobOrNone(job) = JobOrNone::from_bits(number);
             return job.map_or(Shown::Absent, |job| Shown::Text(job_text(metadata, job).into()));
         }
-        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag => None,
+        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag | Meaning::Thread => None,
     };
     Shown::Text(name.map_or_else(|| number.to_string().into(), Cow::Borrowed))
+}
+
+/// `4711 (ffmpeg)` of a thread that was defined, else its number.
+pub(crate) fn thread_text(metadata: &Metadata, tid: u64, time: Instant) -> String {
+    let defined = u32::try_from(tid).ok().and_then(|tid| metadata.thread(tid, time));
+    defined.map_or_else(|| tid.to_string(), |thread| format!("{tid} ({})", thread.name))
 }
 
 /// `nav.filter#12`.

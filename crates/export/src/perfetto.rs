@@ -11,6 +11,7 @@
 //!   down (of several ways, the first described), whose slices are its bursts,
 //! * a track per processor of what dispatching cost, by kind,
 //! * a track and a counter of how late the release thread was,
+//! * a track of the changes of its hierarchy, whose instants say who changed which edge, what for, and whether that was forced,
 //! * a track per thread of the run, whose slices say when it ran and on which processor.
 //!
 //! "Kernel" has a track per processor of who really had it, by the kernel's records: threads by name, nothing
@@ -31,6 +32,7 @@
 //!
 //! Memory grows with jobs under way and threads alive, not with the trace.
 
+mod changes;
 mod channels;
 mod dispatching;
 mod jobs;
@@ -85,7 +87,7 @@ impl<W: Write> PerfettoExport<W> {
             output,
             decoder: Decoder::new(metadata, names),
             dispatching: Dispatching::default(),
-            kernel: Kernel::default(),
+            kernel: Kernel::new(metadata),
             last: metadata.start,
             failure: None,
         }
@@ -145,6 +147,7 @@ impl<W: Write> Sink for PerfettoExport<W> {
             return;
         }
         self.last = self.last.max(record.time);
+        self.kernel.reach(record.time, &mut self.out);
         self.jobs.record(&record, &mut self.out);
         let metadata = self.decoder.metadata();
         match record.event.family() {
@@ -157,6 +160,7 @@ impl<W: Write> Sink for PerfettoExport<W> {
             family if family == builtin::EVENT.number => {
                 self.channels.record(metadata, &record, &mut self.out);
             }
+            family if family == builtin::HLS.number => changes::record(&self.decoder, &record, &mut self.out),
             _ => self.kernel.record(metadata, &record, &mut self.out),
         }
         if self.out.bytes().len() >= WRITE_BYTES {

@@ -1,6 +1,6 @@
 //! Records as text: lines for people, and JSON for scripts.
 
-use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name, since};
+use crate::decode::{Declared, Decoder, Row, Shown, lane_label, node_name, since, thread_text};
 use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::{Code, Coded, EdgeChange, Lost, Member, Take};
@@ -289,7 +289,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             format!("{} {events} for {operation}: {why}", lost.events)
         }
         Typed::EdgeChange(change) => changed(metadata, change),
-        Typed::Member(member) => joined(metadata, member),
+        Typed::Member(member) => joined(metadata, record.time, member),
         _ => return None,
     };
     Some(detail)
@@ -297,7 +297,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
 
 /// What became of an edge, and who did it and what for where that was recorded.
 fn changed(metadata: &Metadata, change: EdgeChange) -> String {
-    let EdgeChange { edge, what, by, why, process, user } = change;
+    let EdgeChange { edge, what, by, why, process, user, forced } = change;
     let mut text = format!("edge={} what={}", edge_name(metadata, edge.into()), word(what));
     if by != ChangeAuthor::Unknown {
         text.push_str(&format!(" by={} why={}", word(by), word(why)));
@@ -305,19 +305,25 @@ fn changed(metadata: &Metadata, change: EdgeChange) -> String {
     if by == ChangeAuthor::Operator {
         text.push_str(&format!(" process={process} user={user}"));
     }
+    if forced.0 {
+        text.push_str(" forced");
+    }
     text
 }
 
 /// A thread and what it is to a hierarchy, and who has started it where that was seen.
-fn joined(metadata: &Metadata, member: Member) -> String {
+fn joined(metadata: &Metadata, time: Instant, member: Member) -> String {
     let Member { tid, started_by, edge, role, .. } = member;
-    let mut text = format!("tid={tid}");
+    let mut text = format!("tid={}", thread_text(metadata, tid.into(), time));
+    if let Some(thread) = metadata.thread(tid, time) {
+        text.push_str(&format!(" pid={}", thread.pid));
+    }
     if let Some(edge) = edge {
         text.push_str(&format!(" edge={}", edge_name(metadata, edge)));
     }
     text.push_str(&format!(" role={}", word(role)));
     if started_by != 0 {
-        text.push_str(&format!(" started_by={started_by}"));
+        text.push_str(&format!(" started_by={}", thread_text(metadata, started_by.into(), time)));
     }
     text
 }

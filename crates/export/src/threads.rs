@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use talea_record::declaration::FIRST_FREE;
 use talea_record::event::{Thread as ThreadAtWork, ThreadExit, Typed};
-use talea_record::{Event, Metadata, Record, ThreadRole};
+use talea_record::{Event, KnownThreads, Metadata, Record, ThreadRole};
+use talea_time::Instant;
 
 /// Threads by number, in memory that depends on how many live at one time.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    known: HashMap<u32, Thread>,
+    known: KnownThreads,
+    at_work: HashMap<u32, Work>,
     writers: Writers,
 }
 
@@ -43,26 +45,40 @@ impl Writers {
     }
 }
 
-/// A thread.
+/// What a thread does in the run, and how the kernel last made it ready.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Thread {
-    /// Its process, 0 if unknown.
-    pub pid: u32,
-    /// Its name: the kernel's, or what it is for in the run; empty if unknown.
-    pub name: String,
-    /// Its kernel priority when it was last made ready.
-    pub priority: Option<i32>,
+struct Work {
+    pid: u32,
+    role: Option<String>,
+    priority: Option<i32>,
 }
 
 impl Threads {
-    /// The thread, if anything is known of it.
-    pub fn get(&self, tid: u32) -> Option<&Thread> {
-        self.known.get(&tid)
+    /// Those of a run whose records are yet to come.
+    pub fn of(metadata: &Metadata) -> Self {
+        Threads { known: KnownThreads::of(metadata), ..Threads::default() }
     }
 
-    /// The thread's name, if it is known.
+    /// The thread's process; 0 if it is not known.
+    pub fn process(&self, tid: u32) -> u32 {
+        let known = self.known.get(tid).map(|thread| thread.pid);
+        known.or_else(|| self.at_work.get(&tid).map(|work| work.pid)).unwrap_or(0)
+    }
+
+    /// The node that the thread works for, as its definition says.
+    pub fn node(&self, tid: u32) -> Option<usize> {
+        self.known.get(tid)?.node
+    }
+
+    /// The thread's kernel priority when it was last made ready.
+    pub fn priority(&self, tid: u32) -> Option<i32> {
+        self.at_work.get(&tid)?.priority
+    }
+
+    /// The thread's name, or what it is for in the run where nobody tells that; none if neither is known.
     pub fn name(&self, tid: u32) -> Option<&str> {
-        self.get(tid).map(|thread| thread.name.as_str()).filter(|name| !name.is_empty())
+        let role = || self.at_work.get(&tid)?.role.as_deref();
+        self.known.name(tid).filter(|name| !name.is_empty()).or_else(role)
     }
 
     /// The thread that wrote an event of a program, if it is known.
@@ -70,23 +86,22 @@ impl Threads {
         self.writers.of(record)
     }
 
+    /// Comes to an instant, and says which threads were defined by then.
+    pub fn reach(&mut self, time: Instant, defined: impl FnMut(u32)) {
+        self.known.reach(time, defined);
+    }
+
     /// Learns from a record that comes before the next ones.
     pub fn learn(&mut self, metadata: &Metadata, record: &Record) {
         self.writers.learn(record);
+        self.known.learn(record);
         match record.typed() {
             Typed::Thread(at_work) => {
-                let thread = self.known.entry(at_work.tid).or_default();
-                thread.pid = at_work.pid;
-                if thread.name.is_empty() {
-                    thread.name = role_name(metadata, at_work);
-                }
-            }
-            Typed::ThreadName(named) => {
-                let thread = self.known.entry(named.tid).or_default();
-                (thread.pid, thread.name) = (named.pid, named.name.to_string());
+                let work = self.at_work.entry(at_work.tid).or_default();
+                (work.pid, work.role) = (at_work.pid, Some(role_name(metadata, at_work)));
             }
             Typed::Wakeup(wakeup) => {
-                self.known.entry(wakeup.tid).or_default().priority = Some(wakeup.priority);
+                self.at_work.entry(wakeup.tid).or_default().priority = Some(wakeup.priority);
             }
             _ => {}
         }
@@ -94,8 +109,9 @@ impl Threads {
 
     /// Forgets a thread whose end `record` tells.
     pub fn forget(&mut self, record: &Record) {
+        self.known.forget(record);
         if let Some(exit) = ThreadExit::read(record) {
-            self.known.remove(&exit.tid);
+            self.at_work.remove(&exit.tid);
         }
     }
 }

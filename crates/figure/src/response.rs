@@ -10,9 +10,9 @@ use talea_time::Instant;
 /// What is drawn in one colour.
 const GROUPS: [(&str, RGBColor); 12] = [
     ("own execution", RGBColor(0, 114, 178)),
-    ("higher lane, others' turns", RGBColor(213, 94, 0)),
-    ("same lane", RGBColor(230, 159, 0)),
-    ("lower lane", RGBColor(204, 121, 167)),
+    ("higher lane or priority, others' turns", RGBColor(213, 94, 0)),
+    ("same lane or priority", RGBColor(230, 159, 0)),
+    ("lower lane or priority", RGBColor(204, 121, 167)),
     ("dispatching", RGBColor(0, 158, 115)),
     ("before the release", RGBColor(86, 180, 233)),
     ("idle, waking up", RGBColor(190, 190, 190)),
@@ -26,22 +26,28 @@ const GROUPS: [(&str, RGBColor); 12] = [
 fn group(kind: Kind) -> usize {
     match kind {
         Kind::Execution => 0,
-        Kind::Higher => 1,
+        Kind::Higher | Kind::KernelHigher => 1,
         Kind::Ahead
         | Kind::RunsToCompletion
         | Kind::NoSlot
         | Kind::LateGoesLast
         | Kind::Behind
         | Kind::Earlier
+        | Kind::KernelEqual
         | Kind::Peer => 2,
-        Kind::Lower => 3,
+        Kind::Lower | Kind::KernelLower => 3,
         Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => 4,
         Kind::Jitter | Kind::Releaser | Kind::Timer | Kind::Releasing | Kind::Handover | Kind::Guard => 5,
         Kind::NextSample | Kind::PeriodEnd | Kind::UntilRead => 6,
         Kind::Message | Kind::Lost | Kind::Left => 5,
         Kind::WakeUp | Kind::Idle | Kind::Room | Kind::Blocked => 6,
         Kind::Companion | Kind::Program | Kind::Interrupt | Kind::Withheld => 7,
-        Kind::Uncertain | Kind::Unheard | Kind::Unclear | Kind::Condensed | Kind::Unrecorded => 8,
+        Kind::Uncertain
+        | Kind::Unheard
+        | Kind::Unclear
+        | Kind::Condensed
+        | Kind::Unrecorded
+        | Kind::KernelUntold => 8,
         Kind::Shared => 9,
         Kind::Turn => 1,
         Kind::UsedUp => 10,

@@ -152,6 +152,8 @@ mod tests {
             operations: vec![operation(0, NAMES[0]), operation(1, NAMES[1])],
             schedulers: Vec::new(),
             edges: Vec::new(),
+            threads: Vec::new(),
+            kernel_policies: Vec::new(),
             outputs: Vec::new(),
             inputs: Vec::new(),
             publications: Vec::new(),

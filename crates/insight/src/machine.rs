@@ -8,7 +8,7 @@ use crate::explain::Interrupt;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use talea_record::event::{Switch, Typed};
-use talea_record::{Record, Sink};
+use talea_record::{KnownThreads, Record, Sink};
 use talea_time::Instant;
 
 /// Threads that are told apart; more of them share one account.
@@ -31,7 +31,7 @@ struct Processor {
 pub struct Machine {
     processors: BTreeMap<u16, Processor>,
     threads: HashMap<u32, ThreadUse>,
-    names: HashMap<u32, String>,
+    names: KnownThreads,
     interrupts: BTreeMap<Interrupt, InterruptUse>,
     others_ns: i64,
     first: Option<Instant>,
@@ -104,8 +104,10 @@ impl Machine {
         let (first, last) = (self.first?, self.last?);
         let cpus: Vec<u16> = self.processors.keys().copied().collect();
         cpus.into_iter().for_each(|cpu| self.reach(cpu, last));
-        let named =
-            |usage: &ThreadUse| ThreadUse { name: self.names.get(&usage.thread).cloned(), ..usage.clone() };
+        let named = |usage: &ThreadUse| ThreadUse {
+            name: self.names.name(usage.thread).map(str::to_owned),
+            ..usage.clone()
+        };
         let mut threads: Vec<ThreadUse> = self.threads.values().map(named).collect();
         threads.sort_by_key(|usage| (std::cmp::Reverse(usage.ns), usage.thread));
         let called = |(interrupt, usage): (&Interrupt, &InterruptUse)| InterruptUse {
@@ -188,6 +190,7 @@ fn add(account: &mut i64, ns: i64) {
 impl Sink for Machine {
     fn record(&mut self, record: Record) {
         self.last = self.last.max(Some(record.time));
+        self.names.learn(&record);
         match record.typed() {
             Typed::Switch(switch) => {
                 self.reach(record.cpu, record.time);
@@ -213,9 +216,6 @@ impl Sink for Machine {
                     processor.thread = None;
                     processor.interrupts.clear();
                 }
-            }
-            Typed::ThreadName(named) if self.names.len() < THREADS => {
-                self.names.insert(named.tid, named.name.to_string());
             }
             _ => {}
         }

@@ -32,7 +32,7 @@ mod update;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use talea_record::event::{Coded, IrqEnter};
-use talea_record::{InterruptKind, JobId, Metadata, NodeEntry, Origin, Record};
+use talea_record::{InterruptKind, JobId, KnownThreads, Metadata, NodeEntry, Origin, Record};
 use talea_time::Instant;
 
 /// Who has a processor.
@@ -245,16 +245,16 @@ pub(crate) struct Occupancy {
     processes: HashSet<u32>,
     /// Threads of these processes.
     companions: HashSet<u32>,
-    names: HashMap<u32, String>,
+    names: KnownThreads,
     is_simulated: bool,
 }
 
 impl Occupancy {
     /// Nobody has anything yet.
     pub fn new(metadata: &Metadata) -> Self {
-        let lane = |entry: &talea_record::LaneEntry| Lane {
+        let lane = |(index, entry): (usize, &talea_record::LaneEntry)| Lane {
             node: entry.node,
-            level: entry.level,
+            level: metadata.rank(index),
             awake: SleepState::Unknown,
             cpu: Record::NO_CPU,
             current: None,
@@ -264,7 +264,7 @@ impl Occupancy {
         let processors =
             |entry: &talea_record::NodeEntry| entry.cpus.iter().map(|cpu| Processor::new(*cpu)).collect();
         Occupancy {
-            lanes: metadata.lanes.iter().map(lane).collect(),
+            lanes: metadata.lanes.iter().enumerate().map(lane).collect(),
             lane_of_operation: metadata.operations.iter().map(|operation| operation.lane).collect(),
             nodes: metadata.nodes.iter().map(processors).collect(),
             preemption_rule: metadata
@@ -279,7 +279,7 @@ impl Occupancy {
             woken: HashSet::new(),
             processes: HashSet::new(),
             companions: HashSet::new(),
-            names: HashMap::new(),
+            names: KnownThreads::of(metadata),
             is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
         }
     }
@@ -307,7 +307,7 @@ impl Occupancy {
 
     /// What the thread is called: its own name, or what it does in the run.
     pub fn thread_name(&self, thread: u32) -> Option<&str> {
-        self.names.get(&thread).map(String::as_str)
+        self.names.name(thread).filter(|name| !name.is_empty())
     }
 
     /// Who has the processor at `index` of the node.

@@ -8,6 +8,9 @@
 //!   queue ──────────────► take, enter ────────► entered: records go on
 //!      └── records wait ────────────────────────┘
 //! ```
+//!
+//! No record waits for the definition of a thread: it has its number from the kernel. Whose it is has to be asked of the kernel, which is not done under
+//! the lock either: the warden does that (`naming`).
 
 use talea_record::ring::Definer;
 use talea_record::{Definition, Record};
@@ -15,11 +18,20 @@ use talea_time::Instant;
 
 /// Records that wait at most. More than this while a definition is entered go on before it; none is lost.
 const WAITING: usize = 512;
+/// Threads that wait at most for being named, which is done every 10 ms. More than this are lost.
+pub(crate) const UNNAMED: usize = 256;
 
 /// Enters definitions into a stream, and returns how many there was no room for: readers find records of edges that nobody defined, and
 /// count them.
 pub(crate) fn enter(definer: &Definer, definitions: &[Definition]) -> u64 {
     definitions.iter().filter(|definition| definer.define(definition).is_err()).count() as u64
+}
+
+/// A thread that records speak of from an instant on, and of which nothing but its number is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unnamed {
+    pub tid: u32,
+    pub since: Instant,
 }
 
 /// What readers have yet to be told of.
@@ -30,18 +42,42 @@ pub(crate) struct Definitions {
     entering: usize,
     /// Preallocated: records are written under the lock.
     waiting: Vec<Record>,
+    /// Preallocated: threads begin under the lock.
+    unnamed: Vec<Unnamed>,
     /// Definitions for which there was no number or no room.
     lost: u64,
 }
 
 impl Definitions {
     pub fn new() -> Self {
-        Definitions { queued: Vec::new(), entering: 0, waiting: Vec::with_capacity(WAITING), lost: 0 }
+        let (waiting, unnamed) = (Vec::with_capacity(WAITING), Vec::with_capacity(UNNAMED));
+        Definitions { queued: Vec::new(), entering: 0, waiting, unnamed, lost: 0 }
     }
 
     /// A definition is to be entered.
     pub fn queue(&mut self, definition: Definition) {
         self.queued.push(definition);
+    }
+
+    /// A thread is to be named and defined.
+    pub fn meet(&mut self, thread: Unnamed) {
+        if self.unnamed.iter().any(|known| known.tid == thread.tid) {
+            return;
+        }
+        match self.unnamed.len() < UNNAMED {
+            true => self.unnamed.push(thread),
+            false => self.lose(),
+        }
+    }
+
+    /// The threads to be named.
+    pub fn unnamed(&mut self) -> impl Iterator<Item = Unnamed> + '_ {
+        self.unnamed.drain(..)
+    }
+
+    /// So many threads could not be defined.
+    pub fn lose_threads(&mut self, threads: u64) {
+        self.lost += threads;
     }
 
     /// What was to be defined has no number.
@@ -146,6 +182,19 @@ mod tests {
         definitions.entered(0);
         assert_eq!(numbers(definitions.due()), [2, 3, 4], "in order");
         assert!(!definitions.hold(record(5)) && definitions.take().is_none());
+    }
+
+    #[test]
+    fn no_record_waits_for_a_thread_and_no_more_than_some_wait_themselves() {
+        let mut definitions = Definitions::new();
+        let thread = |tid: usize| Unnamed { tid: tid as u32, since: Instant::from_nanos(1) };
+        (0..UNNAMED + 2).for_each(|tid| definitions.meet(thread(tid)));
+        // Behind another edge, too.
+        definitions.meet(thread(3));
+        assert!(!definitions.hold(record(2)) && definitions.take().is_none());
+        assert_eq!((definitions.unnamed().count(), definitions.lost()), (UNNAMED, 2));
+        definitions.meet(thread(3));
+        assert_eq!(definitions.unnamed().collect::<Vec<_>>(), [thread(3)]);
     }
 
     #[test]

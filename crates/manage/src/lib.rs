@@ -88,6 +88,7 @@ mod lock;
 mod managed_run;
 mod member;
 mod member_jobs;
+pub mod naming;
 mod options;
 pub mod origin;
 mod priorities;

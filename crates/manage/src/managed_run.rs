@@ -9,7 +9,7 @@
 //! hierarchy come from one place in the order in which things happened, and need one ring. Records are written when
 //! the hierarchy *decides*; the kernel follows some microseconds later, which its own events show.
 
-use crate::definitions::Definitions;
+use crate::definitions::{Definitions, Unnamed};
 use crate::member::Received;
 use crate::member_jobs::MemberJobs;
 use crate::thread_jobs::{Gained, ThreadJobs};
@@ -88,7 +88,7 @@ pub struct EndedRun {
     pub end: Instant,
     /// When it was to end.
     pub planned_end: Instant,
-    /// Edges and schedulers that came while it lasted and that the trace does not tell of, for want of room.
+    /// Edges, schedulers and threads that came while it lasted and that the trace does not tell of, for want of room.
     pub undefined: u64,
 }
 
@@ -253,6 +253,7 @@ impl ManagedRun {
             let (edge, role) = (None, role.into());
             self.recorder
                 .write(Member { tid, started_by: 0, edge, node, role }.at(self.start, Record::NO_CPU));
+            self.definitions.meet(Unnamed { tid, since: self.start });
         }
         let (recorder, definitions) = (&mut self.recorder, &mut self.definitions);
         for change in self.early.drain(..) {
@@ -294,7 +295,9 @@ impl ManagedRun {
             let (node, role) = (self.recorder.node as u16, MemberRole::Scheduled.into());
             let started_by = started_by.unwrap_or(0);
             let member = Member { tid, started_by, edge: Some(edge.into()), node, role };
-            self.write(member.at(now.clamp(self.start, self.end), Record::NO_CPU));
+            let since = now.clamp(self.start, self.end);
+            self.write(member.at(since, Record::NO_CPU));
+            self.definitions.meet(Unnamed { tid, since });
         }
     }
 
@@ -420,6 +423,24 @@ impl ManagedRun {
         self.definitions.queue(Definition::Scheduler { serial, entry });
     }
 
+    /// Takes the threads that are to be named.
+    pub(crate) fn unnamed(&mut self) -> impl Iterator<Item = Unnamed> + '_ {
+        self.definitions.unnamed()
+    }
+
+    /// Who enters definitions, and the node that they are of.
+    pub(crate) fn definer(&self) -> (Definer, usize) {
+        (self.recorder.writer.definer(), self.recorder.node)
+    }
+
+    /// So many threads could not be defined.
+    pub(crate) fn lose_threads(&mut self, threads: u64) {
+        self.definitions.lose_threads(threads);
+        if let Some(ended) = &mut self.ended_run {
+            ended.undefined += threads;
+        }
+    }
+
     /// Takes what the stream's readers have yet to be told of, and who tells them. That may wait, and is not done under the lock;
     /// [`Self::defined`] says that it is done.
     pub(crate) fn definitions(&mut self) -> Option<(Definer, Vec<Definition>)> {
@@ -438,7 +459,7 @@ impl ManagedRun {
         self.definitions.since()
     }
 
-    /// How many edges and schedulers readers of the trace do not know, for want of room.
+    /// How many edges, schedulers and threads readers of the trace do not know, for want of room.
     pub(crate) fn undefined(&self) -> u64 {
         self.definitions.lost()
     }

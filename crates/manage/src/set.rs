@@ -4,6 +4,7 @@ use crate::auditor::{Audit, Auditor};
 use crate::beginning::Beginnings;
 use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
+use crate::definitions::UNNAMED;
 use crate::guardian::{self, Guardian};
 use crate::hold::{Held, Hold};
 use crate::keeper::{Keeper, ProgramEnd};
@@ -164,6 +165,8 @@ impl ManagedSet {
                 settings: Vec::with_capacity(LOOKS_MAX),
                 first: Firsts::default(),
                 beginnings: Beginnings::default(),
+                unnamed: Vec::with_capacity(UNNAMED),
+                naming: None,
             };
             guardian.note_warden(rustix::thread::gettid());
             match catch_unwind(AssertUnwindSafe(|| warden.run())) {

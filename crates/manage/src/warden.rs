@@ -5,11 +5,13 @@
 //! had. Each of these is bounded by the limits of the set, so it may outrank everybody.
 
 use crate::beginning::Beginnings;
+use crate::definitions::Unnamed;
 use crate::guardian::Guardian;
 use crate::hold::Hold;
 use crate::keeper::Keeper;
 use crate::member::{Body, Managed, Member, Off, Scope, bind};
 use crate::member::{Departed, Received};
+use crate::naming::Naming;
 use crate::options::STACK;
 use crate::origin::Origin;
 use crate::priorities::{self, Heirs, Ordinary, Priorities, Turns};
@@ -46,6 +48,9 @@ pub(crate) struct Warden<'a> {
     /// Of each look the first of those that come next, where there are more than it is for.
     pub first: Firsts,
     pub beginnings: Beginnings,
+    /// Threads to be named. Filled under the lock: preallocated.
+    pub unnamed: Vec<Unnamed>,
+    pub naming: Option<Naming>,
 }
 
 /// Whose turn it is in each look.
@@ -93,7 +98,9 @@ impl Warden<'_> {
             self.look_at_sleepers(round == 0);
             self.look_at_doubtful();
             self.look_at_settings();
+            self.name_threads();
             if round == 0 {
+                self.name_again();
                 self.collect();
                 self.adopt();
                 let is_apart = |process| self.shared.is_apart(process);
@@ -101,7 +108,45 @@ impl Warden<'_> {
                 self.look_at_trouble();
             }
         }
+        // Who came last is known, too.
+        self.name_threads();
         self.give_back();
+    }
+
+    /// Defines threads that records speak of and that nobody has named.
+    fn name_threads(&mut self) {
+        let mut state = self.shared.state.lock_patiently();
+        let Some(run) = state.run.as_mut() else { return };
+        self.unnamed.clear();
+        self.unnamed.extend(run.unnamed());
+        if self.unnamed.is_empty() {
+            return;
+        }
+        let (definer, node) = run.definer();
+        drop(state);
+        let naming = self.naming.get_or_insert_with(|| Naming::of_node(node));
+        let threads = self.unnamed.iter();
+        let lost = threads.filter(|thread| !naming.define(&definer, thread.tid, thread.since)).count() as u64;
+        self.lose_threads(lost);
+    }
+
+    /// Looks whether threads that are known have got another name. What they are called after the run is not told.
+    fn name_again(&mut self) {
+        let Some(naming) = self.naming.as_mut().filter(|naming| naming.has_named()) else { return };
+        let state = self.shared.state.lock_patiently();
+        let Some(run) = state.run.as_ref().filter(|run| !run.is_over()) else { return };
+        let (definer, _) = run.definer();
+        drop(state);
+        let lost = naming.look_again(&definer, self.shared.now());
+        self.lose_threads(lost);
+    }
+
+    fn lose_threads(&self, lost: u64) {
+        if lost > 0
+            && let Some(run) = &mut self.shared.state.lock_patiently().run
+        {
+            run.lose_threads(lost);
+        }
     }
 
     /// Those that the hierarchy thinks are blocked, and may not be.

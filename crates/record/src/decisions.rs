@@ -12,10 +12,11 @@
 //! | as before | | next job |
 
 use crate::event::{
-    ChangeAuthor, ChangeKind, ChangeReason, Code, EdgeChange, NextJob, Trigger, VpGrant, VpRelease,
+    ChangeAuthor, ChangeKind, ChangeReason, Code, EdgeChange, Flag, NextJob, Trigger, VpGrant, VpRelease,
     VpRequest, VpRevoke,
 };
 use crate::{EdgeNumbers, Record};
+use talea_policy::arrangement::live::Insistence;
 use talea_policy::arrangement::{self, ChangeCause, Watch};
 use talea_policy::hierarchy::{self, Transition, VpId, VpState};
 use talea_time::Instant;
@@ -33,13 +34,22 @@ pub struct DecisionRecords {
 }
 
 impl EdgeChange {
-    fn of(edge: u16, what: ChangeKind, ChangeCause { by, why }: ChangeCause) -> Self {
+    fn of(edge: u16, what: ChangeKind, cause: ChangeCause) -> Self {
+        let ChangeCause { by, why, insistence } = cause;
         let (process, user) = match by {
             arrangement::ChangeAuthor::Operator { process, user } => (process, user),
             _ => (0, 0),
         };
         let (by, why) = (ChangeAuthor::from(by).into(), ChangeReason::from(why).into());
-        EdgeChange { edge, what: what.into(), by, why, process, user }
+        EdgeChange {
+            edge,
+            what: what.into(),
+            by,
+            why,
+            process,
+            user,
+            forced: Flag(insistence == Insistence::Forced),
+        }
     }
 }
 
@@ -198,16 +208,27 @@ mod tests {
         let edges = EdgeNumbers { first: 0, known: 1, total: 1, node: 0, nodes: 1 };
         let mut records = DecisionRecords::new(&[0], edges);
         let (vp, now) = (VpId::from_index(7), Instant::from_nanos(5));
-        let cause = ChangeCause { by: Operator { process: 4711, user: 1000 }, why: ThreadAdded };
+        let cause = ChangeCause::careful(Operator { process: 4711, user: 1000 }, ThreadAdded);
         assert_eq!(records.altered(vp, now, cause), None, "nothing stands there");
         let added = told(records.added(1, vp, now, cause).next());
         let (by, why) = (ChangeAuthor::Operator.into(), ChangeReason::ThreadAdded.into());
-        let expected =
-            EdgeChange { edge: 1, what: ChangeKind::Added.into(), by, why, process: 4711, user: 1000 };
+        let expected = EdgeChange {
+            edge: 1,
+            what: ChangeKind::Added.into(),
+            by,
+            why,
+            process: 4711,
+            user: 1000,
+            forced: Flag(false),
+        };
         assert_eq!(added, expected);
         let altered = told(records.altered(vp, now, cause));
         assert_eq!(altered, EdgeChange { what: ChangeKind::Altered.into(), ..expected });
-        let removed = told(records.removed(vp, now, cause.not_admitted()));
+        let forced = ChangeCause { insistence: Insistence::Forced, ..cause };
+        let altered = told(records.altered(vp, now, forced));
+        assert_eq!((altered.forced, altered.user), (Flag(true), 1000));
+        let removed = told(records.removed(vp, now, forced.not_admitted()));
+        assert_eq!(removed.forced, Flag(true), "giving it up again is of the same request");
         assert_eq!(removed.why, ChangeReason::from(NotAdmitted));
         assert_eq!((removed.by, removed.process), (by, 4711));
         let ended = told(records.added(2, vp, now, ChangeCause::ENDED).next());

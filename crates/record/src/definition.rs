@@ -5,7 +5,9 @@
 //! numbers of its own: behind the tables, every node in turn.
 
 use crate::connections::PublicationEntry;
-use crate::metadata::{EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry, UNDEFINED};
+use crate::metadata::{
+    EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry, ThreadEntry, UNDEFINED,
+};
 use serde::{Deserialize, Serialize};
 
 /// What a number stands for, or who there is.
@@ -42,10 +44,16 @@ pub enum Definition {
         /// What it is: of no operation, and with no tasks of the description as subscribers.
         entry: PublicationEntry,
     },
+    /// A thread of the machine. Records have its number from the kernel, which may have been another thread's before and may become one's later, so
+    /// its definition says from when on it is meant. One whose name has changed is defined again.
+    Thread(ThreadEntry),
 }
 
 /// As many publications as tables have room for, so that a damaged definition asks for no more memory.
 const MOST_PUBLICATIONS: usize = 1 << 16;
+
+/// Definitions of threads that a stream takes at most. Programs may start threads without end, and edges and operations need room, too.
+pub const THREADS_DEFINED_MAX: usize = 512;
 
 /// How a node's edges are numbered in records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,10 +139,16 @@ impl Metadata {
                 }
                 self.publications[*number].clone_from(entry);
             }
+            Definition::Thread(entry) if entry.node < self.nodes.len() => {
+                if !self.threads.contains(entry) {
+                    self.threads.push(entry.clone());
+                }
+            }
             Definition::Scheduler { .. }
             | Definition::Edge { .. }
             | Definition::Operation { .. }
-            | Definition::Publication { .. } => {}
+            | Definition::Publication { .. }
+            | Definition::Thread(_) => {}
         }
     }
 
@@ -161,6 +175,7 @@ impl Metadata {
 mod tests {
     use super::*;
     use crate::metadata::{DecidedBy, NodeEntry, Switches};
+    use talea_time::Instant;
 
     #[test]
     fn nodes_that_know_nothing_of_each_other_number_their_edges_apart() {
@@ -250,6 +265,30 @@ mod tests {
             text.expect("numbers and texts"),
             r#"{"publication":{"number":2,"entry":{"name":"m T/A","channel":"m","event_type":"T/A","subscribers":[]}}}"#
         );
+    }
+
+    #[test]
+    fn a_thread_is_the_one_that_had_its_number_then() {
+        let mut metadata = Metadata::bare("x");
+        let thread = |since: i64, tid: u32, name: &str, node: usize| {
+            let (since, name) = (Instant::from_nanos(since), name.to_owned());
+            Definition::Thread(ThreadEntry { since, tid, pid: 5, name, node })
+        };
+        metadata.define(&thread(10, 7, "first", 0));
+        assert!(metadata.threads.is_empty(), "there is no such node");
+        let (switches, decided_by) = (Switches::Recorded, DecidedBy::Ours);
+        metadata.nodes.push(NodeEntry { name: "a".into(), cpus: vec![0], switches, decided_by });
+        // Nodes are told of one after the other, and a reader may have a definition already.
+        for definition in [thread(20, 7, "second", 0), thread(10, 7, "first", 0), thread(20, 7, "second", 0)]
+        {
+            metadata.define(&definition);
+        }
+        let name = |time: i64, tid: u32| {
+            metadata.thread(tid, Instant::from_nanos(time)).map(|entry| entry.name.as_str())
+        };
+        assert_eq!((name(9, 7), name(10, 7), name(19, 7)), (None, Some("first"), Some("first")));
+        assert_eq!((name(20, 7), name(99, 7), name(99, 8)), (Some("second"), Some("second"), None));
+        assert_eq!((metadata.threads.len(), metadata.check()), (2, Ok(())));
     }
 
     #[test]

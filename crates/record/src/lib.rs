@@ -44,6 +44,7 @@ pub mod ring;
 mod selection;
 pub mod stream;
 mod suggestion;
+mod threads;
 pub mod values;
 mod written;
 
@@ -52,7 +53,7 @@ pub use connections::{
 };
 pub use contents::Contents;
 pub use damage::Damage;
-pub use definition::{Definition, EdgeNumbers};
+pub use definition::{Definition, EdgeNumbers, THREADS_DEFINED_MAX};
 pub use event::{
     ChangeAuthor, ChangeKind, ChangeReason, CostKind, DropReason, EventLossReason, InterruptKind, LossCause,
     LossReason, MemberRole, Question, RunOutcome, SkipReason, ThreadRole, Trigger, Typed, ValueLoss,
@@ -67,6 +68,7 @@ pub use read::{Records, Replayed, TraceFile, TraceKind};
 pub use record::{Event, JobId, Record};
 pub use recorded_events::RecordedEvents;
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
+pub use threads::{KnownThread, KnownThreads};
 
 /// Whatever takes records as they happen: a ring, a file, the accounting, or several of them.
 pub trait Sink {

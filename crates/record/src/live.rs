@@ -5,10 +5,12 @@ pub(crate) mod registry;
 #[expect(unsafe_code, reason = "words are kept beside the mapping that they are in")]
 pub(crate) mod slots;
 
+use crate::definition::THREADS_DEFINED_MAX;
 use crate::directory::Entry;
 use crate::layout::{Header, LATER_CAPACITY, PAGE_BYTES, Regions, place_at};
 use crate::mapping::Mapping;
 use crate::mapping::fork::Private;
+use crate::metadata::ThreadEntry;
 use crate::passive::words_of;
 use process::{Liveness, Owner};
 use registry::RegisterError;
@@ -17,7 +19,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use talea_ring::control::Control;
 use talea_ring::header::Place;
@@ -47,6 +49,8 @@ pub(crate) struct LiveFile {
     later: Mutex<Vec<LaterRing>>,
     /// The file with all its later rings, for readers in this process.
     whole: OnceLock<Arc<Mapping>>,
+    /// The threads that were defined, in their order.
+    threads: Mutex<Vec<ThreadEntry>>,
 }
 
 /// A later ring, mapped by itself.
@@ -86,7 +90,18 @@ impl LiveFile {
         let (later, whole) = (Mutex::default(), OnceLock::new());
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(LiveFile { _private: private, mapping, number, file, header, places, named, later, whole })
+        Ok(LiveFile {
+            _private: private,
+            mapping,
+            number,
+            file,
+            header,
+            places,
+            named,
+            later,
+            whole,
+            threads: Mutex::default(),
+        })
     }
 
     /// Claims a ring for a thread: a spare one or a later one that nobody has to read any more, or a later one that was never used,
@@ -209,6 +224,28 @@ impl LiveFile {
         }
     }
 
+    /// Whether the stream has the thread already, since whenever it was.
+    ///
+    /// # Errors
+    /// [`NoRoom::ForThreads`] if it does not, and has as many as it may have.
+    pub fn knows_thread(&self, thread: &ThreadEntry) -> Result<bool, NoRoom> {
+        let threads = self.threads();
+        let latest = threads.iter().rev().find(|known| known.tid == thread.tid);
+        match latest.is_some_and(|known| ThreadEntry { since: known.since, ..thread.clone() } == *known) {
+            false if threads.len() == THREADS_DEFINED_MAX => Err(NoRoom::ForThreads),
+            known => Ok(known),
+        }
+    }
+
+    /// The stream has the thread from now on.
+    pub fn note_thread(&self, thread: &ThreadEntry) {
+        self.threads().push(thread.clone());
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<ThreadEntry>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Enters a family for which there is room. Whoever wants everything has its switches on already.
     pub fn enter(&self, document: &[u8]) {
         self.region().append(document);
@@ -221,6 +258,9 @@ pub enum NoRoom {
     /// The directory is full.
     #[error("the directory of the stream has no room for more definitions")]
     InDirectory,
+    /// The directory has all the threads that it may have.
+    #[error("the stream has {THREADS_DEFINED_MAX} definitions of threads, and no more are taken")]
+    ForThreads,
     /// The file system has no room.
     #[error("cannot enter a definition into the stream: {0}")]
     Io(io::Error),
@@ -230,7 +270,7 @@ impl NoRoom {
     fn for_family(self, name: &str) -> RegisterError {
         let name = name.to_owned();
         match self {
-            NoRoom::InDirectory => RegisterError::Directory(name),
+            NoRoom::InDirectory | NoRoom::ForThreads => RegisterError::Directory(name),
             NoRoom::Io(source) => RegisterError::Io { name, source },
         }
     }

@@ -39,6 +39,13 @@ pub struct Metadata {
     /// Edges of the nodes' hierarchies of schedulers, by index; watched unless the kernel schedules the node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeEntry>,
+    /// Threads that stand behind lanes and edges or serve the run, in the order in which they were [defined](crate::Definition::Thread). Not in
+    /// simulations and traces of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<ThreadEntry>,
+    /// How the kernel schedules the threads of nodes of which it [decides](DecidedBy::Kernel). Not in traces of old.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel_policies: Vec<KernelPolicyEntry>,
     /// Outputs of operations, by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outputs: Vec<OutputEntry>,
@@ -182,6 +189,42 @@ impl EdgeEntry {
     pub fn name(&self) -> String {
         format!("{} to {}", self.parent, self.child)
     }
+}
+
+/// How the kernel schedules a thread to which it was lowered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelPolicyEntry {
+    /// Index of the thread's lane.
+    pub lane: usize,
+    /// The policy.
+    pub policy: KernelPolicy,
+}
+
+/// A policy of the kernel (sched(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelPolicy {
+    /// SCHED_DEADLINE, before all priorities: a reservation that stops until its next period.
+    Deadline,
+    /// SCHED_FIFO or SCHED_RR at this priority, from 1 (least) to 99.
+    RealTime(u8),
+    /// SCHED_OTHER, behind all priorities: shares of what is left.
+    Other,
+}
+
+/// A thread of the machine that records speak of by its number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadEntry {
+    /// When it was known to be this one: an earlier record with its number may be of another thread.
+    pub since: Instant,
+    /// Its Linux number.
+    pub tid: u32,
+    /// The number of its process.
+    pub pid: u32,
+    /// Its name as the kernel has it (`comm`), at most 15 bytes.
+    pub name: String,
+    /// Index of the node that it works for.
+    pub node: usize,
 }
 
 /// What executes: a task, or a thread of a hierarchy, whose bursts are jobs.
@@ -405,6 +448,8 @@ impl Metadata {
             operations,
             schedulers,
             edges,
+            threads: Vec::new(),
+            kernel_policies: Vec::new(),
             outputs: outputs_of(system),
             inputs: inputs_of(system),
             publications: publications_of(system),
@@ -491,6 +536,8 @@ impl Metadata {
             operations: Vec::new(),
             schedulers: Vec::new(),
             edges: Vec::new(),
+            threads: Vec::new(),
+            kernel_policies: Vec::new(),
             outputs: Vec::new(),
             inputs: Vec::new(),
             publications: Vec::new(),
@@ -526,6 +573,27 @@ impl Metadata {
         let entry = &self.operations[operation];
         let task = &self.tasks[entry.task].name;
         entry.name.strip_prefix(task.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(&entry.name)
+    }
+
+    /// How the kernel schedules the thread of the lane, if that was recorded.
+    pub fn kernel_policy(&self, lane: usize) -> Option<KernelPolicy> {
+        self.kernel_policies.iter().find(|entry| entry.lane == lane).map(|entry| entry.policy)
+    }
+
+    /// The lane's place in the order of its node, 0 before all others: its level, or that of its thread's policy where the kernel decides.
+    pub fn rank(&self, lane: usize) -> usize {
+        match self.kernel_policy(lane) {
+            None => self.lanes[lane].level,
+            Some(KernelPolicy::Deadline) => 0,
+            Some(KernelPolicy::RealTime(priority)) => 100 - usize::from(priority.min(99)),
+            Some(KernelPolicy::Other) => 100,
+        }
+    }
+
+    /// The thread that had this number at `time`, if it was defined by then: the latest of those that had it. It may have ended since.
+    pub fn thread(&self, tid: u32, time: Instant) -> Option<&ThreadEntry> {
+        let of_then = self.threads.iter().filter(|entry| entry.tid == tid && entry.since <= time);
+        of_then.max_by_key(|entry| entry.since)
     }
 
     /// Whether there are tables of a system. Without, records tell of programs and of the machine, but of no jobs.
@@ -605,6 +673,12 @@ impl Metadata {
         }
         for (entry, edge) in self.edges.iter().enumerate() {
             within("edges", entry, edge.node, self.nodes.len())?;
+        }
+        for (entry, policy) in self.kernel_policies.iter().enumerate() {
+            within("kernel_policies", entry, policy.lane, self.lanes.len())?;
+        }
+        for (entry, thread) in self.threads.iter().enumerate() {
+            within("threads", entry, thread.node, self.nodes.len())?;
         }
         let mut has_last = vec![false; self.tasks.len()];
         for (entry, operation) in self.operations.iter().enumerate() {

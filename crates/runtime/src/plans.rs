@@ -4,9 +4,10 @@ use crate::error::PrepareError;
 use crate::hierarchy::{self, HierarchyError, below_others};
 use crate::lowering::hierarchy as hierarchy_lowering;
 use talea_analysis::system::Leaving;
+use talea_linux::sched::Policy;
 use talea_model::{Scheduling, System};
 use talea_policy::strategy::{Plan, plan_lanes};
-use talea_record::{DecidedBy, Metadata, Origin, Switches};
+use talea_record::{DecidedBy, KernelPolicy, KernelPolicyEntry, Metadata, Origin, Switches};
 use talea_time::{Duration, Instant};
 
 /// The plans of all nodes; that of a node with a hierarchy and without tasks is empty.
@@ -57,6 +58,17 @@ pub(crate) fn metadata(
         if system.scheduling(index) == Scheduling::Hierarchy && node.decided_by.is_ours() {
             node.switches = Switches::Granted;
         }
+    }
+    for settings in lowerings.iter().flatten().filter_map(|lowering| lowering.settings.as_ref()) {
+        metadata.kernel_policies.extend(settings.threads.iter().filter_map(|setting| {
+            let operation = system.operation_of_thread(setting.thread)?;
+            let policy = match setting.policy {
+                Policy::Deadline { .. } => KernelPolicy::Deadline,
+                Policy::Fifo(priority) | Policy::RoundRobin(priority) => KernelPolicy::RealTime(priority),
+                Policy::Other => KernelPolicy::Other,
+            };
+            Some(KernelPolicyEntry { lane: metadata.operations[operation.index()].lane, policy })
+        }));
     }
     metadata.edges = hierarchy::edges(system, plans, leaving)
         .map_err(|(node, error)| unset(system, node, error.into()))?;

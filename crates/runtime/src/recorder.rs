@@ -3,6 +3,7 @@
 use crate::counts;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::cpu;
+use talea_manage::naming::define_thread;
 use talea_record::event::{
     Abort, BuiltinEvent, Complete, Cost, Dates, Flag, JobOrNone, Preempt, Release, Resume, RunEnd, RunStart,
     Skip, Sleep, Start, Thread, Timer, Wake,
@@ -65,6 +66,9 @@ impl Recording {
     /// The recorder of the calling thread, which is at work from now on, for a lane if it has a role in one.
     pub fn begin(self, role: ThreadRole, lane: Option<usize>) -> Recorder {
         let Recording { writer, node, cpu, detail } = self;
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        // Where the stream has no room for its name, readers have its role.
+        let _has_room = define_thread(&writer.definer(), tid, MonotonicClock.now(), node);
         let mut recorder = Recorder { writer: writer.install(), node, cpu, detail };
         recorder.thread(role, lane);
         recorder

@@ -60,6 +60,8 @@ pub fn metadata() -> Metadata {
         ],
         schedulers: Vec::new(),
         edges: Vec::new(),
+        threads: Vec::new(),
+        kernel_policies: Vec::new(),
         outputs: Vec::new(),
         inputs: Vec::new(),
         publications: Vec::new(),

@@ -156,7 +156,12 @@ impl Members {
         let bits = field.kind.bits() as u8;
         let bytes = Content::Bytes(field.place, bits / 8);
         let plain = |kind| match meaning {
-            Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::JobOrNone | Meaning::Flag => kind,
+            Meaning::Number
+            | Meaning::Deadline
+            | Meaning::Job
+            | Meaning::JobOrNone
+            | Meaning::Flag
+            | Meaning::Thread => kind,
             named => Type::Named(named, bits),
         };
         match field.kind {
@@ -220,8 +225,7 @@ impl Content {
                 tid => text(threads.name(tid).unwrap_or("unknown").as_bytes(), bytes),
             },
             Content::ThreadPriority(place) => {
-                let thread = threads.get(place.raw(record) as u32);
-                let priority = kernel::priority(thread.and_then(|thread| thread.priority));
+                let priority = kernel::priority(threads.priority(place.raw(record) as u32));
                 bytes.extend_from_slice(&priority.to_le_bytes());
             }
             Content::WriterProcess => {

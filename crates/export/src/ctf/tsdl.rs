@@ -205,7 +205,12 @@ fn values(metadata: &Metadata, meaning: Meaning, bits: u8) -> Vec<(u64, String)>
         Meaning::Publication => {
             with_none(metadata.publications.iter().map(|publication| publication.name.clone()).collect())
         }
-        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::JobOrNone | Meaning::Flag => {
+        Meaning::Number
+        | Meaning::Deadline
+        | Meaning::Job
+        | Meaning::JobOrNone
+        | Meaning::Flag
+        | Meaning::Thread => {
             unreachable!("a number without names has no enumeration")
         }
     }
@@ -221,7 +226,12 @@ fn enumeration_name(meaning: Meaning, bits: u8) -> String {
         Meaning::Input => "input",
         Meaning::Publication => "publication",
         Meaning::Code(codes) => codes.name(),
-        Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::JobOrNone | Meaning::Flag => {
+        Meaning::Number
+        | Meaning::Deadline
+        | Meaning::Job
+        | Meaning::JobOrNone
+        | Meaning::Flag
+        | Meaning::Thread => {
             unreachable!("a number without names has no enumeration")
         }
     };

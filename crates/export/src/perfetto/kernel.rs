@@ -36,6 +36,18 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
+    /// Of a run whose records are yet to come.
+    pub fn new(metadata: &Metadata) -> Self {
+        Kernel { threads: Threads::of(metadata), ..Kernel::default() }
+    }
+
+    /// Comes to an instant, by which threads may have been defined.
+    pub fn reach(&mut self, time: Instant, out: &mut Packets) {
+        let mut defined = Vec::new();
+        self.threads.reach(time, |tid| defined.push(tid));
+        defined.into_iter().for_each(|tid| self.describe_thread(tid, out));
+    }
+
     /// The thread that has the processor, if it is known.
     pub fn running(&self, cpu: u16) -> Option<u32> {
         self.running.get(&cpu).copied().filter(|tid| *tid != Record::UNSEEN_THREAD)
@@ -109,7 +121,6 @@ impl Kernel {
 
     /// The thread as the scheduling events of viewers name it: number, name and the kernel's priority.
     fn scheduled(&self, tid: u32, cpu: u16) -> (Option<i32>, Option<String>, Option<i32>) {
-        let thread = self.threads.get(tid);
         let name = match tid {
             0 => format!("swapper/{cpu}"),
             Record::UNSEEN_THREAD => "not observed".to_owned(),
@@ -117,7 +128,7 @@ impl Kernel {
         };
         let number = if tid == Record::UNSEEN_THREAD { UNSEEN } else { tid as i32 };
         let priority = if tid == 0 { IDLE } else { ORDINARY };
-        (Some(number), Some(name), Some(thread.and_then(|thread| thread.priority).unwrap_or(priority)))
+        (Some(number), Some(name), Some(self.threads.priority(tid).unwrap_or(priority)))
     }
 
     /// The switch as the kernel's own tracing has it, from which viewers draw their tracks of processors and the states of threads.
@@ -215,8 +226,8 @@ impl Kernel {
         if self.described.get(&tid) == Some(&name) {
             return;
         }
-        let parent = match self.node_of.get(&tid) {
-            Some(node) => Track::Node(*node),
+        let parent = match self.node_of.get(&tid).copied().or_else(|| self.threads.node(tid)) {
+            Some(node) => Track::Node(node),
             None => {
                 if !out.is_described(Track::OtherThreads) {
                     out.track(Track::OtherThreads, None, "Other threads".into());
@@ -224,7 +235,7 @@ impl Kernel {
                 Track::OtherThreads
             }
         };
-        let pid = self.threads.get(tid).map_or(0, |thread| thread.pid);
+        let pid = self.threads.process(tid);
         out.thread(tid, pid, parent, &name);
         self.described.insert(tid, name);
     }

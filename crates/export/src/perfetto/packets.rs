@@ -29,6 +29,8 @@ pub(super) enum Track {
     Releases(usize),
     /// How long that was.
     ReleaseLateness(usize),
+    /// Changes of the node's hierarchy.
+    Changes(usize),
     /// The machine as its kernel tells of it, the parent of what follows.
     Kernel,
     /// Which threads had a processor, by the kernel's records.
@@ -69,6 +71,7 @@ impl Track {
             Track::Program(cpu) => (14, cpu.into()),
             Track::Number(event) => (15, event.into()),
             Track::Losses => (16, 0),
+            Track::Changes(node) => (17, node as u64),
         };
         kind << 56 | number
     }

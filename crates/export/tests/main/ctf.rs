@@ -367,6 +367,22 @@ fn a_switch_names_its_threads_and_their_states() {
     }
 }
 
+/// Without any record of a name.
+#[test]
+fn a_switch_names_threads_that_were_defined_and_none_before() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, mut metadata) = (place.path().join("ctf"), metadata());
+    metadata.threads = vec![ThreadEntry { since: at(4), tid: 7, pid: 9, name: "player".into(), node: 0 }];
+    let switch = |time| Record { event: Event::SWITCH, words: [7 << 32, 9 << 32], cpu: 1, ..numbered(time) };
+    let mut export = CtfExport::create(&folder, &metadata, &NameSpace::default()).unwrap();
+    [3, 4, 5].map(switch).iter().for_each(|record| export.record(*record));
+    export.finish().unwrap();
+    if let Some((printed, _)) = babeltrace(&folder) {
+        let names: Vec<&str> = printed.iter().map(|event| event.fields["next_comm"].as_str()).collect();
+        assert_eq!(names, ["\"unknown\"", "\"player\"", "\"player\""]);
+    }
+}
+
 #[test]
 fn losses_lie_between_the_packets_around_them() {
     let place = tempfile::tempdir().unwrap();

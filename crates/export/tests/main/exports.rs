@@ -2,7 +2,7 @@
 
 use talea_export::*;
 use talea_insight::*;
-use talea_record::event::{EdgeChange, Member};
+use talea_record::event::{EdgeChange, Flag, Member, Switch};
 use talea_record::*;
 use talea_samples::*;
 
@@ -90,10 +90,12 @@ fn a_change_of_a_hierarchy_tells_who_made_it_and_why() {
         why: ChangeReason::RequestChanged.into(),
         process: 4711,
         user: 1000,
+        forced: Flag(false),
     };
     let told = |change: EdgeChange| line(change.at(at(5), Record::NO_CPU));
     let by_operator = "edge=FP to nav what=altered by=operator why=request-changed process=4711 user=1000";
     assert_eq!(told(change), by_operator);
+    assert_eq!(told(EdgeChange { forced: Flag(true), ..change }), format!("{by_operator} forced"));
     let (by, why) = (ChangeAuthor::Member.into(), ChangeReason::Ended.into());
     let ended = EdgeChange { what: ChangeKind::Removed.into(), by, why, process: 0, user: 0, ..change };
     assert_eq!(told(ended), "edge=FP to nav what=removed by=member why=ended");
@@ -104,6 +106,38 @@ fn a_change_of_a_hierarchy_tells_who_made_it_and_why() {
     assert_eq!(told(member), "tid=7 edge=FP to nav role=scheduled started_by=5");
     let sentinel = Member { started_by: 0, edge: None, role: MemberRole::Sentinel.into(), ..member };
     assert_eq!(told(sentinel), "tid=7 role=sentinel");
+}
+
+#[test]
+fn threads_that_were_defined_have_their_names() {
+    let mut metadata = metadata();
+    let thread = |since: i64, tid: u32, name: &str| ThreadEntry {
+        since: at(since),
+        tid,
+        pid: 70,
+        name: name.into(),
+        node: 0,
+    };
+    metadata.threads = vec![thread(5, 7, "player"), thread(9, 7, "drain"), thread(5, 6, "sh")];
+    let (edge, role) = (None, MemberRole::Scheduled.into());
+    let listing = Listing::new(&metadata, &NameSpace::default());
+    let line = |record: Record| listing.line(&record);
+    let member = Member { tid: 7, started_by: 6, edge, node: 0, role }.at(at(5), Record::NO_CPU);
+    assert!(
+        line(member).ends_with("tid=7 (player) pid=70 role=scheduled started_by=6 (sh)"),
+        "{}",
+        line(member)
+    );
+    let switch = |time: i64| {
+        let (from_tid, to_tid, from_pid, to_pid) = (8, 7, 80, 70);
+        Switch { from_tid, to_tid, from_pid, to_pid, preempted: Flag(true) }.at(at(time), 0)
+    };
+    for (time, name) in [(4, "to_tid=7 "), (8, "to_tid=7 (player) "), (9, "to_tid=7 (drain) ")] {
+        assert!(line(switch(time)).contains(name), "{}", line(switch(time)));
+    }
+    // Numbers stay numbers for scripts.
+    let json = serde_json::from_str::<serde_json::Value>(&listing.json(&switch(9))).unwrap();
+    assert_eq!((&json["fields"]["to_tid"], &json["fields"]["from_tid"]), (&7.into(), &8.into()));
 }
 
 #[test]

@@ -260,6 +260,72 @@ fn processes_and_threads_have_their_real_numbers() {
     assert!(said.contains("program (72)"), "{said}");
 }
 
+/// No record of the kernel names it, and none of the run says what it does.
+#[test]
+fn a_thread_that_was_defined_has_a_track_under_its_node() {
+    const DESCRIPTOR: u64 = 60;
+    let mut metadata = metadata();
+    metadata.threads = vec![
+        ThreadEntry { since: at(RUN_START_NS + 4), tid: 77, pid: 70, name: "player".into(), node: 0 },
+        ThreadEntry { since: at(RUN_START_NS + 6), tid: 77, pid: 70, name: "drain".into(), node: 0 },
+    ];
+    let records = [switch(3, 1, 0, 77), switch(4, 1, 77, 0), switch(5, 1, 0, 77), switch(7, 1, 77, 0)];
+    let mut export = PerfettoExport::new(&metadata, &NameSpace::default(), &[], Vec::new());
+    records.into_iter().for_each(|record| export.record(record));
+    let trace = export.finish(at(9)).unwrap();
+    let said = format!("{:?}", Picture::of(&trace).tracks);
+    assert!(said.contains("mission/drain (77)"), "{said}");
+    let descriptors = packets(&trace, DESCRIPTOR);
+    let threads: Vec<_> = descriptors.iter().flat_map(|one| parts(one, 4)).collect();
+    let last = threads.iter().rev().find(|one| numbers(one, 2) == [77]).expect("it is described");
+    assert_eq!(numbers(last, 1), [70]);
+    let found = format!("{:?}", Picture::of(&trace).slices);
+    for name in ["CPU 1 threads 3-4 thread 77", "CPU 1 threads 5-7 player (77)"] {
+        assert!(found.contains(name), "{name} is not in {found}");
+    }
+}
+
+/// Who and why stand with each change, of which one is that of an edge that came while the run lasted.
+#[test]
+fn changes_of_a_hierarchy_are_instants_of_their_node() {
+    let mut metadata = metadata();
+    let edge = |child: &str| {
+        let (parent, guarantee) = ("BG".into(), "NULL".into());
+        EdgeEntry { node: 0, parent, child: child.into(), guarantee }
+    };
+    metadata.edges = vec![edge("old"), edge("build")];
+    let change = event::EdgeChange {
+        edge: 1,
+        what: ChangeKind::Added.into(),
+        by: ChangeAuthor::Operator.into(),
+        why: ChangeReason::ThreadAdded.into(),
+        process: 4711,
+        user: 1000,
+        forced: event::Flag(true),
+    };
+    let ended = event::EdgeChange {
+        what: ChangeKind::Removed.into(),
+        by: ChangeAuthor::Member.into(),
+        why: ChangeReason::Ended.into(),
+        forced: event::Flag(false),
+        ..change
+    };
+    let of = |change: event::EdgeChange, time: i64| change.at(at(RUN_START_NS + time), Record::NO_CPU);
+    let nowhere = event::EdgeChange { edge: 9, ..change };
+    let records = [of(change, 3), of(ended, 5), of(nowhere, 6)];
+    let picture = picture(&metadata, &NameSpace::default(), &records, RUN_START_NS + 9);
+    let track = "mission/changes of the hierarchy";
+    let expected =
+        [format!("{track} 3 added: BG to build (forced)"), format!("{track} 5 removed: BG to build")];
+    assert_eq!(picture.instants, expected);
+    let said = format!("{:?}", picture.annotations);
+    for part in
+        ["\"by\", \"string operator\"", "\"why\", \"string thread-added\"", "4711", "1000", "string ended"]
+    {
+        assert!(said.contains(part), "{part} is not in {said}");
+    }
+}
+
 #[test]
 fn jobs_have_slices_on_processors_and_lanes() {
     let picture = picture(&metadata(), &NameSpace::default(), &small_run(), ms(45));

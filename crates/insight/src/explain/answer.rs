@@ -266,6 +266,9 @@ const NEEDS: [(&str, &[Event]); 7] = [
 
 /// What no record tells.
 const BY_KERNEL: &str = "why the kernel, to which the hierarchy was lowered, ran one thread and not another";
+/// What of a lowered hierarchy the kernel alone could tell, whose threads or programs write no record when they get a processor.
+const UNSEEN: &str =
+    "what else the processors did where the kernel schedules unseen, between jobs and of programs";
 /// What of a response the kernel alone could tell, where it chooses between jobs unseen.
 const SHARED: &str = "which of several begun jobs had the processor that they shared";
 
@@ -282,10 +285,15 @@ impl Explanations {
         if self.list.iter().any(Explanation::is_shared_unseen) {
             gaps.push((SHARED, self.recorded.missing(&[Event::SWITCH])));
         }
-        let by_kernel =
-            self.metadata.edges.iter().any(|edge| !self.metadata.nodes[edge.node].decided_by.is_ours());
-        if by_kernel {
+        let has = |kind: Kind| {
+            let of = |one: &Explanation| one.totals.iter().any(|total| total.kind == kind);
+            self.list.iter().any(|one| of(one) || one.because.as_deref().is_some_and(of))
+        };
+        if has(Kind::KernelUntold) {
             gaps.push((BY_KERNEL, vec!["a run with --no-lower".into()]));
+        }
+        if has(Kind::Unrecorded) && self.metadata.nodes.iter().any(|node| !node.decided_by.is_ours()) {
+            gaps.push((UNSEEN, self.recorded.missing(&[Event::SWITCH])));
         }
         gaps.retain(|(_, missing)| !missing.is_empty());
         gaps
@@ -294,7 +302,9 @@ impl Explanations {
     /// The same without what only the kernel could have told.
     pub(super) fn gaps_of_run(&self) -> Vec<(&'static str, Vec<String>)> {
         let is_distributed = self.metadata.nodes.len() > 1;
-        let has_hierarchy = self.metadata.hierarchy().is_some();
+        // The kernel tells of no decisions.
+        let has_hierarchy = self.metadata.hierarchy().is_some()
+            && self.metadata.nodes.iter().any(|node| node.decided_by.is_ours());
         let needs = NEEDS
             .iter()
             .filter(|(_, events)| is_distributed || *events != [Event::RECEIVE])

@@ -2,7 +2,7 @@
 
 use crate::occupancy::Interrupt;
 use serde::Serialize;
-use talea_record::{CostKind, JobId};
+use talea_record::{CostKind, JobId, KernelPolicy};
 use talea_time::{Duration, Instant};
 
 /// Why a job was not further at the end of an interval than a response time of nothing would have had it.
@@ -101,6 +101,13 @@ pub enum Cause {
         /// The edge, by its index.
         edge: usize,
     },
+    /// The kernel, to which the hierarchy was lowered, had the processor run another thread.
+    Kernel {
+        /// The operation of that thread; none if nobody had the processor.
+        operation: Option<usize>,
+        /// What the policies of the two say to that.
+        order: KernelOrder,
+    },
     /// The processor was left to the kernel in a slice: whoever may take all of one gives the kernel its part so.
     LeftInSlices,
     /// The job itself executed.
@@ -123,6 +130,39 @@ pub enum Cause {
     Unclear,
     /// So many intervals that they stand in the totals only.
     Condensed,
+}
+
+/// Why the kernel had run another thread, by the policies that the two threads have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelOrder {
+    /// That one comes before all threads of this one's priority, or class.
+    Higher,
+    /// Both have one real-time priority: who came first has the processor, until it blocks or its slice is over.
+    Equal,
+    /// That one comes behind: the kernel had yet to wake this one or to switch to it.
+    Lower,
+    /// The policies do not say: who of several reservations or ordinary threads runs, and when a reservation is used up, no record tells.
+    Untold,
+}
+
+impl KernelOrder {
+    /// What `other` is to a thread of the policy `own`.
+    pub(super) fn of(own: Option<KernelPolicy>, other: Option<KernelPolicy>) -> Self {
+        use KernelPolicy::{Deadline, Other, RealTime};
+        match (own, other) {
+            (Some(RealTime(own)), Some(RealTime(other))) => match other.cmp(&own) {
+                std::cmp::Ordering::Greater => KernelOrder::Higher,
+                std::cmp::Ordering::Equal => KernelOrder::Equal,
+                std::cmp::Ordering::Less => KernelOrder::Lower,
+            },
+            (Some(RealTime(_) | Other), Some(Deadline)) | (Some(Other), Some(RealTime(_))) => {
+                KernelOrder::Higher
+            }
+            (Some(RealTime(_)), Some(Other)) => KernelOrder::Lower,
+            (Some(Deadline), _) | (Some(Other), Some(Other)) | (None, _) | (_, None) => KernelOrder::Untold,
+        }
+    }
 }
 
 /// Why another job had the lane.
@@ -186,6 +226,10 @@ pub enum Kind {
     Interrupt,
     Turn,
     UsedUp,
+    KernelHigher,
+    KernelEqual,
+    KernelLower,
+    KernelUntold,
     LeftInSlices,
     Execution,
     Shared,
@@ -265,6 +309,10 @@ impl Cause {
             Cause::Interrupt { .. } => Kind::Interrupt,
             Cause::Turn { .. } => Kind::Turn,
             Cause::UsedUp { .. } => Kind::UsedUp,
+            Cause::Kernel { order: KernelOrder::Higher, .. } => Kind::KernelHigher,
+            Cause::Kernel { order: KernelOrder::Equal, .. } => Kind::KernelEqual,
+            Cause::Kernel { order: KernelOrder::Lower, .. } => Kind::KernelLower,
+            Cause::Kernel { order: KernelOrder::Untold, .. } => Kind::KernelUntold,
             Cause::LeftInSlices => Kind::LeftInSlices,
             Cause::Execution => Kind::Execution,
             Cause::Shared => Kind::Shared,
@@ -300,7 +348,9 @@ impl Cause {
             }
             Cause::Turn { edge, last, job: None } if edge != last => Blamed::EdgeTo { edge, last },
             Cause::Turn { edge, .. } | Cause::UsedUp { edge } => Blamed::Edge(edge),
-            Cause::Room { reader } => Blamed::Operation(reader),
+            Cause::Room { reader } | Cause::Kernel { operation: Some(reader), .. } => {
+                Blamed::Operation(reader)
+            }
             _ => self.job().map_or(Blamed::Nobody, |job| Blamed::Operation(job.operation.index())),
         }
     }
@@ -345,6 +395,10 @@ impl Kind {
             Kind::Interrupt => "interrupt:",
             Kind::Turn => "the turn of",
             Kind::UsedUp => "time beyond what is kept for",
+            Kind::KernelHigher => "higher priority of the kernel:",
+            Kind::KernelEqual => "same priority of the kernel, whose turn it was:",
+            Kind::KernelLower => "lower priority of the kernel, not yet switched:",
+            Kind::KernelUntold => "the kernel's choice, untold:",
             Kind::LeftInSlices => "left to the kernel in slices",
             Kind::Execution => "own execution",
             Kind::Shared => "shared unseen by several begun jobs",

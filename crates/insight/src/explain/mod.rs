@@ -46,7 +46,7 @@ pub use answer::{
     Counts, ExplainError, Explanation, Explanations, MOST, Outcome, Question, Subject, Total, Unexplainable,
     Which,
 };
-pub use cause::{Blamed, Cause, Interval, Kind, Order, Stage};
+pub use cause::{Blamed, Cause, Interval, KernelOrder, Kind, Order, Stage};
 pub use life::{Hop, TakenEvent};
 pub use stranded::{LostMessage, Stranding};
 pub use ways::{explain_chains, limited};

@@ -145,9 +145,11 @@ impl Pieces {
                 Cause::Idle | Cause::WakeUp | Cause::Dispatch { kind: None } => {
                     here || cost.lane == Some(own_lane)
                 }
-                Cause::Execution | Cause::Peer { .. } | Cause::Higher { .. } | Cause::Lower { .. } => {
-                    here && (cost.lane.is_none() || cost.lane == spent_at.lane)
-                }
+                Cause::Execution
+                | Cause::Peer { .. }
+                | Cause::Higher { .. }
+                | Cause::Lower { .. }
+                | Cause::Kernel { .. } => here && (cost.lane.is_none() || cost.lane == spent_at.lane),
                 _ => false,
             };
             concerned.then_some(Cause::Dispatch { kind: cost.kind })

@@ -330,6 +330,18 @@ impl Explanations {
             }
             Kind::Turn => self.turn_remedy(dominant.blamed, explanation),
             Kind::UsedUp => self.used_up_remedy(dominant.blamed),
+            Kind::KernelHigher => {
+                format!("shorten {blamed}, or give this one a higher priority than it")
+            }
+            Kind::KernelEqual => format!("shorten {blamed}, or give the two priorities of their own"),
+            Kind::KernelLower => {
+                "the kernel was late to wake its thread or to switch to it: see `talea doctor`".into()
+            }
+            Kind::KernelUntold => {
+                "why the kernel ran one of several reservations or ordinary threads, and when it stopped one, no record tells: `--no-lower` \
+                 leaves that to schedulers that tell"
+                    .into()
+            }
             Kind::LeftInSlices => {
                 "the kernel keeps a part of each processor from threads that would take all of it: want less of it, or see `talea run \
                  --unthrottle`"
@@ -493,6 +505,8 @@ enum Class {
     Programs,
     Interrupts,
     Turns,
+    HigherPriorities,
+    SamePriority,
     /// A class of its own.
     Only(Kind),
 }
@@ -519,12 +533,16 @@ impl Class {
             Kind::Program => Class::Programs,
             Kind::Interrupt => Class::Interrupts,
             Kind::Turn => Class::Turns,
+            Kind::KernelHigher => Class::HigherPriorities,
+            Kind::KernelEqual => Class::SamePriority,
             Kind::Jitter
             | Kind::Releaser
             | Kind::NextSample
             | Kind::PeriodEnd
             | Kind::UntilRead
             | Kind::UsedUp
+            | Kind::KernelLower
+            | Kind::KernelUntold
             | Kind::LeftInSlices
             | Kind::Guard
             | Kind::Unrecorded
@@ -554,6 +572,8 @@ impl Class {
             Class::Programs => "other programs",
             Class::Interrupts => "interrupts",
             Class::Turns => "the turns of others",
+            Class::HigherPriorities => "threads of higher priorities of the kernel",
+            Class::SamePriority => "other threads of the same priority of the kernel",
             Class::Only(_) => return None,
         })
     }

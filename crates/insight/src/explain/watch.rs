@@ -1,6 +1,6 @@
 //! The second pass: what happened while the jobs of the targets were released and unfinished.
 
-use super::cause::{Cause, Order, Stage};
+use super::cause::{Cause, KernelOrder, Order, Stage};
 use super::find::Target;
 use super::life::{Hop, TakenEvent};
 use super::pieces::{Cost, Pieces, SpentAt};
@@ -10,7 +10,7 @@ use crate::receipts::lingering;
 use std::collections::HashMap;
 use talea_record::event::{self, Typed};
 use talea_record::recorded_events::Beginning;
-use talea_record::{CostKind, Event, JobId, Metadata, Record, RecordedEvents, Sink};
+use talea_record::{CostKind, Event, JobId, KernelPolicy, Metadata, Record, RecordedEvents, Sink};
 use talea_time::Instant;
 
 /// Unfinished jobs whose keys are remembered; more can only be jobs whose end was lost.
@@ -40,14 +40,16 @@ struct NodeCoverage {
 
 impl NodeCoverage {
     fn of(metadata: &Metadata, recorded: &RecordedEvents, node: usize) -> Self {
+        let is_ours = metadata.nodes[node].decided_by.is_ours();
         let of_jobs = recorded.has_all(&[Event::START, Event::WAIT, Event::COMPLETE, Event::ABORT]);
         // On one processor, a job that begins has preempted the one that ran.
         let is_alone = metadata.nodes[node].cpus.len() == 1;
         let jobs = of_jobs && (is_alone || recorded.has_all(&[Event::PREEMPT, Event::RESUME]));
         NodeCoverage {
             jobs,
-            dispatching: jobs && recorded.has_all(&[Event::COST, Event::WAKE, Event::SLEEP]),
-            decisions: recorded.has_all(&DECISIONS) && metadata.nodes[node].decided_by.is_ours(),
+            // Threads of a lowered hierarchy tell of jobs alone.
+            dispatching: jobs && is_ours && recorded.has_all(&[Event::COST, Event::WAKE, Event::SLEEP]),
+            decisions: recorded.has_all(&DECISIONS) && is_ours,
         }
     }
 }
@@ -344,13 +346,22 @@ impl WatchedJob {
         if !view.coverage[self.node].jobs {
             return (self.told_by_kernel(view), SpentAt { cpu: None, lane: None });
         }
+        if !view.sees_threads(self.node) {
+            return (Cause::Unrecorded, SpentAt { cpu: None, lane: None });
+        }
         let holders = || (0..processors.len()).map(|index| (index, view.holder(self.node, index)));
         let at = |index: usize, lane: Option<usize>| SpentAt { cpu: Some(processors[index].cpu), lane };
         let blamed = |index: usize, holder: Holder| match holder {
             Holder::One(who) => (self.blame(view, who, stage), at(index, who_lane(view, who))),
             Holder::Several => (Cause::Shared, at(index, None)),
         };
-        let is_own = |(_, holder): &(usize, Holder)| *holder == Holder::One(Occupant::Job(self.hop.job));
+        // Of a program's job nobody tells when it begins: all that its threads do is for it.
+        let is_programs = view.is_by_kernel(self.node) && self.hop.started.is_none();
+        let is_own = |(_, holder): &(usize, Holder)| match holder {
+            Holder::One(Occupant::Job(job)) => *job == self.hop.job,
+            Holder::One(Occupant::Lane(lane)) => is_programs && *lane == self.lane,
+            _ => false,
+        };
         if let Some((index, _)) = holders().find(is_own) {
             return (Cause::Execution, at(index, Some(self.lane)));
         }
@@ -369,16 +380,14 @@ impl WatchedJob {
                 holder => blamed(index, holder),
             };
         }
-        if view.hierarchies.decide_on(self.node)
-            && let Some((cause, edge)) = self.turn(view)
-        {
+        let schedulers_decide = view.hierarchies.decide_on(self.node) && !view.is_by_kernel(self.node);
+        if schedulers_decide && let Some((cause, edge)) = self.turn(view) {
             let cpu = edge.and_then(|edge| view.hierarchies.processor(edge));
             return (cause, SpentAt { cpu, lane: None });
         }
         // Of lanes below other schedulers, those processors that these gave them.
-        let is_given = |index: usize| {
-            !view.hierarchies.decide_on(self.node) || view.hierarchies.has(self.lane, processors[index].cpu)
-        };
+        let is_given =
+            |index: usize| !schedulers_decide || view.hierarchies.has(self.lane, processors[index].cpu);
         let holders = || holders().filter(|(index, _)| is_given(*index));
         let of_lane = |(_, holder): &(usize, Holder)| match holder {
             Holder::One(Occupant::Job(job)) => view.occupancy.lane_of(*job) == Some(self.lane),
@@ -472,11 +481,26 @@ impl WatchedJob {
             Occupant::Interrupt(interrupt) => Cause::Interrupt { interrupt },
             Occupant::Release => Cause::Dispatch { kind: Some(CostKind::Release) },
             Occupant::Receiver => Cause::Dispatch { kind: Some(CostKind::Delivery) },
+            Occupant::Lane(other) if other != self.lane && view.is_by_kernel(self.node) => {
+                self.kernel(view, Some(other))
+            }
             Occupant::Lane(_) => Cause::Dispatch { kind: None },
+            // A reservation that is used up waits for its next period.
+            Occupant::Idle
+                if view.is_by_kernel(self.node)
+                    && view.metadata.kernel_policy(self.lane) == Some(KernelPolicy::Deadline) =>
+            {
+                self.kernel(view, None)
+            }
             // The lanes may have dispatched, of which nothing was recorded.
             Occupant::Idle if !view.tells_idle(self.node) => Cause::Unrecorded,
             Occupant::Idle if view.occupancy.awake(self.lane) == SleepState::Asleep => Cause::WakeUp,
             Occupant::Idle => Cause::Idle,
+            Occupant::Job(job)
+                if view.is_by_kernel(self.node) && view.occupancy.lane_of(job) != Some(self.lane) =>
+            {
+                self.kernel(view, view.occupancy.lane_of(job))
+            }
             // Whose place was given the processor has yet to get it from this one.
             Occupant::Job(job) if view.is_apart(job, self.lane) => {
                 Cause::Dispatch { kind: Some(CostKind::Switch) }
@@ -487,6 +511,15 @@ impl WatchedJob {
                 std::cmp::Ordering::Equal => Cause::Peer { job, order: self.order(view, job, stage) },
             },
         }
+    }
+
+    /// The kernel had the thread of another lane run, or nobody.
+    fn kernel(&self, view: &View<'_>, other: Option<usize>) -> Cause {
+        let metadata = view.metadata;
+        let policy = |lane: usize| metadata.kernel_policy(lane);
+        let order = KernelOrder::of(policy(self.lane), other.and_then(policy));
+        let is_of = |other: usize| metadata.operations.iter().position(|entry| entry.lane == other);
+        Cause::Kernel { operation: other.and_then(is_of), order }
     }
 
     /// Why the other job of the lane had it.
@@ -549,13 +582,28 @@ impl View<'_> {
         self.coverage[node].dispatching || self.coverage[node].jobs && by_kernel
     }
 
+    /// Whether the kernel decides on the node, to which its hierarchy was lowered.
+    fn is_by_kernel(&self, node: usize) -> bool {
+        !self.metadata.nodes[node].decided_by.is_ours()
+    }
+
+    /// Whether it is known which thread has a processor of the node: records of jobs say it, or the kernel's own do.
+    fn sees_threads(&self, node: usize) -> bool {
+        let by_kernel = || self.occupancy.hears_kernel() && self.occupancy.identifies(node);
+        !self.is_by_kernel(node) || self.metadata.nodes[node].switches.are_recorded() || by_kernel()
+    }
+
     /// Whether the job is of another place than `lane`: schedulers decide between them.
     fn is_apart(&self, job: JobId, lane: usize) -> bool {
-        self.occupancy.lane_of(job).is_some_and(|other| !self.metadata.are_ranked(lane, other))
+        let is_ranked = |other: usize| {
+            self.metadata.are_ranked(lane, other)
+                || self.metadata.kernel_policy(lane).is_some() && self.metadata.kernel_policy(other).is_some()
+        };
+        self.occupancy.lane_of(job).is_some_and(|other| !is_ranked(other))
     }
 
     fn level(&self, job: JobId) -> usize {
-        self.occupancy.lane_of(job).map_or(usize::MAX, |lane| self.metadata.lanes[lane].level)
+        self.occupancy.lane_of(job).map_or(usize::MAX, |lane| self.metadata.rank(lane))
     }
 
     /// The constant key of a job that has not begun (`docs/policies.md`).

@@ -7,12 +7,10 @@ use super::{
 use talea_record::event::{Abort, Switch, Thread, Wait};
 use talea_record::{Event, JobId, Record, ThreadRole, Typed};
 
-/// More names of threads than this are not kept.
-const NAMES: usize = 1 << 16;
-
 impl Occupancy {
     /// Takes a record into account.
     pub fn apply(&mut self, record: &Record) {
+        self.names.learn(record);
         if record.event.is_job() {
             self.hear_job(record);
         }
@@ -34,9 +32,6 @@ impl Occupancy {
             Typed::IrqExit(_) => self.on_cpu(record.cpu, |processor| {
                 processor.interrupts.pop();
             }),
-            Typed::ThreadName(named) if self.names.len() < NAMES => {
-                self.names.insert(named.tid, named.name.to_string());
-            }
             // The records of jobs are whole: what they tell holds until the kernel is heard of again.
             Typed::Lost(lost) if lost.is_of_kernel() => {
                 self.woken.clear();

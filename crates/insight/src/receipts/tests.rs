@@ -198,7 +198,7 @@ fn where_the_kernel_tells_nothing_nothing_is_known_to_be_withheld() {
 /// Who is below the edge has ended.
 fn removed(edge: u16) -> EdgeChange {
     let (by, why) = (ChangeAuthor::Member.into(), ChangeReason::Ended.into());
-    EdgeChange { edge, what: ChangeKind::Removed.into(), by, why, process: 0, user: 0 }
+    EdgeChange { edge, what: ChangeKind::Removed.into(), by, why, process: 0, user: 0, forced: Flag(false) }
 }
 
 #[test]

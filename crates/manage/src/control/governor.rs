@@ -253,7 +253,7 @@ impl Requester {
 
     /// A change that it wants for this reason.
     fn cause(self, why: ChangeReason) -> ChangeCause {
-        ChangeCause { by: self.author, why }
+        ChangeCause { by: self.author, why, insistence: self.insistence }
     }
 }
 

@@ -23,7 +23,7 @@ use talea_policy::scheduler::{Announcing, Configuration, WakeUp, config};
 use talea_time::{Duration, Work};
 
 /// The test takes a member out.
-const REMOVED: ChangeCause = ChangeCause { by: ChangeAuthor::Program, why: ChangeReason::ThreadRemoved };
+const REMOVED: ChangeCause = ChangeCause::careful(ChangeAuthor::Program, ChangeReason::ThreadRemoved);
 
 /// An engine with one scheduler.
 fn flat(kind: impl Into<Configuration>) -> (Engine, SchedulerId) {

@@ -1,5 +1,7 @@
 //! Who changes a hierarchy while it runs, and why.
 
+use super::live::Insistence;
+
 /// Why an edge comes, goes or is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeCause {
@@ -7,6 +9,8 @@ pub struct ChangeCause {
     pub by: ChangeAuthor,
     /// What for. Edges beside the one that is meant change for the same reason: shares of others become smaller when a thread is added.
     pub why: ChangeReason,
+    /// Whether who asks for it insists that promises may break, as `talea ctl --force` does. What did not have to be forced is told as forced, too.
+    pub insistence: Insistence,
 }
 
 /// Who changes a hierarchy.
@@ -58,9 +62,14 @@ pub enum ChangeReason {
 
 impl ChangeCause {
     /// It is as described.
-    pub const DESCRIBED: ChangeCause = ChangeCause { by: ChangeAuthor::Run, why: ChangeReason::Described };
+    pub const DESCRIBED: ChangeCause = ChangeCause::careful(ChangeAuthor::Run, ChangeReason::Described);
     /// Who was scheduled has ended.
-    pub const ENDED: ChangeCause = ChangeCause { by: ChangeAuthor::Member, why: ChangeReason::Ended };
+    pub const ENDED: ChangeCause = ChangeCause::careful(ChangeAuthor::Member, ChangeReason::Ended);
+
+    /// That of who does not insist.
+    pub const fn careful(by: ChangeAuthor, why: ChangeReason) -> Self {
+        ChangeCause { by, why, insistence: Insistence::Careful }
+    }
 
     /// That of giving up what was changed for somebody who then could not be taken in.
     #[must_use]

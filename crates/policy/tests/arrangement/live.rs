@@ -80,7 +80,7 @@ impl Running {
     /// As who runs the threads does it: one that goes goes first, one that comes comes last.
     fn change(&mut self, change: &Change, insistence: Insistence) -> Result<(), Refused> {
         let planned = self.live.plan(change, insistence)?;
-        let cause = ChangeCause { by: ChangeAuthor::Program, why: change.reason() };
+        let cause = ChangeCause::careful(ChangeAuthor::Program, change.reason());
         let mut tried = self.engine.clone();
         if let Change::RemoveThread { name } = change {
             let vp = self.live.thread(name).unwrap();

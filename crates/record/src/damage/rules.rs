@@ -102,7 +102,7 @@ impl Rules {
         let is_one_of = |count: usize| self.nodes == 0 || number < count as u64;
         match meaning {
             // Of the last, older traces may have something else there.
-            Meaning::Number | Meaning::Deadline | Meaning::JobOrNone => true,
+            Meaning::Number | Meaning::Deadline | Meaning::JobOrNone | Meaning::Thread => true,
             Meaning::Job => self.nodes == 0 || JobId::numbers(number).0 < self.arrivals.len(),
             Meaning::Operation => is_one_of(self.arrivals.len()),
             Meaning::Node => is_one_of(self.nodes),

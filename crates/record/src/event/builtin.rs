@@ -46,7 +46,7 @@ events! {
         /// A thread of the run is at work; lane is 65535 for one that serves no lane.
         THREAD = 4 "thread" Thread {
             /// Its number.
-            tid: u32 = First,
+            tid: u32 = First means Thread,
             /// Its process's.
             pid: u32 = First << 32,
             /// The node.
@@ -275,9 +275,9 @@ events! {
         /// A processor went from one thread to another; a thread of all ones is not observed; preempted is 1 if the first could go on.
         SWITCH = 1 "switch" Switch {
             /// The thread that had it: 0 is the idle thread and [`Record::UNSEEN_THREAD`] one that is not observed.
-            from_tid: u32 = First,
+            from_tid: u32 = First means Thread,
             /// The thread that has it now, likewise.
-            to_tid: u32 = First << 32,
+            to_tid: u32 = First << 32 means Thread,
             /// Process of the first.
             from_pid: u32 = Second,
             /// Process of the other.
@@ -288,9 +288,9 @@ events! {
         /// A thread was made ready; context is 1 for a thread, 2 for a soft interrupt, 3 for an interrupt.
         WAKEUP = 2 "wakeup" Wakeup {
             /// Its number.
-            tid: u32 = First,
+            tid: u32 = First means Thread,
             /// The waker's.
-            waker_tid: u32 = First << 32,
+            waker_tid: u32 = First << 32 means Thread,
             /// The processor it will run on.
             target_cpu: u32 = Second,
             /// Its kernel priority: 99 less its real-time priority, 100 to 139 for ordinary threads, -1 for deadline threads.
@@ -317,14 +317,14 @@ events! {
             /// The call's number.
             number: u64 = First,
             /// The thread's.
-            tid: u32 = Second,
+            tid: u32 = Second means Thread,
         }
         /// A thread left a system call.
         SYSCALL_EXIT = 6 "syscall-exit" SyscallExit {
             /// What it got.
             result: i64 = First,
             /// The thread's number.
-            tid: u32 = Second,
+            tid: u32 = Second means Thread,
             /// The call's.
             number: u32 = Second << 32,
         }
@@ -333,14 +333,14 @@ events! {
             /// The name.
             name: Text = First,
             /// The thread's number.
-            tid: u32 = Causal,
+            tid: u32 = Causal means Thread,
             /// Its process's.
             pid: u32 = Causal << 32,
         }
         /// A thread ended.
         THREAD_EXIT = 8 "thread-exit" ThreadExit {
             /// Its number.
-            tid: u32 = First,
+            tid: u32 = First means Thread,
             /// Its process's.
             pid: u32 = First << 32,
         }
@@ -406,7 +406,7 @@ events! {
             /// The edge.
             edge: u16 = Source means Edge,
         }
-        /// The hierarchy was changed: an edge is part of it from now on, no longer, or altered; by says who did that, and why what for.
+        /// The hierarchy was changed: an edge is part of it from now on, no longer, or altered; by says who did that, why what for, and forced is 1 if promises might break by it.
         EDGE_CHANGE = 6 "change" EdgeChange {
             /// The edge.
             edge: u16 = Source means Edge,
@@ -420,11 +420,13 @@ events! {
             process: u32 = First << 32,
             /// The user as whom an operator's process runs; 0 of others.
             user: u32 = Second,
+            /// Whether it was asked for whatever promises it breaks, as by `talea ctl --force`. Older traces do not tell.
+            forced: Flag = Second << 32,
         }
         /// The kernel had withheld the record's processor from whom it was granted to; thread is who had it, 0 if nobody.
         WITHHELD = 7 "withheld" Withheld {
             /// The number of the thread that had it at first; 0 is the idle thread.
-            thread: u32 = Causal,
+            thread: u32 = Causal means Thread,
             /// From when.
             from: Instant = First,
             /// Until when.
@@ -435,9 +437,9 @@ events! {
         /// A thread has the processor when who is below the edge has it, or serves the hierarchy: edge is 4294967295 then; started_by is the thread that started it, 0 if none was seen to.
         MEMBER = 8 "member" Member {
             /// Its number.
-            tid: u32 = First,
+            tid: u32 = First means Thread,
             /// The number of the thread of the same program that started it while it was scheduled; 0 if none was seen to.
-            started_by: u32 = First << 32,
+            started_by: u32 = First << 32 means Thread,
             /// The edge, if it has one.
             edge: Option<u32> = Second means Edge,
             /// The node.

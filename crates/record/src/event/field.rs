@@ -36,12 +36,14 @@ pub enum Meaning {
     JobOrNone,
     /// 1 is yes and 0 no.
     Flag,
+    /// A thread of the machine, as the kernel numbers it: see [`crate::Metadata::thread`].
+    Thread,
 }
 
 impl Meaning {
     /// Whether not every number stands for something.
     pub(crate) const fn is_checked(self) -> bool {
-        !matches!(self, Meaning::Number | Meaning::Deadline | Meaning::JobOrNone)
+        !matches!(self, Meaning::Number | Meaning::Deadline | Meaning::JobOrNone | Meaning::Thread)
     }
 }
 

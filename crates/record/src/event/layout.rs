@@ -50,7 +50,8 @@ impl Layout {
                 | Meaning::Job
                 | Meaning::JobOrNone
                 | Meaning::Code(_)
-                | Meaning::Flag => {}
+                | Meaning::Flag
+                | Meaning::Thread => {}
             }
             index += 1;
         }

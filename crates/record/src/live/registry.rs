@@ -195,16 +195,24 @@ pub(crate) fn join(stream: &Arc<LiveFile>) -> Result<(), RegisterError> {
     Ok(())
 }
 
-/// Enters a definition into one stream of this process. Allocates, and may wait.
+/// Enters a definition into one stream of this process, unless it is of a thread that the stream knows. Allocates, and may wait.
 ///
 /// # Errors
 /// There is no room; nothing has been entered.
 pub(crate) fn define(stream: &LiveFile, definition: &Definition) -> Result<(), NoRoom> {
     // A stream has one writer, which is whoever holds this.
     let _registry = lock();
+    if let Definition::Thread(thread) = definition
+        && stream.knows_thread(thread)?
+    {
+        return Ok(());
+    }
     let document = encode_definition(definition);
     stream.make_room_for(&document)?;
     stream.enter(&document);
+    if let Definition::Thread(thread) = definition {
+        stream.note_thread(thread);
+    }
     Ok(())
 }
 

@@ -295,7 +295,7 @@ impl LoweredNode {
             given: None,
             unsliced: None,
             slices: 0,
-            undefined: 0,
+            undefined: account.programs.iter().map(|program| program.undefined).sum(),
             untraced: None,
             uncontrolled,
             unmanaged_threads: account.unmanaged_threads,

@@ -13,6 +13,7 @@ use talea_linux::{Tid, affinity};
 use talea_manage::beginning::Beginnings;
 use talea_manage::guardian::{Guardian, PROGRAMS_MAX, THREADS_MAX};
 use talea_manage::keeper::Go;
+use talea_manage::naming::Naming;
 use talea_manage::origin::{Binding, Mask, Origin};
 use talea_manage::unbinding::Unbinding;
 use talea_manage::{AdmitError, ForeignChanges, Ordinary, ThreadJobs};
@@ -49,6 +50,9 @@ pub(super) struct Program {
     pub received: Work,
     /// What somebody else has changed of it.
     pub changes: ForeignChanges,
+    naming: Naming,
+    /// Names of threads that the trace does not tell, for want of room.
+    pub undefined: u64,
     state: State,
 }
 
@@ -101,6 +105,7 @@ impl Program {
         let first = if let Extent::Thread(tid) = post.extent { tid } else { process };
         // Before anybody looks: what begins meanwhile is later than this.
         let origin = Origin::of(first, &post.cpus, Binding::ToAll);
+        let naming = Naming::of_node(post.node);
         let mut program = Program {
             post,
             origin,
@@ -111,13 +116,15 @@ impl Program {
             account: CpuAccount::default(),
             received: Work::ZERO,
             changes: ForeignChanges::default(),
+            naming,
+            undefined: 0,
             state: State::Waiting,
         };
         if program.post.extent == Extent::Process(ChildProcesses::Later) {
             let elders = proc::families(vec![process], THREADS_OF_ONE, |_| true);
             program.elders = Arc::new(elders.into_iter().skip(1).collect());
         }
-        program.introduce();
+        program.introduce_first();
         // What a command has started ends with it, and is given nothing back.
         let is_process = matches!(program.post.extent, Extent::Process(_));
         if is_process && !guardian.note_program(process, &program.origin) {
@@ -132,12 +139,9 @@ impl Program {
     }
 
     fn take_threads(&mut self, guardian: &Guardian) -> Result<(), HierarchyError> {
+        let program = self.post.name.clone();
         let missing = |what: &'static str, tid: Tid| {
-            HierarchyError::from(AdmitError::Missing {
-                name: self.post.name.clone(),
-                what,
-                number: number(tid),
-            })
+            HierarchyError::from(AdmitError::Missing { name: program.clone(), what, number: number(tid) })
         };
         let listed = self.listed(guardian);
         if listed.first().is_none_or(|(process, _)| *process != self.post.process) {
@@ -167,6 +171,9 @@ impl Program {
                 return Err(self.too_many("threads", THREADS_MAX));
             }
             self.threads.push(tid);
+            if tid != self.first() {
+                let _told = self.introduce(process, tid);
+            }
             if !matches!(self.post.extent, Extent::Thread(_)) {
                 self.account.enter_child(process);
             }
@@ -292,6 +299,7 @@ impl Program {
             }
         }
         self.unbind_young(guardian);
+        self.undefined += self.naming.look_again(&self.post.ring.definer(), MonotonicClock.now());
         if self.threads.len() > known { self.lend_all() } else { Ok(()) }
     }
 
@@ -319,6 +327,7 @@ impl Program {
                 false => self.account.enter_elder(process),
             }
             self.threads.push(tid);
+            let _told = self.introduce(process, tid);
         }
     }
 
@@ -429,13 +438,20 @@ impl Program {
     }
 
     /// Tells those who follow the run which thread it is: the first thread of a process has its number.
-    fn introduce(&mut self) {
-        let (tid, pid) = (number(self.first()), number(self.post.process));
-        let (node, lane) = (self.post.node as u32, self.post.jobs.lane);
-        let thread = Thread { tid, pid, node, lane: Some(lane), role: ThreadRole::Lane.into() };
-        let record = thread.at(MonotonicClock.now(), Record::NO_CPU);
+    fn introduce_first(&mut self) {
+        let record = self.introduce(self.post.process, self.first());
         self.post.ring.identify(&record);
+    }
+
+    /// Tells them that a thread is the program's.
+    fn introduce(&mut self, process: Tid, tid: Tid) -> Record {
+        let (tid, pid, now) = (number(tid), number(process), MonotonicClock.now());
+        let (node, lane) = (self.post.node as u32, self.post.jobs.lane);
+        self.undefined += u64::from(!self.naming.define(&self.post.ring.definer(), tid, now));
+        let thread = Thread { tid, pid, node, lane: Some(lane), role: ThreadRole::Lane.into() };
+        let record = thread.at(now, Record::NO_CPU);
         self.post.ring.record(record);
+        record
     }
 
     /// Its only job is released.

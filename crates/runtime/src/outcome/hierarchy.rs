@@ -89,7 +89,7 @@ pub struct HierarchyOutcome {
     pub judged_by: Option<JudgedBy>,
     /// The threads, in file order, and then those that came while it ran.
     pub members: Vec<MemberOutcome>,
-    /// Edges and schedulers that came while it ran and that the trace does not tell of, for want of room or of numbers.
+    /// Edges, schedulers and threads that came while it ran and that the trace does not tell of, for want of room or of numbers.
     #[serde(default)]
     pub undefined: u64,
     /// Members that were raised to a processor.

@@ -3,8 +3,10 @@
 use crate::support::{Done, Running, alone, eventually, example, folder, run, within};
 use std::fs;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use talea_linux::proc::own_session;
+use talea_record::{ThreadEntry, TraceFile};
 
 /// A run of an example under a name of its own until it is ended, and that name. None, said on standard error, where hierarchies are
 /// not permitted.
@@ -393,6 +395,162 @@ fn who_changed_a_running_hierarchy_and_why_is_in_its_trace() {
     if outcome["run"]["hierarchies"][0]["untraced"].is_null() {
         assert!(of_brief[1..].iter().any(|fields| fields["started_by"] == *first), "{of_brief:#?}");
     }
+}
+
+/// What was done in spite of promises says so, and nothing else does.
+#[test]
+fn a_forced_change_says_so_in_the_trace() {
+    let _alone = alone();
+    let place = folder();
+    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    let options = ["--for", "120s", "--no-slices", "--out", &within(&place, "out")];
+    let Some((mut running, name)) = start_in(&place, &text, "multimedia", "forced", &options) else {
+        return;
+    };
+    let begun = || run(&["trace", "read", &name, "results.released", "--json"]).exits(0).json();
+    eventually("the run has begun", || begun()[0]["value"].as_u64() > Some(0));
+    ctl(&name, &["replace", "PS", "--kind", "sfq"]).exits(0);
+    ctl(&name, &["replace", "PS", "--kind", "round-robin"]).exits(1);
+    ctl(&name, &["replace", "PS", "--kind", "round-robin", "--force"]).exits(0);
+    running.signal(rustix::process::Signal::INT);
+    running.finish().exits(0);
+    let trace = within(&place, "out/trace.talea");
+    let lines = run(&["trace", "show", &trace, "--event", "change"]).exits(0).stdout;
+    let (forced, careful): (Vec<&str>, Vec<&str>) = lines.lines().partition(|line| line.ends_with(" forced"));
+    for (changes, kind) in [(&forced, "forced"), (&careful, "careful")] {
+        assert!(changes.iter().any(|line| line.contains("why=scheduler-replaced")), "{kind}: {lines}");
+    }
+    assert!(
+        lines.rfind(" user=") > lines.rfind(careful.last().expect("some")),
+        "the forced ones come last: {lines}"
+    );
+    let json = run(&["trace", "show", &trace, "--event", "change", "--json"]).exits(0).stdout;
+    let told = json.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a record"));
+    let told = told.filter(|change| change["fields"]["forced"] == 1).count();
+    assert_eq!(told, forced.len(), "{json}");
+    let picture = within(&place, "out/run.pftrace");
+    run(&["trace", "export", &trace, "--perfetto", &picture]).exits(0);
+    let picture = String::from_utf8_lossy(&fs::read(&picture).expect("a file")).into_owned();
+    for part in ["changes of the hierarchy", "(forced)", "scheduler-replaced"] {
+        assert!(picture.contains(part), "{part} is not shown");
+    }
+}
+
+/// Whoever reads the trace knows which threads came while the run lasted: as the kernel has them, under each name that they had.
+#[test]
+fn threads_that_come_to_a_running_hierarchy_are_defined_in_its_trace() {
+    let _alone = alone();
+    let place = folder();
+    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    let options = ["--for", "120s", "--no-slices", "--out", &within(&place, "out")];
+    let Some((mut running, name)) = start_in(&place, &text, "multimedia", "defined", &options) else {
+        return;
+    };
+    let begun = || run(&["trace", "read", &name, "results.released", "--json"]).exits(0).json();
+    eventually("the run has begun", || begun()[0]["value"].as_u64() > Some(0));
+    ctl(&name, &["add-scheduler", "BG", "--kind", "round-robin", "--under", "FP=priority 0"]).exits(0);
+    let (note, word) = (within(&place, "threads"), within(&place, "word"));
+    let program = std::env::current_exe().expect("this test");
+    let program = format!(
+        "{NOTE}={note} {WORD}={word} exec {} --exact controlled::as_program_of_named_threads --ignored --nocapture",
+        program.display()
+    );
+    ctl(&name, &["add-thread", "player", "--under", "BG", "--", "sh", "-c", &program]).exits(0);
+    let mut numbers: Vec<u32> = Vec::new();
+    eventually("its threads are named", || {
+        let text = fs::read_to_string(&note).unwrap_or_default();
+        numbers = text.lines().map(|line| line.parse().expect("a number")).collect();
+        numbers.len() == 2
+    });
+    // As the kernel has them now, and where they are read.
+    let live = run(&["trace", "list", &name, "--json"]).exits(0).json();
+    let live = live["path"].as_str().expect("its place").to_owned();
+    let known = |path: &str| TraceFile::open(Path::new(path)).expect("a trace").metadata().threads.clone();
+    let process = |tid: u32| -> u32 {
+        let status = fs::read_to_string(format!("/proc/{tid}/status")).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("Tgid:")).expect("a line");
+        line.trim().parse().expect("a number")
+    };
+    let comm = |tid: u32| {
+        let comm = fs::read_to_string(format!("/proc/{tid}/comm")).expect("it lives");
+        comm.trim_end_matches('\n').to_owned()
+    };
+    let mut told = Vec::new();
+    let mut all_known = || {
+        let pid = process(numbers[0]);
+        let now: Vec<(u32, u32, String)> =
+            [numbers[0], numbers[1], pid].map(|tid| (tid, process(tid), comm(tid))).into();
+        let known = known(&live);
+        let latest = |tid: u32| known.iter().filter(|entry| entry.tid == tid).max_by_key(|entry| entry.since);
+        let same = |told: &(u32, u32, String)| {
+            latest(told.0).is_some_and(|known| (known.pid, &known.name) == (told.1, &told.2))
+        };
+        let all = now.iter().all(same);
+        told.extend(now.into_iter().filter(|_| all));
+        all
+    };
+    eventually("they are defined", &mut all_known);
+    fs::write(&word, "").expect("a word");
+    eventually("one has another name", || comm(numbers[1]) == "drain (b)");
+    eventually("that is defined, too", &mut all_known);
+    ctl(&name, &["remove", "player"]).exits(0);
+    running.signal(rustix::process::Signal::INT);
+    running.finish().exits(0);
+    let trace = within(&place, "out/trace.talea");
+    let known = known(&trace);
+    for (tid, pid, name) in &told {
+        let is_it = |entry: &&ThreadEntry| (entry.tid, entry.pid, &entry.name) == (*tid, *pid, name);
+        assert!(known.iter().any(|entry| is_it(&entry)), "{tid} {name} is not in {known:#?}");
+    }
+    let names = told.iter().map(|(_, _, name)| name.as_str()).collect::<Vec<_>>();
+    assert!(["decoder", "drain", "drain (b)"].iter().all(|name| names.contains(name)), "{names:?}");
+    // Those of the run itself are the same to a reader: lanes' threads, and who serves the hierarchy.
+    let lines = run(&["trace", "show", &trace, "--event", "member"]).exits(0).stdout;
+    let decoder = format!("tid={} (decoder) pid={}", numbers[0], told[0].1);
+    for part in [decoder.as_str(), "edge=BG to player role=scheduled", "(sentinel", "(controller"] {
+        assert!(lines.contains(part), "{part} is not in\n{lines}");
+    }
+    // Of everybody with whom records deal: each was there until the end, or is said above to have been.
+    let unnamed = lines.lines().filter(|line| !line.contains(" pid="));
+    assert_eq!(unnamed.collect::<Vec<_>>(), [""; 0]);
+}
+
+/// Tells the program which file it waits for.
+const WORD: &str = "TALEA_TEST_WORD";
+
+#[test]
+#[ignore = "run by the test above as a program"]
+fn as_program_of_named_threads() {
+    let (Some(path), Some(word)) = (std::env::var_os(NOTE), std::env::var_os(WORD)) else { return };
+    let write = |line: String| {
+        let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).expect("a file");
+        file.write_all(line.as_bytes()).expect("a line");
+    };
+    let call = |name: &str| fs::write("/proc/thread-self/comm", name).expect("its own name");
+    // Should nobody be left to end it.
+    let wait = |is_over: &dyn Fn() -> bool| {
+        let began = std::time::Instant::now();
+        while began.elapsed() < std::time::Duration::from_secs(120) && !is_over() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    };
+    let first = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            call("decoder");
+            write(format!("{}\n", rustix::thread::gettid()));
+            first.wait();
+            wait(&|| false);
+        });
+        scope.spawn(|| {
+            call("drain");
+            first.wait();
+            write(format!("{}\n", rustix::thread::gettid()));
+            wait(&|| Path::new(&word).exists());
+            call("drain (b)");
+            wait(&|| false);
+        });
+    });
 }
 
 /// Lanes learn that the scheduler above them takes time constraints now. In turns of half a second with a thread that never stops, that

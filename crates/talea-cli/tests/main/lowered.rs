@@ -105,6 +105,49 @@ fn a_run_tells_what_was_lowered_and_a_run_of_the_infrastructure_does_not() {
     }
 }
 
+/// Of every response the parts are the whole, and whom the kernel preferred is one whose priority is higher.
+#[test]
+fn a_lowered_run_is_explained_by_the_priorities_of_the_kernel() {
+    if without_priorities() {
+        return;
+    }
+    let place = folder();
+    run(&[
+        "run",
+        &example("priorities.toml"),
+        "--for",
+        "500ms",
+        "--out",
+        &within(&place, "out"),
+        "--fail-on",
+        "never",
+    ])
+    .exits(0);
+    let trace = within(&place, "out/trace.talea");
+    let json = run(&["trace", "explain", &trace, "--worst", "--json"]).exits(0).json();
+    let explanations = json["explanations"].as_array().expect("explanations");
+    let mut higher = 0;
+    for one in explanations {
+        let intervals = one["intervals"].as_array().expect("intervals");
+        let number =
+            |of: &serde_json::Value, key: &str| of[key].as_i64().unwrap_or_else(|| panic!("{key}: {of}"));
+        let sum: i64 = intervals.iter().map(|part| number(part, "to_ns") - number(part, "from_ns")).sum();
+        assert_eq!(sum, number(one, "response_ns"), "{one}");
+        let above = ["alarm", "arm", "grip", "vision"];
+        let place = |name: &str| above.iter().position(|known| *known == name).expect("a thread");
+        let own = place(one["subject"]["task"].as_str().expect("a name"));
+        for part in intervals.iter().filter(|part| part["cause"] == "kernel-higher") {
+            higher += 1;
+            assert!(place(part["blamed"].as_str().expect("a name")) < own, "{part}");
+        }
+        // Between jobs nobody tells what the processor did, but the kernel, which was not asked.
+        for cause in ["idle", "wake-up", "dispatch", "kernel-untold"] {
+            assert!(intervals.iter().all(|part| part["cause"] != cause), "{cause} is in {one}");
+        }
+    }
+    assert!(higher > 0, "{json}");
+}
+
 #[test]
 fn control_of_a_lowered_run_is_refused_with_the_remedy() {
     if without_priorities() {

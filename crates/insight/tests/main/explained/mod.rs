@@ -1,6 +1,7 @@
 //! Explanations and accounts from records of dispatching and of the kernel, written by hand.
 
 mod in_part;
+mod lowered;
 mod shared;
 
 use std::convert::Infallible;
@@ -308,6 +309,26 @@ fn lost_kernel_records_leave_the_jobs() {
     let answer = explained(&records, 0);
     assert_eq!(answer.list[0].uncertain(), Duration::ZERO);
     assert_eq!(list(&answer.list[0]).last(), Some(&(210, 1_000, Stage::Begun, Kind::Execution)));
+}
+
+/// A run defines the threads that it schedules: nobody else need tell their names.
+#[test]
+fn threads_that_were_defined_have_their_names() {
+    let mut metadata = one_processor();
+    let thread = |after: i64, name: &str| {
+        let (since, tid) = (Instant::from_nanos(START + after), STRANGER as u32);
+        ThreadEntry { since, tid, pid: 5, name: name.into(), node: 0 }
+    };
+    metadata.threads = vec![thread(300, "player"), thread(5_000, "later")];
+    let mut records = told();
+    records.retain(|record| record.event != Event::THREAD_NAME);
+    let answer = explained_from(&metadata, &records, Subject::Instance { task: 0, number: 0 });
+    let answer = answer.expect("it tells enough");
+    let program = answer.list[0].totals.iter().find(|total| total.kind == Kind::Program).expect("it ran");
+    assert_eq!(answer.blamed_name(program.blamed), "player (99)");
+    let mut usage = Usage::new(&metadata);
+    records.into_iter().for_each(|record| usage.record(record));
+    assert_eq!(usage.finish().nodes[0].programs[0].name.as_deref(), Some("player"));
 }
 
 #[test]

@@ -264,7 +264,7 @@ pub fn remarks(hierarchy: &HierarchyOutcome, is_near_limit: bool) -> Vec<String>
     }
     if hierarchy.undefined > 0 {
         remarks.push(format!(
-            "warning: node {node}: the trace does not tell of {} schedulers and edges that came while the hierarchy ran, for there is no \
+            "warning: node {node}: the trace does not tell of {} schedulers, edges and threads that came while the hierarchy ran, for there is no \
              room for more",
             hierarchy.undefined
         ));

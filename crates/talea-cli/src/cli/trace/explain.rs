@@ -35,7 +35,9 @@ const FEW: usize = 5;
 /// the missed deadlines.
 ///
 /// In a hierarchy of schedulers the time in which others were served says whose turn it was, and below which scheduler; the time in
-/// which nobody above asked for a processor is beyond what is kept for the job's thread or lanes.
+/// which nobody above asked for a processor is beyond what is kept for the job's thread or lanes. Of a hierarchy that was lowered to
+/// the kernel, threads of higher, the same and lower priorities of the kernel are told apart. What its reservations and ordinary
+/// threads do is untold, and where it schedules unseen, its switches have to be recorded (--kernel switches).
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

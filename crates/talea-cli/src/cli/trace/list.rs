@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use talea_record::event::KERNEL;
 use talea_record::stream::Liveness;
 use talea_record::stream::publish::{Content, Listed, ListedConsumer};
-use talea_record::{RingState, TraceFile};
+use talea_record::{RingState, ThreadEntry, TraceFile};
 
 /// Show the programs that can be followed, or the events and counters of one of them
 ///
@@ -107,6 +107,10 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
     if content.unringed > 0 {
         lines.line(&format!("{} events found no ring", content.unringed))?;
     }
+    for ThreadEntry { tid, pid, name, node, .. } in &content.metadata.threads {
+        let node = content.metadata.nodes.get(*node).map_or("-", |node| node.name.as_str());
+        lines.prose(&format!("thread {tid} ({name}) of process {pid} works for node {node}"))?;
+    }
     lines.line("")?;
     let wanted = wanted(content);
     // The kernel's events come from the kernel, not through programs.
@@ -173,6 +177,7 @@ fn content_as_json(content: &Content, stream: &Listed) -> Value {
     json!({
         "system": content.metadata.system, "strategy": content.metadata.strategy, "consumers": consumers,
         "by_hand": content.by_hand, "rings": rings, "unringed": content.unringed,
+        "threads": content.metadata.threads,
         "families": content.directory.name_space().families(), "passive": passive_as_json(content, stream),
     })
 }
