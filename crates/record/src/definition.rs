@@ -4,8 +4,10 @@
 //! the tables. Numbers are never used again. Nodes of one run may be processes that know nothing of each other, so each takes
 //! numbers of its own: behind the tables, every node in turn.
 
-use crate::metadata::{EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry};
+use crate::metadata::{EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry, posted_entries};
 use serde::{Deserialize, Serialize};
+use talea_model::Criticality;
+use talea_time::{Duration, Work};
 
 /// What a number stands for, or who there is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -76,6 +78,19 @@ impl EdgeNumbers {
     /// Whether the tables have the edge from the beginning.
     pub fn knows(self, own: usize) -> bool {
         own < self.known
+    }
+}
+
+impl Definition {
+    /// An operation of this name in this lane whose jobs are posted, alone in its task, each due so long after it is posted unless it says so itself.
+    pub fn posted(
+        (number, task): (usize, usize),
+        name: &str,
+        (lane, wcet): (usize, Work),
+        (deadline, criticality): (Duration, Criticality),
+    ) -> Self {
+        let (entry, task) = posted_entries(name, task, (lane, wcet), (deadline, criticality));
+        Definition::Operation { number, entry, task }
     }
 }
 

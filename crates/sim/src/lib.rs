@@ -31,3 +31,4 @@ mod values;
 mod workplace;
 
 pub use simulation::{DispatchRecords, Mishaps, Simulation, SimulationError};
+pub use workplace::{VirtualPoster, VirtualWorkplace};
