@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 use talea_insight::Accounting;
-use talea_insight::explain::{Kind, Question, Subject};
+use talea_insight::explain::{Explanation, Kind, Outcome, Question, Subject, Which};
 use talea_insight::flow::{Direction, Limits, Link, flow};
 use talea_model::{Criticality, LaneDispatch, Late, Strategy as By, System, TaskBuilder};
 use talea_operation::{
@@ -487,7 +487,7 @@ fn records_of(drawn: &Drawn, dispatch: DispatchRecords, slices: &[i64]) -> (Meta
     all.set(declared.clone()).expect("once");
     for (time, operation) in outside.iter().copied() {
         let operation = declared[operation];
-        if operation.id.index() % 2 == 0 {
+        if operation.id.index().is_multiple_of(2) {
             workplace.post_at(at(time), operation);
         } else {
             workplace.call_at(at(time), move |poster| {
@@ -532,6 +532,27 @@ proptest! {
         for start in posters {
             prop_assert!(is_posted(start.job));
         }
+        let late = explained(&metadata, &records, EVERYTHING);
+        let slowest = explained(&metadata, &records, Question { which: Which::Worst, ..EVERYTHING });
+        for one in late.list.iter().chain(&slowest.list).filter(|one| !matches!(one.outcome, Outcome::Skipped { .. })) {
+            let sum: Duration = one.intervals.iter().map(|interval| interval.length()).sum();
+            prop_assert_eq!(sum, one.response(), "{:?}", one);
+        }
+        let is_late = |record: &&Record| {
+            let ended = record.event == Event::COMPLETE && is_posted(record.job());
+            ended && record.dates().is_some_and(|dates| dates.deadline < record.time)
+        };
+        let is_of_posted = |one: &&Explanation| {
+            matches!(one.subject, Subject::Instance { task, .. } if metadata.tasks[task].activity.is_posted())
+        };
+        let explained_late = late.list.iter().filter(is_of_posted).filter(|one| one.outcome == Outcome::Missed);
+        prop_assert_eq!(explained_late.count(), records.iter().filter(is_late).count());
+        let ended = records.iter().filter(|record| record.event == Event::COMPLETE && is_posted(record.job()));
+        let mut accounting = Accounting::new(&metadata, Duration::from_secs(1));
+        records.iter().for_each(|record| accounting.record(*record));
+        let accounted = accounting.finish(at(UNTIL));
+        let counted: u64 = accounted.tasks.iter().filter(|task| task.activity.is_posted()).map(|task| task.completed).sum();
+        prop_assert_eq!((counted, accounted.unknown_records), (ended.count() as u64, 0));
         let mut slices = slices;
         slices.sort_unstable();
         let (_, again, _) = records_of(&drawn, dispatch, &slices);
