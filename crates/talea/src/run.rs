@@ -34,9 +34,9 @@ pub use talea_runtime::{
     BoundOverrun, Declaration, DeclareError, Dispatcher, EarlyArrivals, Ending, ExternalTrigger, FinishedJob,
     HierarchyOutcome, Input, JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes, Lower, Mishaps,
     NoPoster, NotPosted, NotTriggered, OperationError, OperationErrors, Operations, Outcome, Output,
-    OutputKind, Ports, Post, Posted, PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode,
-    RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped, SyntheticValue, TriggerError,
-    Value,
+    OutputKind, Ports, Post, Posted, PostedCode, PostedOperation, Poster, PostingRoom, PrepareError,
+    Prepared, RtMode, RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped,
+    SyntheticValue, TriggerError, Value, Workplace,
 };
 
 /// The same with room for the consumers and the pulled suppliers that the channels of a factory have now.

@@ -252,6 +252,46 @@ fn events_expire_in_virtual_time_while_their_delivery_waits_for_its_turn() {
     }
 }
 
+/// A lane of a consumer that is served by two nodes: whoever is free delivers the next event, again and again.
+#[test]
+fn several_servers_of_a_lane_share_its_events_in_virtual_time() {
+    let idle = |node: &str| TaskBuilder::new(node, ms(1_000)).wcet(Work::from_micros(1)).on(node);
+    let system = System::builder("servers").node("first", [0]).node("second", [1]);
+    let system = system.task(idle("first")).task(idle("second")).build().expect("sound");
+    let factory = EventChannelFactory::new();
+    let channel = factory.create_with_defaults("c");
+    let work = |name: &str, node: &str| Declaration::new(name, ms(50)).wcet(Work::from_millis(2)).node(node);
+    let seen: Arc<Mutex<Vec<(String, u64, i64)>>> = Arc::default();
+    let own = Arc::clone(&seen);
+    let shared = channel.consumer("shared").lane(work("one", "first")).server(work("other", "second"));
+    let shared = shared.connect_concurrent(move |delivery, job| {
+        let at_ms = job.now().as_nanos() / 1_000_000;
+        own.lock().expect("whole").push((job.operation().to_owned(), number(delivery.event()), at_ms));
+        Outcome::Ok
+    });
+    let shared = shared.expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let run = VirtualRun::new(&system).events(&factory);
+    let prepared = run.prepare().expect("it can be simulated");
+    let mut time = 0;
+    prepared.workplace().call_at(talea::Instant::ZERO + ms(10), move |outside| {
+        time += 1;
+        for place in 0..4 {
+            supplier.push(&mut *outside, &event("Shared", 10 * time + place, 0)).expect("pushed");
+        }
+        (time < 3).then(|| outside.now() + ms(10))
+    });
+    prepared.run(ms(60));
+    let seen = seen.lock().expect("whole").clone();
+    let turn = |time: i64| {
+        let number = |place: u64| 10 * time as u64 + place;
+        let of = |name: &str, place, after| (name.to_owned(), number(place), 10 * time + after);
+        [of("one", 0, 2), of("other", 1, 2), of("one", 2, 4), of("other", 3, 4)]
+    };
+    assert_eq!(seen, [turn(1), turn(2), turn(3)].concat());
+    assert_eq!(shared.statistics().delivered, 12);
+}
+
 /// The condition is that of a channel of the program: no task of the system.
 #[test]
 fn conditions_over_time_come_true_in_virtual_time() {
