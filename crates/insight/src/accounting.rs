@@ -155,18 +155,6 @@ impl Accounting {
         }
     }
 
-    /// Takes what was defined while the run lasts: before its first record.
-    pub fn define(&mut self, definition: &Definition) {
-        self.metadata.define(definition);
-        if let Definition::Operation { number, .. } = definition
-            && let Some(entry) = self.metadata.operations.get(*number)
-        {
-            self.operations[*number].lane = entry.lane as u32;
-            let task = &self.metadata.tasks[entry.task];
-            self.tasks[entry.task].kind = Kind::of(task.criticality);
-        }
-    }
-
     /// The same, keeping or not keeping single samples.
     pub fn with_samples(mut self, keep: Samples) -> Self {
         self.samples.keep(keep);
@@ -537,6 +525,17 @@ impl Sink for Accounting {
             Event::RUN_START | Event::RUN_END => self.run_event(&record),
             Event::THREAD => {}
             _ => self.loss_event(&record),
+        }
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.metadata.define(definition);
+        if let Definition::Operation { number, .. } = definition
+            && let Some(entry) = self.metadata.operations.get(*number)
+        {
+            self.operations[*number].lane = entry.lane as u32;
+            let task = &self.metadata.tasks[entry.task];
+            self.tasks[entry.task].kind = Kind::of(task.criticality);
         }
     }
 }

@@ -54,7 +54,7 @@ pub use hierarchy::*;
 pub use keyword::UnknownKeyword;
 pub use link::{Link, LinkEnds, LossRate, Route};
 pub use machine::{Costs, Machine, MachineError, Mechanism, Withheld};
-pub use operation::{Operation, OperationAddress, OperationId};
+pub use operation::{Operation, OperationAddress, OperationId, UNDEFINED};
 pub use parse::{FILE_BYTES_LIMIT, MemberLines, Parsed, parse, read};
 pub use plan::{Plan, PlanEntry, PlanError, PlanFault};
 pub use ports::{FieldValues, Full, Input, Output, OutputAddress, PORT_LIMIT, SyntheticField, Take};

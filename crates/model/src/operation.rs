@@ -1,5 +1,8 @@
 //! Operations: the subtasks of all tasks of a system, numbered.
 
+/// With this begins the name of what has not been defined, and of nothing else.
+pub const UNDEFINED: char = '?';
+
 /// An operation's number: its position when all subtasks of all tasks are listed in file order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(u32);

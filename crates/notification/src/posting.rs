@@ -1,15 +1,16 @@
 //! The jobs by which consumers have their events: declared, posted, and what they do.
 
 use crate::consumer::{Consumer, Offered};
+use crate::delivery::Delivery;
 use crate::place::{Place, WeakPlace};
 use crate::shared::Shared;
 use crate::work::{Due, LaneWork, ServedLane, Server, Work};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use talea_event::TypePattern;
-use talea_operation::{ChannelTask, Declaration, JobContext, Post, Posted};
+use talea_operation::{ChannelTask, Declaration, JobContext, Post, Posted, PostedCode, TRY_AGAIN};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ pub(crate) fn post(
         // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
         // before the event is seen, there is one more.
         work.without_job.fetch_add(usize::from(is_task), Ordering::Relaxed);
-        work.wake_at(workplace, Due { at: now.saturating_add(AGAIN), priority });
+        work.wake_at(workplace, Due { at: now.saturating_add(TRY_AGAIN), priority });
     }
 }
 
@@ -55,13 +56,38 @@ pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Due) {
     }
 }
 
-/// A job of a consumer, of this server of this of its lanes.
-fn run(consumer: &Consumer, (lane, server): (usize, usize), place: &WeakPlace, job: &JobContext<'_>) {
+/// What jobs that have begun have taken, where the code is called when they end, in the order in which they began.
+type Reserved = Arc<Mutex<VecDeque<Vec<Delivery>>>>;
+
+/// A job of a consumer begins whose code is called when it ends, of this server of this of its lanes.
+fn begin_job(consumer: &Consumer, (lane, server): (usize, usize), reserved: &Reserved, now: Instant) {
     let Some(work) = consumer.work.get() else { return };
-    let _serving = work.begin((lane, server));
+    work.begin_apart((lane, server));
+    let taken = consumer.take_for_later(now, |priority| work.is_of(priority, lane));
+    reserved.lock().unwrap_or_else(PoisonError::into_inner).push_back(taken);
+}
+
+/// A job of a consumer, of this server of this of its lanes; with what it has taken already, if it [has begun](begin_job).
+fn run(
+    consumer: &Consumer,
+    (lane, server): (usize, usize),
+    place: &WeakPlace,
+    job: &JobContext<'_>,
+    taken: Option<Vec<Delivery>>,
+) {
+    let Some(work) = consumer.work.get() else { return };
     let is_of = |priority| work.is_of(priority, lane);
     let by = work.server_of((lane, server));
-    let mut turn = consumer.deliver((job, by), job.started(), is_of);
+    let (_serving, mut turn) = match taken {
+        None => {
+            let serving = work.begin((lane, server));
+            (serving, consumer.deliver((job, by), job.started(), is_of))
+        }
+        Some(taken) => {
+            let serving = work.begun_apart((lane, server));
+            (serving, consumer.deliver_taken((job, by), taken))
+        }
+    };
     let has_delivered = turn.delivered > 0;
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
         turn = consumer.deliver((job, by), job.services().clock(), is_of);
@@ -80,6 +106,21 @@ fn run(consumer: &Consumer, (lane, server): (usize, usize), place: &WeakPlace, j
     if has_delivered && turn.left > 0 {
         take_from_others(consumer, work, (lane, server), is_of, job);
     }
+}
+
+/// The code by which a consumer has its events, of this server of this of its lanes.
+fn code_of(consumer: &Arc<Consumer>, server: (usize, usize), channel: &Shared) -> PostedCode {
+    let with_place = || (Arc::clone(consumer), channel.place.weak());
+    let (own, place) = with_place();
+    let whole = PostedCode::new(move |job| run(&own, server, &place, job, None));
+    let reserved = Reserved::default();
+    let (own, reserving) = (Arc::clone(consumer), Arc::clone(&reserved));
+    let begin = move |now| begin_job(&own, server, &reserving, now);
+    let (own, place) = with_place();
+    whole.in_two(begin, move |job| {
+        let taken = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        run(&own, server, &place, job, taken);
+    })
 }
 
 /// A server of a lane that is not the only one and has nothing more to do takes the next event of the lane, although its job waits for another
@@ -205,8 +246,7 @@ pub(crate) fn begin(
     for (lane, LaneWork { least, servers }) in lanes.into_iter().enumerate() {
         let several = servers.len();
         let declare = |(server, declaration): (usize, Declaration)| {
-            let (own, place) = (Arc::clone(consumer), channel.place.weak());
-            let code = Box::new(move |job: &JobContext<'_>| run(&own, (lane, server), &place, job));
+            let code = code_of(consumer, (lane, server), channel);
             let deadline = declaration.deadline;
             Ok::<_, Box<dyn Error + Send + Sync>>(Server::new(
                 workplace.declare(declaration, code)?,
@@ -221,6 +261,3 @@ pub(crate) fn begin(
     consumer.dues(now).into_iter().for_each(|due| wake_at(consumer, &channel.place, due));
     Ok(())
 }
-
-/// After how long it is tried again to post a job.
-const AGAIN: Duration = Duration::from_millis(1);

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use talea_linux::pi_lock::PiLock;
-use talea_operation::{Declaration, JobContext, PostedOperation};
+use talea_operation::{Declaration, JobContext, PostedCode, PostedOperation};
 use talea_time::{Duration, Instant, Work};
 
 /// What a supplier says that is asked for an event. A panic is [`Supplied::Gone`].
@@ -231,7 +231,7 @@ impl Pulled {
 fn begin(pulled: &Arc<Pulled>, work: Declaration, place: &Place) -> Result<(), Box<dyn Error + Send + Sync>> {
     let workplace = place.get().expect("it is known where work is posted");
     let (own, weak) = (Arc::downgrade(pulled), place.weak());
-    let code = Box::new(move |job: &JobContext<'_>| {
+    let code = PostedCode::new(move |job: &JobContext<'_>| {
         if let Some(pulled) = own.upgrade() {
             pulled.run(&weak, job);
         }

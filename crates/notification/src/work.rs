@@ -202,6 +202,16 @@ impl Work {
         self.server_of((lane, server)).begin()
     }
 
+    /// The same of a job that ends apart from where it begins.
+    pub fn begin_apart(&self, server: (usize, usize)) {
+        std::mem::forget(self.begin(server));
+    }
+
+    /// A job ends with what is returned that has [begun](Self::begin_apart).
+    pub fn begun_apart(&self, (lane, server): (usize, usize)) -> Option<Serving<'_>> {
+        self.lanes[lane].servers[server].load.as_ref().map(Serving)
+    }
+
     /// What was posted has not found room.
     pub fn refused(&self) {
         let less_one = |outstanding: usize| outstanding.checked_sub(1);

@@ -20,6 +20,7 @@ mod kept;
 mod kind;
 mod operation;
 mod operations;
+mod placement;
 mod ports;
 mod posting;
 mod services;
@@ -36,8 +37,9 @@ pub use kept::{KeptOutputs, KeptParts};
 pub use kind::{OutputKind, Value};
 pub use operation::{Body, LostValues, Operation, TakenValue, outputs_in};
 pub use operations::Operations;
+pub use placement::{DeclareError, LanePlacement};
 pub use ports::{Input, Output, Ports};
-pub use posting::{Declaration, NotPosted, Posted, PostedOperation};
+pub use posting::{Declaration, NotPosted, Posted, PostedOperation, PostingRoom};
 pub use services::JobServices;
 pub use synthetic::{SyntheticValue, decode_fields, encode_fields};
 pub use talea_channel::{
@@ -45,4 +47,6 @@ pub use talea_channel::{
 };
 pub use talea_event::EventLoss;
 pub use threads::{call_on_this_thread, on_each_thread};
-pub use workplace::{Binding, ChannelTask, Post, ProgramChannel, Workplace};
+pub use workplace::{
+    Beginning, Binding, ChannelTask, Post, PostedCode, ProgramChannel, TRY_AGAIN, Workplace,
+};

@@ -1,5 +1,6 @@
 //! Posted work: jobs of operations that the description of the system does not have, released by a program while the run lasts.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use talea_model::{Criticality, OperationId};
 use talea_time::{Duration, Instant, Work};
 use thiserror::Error;
@@ -9,20 +10,17 @@ use thiserror::Error;
 pub enum NotPosted {
     /// As many jobs of the operation as there is room for are unfinished. It counts as skipped.
     #[error(
-        "as many jobs of the operation as there is room for are unfinished; give RunOptions::posting more jobs, or post less"
+        "as many jobs of the operation as there is room for are unfinished; give PostingRoom more jobs, or post less"
     )]
     Full,
     /// The run has not begun, or is over.
     #[error("the run has not begun, or is over")]
     NotRunning,
-    /// The job is simulated.
-    #[error("simulations have no room for posted work")]
-    Simulated,
     /// The job is replayed.
     #[error("what is posted is not replayed")]
     Replayed,
     /// The operation was declared for another run.
-    #[error("the operation was declared for another run; declare it with this run's dispatcher, too")]
+    #[error("the operation was declared for another run, or simulation; declare it for this one, too")]
     OtherRun,
 }
 
@@ -31,8 +29,42 @@ pub enum NotPosted {
 pub struct PostedOperation {
     /// Its number.
     pub id: OperationId,
-    /// Whose it is: runs of a process are numbered.
+    /// Whose it is: runs and simulations of a process are numbered.
     pub run: u64,
+}
+
+/// How much work can be posted that the description of the system does not have. The default is none.
+///
+/// All memory for it is taken when the run is prepared, in every lane, because each of them may be given all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PostingRoom {
+    /// Operations that can be declared.
+    pub operations: usize,
+    /// Jobs of each of them that can be in flight, rounded up to a power of two.
+    pub jobs: usize,
+    /// Threads of the program that can post, one after the other too: the place of one that has ended is not given again. Operations
+    /// can post as well, and do not count.
+    pub posters: usize,
+}
+
+impl PostingRoom {
+    /// Jobs of one operation that can be in flight.
+    pub fn window(&self) -> usize {
+        self.jobs.max(1).next_power_of_two()
+    }
+
+    /// Jobs of all operations that can be in flight.
+    pub fn all_jobs(&self) -> usize {
+        self.operations * self.window()
+    }
+}
+
+impl PostedOperation {
+    /// The number of a run that begins now: no other one of the process has it, nor a simulation.
+    pub fn next_run() -> u64 {
+        static RUNS: AtomicU64 = AtomicU64::new(0);
+        RUNS.fetch_add(1, Ordering::Relaxed)
+    }
 }
 
 /// What an operation is whose jobs are to be posted.

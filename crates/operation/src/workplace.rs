@@ -8,7 +8,10 @@ use std::error::Error;
 use std::sync::Arc;
 use talea_model::{OperationId, PublicationId};
 use talea_policy::release::guard::WaitingEvents;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
+
+/// After how long it is tried again to post a job that is [due at an instant](Workplace::post_at) and found no room, or came before the run.
+pub const TRY_AGAIN: Duration = Duration::from_millis(1);
 
 /// What can post: a job, or a thread that has been given the means.
 pub trait Post {
@@ -137,6 +140,54 @@ pub trait ChannelTask: Send + Sync {
     fn waiting(&self, release: Instant, now: Instant) -> WaitingEvents;
 }
 
+/// Code of an operation whose jobs are posted.
+pub struct PostedCode {
+    whole: Code,
+    in_two: Option<(Beginning, Code)>,
+}
+
+/// What is done when a job begins, by the instant at which it does.
+pub type Beginning = Box<dyn FnMut(Instant) + Send>;
+
+impl std::fmt::Debug for PostedCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PostedCode").field("is_in_two", &self.in_two.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl PostedCode {
+    /// Called for each job.
+    pub fn new(code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
+        PostedCode { whole: Box::new(code), in_two: None }
+    }
+
+    /// The same in two parts, for who calls code when a job has done its work, as simulations do, and not when it begins: `begin` is called when the job
+    /// begins, and takes what others have left for it, and `end` does the rest. `end` does it all where `begin` was not called for the job, which happens where
+    /// another job of the operation had begun and has not ended.
+    #[must_use]
+    pub fn in_two(
+        mut self,
+        begin: impl FnMut(Instant) + Send + 'static,
+        end: impl FnMut(&JobContext<'_>) + Send + 'static,
+    ) -> Self {
+        self.in_two = Some((Box::new(begin), Box::new(end)));
+        self
+    }
+
+    /// For who calls it when a job begins.
+    pub fn whole(self) -> Code {
+        self.whole
+    }
+
+    /// For who calls the second part when a job has done its work.
+    pub fn parts(self) -> (Option<Beginning>, Code) {
+        match self.in_two {
+            Some((begin, end)) => (Some(begin), end),
+            None => (None, self.whole),
+        }
+    }
+}
+
 /// Where operations can be declared while a run lasts.
 pub trait Workplace: Send + Sync {
     /// The current instant on the clock of the run.
@@ -149,7 +200,7 @@ pub trait Workplace: Send + Sync {
     fn declare(
         &self,
         declaration: Declaration,
-        code: Code,
+        code: PostedCode,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>>;
 
     /// The task of the system whose first operation this is, to be released by posting a job of it. `channel_task` is told of the instants for which

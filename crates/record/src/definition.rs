@@ -6,9 +6,11 @@
 
 use crate::connections::PublicationEntry;
 use crate::metadata::{
-    EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry, ThreadEntry, UNDEFINED,
+    EdgeEntry, Metadata, OperationEntry, SchedulerEntry, TaskEntry, ThreadEntry, posted_entries,
 };
 use serde::{Deserialize, Serialize};
+use talea_model::{Criticality, UNDEFINED};
+use talea_time::{Duration, Work};
 
 /// What a number stands for, or who there is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +97,19 @@ impl EdgeNumbers {
     /// Whether the tables have the edge from the beginning.
     pub fn knows(self, own: usize) -> bool {
         own < self.known
+    }
+}
+
+impl Definition {
+    /// An operation of this name in this lane whose jobs are posted, alone in its task, each due so long after it is posted unless it says so itself.
+    pub fn posted(
+        (number, task): (usize, usize),
+        name: &str,
+        (lane, wcet): (usize, Work),
+        (deadline, criticality): (Duration, Criticality),
+    ) -> Self {
+        let (entry, task) = posted_entries(name, task, (lane, wcet), (deadline, criticality));
+        Definition::Operation { number, entry, task }
     }
 }
 

@@ -74,6 +74,12 @@ pub use threads::{KnownThread, KnownThreads};
 pub trait Sink {
     /// Takes one record. Records of one writer come in the order of their time.
     fn record(&mut self, record: Record);
+
+    /// Takes what comes to the tables while a run lasts, before the first record that has its number. Who has tables of its own, or hands records on to
+    /// others that have some, says what it does with that; all others need not know.
+    fn define(&mut self, definition: &Definition) {
+        _ = definition;
+    }
 }
 
 /// Every sink in turn.
@@ -83,12 +89,21 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
         self.0.record(record);
         self.1.record(record);
     }
+
+    fn define(&mut self, definition: &Definition) {
+        self.0.define(definition);
+        self.1.define(definition);
+    }
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
     #[inline]
     fn record(&mut self, record: Record) {
         (**self).record(record);
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        (**self).define(definition);
     }
 }
 

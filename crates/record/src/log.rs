@@ -169,14 +169,6 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Enters what was defined while the run lasted, unless the log has it.
-    pub fn define(&mut self, definition: &Definition) {
-        if self.failure.is_none() && !self.defined.contains(definition) {
-            self.failure = self.directory.append(self.file.get_ref(), &encode_definition(definition)).err();
-            self.defined.push(definition.clone());
-        }
-    }
-
     /// Enters one family.
     ///
     /// # Errors
@@ -269,6 +261,13 @@ impl Sink for LogWriter {
         self.since_seal += 1;
         if self.since_seal == SEALED {
             self.seal(Closing::More);
+        }
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        if self.failure.is_none() && !self.defined.contains(definition) {
+            self.failure = self.directory.append(self.file.get_ref(), &encode_definition(definition)).err();
+            self.defined.push(definition.clone());
         }
     }
 }

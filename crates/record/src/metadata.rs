@@ -8,7 +8,7 @@ use crate::event::Start;
 use crate::record::JobId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use talea_model::{Criticality, OperationId, System, Trigger};
+use talea_model::{Criticality, OperationId, System, Trigger, UNDEFINED};
 use talea_policy::demand::{self, Purpose};
 use talea_policy::strategy::Plan;
 use talea_time::{Duration, Instant, Work};
@@ -165,9 +165,6 @@ pub struct SchedulerEntry {
     pub kind: String,
 }
 
-/// With this begins the name of what has not been defined, and of nothing else.
-pub const UNDEFINED: char = '?';
-
 /// The kind of schedulers that stand for lanes.
 pub const LANES: &str = "lanes";
 
@@ -280,6 +277,33 @@ impl LaneEntry {
     pub fn is_thread(&self) -> bool {
         self.discipline == "thread"
     }
+}
+
+/// An operation whose jobs are posted, in this lane, and its task, in which it is alone; each job is due so long after it is posted unless it says so
+/// itself.
+pub(crate) fn posted_entries(
+    name: &str,
+    task: usize,
+    (lane, wcet): (usize, Work),
+    (deadline, criticality): (Duration, Criticality),
+) -> (OperationEntry, TaskEntry) {
+    let name = name.to_owned();
+    let operation =
+        OperationEntry { name: name.clone(), task, lane, wcet, predecessors: Vec::new(), is_last: true };
+    let task = TaskEntry {
+        name,
+        period: Duration::ZERO,
+        deadline,
+        phase: Duration::ZERO,
+        jitter: Duration::ZERO,
+        jitter_stream: 0,
+        criticality,
+        activity: Activity::Posted,
+        released_by: ReleasedBy::Outside,
+        inherits_deadline: false,
+        keeps_events: false,
+    };
+    (operation, task)
 }
 
 /// A task.
@@ -478,30 +502,10 @@ impl Metadata {
         }
         for _ in 0..count {
             let name = format!("{UNDEFINED}{}", self.operations.len());
-            let task = TaskEntry {
-                name: name.clone(),
-                period: Duration::ZERO,
-                deadline: Duration::ZERO,
-                phase: Duration::ZERO,
-                jitter: Duration::ZERO,
-                jitter_stream: 0,
-                criticality: Criticality::DEFAULT,
-                activity: Activity::Posted,
-                inherits_deadline: false,
-                keeps_events: false,
-                released_by: ReleasedBy::Outside,
-            };
-            let (task_index, lane, wcet) = (self.tasks.len(), 0, Work::ZERO);
-            let operation = OperationEntry {
-                name,
-                task: task_index,
-                lane,
-                wcet,
-                predecessors: Vec::new(),
-                is_last: true,
-            };
+            let nothing = (Duration::ZERO, Criticality::DEFAULT);
+            let (entry, task) = posted_entries(&name, self.tasks.len(), (0, Work::ZERO), nothing);
             self.tasks.push(task);
-            self.operations.push(operation);
+            self.operations.push(entry);
         }
     }
 

@@ -84,9 +84,8 @@ impl Sink for RecordSinks {
             on_finished(&job);
         }
     }
-}
 
-impl RecordSinks {
+    /// The log has it of the stream's directory.
     fn define(&mut self, definition: &Definition) {
         self.metadata.define(definition);
         self.accounting.define(definition);

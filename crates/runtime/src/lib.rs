@@ -24,7 +24,7 @@
 //!
 //! | Module | Concept |
 //! |---|---|
-//! | `options`, `posting`, `outcome`, `layout`, `names` | what a run is asked for and leaves, its fixed tables, what it is called |
+//! | `options`, `outcome`, `layout`, `names` | what a run is asked for and leaves, its fixed tables, what it is called |
 //! | [`lowering`], [`doctor`] | lanes, and hierarchies of schedulers, to kernel settings: pure functions; what this machine grants |
 //! | `job_table`, `join`, `guard_post`, `trigger_table`, `window`, `link`, `occupancy` | bounded, preallocated state of jobs, joins, triggers, pipes and processors |
 //! | `operation`, `posting_table`, `recorder` | what a job does, and how a thread records it |
@@ -64,7 +64,6 @@ mod options;
 mod outcome;
 mod plans;
 mod poster;
-mod posting;
 mod posting_table;
 mod prepare;
 mod receiving;
@@ -81,7 +80,7 @@ mod window;
 mod workplace;
 
 pub use collector::{Ending, FinishedJob, OnFinished};
-pub use dispatcher::{DeclareError, Dispatcher, NoPoster};
+pub use dispatcher::{Dispatcher, NoPoster};
 pub use error::PrepareError;
 pub use hierarchy::{HierarchyError, absentees};
 pub use hierarchy_node::leaving_of;
@@ -95,15 +94,14 @@ pub use outcome::{
     OperationPanic, Outcome, ParkingOutcome, ScheduledBy, Stopped, ThreadAttributes,
 };
 pub use poster::Poster;
-pub use posting::PostingRoom;
 pub use prepare::Executive;
 pub use run::Prepared;
 pub use talea_analysis::system::Leaving;
 pub use talea_manage::{ForeignChanges, JudgedBy, LongestWithheld, ShortQuantum, ToldBy, Withholder};
 pub use talea_operation::{
-    Declaration, Input, JobContext, KeptOutputs, LostValues, NotPosted, OperationError, OperationErrors,
-    Operations, Output, OutputKind, Ports, Post, Posted, PostedOperation, Stamp, SyntheticValue, Value,
-    Workplace,
+    Declaration, DeclareError, Input, JobContext, KeptOutputs, LostValues, NotPosted, OperationError,
+    OperationErrors, Operations, Output, OutputKind, Ports, Post, Posted, PostedCode, PostedOperation,
+    PostingRoom, Stamp, SyntheticValue, Value, Workplace,
 };
 pub use triggering::{ExternalTrigger, NotTriggered, TriggerError};
 pub use workplace::RunWorkplace;

@@ -1,12 +1,11 @@
 //! What a run is asked for.
 
 use crate::lowering::Band;
-use crate::posting::PostingRoom;
 use talea_insight::Samples;
 use talea_linux::stop::StopFlag;
 use talea_linux::timer::Tail;
 use talea_model::System;
-use talea_operation::KeptOutputs;
+use talea_operation::{KeptOutputs, PostingRoom};
 use talea_record::stream::Selection;
 use talea_time::{Duration, Instant};
 use thiserror::Error;

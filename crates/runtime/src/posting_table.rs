@@ -1,10 +1,9 @@
 //! What the threads of a process share about posted work, in memory that is there from the beginning.
 
 use crate::operation::Behaviour;
-use crate::posting::PostingRoom;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use talea_operation::Operation;
+use talea_operation::{Operation, PostedOperation, PostingRoom};
 use talea_record::JobId;
 use talea_record::event::{JobOrNone, WordType};
 
@@ -27,16 +26,13 @@ pub(crate) struct PostingTable {
     posters: Box<[AtomicU64]>,
 }
 
-/// Runs of this process so far.
-static RUNS: AtomicU64 = AtomicU64::new(0);
-
 impl PostingTable {
     pub fn new(room: PostingRoom, first_operation: usize, first_tag: usize) -> Self {
         PostingTable {
             first_operation,
             first_tag,
             window: room.window(),
-            run: RUNS.fetch_add(1, Ordering::Relaxed),
+            run: PostedOperation::next_run(),
             behaviours: (0..room.operations).map(|_| OnceLock::new()).collect(),
             next: (0..room.operations).map(|_| AtomicU64::new(0)).collect(),
             handles: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),

@@ -13,12 +13,9 @@ use talea_linux::clock::MonotonicClock;
 use talea_linux::sched::{Policy, SchedError, set_self};
 use talea_model::{OperationId, PublicationId};
 use talea_operation::{
-    ChannelTask, Code, Declaration, Post, Posted, PostedOperation, ProgramChannel, Workplace,
+    ChannelTask, Declaration, Post, Posted, PostedCode, PostedOperation, ProgramChannel, TRY_AGAIN, Workplace,
 };
-use talea_time::{Clock, Duration, Instant};
-
-/// After how long it is tried again to post a job for which there was no room, or before the run has begun.
-const AGAIN: Duration = Duration::from_millis(1);
+use talea_time::{Clock, Instant};
 
 /// A run as the place where work is done that was not described. Dropping it ends the thread that posts at instants.
 #[derive(Debug)]
@@ -107,7 +104,7 @@ fn post_in_time(mut poster: Poster, shared: &Instants) {
                 }
             };
             if !is_posted && !poster.is_over() {
-                instant.fetch_min(now.saturating_add(AGAIN).as_nanos(), Ordering::AcqRel);
+                instant.fetch_min(now.saturating_add(TRY_AGAIN).as_nanos(), Ordering::AcqRel);
             }
         }
         let next = shared.next();
@@ -125,9 +122,9 @@ impl Workplace for RunWorkplace {
     fn declare(
         &self,
         declaration: Declaration,
-        code: Code,
+        code: PostedCode,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
-        let mut code = code;
+        let mut code = code.whole();
         let dispatcher = self.dispatcher.upgrade().ok_or("the run is over")?;
         Ok(dispatcher.declare(declaration, move |job| code(job))?)
     }

@@ -4,7 +4,8 @@
 //! tests do, and writes the same records as the Linux runtime. It is deterministic: the same system and seed
 //! give the same records, byte for byte. Nothing it keeps grows with simulated time, only with the backlog.
 //!
-//! At one instant, in this order: jobs complete; messages arrive and tasks are released; guards that are due let successors through, also
+//! At one instant, in this order: jobs complete, and what their code posts is released; messages arrive and tasks are released; work that is due then is
+//! posted, and code of the program that is to be called then is ([`VirtualWorkplace`]); guards that are due let successors through, also
 //! those that an idle point opens (at which nothing that was released earlier on the node is unfinished); schedulers' timers fire; then every
 //! node decides once (completions first, then releases, then the choice).
 //!
@@ -31,3 +32,4 @@ mod values;
 mod workplace;
 
 pub use simulation::{DispatchRecords, Mishaps, Simulation, SimulationError};
+pub use workplace::{VirtualPoster, VirtualWorkplace};

@@ -15,7 +15,7 @@ use talea_policy::hierarchy::{Engine, Message, Parameters, ProcessorId, Schedule
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_record::event::{
-    Abort, Complete, Flag, Held, JobOrNone, Preempt, Release, Resume, Skip, Start, Timer, Wait,
+    Abort, Complete, Flag, Held, JobOrNone, Preempt, Release, Resume, Skip, Start, Timer, Wait, WordType,
 };
 use talea_record::{CostKind, EdgeNumbers, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
@@ -50,6 +50,8 @@ pub(crate) struct Slot {
     started: bool,
     /// It has done its work and waits for room in an input.
     waits: bool,
+    /// Who posted it, as its start tells it.
+    posted_by: u64,
 }
 
 /// A job about to be released.
@@ -62,6 +64,17 @@ pub(crate) struct Released {
     pub demand: Work,
     /// That cost.
     pub delivery: Work,
+    /// If it was posted.
+    pub posting: Option<Posting>,
+}
+
+/// How a job was posted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posting {
+    /// The job that did it, if one did.
+    pub by: Option<JobId>,
+    /// Its place among those that were posted at one instant, behind all members of its lane: that is the order in which they came, though no time passed.
+    pub rank: u32,
 }
 
 /// A lane, or the place of a thread.
@@ -224,6 +237,20 @@ impl Node {
         }
     }
 
+    /// Jobs of an operation that is not described are served in this lane, behind all members of it.
+    pub fn open_posted(&mut self, operation: OperationId, lane: usize, wcet: Work) {
+        if self.services.len() <= operation.index() {
+            self.services.resize(operation.index() + 1, None);
+        }
+        let rank = operation.index() as u32;
+        self.services[operation.index()] = Some(Service { lane: lane as u32, rank, wcet });
+    }
+
+    /// The lane at this place among those of the node, as records number it.
+    pub fn lane_number(&self, lane: usize) -> usize {
+        self.lanes[lane].source.into()
+    }
+
     fn open_thread(&mut self, system: &System, thread: usize, vp: VpId, first_lane: usize) {
         let operation =
             system.operation_of_thread(thread).expect("threads are tasks where they are simulated");
@@ -360,7 +387,7 @@ impl Node {
 
     /// Releases a job; the decision follows with [`Node::settle`]. Returns its slot.
     pub fn release(&mut self, released: Released, now: Instant, sink: &mut dyn Sink) -> VpId {
-        let Released { id, nominal, deadline, demand, delivery } = released;
+        let Released { id, nominal, deadline, demand, delivery, posting } = released;
         let service = self.services[id.operation.index()].expect("operations are released on their node");
         let lane = &mut self.lanes[service.lane as usize];
         lane.jobs += 1;
@@ -390,6 +417,7 @@ impl Node {
             since: now,
             started: false,
             waits: false,
+            posted_by: JobOrNone(posting.and_then(|posting| posting.by)).bits(),
         };
         let release = Release { job: id, lane: self.source(&slot), nominal, deadline };
         sink.record(release.at(now, Record::NO_CPU));
@@ -400,7 +428,7 @@ impl Node {
             release: now,
             deadline,
             wcet: service.wcet,
-            rank: service.rank,
+            rank: posting.map_or(service.rank, |posting| posting.rank),
             number: id.instance,
             tag: vp.index() as u32,
         };
@@ -633,7 +661,8 @@ impl Node {
         let record = if resumes {
             Resume { job, lane }.at(now, cpu)
         } else {
-            Start { job, lane, depth, posted_by: JobOrNone(None) }.at(now, cpu)
+            let posted_by = JobOrNone::from_bits(slot.posted_by);
+            Start { job, lane, depth, posted_by }.at(now, cpu)
         };
         sink.record(record);
     }

@@ -1,21 +1,24 @@
 //! The virtual-time engine.
 
 mod guarding;
+mod posting;
 mod triggering;
 
 use crate::agenda::Agenda;
 use crate::calendar::{Calendar, Delivery, TaskArrival};
 use crate::flow::Joins;
-use crate::node::{FirstNumbers, Node, Released, Slot};
+use crate::node::{FirstNumbers, Node, Posting, Released, Slot};
 use crate::values::Values;
-use crate::workplace::VirtualWorkplace;
+use crate::workplace::{Arriving, Comes, NewOperation, VirtualWorkplace};
 use guarding::Guarding;
 pub use guarding::Mishaps;
 use std::sync::Arc;
 use talea_model::{
     Execution, InputSite, LaneDispatch, Operation, OperationId, Overrun, Synchronisation, System,
 };
-use talea_operation::{KeptOutputs, OperationError, OperationErrors, Operations};
+use talea_operation::{
+    KeptOutputs, OperationError, OperationErrors, Operations, PostingRoom, TRY_AGAIN, Workplace,
+};
 use talea_policy::arrangement::{ArrangeError, Kept};
 use talea_policy::demand::{self, MessageWay, Passage, Purpose};
 use talea_policy::hierarchy::VpId;
@@ -26,7 +29,7 @@ use talea_policy::release::join::Heard;
 use talea_policy::release::overrun::{self, OnArrival, Previous};
 use talea_policy::strategy::{NodeAnomaly, Plan, plan_lanes_of};
 use talea_record::event::{RunEnd, RunStart};
-use talea_record::{EdgeNumbers, JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
+use talea_record::{Definition, EdgeNumbers, JobId, Metadata, Origin, Record, RunOutcome, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
 use triggering::Triggered;
 
@@ -138,12 +141,16 @@ pub struct Simulation {
     joins: Joins,
     guarding: Guarding,
     operations: Vec<OperationState>,
+    /// How many operations the system describes; those that are declared follow.
+    described: usize,
+    /// The place of the job that is posted next behind all members of its lane.
+    next_rank: u32,
     tasks: Vec<TaskState>,
     /// Operations with code or ports, if there are any.
     values: Option<Box<Values>>,
     /// By task; none where all have periods.
     triggered: Vec<Option<Triggered>>,
-    /// Where channels ask for releases, if there are any.
+    /// Where work is posted that is not described, and channels ask for releases, if either can be.
     workplace: Option<VirtualWorkplace>,
     message_cost: Work,
     metadata: Metadata,
@@ -179,18 +186,45 @@ impl Simulation {
         plans: &[Plan],
         operations: Operations,
     ) -> Result<Self, SimulationError> {
+        Self::prepare(system, plans, operations, None)
+    }
+
+    /// The same with room for work that the description does not have, and the way in for it: operations are declared there, and their jobs posted, by
+    /// jobs and by code that is called at instants; consumers of channels that are bound to it have their events. How many threads could post says nothing here.
+    ///
+    /// # Errors
+    /// See [`SimulationError`].
+    pub fn with_posting(
+        system: &System,
+        plans: &[Plan],
+        operations: Operations,
+        room: PostingRoom,
+    ) -> Result<(Self, VirtualWorkplace), SimulationError> {
+        let simulation = Self::prepare(system, plans, operations, Some(room))?;
+        let workplace = simulation.workplace.clone().expect("it was made for the room");
+        Ok((simulation, workplace))
+    }
+
+    fn prepare(
+        system: &System,
+        plans: &[Plan],
+        operations: Operations,
+        room: Option<PostingRoom>,
+    ) -> Result<Self, SimulationError> {
         let system = &system.with_threads_as_tasks();
         if let Some(input) = system.inputs().iter().find(|input| blocks_preemptible(system, plans, input)) {
             return Err(SimulationError::Blocking(input.name.clone()));
         }
         let mut assembled =
             talea_notification::declared::connect(system, operations, &|_| KEPT_AT_ONCE).assemble(system)?;
-        let workplace = (!assembled.bindings.is_empty()).then(|| VirtualWorkplace::new(system));
+        let reserved = room.unwrap_or_default();
+        let workplace = (room.is_some() || !assembled.bindings.is_empty())
+            .then(|| VirtualWorkplace::new(system, plans, reserved));
         for bind in assembled.bindings.drain(..) {
             let workplace = workplace.clone().expect("somebody wants to know of it");
             bind(Arc::new(workplace)).map_err(|error| SimulationError::Channels(error.to_string()))?;
         }
-        let values = Values::new(system, assembled).map(Box::new);
+        let values = Values::new(system, assembled, workplace.clone()).map(Box::new);
         let mut first = FirstNumbers { lane: 0, edge: 0 };
         let mut nodes: Vec<Node> = Vec::new();
         for (index, plan) in plans.iter().enumerate() {
@@ -219,6 +253,7 @@ impl Simulation {
         let mut metadata = Metadata::new(system, plans, origin, Instant::ZERO);
         metadata.edges = nodes.iter().flat_map(Node::edges).collect();
         metadata.promise_tolerance = (!metadata.edges.is_empty()).then_some(crate::node::ROUNDING);
+        metadata.reserve_posted(reserved.operations);
         Ok(Simulation {
             now: Instant::ZERO,
             agenda: Agenda::new(nodes.iter().map(Node::next)),
@@ -227,6 +262,8 @@ impl Simulation {
             joins: Joins::new(system),
             guarding,
             operations: operation_states(system),
+            described: system.operations().len(),
+            next_rank: system.operations().len() as u32,
             tasks: task_states(system),
             values,
             triggered: triggering::triggered(system),
@@ -311,8 +348,9 @@ impl Simulation {
                 sink.record(RunStart { planned_end: None, node }.at(Instant::ZERO, Record::NO_CPU));
             }
         }
+        self.take_new_operations(sink);
         loop {
-            let next = self.next();
+            let next = self.next().max(self.now);
             if next >= until {
                 break;
             }
@@ -343,6 +381,9 @@ impl Simulation {
     /// Ends the run at the instant reached: jobs that complete right now still do, nothing is released any
     /// more, and the last record says when it was.
     pub fn finish(mut self, sink: &mut dyn Sink) {
+        if let Some(workplace) = &self.workplace {
+            workplace.end();
+        }
         for index in 0..self.nodes.len() {
             self.nodes[index].pay(self.now, sink);
             while let Some(done) = self.nodes[index].done(self.now) {
@@ -380,12 +421,15 @@ impl Simulation {
     /// Everything that happens at the current instant.
     fn step(&mut self, sink: &mut dyn Sink) {
         let now = self.now;
+        if let Some(workplace) = &self.workplace {
+            workplace.reach(now);
+        }
         let mut due = self.agenda.first_due(now);
         while let Some(node) = due {
             self.nodes[node].pay(now, sink);
             while let Some(done) = self.nodes[node].done(now) {
                 if self.waits_for_room(node, done, sink) {
-                    self.release_posted(node, done, sink);
+                    self.release_what_was_posted(node, done, sink);
                 } else {
                     let slot = self.nodes[node].complete(done, now, sink);
                     self.after_completion(&slot, sink);
@@ -397,10 +441,10 @@ impl Simulation {
             self.deliver(delivery, sink);
         }
         while let Some(arrival) = self.calendar.pop_arrival(now) {
-            self.arrive(arrival, sink);
+            self.arrive_periodically(arrival, sink);
         }
-        while let Some((task, jobs)) = self.workplace.as_ref().and_then(|workplace| workplace.pop(now)) {
-            (0..jobs).for_each(|_| self.arrive_by_trigger(task, None, sink));
+        while let Some(comes) = self.workplace.as_ref().and_then(|workplace| workplace.pop(now)) {
+            self.come(comes, sink);
         }
         // Those whose limit is over are among those who want one now.
         self.wake_those_with_room();
@@ -441,7 +485,7 @@ impl Simulation {
         }
     }
 
-    fn arrive(&mut self, TaskArrival { task, arrival }: TaskArrival, sink: &mut dyn Sink) {
+    fn arrive_periodically(&mut self, TaskArrival { task, arrival }: TaskArrival, sink: &mut dyn Sink) {
         let task = task as usize;
         if self.triggered.get(task).is_some_and(Option::is_some) {
             return self.arrive_by_trigger(task, None, sink);
@@ -609,13 +653,25 @@ impl Simulation {
         delivery: Work,
         sink: &mut dyn Sink,
     ) {
+        self.release_posted(None, id, (nominal, deadline), delivery, sink);
+    }
+
+    /// The same of a job that was posted, perhaps.
+    fn release_posted(
+        &mut self,
+        posting: Option<Posting>,
+        id: JobId,
+        (nominal, deadline): (Instant, Instant),
+        delivery: Work,
+        sink: &mut dyn Sink,
+    ) {
         let state = &mut self.operations[id.operation.index()];
         let delivery = delivery + state.publishing;
         let demand = demand::execution_from(&state.exec, state.stream, id.instance) + delivery;
         state.outstanding += 1;
         self.agenda.concern(state.node as usize, self.now);
         let node = &mut self.nodes[state.node as usize];
-        let vp = node.release(Released { id, nominal, deadline, demand, delivery }, self.now, sink);
+        let vp = node.release(Released { id, nominal, deadline, demand, delivery, posting }, self.now, sink);
         state.latest = Some((vp, id));
     }
 
@@ -672,6 +728,14 @@ impl Simulation {
     /// The nodes, as records number them.
     fn node_numbers(&self) -> impl Iterator<Item = u16> + use<> {
         (0..self.nodes.len()).map(|index| index as u16)
+    }
+}
+
+impl Drop for Simulation {
+    fn drop(&mut self) {
+        if let Some(workplace) = &self.workplace {
+            workplace.close();
+        }
     }
 }
 

@@ -5,14 +5,14 @@
 //! operation use its ports one at a time: one that begins while another of the same operation is unfinished, as it can in a preemptive
 //! lane, takes what there is when that one is done.
 
-use crate::workplace;
+use crate::workplace::{Arriving, Call, PostedJob, Told, VirtualPoster, VirtualWorkplace};
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use talea_model::{Communication, InputId, OnValue, OperationId, System, Take, Trigger};
 use talea_operation::{
-    Assembled, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts, LostValues,
-    Moment, NotPosted, Operation, Posted, Published, Reach, Stamp, TakenEvent,
+    Assembled, Beginning, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts,
+    LostValues, Moment, NotPosted, Operation, Posted, PostedCode, Published, Reach, Stamp, TakenEvent,
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::hierarchy::VpId;
@@ -103,6 +103,10 @@ struct OperationState {
     node: u16,
     /// Whether its jobs may have to wait for readers to have room.
     may_wait: bool,
+    /// By number, what came with jobs that were posted and have not ended.
+    handles: BTreeMap<u64, u64>,
+    /// What is done of posted jobs when they begin.
+    beginning: Option<Beginning>,
 }
 
 /// All of them.
@@ -112,11 +116,13 @@ pub(crate) struct Values {
     /// Values that were published later than planned.
     pub late: u64,
     input_names: Box<[Box<str>]>,
-    /// Scratch: tasks that the values of a job release.
-    triggered: Vec<usize>,
+    /// Scratch: what the values of a job release, and what it, or code that is called at an instant, has posted.
+    arriving: Vec<Arriving>,
     /// Scratch: a value as bytes.
     bytes: Vec<u8>,
     told: RefCell<Told>,
+    /// Where work is posted, if any can be.
+    workplace: Option<VirtualWorkplace>,
     /// In the order in which they began to wait.
     waiting: Vec<Waiting>,
 }
@@ -124,19 +130,10 @@ pub(crate) struct Values {
 /// What a job can ask of a simulation.
 struct Services<'a> {
     now: Instant,
+    job: JobId,
     /// What it posts and what channels tell, in their order.
     told: &'a RefCell<Told>,
-}
-
-/// Scratch: what a job has posted, and what channels have told.
-#[derive(Default)]
-struct Told {
-    /// By operation, its task.
-    tasks: Box<[usize]>,
-    posted: Vec<usize>,
-    /// By task: how many jobs have been posted so far.
-    posted_before: Vec<u64>,
-    notes: Vec<EventNote>,
+    workplace: Option<&'a VirtualWorkplace>,
 }
 
 impl JobServices for Services<'_> {
@@ -149,15 +146,9 @@ impl JobServices for Services<'_> {
     }
 
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
-        if !workplace::is_simulated(posted.operation) {
-            return Err(NotPosted::Simulated);
-        }
-        let mut told = self.told.borrow_mut();
-        let task = told.tasks[posted.operation.id.index()];
-        told.posted.push(task);
-        let number = told.posted_before[task];
-        told.posted_before[task] += 1;
-        Ok(number)
+        // Nothing can have been declared where there is no place for it.
+        let workplace = self.workplace.ok_or(NotPosted::OtherRun)?;
+        self.told.borrow_mut().post(workplace, posted, Some(self.job), self.now)
     }
 
     fn note(&self, note: EventNote) {
@@ -175,24 +166,24 @@ pub(crate) struct Completed {
 }
 
 impl Values {
-    /// Those of `system`; none if nothing has code or ports.
-    pub fn new(system: &System, assembled: Assembled) -> Option<Self> {
+    /// Those of `system`, whose jobs can post at `workplace`, if there is one; none if nothing has code or ports, and nothing can be posted.
+    pub fn new(system: &System, assembled: Assembled, workplace: Option<VirtualWorkplace>) -> Option<Self> {
         let mut operations: Vec<Option<OperationState>> = Vec::with_capacity(assembled.operations.len());
         for (operation, described) in assembled.operations.into_iter().zip(system.operations()) {
             operations.push(operation.map(|operation| state(system, described.id, operation)));
         }
-        let is_needed = operations.iter().any(Option::is_some);
+        let is_needed = workplace.is_some() || operations.iter().any(Option::is_some);
         let posted_before = vec![0; system.tasks.len()];
-        let tasks = system.operations().iter().map(|operation| operation.task).collect();
-        let told = RefCell::new(Told { tasks, posted_before, ..Told::default() });
+        let told = RefCell::new(Told { posted_before, ..Told::default() });
         let input_names = system.inputs().iter().map(|input| input.name.as_str().into()).collect();
         let mut values = Values {
             operations,
             late: 0,
             input_names,
-            triggered: Vec::new(),
+            arriving: Vec::new(),
             bytes: Vec::new(),
             told,
+            workplace,
             waiting: Vec::new(),
         };
         if !system.chains.is_empty() {
@@ -249,6 +240,9 @@ impl Values {
         });
         if state.begun.len() == 1 {
             state.take(job, deadline, (lane, now), &mut self.bytes, sink);
+            if let Some(begin) = &mut state.beginning {
+                begin(now);
+            }
         }
     }
 
@@ -282,7 +276,7 @@ impl Values {
     /// Such a job has done its work: it takes its values, and its code is called, before anything tells that it has completed.
     pub fn take_at_end(&mut self, completed: &Completed, now: Instant, sink: &mut dyn Sink) {
         if let Some(state) = &mut self.operations[completed.id.operation.index()] {
-            state.call(completed, &mut self.told, &mut self.bytes, now, sink);
+            state.call(completed, (&mut self.told, self.workplace.as_ref()), &mut self.bytes, now, sink);
         }
     }
 
@@ -294,7 +288,7 @@ impl Values {
 
     /// A job has done its work at `now`, and its code is called, if it has not been. Returns the input that has no room for what it wrote, and until
     /// when it waits at most for that, if it does. Then it is told [when it is not to wait any longer](Self::next_with_room); the
-    /// [tasks](Self::triggered) that it has posted are released at once.
+    /// [tasks and jobs](Self::arriving) that it has posted are released at once.
     pub fn wait_for_room(
         &mut self,
         completed: &Completed,
@@ -303,9 +297,10 @@ impl Values {
         sink: &mut dyn Sink,
     ) -> Option<(u32, Instant)> {
         let job = completed.id;
-        self.triggered.clear();
+        self.arriving.clear();
         let state = self.operations[job.operation.index()].as_mut()?;
-        let at = state.call(completed, &mut self.told, &mut self.bytes, now, sink);
+        let asked = (&mut self.told, self.workplace.as_ref());
+        let at = state.call(completed, asked, &mut self.bytes, now, sink);
         let (begun, mut found) = (&mut state.begun[at], None);
         state.operation.wait_for_room(|output, full| {
             let reader = (output, full.reader);
@@ -316,7 +311,7 @@ impl Values {
         let ((output, reader), connection, until) = found?;
         begun.waited_for = Some((output, reader));
         self.waiting.push(Waiting { job, place, connection, until });
-        self.triggered.append(&mut self.told.get_mut().posted);
+        self.arriving.append(&mut self.told.get_mut().posted);
         Some((state.outputs[output].readers[reader].input.index() as u32, until))
     }
 
@@ -336,13 +331,15 @@ impl Values {
         Some(self.waiting.remove(index).place)
     }
 
-    /// A job has completed at `now`: calls its code, unless it has waited since, and publishes its values, which release [tasks](Self::triggered).
+    /// A job has completed at `now`: calls its code, unless it has waited since, and publishes its values, which release [tasks](Self::arriving).
     pub fn complete(&mut self, completed: &Completed, now: Instant, sink: &mut dyn Sink) {
         let Completed { id, job, lane } = *completed;
-        self.triggered.clear();
+        self.arriving.clear();
         let Some(state) = &mut self.operations[id.operation.index()] else { return };
-        let place = state.call(completed, &mut self.told, &mut self.bytes, now, sink);
-        state.operation.push_events(&Services { now, told: &self.told }, job.number);
+        let asked = (&mut self.told, self.workplace.as_ref());
+        let place = state.call(completed, asked, &mut self.bytes, now, sink);
+        let (told, workplace) = (&self.told, self.workplace.as_ref());
+        state.operation.push_events(&Services { now, job: id, told, workplace }, job.number);
         for note in self.told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), state.node, now));
         }
@@ -359,7 +356,7 @@ impl Values {
         let (is_recorded, outputs) = (state.is_recorded, &mut state.outputs);
         let stamp = Stamp { instance: id.instance, visible_at };
         let records = std::cell::RefCell::new(sink);
-        let all = std::cell::RefCell::new((outputs, &mut self.triggered));
+        let all = std::cell::RefCell::new((outputs, &mut self.arriving));
         state.operation.publish_to(
             stamp,
             |output, reader| {
@@ -382,7 +379,7 @@ impl Values {
                 if came == Published::Nothing {
                     return;
                 }
-                let (outputs, triggered) = &mut *all.borrow_mut();
+                let (outputs, arriving) = &mut *all.borrow_mut();
                 let output = &mut outputs[output];
                 if is_recorded {
                     let publish = Publish { job: id, output: output.id, visible: visible_at, lane };
@@ -394,7 +391,7 @@ impl Values {
                     }
                     trigger.values += 1;
                     if trigger.values.is_multiple_of(trigger.every) {
-                        triggered.push(trigger.task);
+                        arriving.push(Arriving::Instance(trigger.task));
                     }
                 }
             },
@@ -407,12 +404,55 @@ impl Values {
                 }
             },
         );
-        self.triggered.append(&mut self.told.get_mut().posted);
+        self.arriving.append(&mut self.told.get_mut().posted);
     }
 
-    /// The tasks that the values and the events of the job release that completed last, or began to wait.
-    pub fn triggered(&self) -> &[usize] {
-        &self.triggered
+    /// What the values and the events of the job release that completed last, or began to wait, and what it, or the code that was called last, has posted.
+    pub fn arriving(&self) -> &[Arriving] {
+        &self.arriving
+    }
+
+    /// An operation has been declared, which is the next one by its number.
+    pub fn declare(&mut self, id: OperationId, name: &str, node: usize, code: PostedCode) {
+        assert_eq!(id.index(), self.operations.len(), "declared operations are numbered in turn");
+        let (beginning, code) = code.parts();
+        let operation = Operation::without_ports(id, code);
+        self.operations.push(Some(OperationState {
+            operation,
+            name: name.into(),
+            begun: VecDeque::with_capacity(4),
+            planned: None,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            is_recorded: false,
+            keeps_answers: false,
+            kept_events: None,
+            node: node as u16,
+            may_wait: false,
+            handles: BTreeMap::new(),
+            beginning,
+        }));
+    }
+
+    /// A job of a declared operation is released.
+    pub fn post(&mut self, posted: &PostedJob) {
+        let state = self.operations[posted.id.operation.index()].as_mut();
+        let state = state.expect("a declared operation has code");
+        state.handles.insert(posted.id.instance, posted.handle);
+    }
+
+    /// Code of the program is called at `now`. What it posts is [to arrive](Self::arriving). Returns when it is to be called again.
+    pub fn call_outside(&mut self, code: &mut Call, now: Instant) -> Option<Instant> {
+        self.arriving.clear();
+        let workplace = self.workplace.as_ref().expect("it was given there");
+        let next = code(&mut VirtualPoster { now, told: &self.told, workplace });
+        assert!(
+            next.is_none_or(|next| next > now),
+            "code that is called at {now} after the start asks to be called again at {}, which is not later",
+            next.unwrap_or(now)
+        );
+        self.arriving.append(&mut self.told.get_mut().posted);
+        next
     }
 }
 
@@ -421,7 +461,7 @@ impl OperationState {
     fn call(
         &mut self,
         completed: &Completed,
-        told: &mut RefCell<Told>,
+        (told, workplace): (&mut RefCell<Told>, Option<&VirtualWorkplace>),
         bytes: &mut [u8],
         now: Instant,
         sink: &mut dyn Sink,
@@ -440,8 +480,9 @@ impl OperationState {
             }
             self.take(id, job.deadline, (lane, now), bytes, sink);
         }
-        let services = Services { now, told: &*told };
-        self.operation.call(&services, &self.name, &job, self.begun[place].started, 0);
+        let services = Services { now, job: id, told: &*told, workplace };
+        let handle = self.handles.remove(&id.instance).unwrap_or(0);
+        self.operation.call(&services, &self.name, &job, self.begun[place].started, handle);
         for note in told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), self.node, now));
         }
@@ -484,11 +525,8 @@ impl OperationState {
         let mut number = 0;
         self.operation.take_events(
             Moment { instance: job.instance, as_of: now },
-            |TakenEvent { publication, from }| {
-                let publication = publication.map(|publication| publication.index() as u32);
-                let from = from.map(|(operation, instance)| JobId { operation, instance });
-                let deliver = Deliver { job, from, publication, number, lane };
-                records.borrow_mut().record(deliver.at(now, Record::NO_CPU));
+            |event| {
+                records.borrow_mut().record(delivered(event, (job, number, lane), now));
                 number += 1;
             },
             |note| records.borrow_mut().record(record_of(note, (job, lane), node, now)),
@@ -532,6 +570,17 @@ impl OperationState {
     }
 }
 
+/// A job takes an event.
+fn delivered(
+    TakenEvent { publication, from }: TakenEvent,
+    (job, number, lane): (JobId, u32, u16),
+    now: Instant,
+) -> Record {
+    let publication = publication.map(|publication| publication.index() as u32);
+    let from = from.map(|(operation, instance)| JobId { operation, instance });
+    Deliver { job, from, publication, number, lane }.at(now, Record::NO_CPU)
+}
+
 /// What a channel tells in a job, as a record.
 fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant) -> Record {
     match note {
@@ -539,7 +588,7 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
             let publication = publication.index() as u32;
             Push { job, publication, lane }.at(now, Record::NO_CPU)
         }
-        EventNote::Taken { .. } => unreachable!("simulations have no operations that programs declare"),
+        EventNote::Taken { event, number } => delivered(event, (job, number, lane), now),
         EventNote::Lost { operation, events, why } => {
             let operation = operation.index() as u32;
             let why = EventLossReason::from(why).into();
@@ -593,6 +642,8 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         kept_events: None,
         node: node(id) as u16,
         may_wait: system.wait_limits(id).next().is_some(),
+        handles: BTreeMap::new(),
+        beginning: None,
         inputs: system.inputs_of(id).iter().map(input).collect(),
         outputs: system.outputs_of(id).iter().map(output).collect(),
     }

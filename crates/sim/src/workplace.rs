@@ -1,91 +1,350 @@
-//! A simulation as the place where deliveries of channels are work: tasks of the system are released when jobs push events, or when time
-//! brings something, for which channels ask to be called at instants.
+//! The way into a simulation for work that its system does not describe: operations are declared, and jobs of them posted by jobs, at instants, and by
+//! code of the program that is called at instants; tasks of the system are released when jobs push events, or when time brings something. The
+//! simulation takes from here what has come before each of its decisions.
 
-use std::collections::BTreeSet;
+mod poster;
+
+pub(crate) use poster::Told;
+pub use poster::VirtualPoster;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use talea_model::{OperationId, System};
-use talea_operation::{ChannelTask, Code, Declaration, PostedOperation, Workplace};
+use talea_operation::{
+    ChannelTask, Declaration, DeclareError, JobContext, LanePlacement, NotPosted, Posted, PostedCode,
+    PostedOperation, PostingRoom, Workplace,
+};
 use talea_policy::release::guard::WaitingEvents;
-use talea_time::Instant;
+use talea_policy::strategy::Plan;
+use talea_record::JobId;
+use talea_time::{Duration, Instant};
 
-/// Runs have numbers of their own.
-const SIMULATED: u64 = u64::MAX;
-
-/// Whether it is one of a simulation.
-pub(crate) fn is_simulated(operation: PostedOperation) -> bool {
-    operation.run == SIMULATED
+/// A job that has been posted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PostedJob {
+    pub id: JobId,
+    pub deadline: Instant,
+    pub handle: u64,
+    /// The job that has posted it, if one has.
+    pub by: Option<JobId>,
 }
 
-/// What channels have asked for, in virtual time. All copies are the same one.
+/// What is to be released, or was refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arriving {
+    /// An instance of a task of the system.
+    Instance(usize),
+    /// A job of a declared operation.
+    Job(PostedJob),
+    /// One for which there is no room.
+    NoRoom(PostedJob),
+}
+
+/// What an instant brings.
+pub(crate) enum Comes {
+    /// So many instances of a task of the system are released.
+    Instances { task: usize, jobs: usize },
+    /// A job of this declared operation is to be posted.
+    Job(PostedOperation),
+    /// Code of the program is called.
+    Call(Call),
+}
+
+/// Code that is called at an instant, and says when it is to be called again.
+pub(crate) type Call = Box<dyn FnMut(&mut VirtualPoster<'_>) -> Option<Instant> + Send>;
+
+/// An operation that has been declared and is not known to the simulation yet.
+pub(crate) struct NewOperation {
+    pub id: OperationId,
+    pub placement: LanePlacement,
+    pub declaration: Declaration,
+    pub code: PostedCode,
+}
+
+/// Where a simulation has work done that its system does not describe. All copies are of the same simulation.
 #[derive(Clone, Debug)]
-pub(crate) struct VirtualWorkplace(Arc<Inner>);
+pub struct VirtualWorkplace(Arc<Inner>);
 
 struct Inner {
-    /// By operation, its task.
+    /// Its number among the runs and simulations of the process.
+    run: u64,
+    system: System,
+    plans: Vec<Plan>,
+    room: PostingRoom,
+    /// By operation of the system, its task.
     tasks: Box<[usize]>,
+    /// Whether what is posted is released still.
+    is_over: AtomicBool,
     /// In nanoseconds.
     now: AtomicI64,
     /// When the first is due, in nanoseconds: most steps of a simulation need no more.
     next: AtomicI64,
     due: Mutex<Due>,
-    /// By task, the earliest instant for which it waits, in nanoseconds.
+    /// By task, and then by declared operation, the earliest instant for which it waits, in nanoseconds.
     asked: Box<[AtomicI64]>,
     /// By task, the channel whose events release it.
     channels: Box<[OnceLock<Box<dyn ChannelTask>>]>,
+    /// Whether operations have been declared that the simulation does not know.
+    has_new: AtomicBool,
+    declared: Mutex<Declared>,
 }
 
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Inner").field("now", &self.now).field("due", &self.due).finish_non_exhaustive()
+        f.debug_struct("Inner").field("now", &self.now).field("room", &self.room).finish_non_exhaustive()
     }
 }
 
 /// No instant is waited for.
 const NEVER: i64 = i64::MAX;
 
-/// Tasks that wait for instants, each for its earliest.
-type Due = BTreeSet<(Instant, usize)>;
+/// So many jobs are posted at one instant by nobody whose jobs let time go by.
+const MOST_AT_ONCE: u32 = 1 << 20;
+
+/// What waits for instants.
+#[derive(Default)]
+struct Due {
+    /// Tasks, and behind them declared operations, each for its earliest.
+    releases: BTreeSet<(Instant, usize)>,
+    /// Code, in the order in which it was given.
+    calls: BTreeMap<(Instant, u64), Call>,
+    /// Instants so far for which code has waited.
+    calls_before: u64,
+}
+
+/// What has been declared.
+#[derive(Default)]
+struct Declared {
+    names: Vec<String>,
+    operations: Vec<DeclaredOperation>,
+    new: Vec<NewOperation>,
+    /// The instant at which jobs were posted last, and how many.
+    burst: (Instant, u32),
+}
+
+struct DeclaredOperation {
+    deadline: Duration,
+    /// The number of the next job.
+    next: u64,
+    /// Whether a job is unfinished, by its number, of as many as there is room for.
+    unfinished: Box<[bool]>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl VirtualWorkplace {
-    pub fn new(system: &System) -> Self {
-        let tasks = system.operations().iter().map(|operation| operation.task).collect();
+    pub(crate) fn new(system: &System, plans: &[Plan], room: PostingRoom) -> Self {
+        let tasks: Box<[usize]> = system.operations().iter().map(|operation| operation.task).collect();
         let (now, next) = (Instant::ZERO.as_nanos().into(), Instant::MAX.as_nanos().into());
-        let asked = system.tasks.iter().map(|_| AtomicI64::new(NEVER)).collect();
+        let asked = (0..system.tasks.len() + room.operations).map(|_| AtomicI64::new(NEVER)).collect();
         let channels = system.tasks.iter().map(|_| OnceLock::new()).collect();
-        VirtualWorkplace(Arc::new(Inner { tasks, now, next, due: Mutex::default(), asked, channels }))
+        VirtualWorkplace(Arc::new(Inner {
+            run: PostedOperation::next_run(),
+            system: system.clone(),
+            plans: plans.to_vec(),
+            room,
+            tasks,
+            is_over: AtomicBool::new(false),
+            now,
+            next,
+            due: Mutex::default(),
+            asked,
+            channels,
+            has_new: AtomicBool::new(false),
+            declared: Mutex::default(),
+        }))
+    }
+
+    /// Declares an operation, for each job of which `code` is called, one job at a time, when the job has done its work: each job needs
+    /// [`Declaration::wcet`] of a processor, whatever the code does.
+    ///
+    /// # Errors
+    /// [`DeclareError`].
+    pub fn declare(
+        &self,
+        declaration: Declaration,
+        code: impl FnMut(&JobContext<'_>) + Send + 'static,
+    ) -> Result<PostedOperation, DeclareError> {
+        self.declare_code(declaration, PostedCode::new(code))
+    }
+
+    fn declare_code(
+        &self,
+        declaration: Declaration,
+        code: PostedCode,
+    ) -> Result<PostedOperation, DeclareError> {
+        let Inner { run, system, plans, room, .. } = &*self.0;
+        let mut declared = lock(&self.0.declared);
+        let placement = declaration.place(system, plans, &declared.names)?;
+        let place = declared.operations.len();
+        if place == room.operations {
+            return Err(DeclareError::NoRoom(room.operations));
+        }
+        let id = OperationId::from_index(system.operations().len() + place);
+        declared.names.push(declaration.name.clone());
+        declared.operations.push(DeclaredOperation {
+            deadline: declaration.deadline,
+            next: 0,
+            unfinished: vec![false; room.window()].into(),
+        });
+        declared.new.push(NewOperation { id, placement, declaration, code });
+        self.0.has_new.store(true, Ordering::Relaxed);
+        Ok(PostedOperation { id, run: *run })
+    }
+
+    /// Calls `code` when this instant has come, or at the next one if it is over, as a thread of the program might do something then: it posts, and pushes
+    /// events. It is called again at the instant that it returns.
+    ///
+    /// The simulation panics if that is not a later one.
+    pub fn call_at(
+        &self,
+        at: Instant,
+        code: impl FnMut(&mut VirtualPoster<'_>) -> Option<Instant> + Send + 'static,
+    ) {
+        self.call_boxed_at(at, Box::new(code));
+    }
+
+    pub(crate) fn call_boxed_at(&self, at: Instant, code: Call) {
+        self.change(|due| {
+            due.calls.insert((at, due.calls_before), code);
+            due.calls_before += 1;
+        });
+    }
+
+    /// The operations that have been declared since this was asked last.
+    #[inline]
+    pub(crate) fn take_new(&self) -> Vec<NewOperation> {
+        if !self.0.has_new.swap(false, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        std::mem::take(&mut lock(&self.0.declared).new)
+    }
+
+    /// Somebody posts at `now`.
+    ///
+    /// # Errors
+    /// Nothing comes of that, and nothing tells of it.
+    pub(crate) fn claim(
+        &self,
+        posted: Posted,
+        by: Option<JobId>,
+        now: Instant,
+    ) -> Result<Arriving, NotPosted> {
+        let Posted { operation: PostedOperation { id, run }, deadline, handle } = posted;
+        if run != self.0.run {
+            return Err(NotPosted::OtherRun);
+        }
+        if self.0.is_over.load(Ordering::Relaxed) {
+            return Err(NotPosted::NotRunning);
+        }
+        let Some(place) = id.index().checked_sub(self.0.tasks.len()) else {
+            return Ok(Arriving::Instance(self.0.tasks[id.index()]));
+        };
+        let mut declared = lock(&self.0.declared);
+        let Declared { operations, names, burst, .. } = &mut *declared;
+        let operation = &mut operations[place];
+        *burst = if burst.0 == now { (now, burst.1 + 1) } else { (now, 1) };
+        assert!(
+            burst.1 < MOST_AT_ONCE,
+            "{MOST_AT_ONCE} jobs were posted at one instant, {now} after the start, the last one of operation \"{}\": virtual time goes on only if \
+             jobs that post each other execute for some time; give it a wcet",
+            names[place]
+        );
+        let deadline = deadline.unwrap_or(now.saturating_add(operation.deadline)).max(now);
+        let first = operation.next;
+        let job = |instance| PostedJob { id: JobId { operation: id, instance }, deadline, handle, by };
+        // As on threads, where the place of a number may be that of an old job while others are free.
+        let window = operation.unfinished.len() as u64;
+        for instance in first..first + window {
+            operation.next = instance + 1;
+            let unfinished = &mut operation.unfinished[(instance % window) as usize];
+            if !std::mem::replace(unfinished, true) {
+                return Ok(Arriving::Job(job(instance)));
+            }
+        }
+        Ok(Arriving::NoRoom(job(first)))
+    }
+
+    /// A job of an operation has ended, which leaves room for another one if it was posted.
+    #[inline]
+    pub(crate) fn leave(&self, job: JobId) {
+        if let Some(place) = job.operation.index().checked_sub(self.0.tasks.len()) {
+            let unfinished = &mut lock(&self.0.declared).operations[place].unfinished;
+            let window = unfinished.len() as u64;
+            unfinished[(job.instance % window) as usize] = false;
+        }
+    }
+
+    /// Nothing is released any more.
+    pub(crate) fn end(&self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// The simulation is gone: code that nobody calls any more may have suppliers of channels, which have this.
+    pub(crate) fn close(&self) {
+        self.end();
+        let calls = self.change(|due| std::mem::take(&mut due.calls));
+        let new = std::mem::take(&mut lock(&self.0.declared).new);
+        // Dropped without a lock: it may be whatever the program's code is.
+        drop((calls, new));
     }
 
     /// Lets `change` change what is due.
     fn change<T>(&self, change: impl FnOnce(&mut Due) -> T) -> T {
-        let mut due = self.0.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut due = lock(&self.0.due);
         let result = change(&mut due);
-        let next = due.first().map_or(Instant::MAX, |(at, _)| *at);
-        self.0.next.store(next.as_nanos(), Ordering::Relaxed);
+        let release = due.releases.first().map_or(Instant::MAX, |(at, _)| *at);
+        let call = due.calls.first_key_value().map_or(Instant::MAX, |((at, _), _)| *at);
+        self.0.next.store(release.min(call).as_nanos(), Ordering::Relaxed);
         result
     }
 
-    /// When the next task is to be released.
-    pub fn next(&self) -> Instant {
+    /// When something is due next.
+    pub(crate) fn next(&self) -> Instant {
         Instant::from_nanos(self.0.next.load(Ordering::Relaxed))
     }
 
-    /// It is `now`. The next task that waits for an instant until then, if there is one, and how many of its jobs are to be released.
-    pub fn pop(&self, now: Instant) -> Option<(usize, usize)> {
+    /// It is `now`.
+    pub(crate) fn reach(&self, now: Instant) {
         self.0.now.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// The next that was due by `now`.
+    pub(crate) fn pop(&self, now: Instant) -> Option<Comes> {
         if self.next() > now {
             return None;
         }
-        let (_, task) = self.change(|due| due.pop_first())?;
+        let (place, call) = self.change(|due| match due.releases.first().copied() {
+            Some(first @ (at, place)) if at <= now => {
+                due.releases.remove(&first);
+                (Some(place), None)
+            }
+            _ => (None, due.calls.pop_first()),
+        });
+        if let Some((_, call)) = call {
+            return Some(Comes::Call(call));
+        }
+        let place = place?;
         // Whoever asks from now on asks anew.
-        self.0.asked[task].store(NEVER, Ordering::Relaxed);
-        Some((task, self.0.channels[task].get().map_or(0, |channel| channel.time_came(now))))
+        self.0.asked[place].store(NEVER, Ordering::Relaxed);
+        Some(match place.checked_sub(self.0.channels.len()) {
+            None => {
+                let jobs = self.0.channels[place].get().map_or(0, |channel| channel.time_came(now));
+                Comes::Instances { task: place, jobs }
+            }
+            Some(declared) => {
+                let id = OperationId::from_index(self.0.tasks.len() + declared);
+                Comes::Job(PostedOperation { id, run: self.0.run })
+            }
+        })
     }
 
     /// The events that wait `now` for jobs of the task, against a release at that instant, if events release it.
-    pub fn waiting(&self, task: usize, release: Instant, now: Instant) -> Option<WaitingEvents> {
+    pub(crate) fn waiting(&self, task: usize, release: Instant, now: Instant) -> Option<WaitingEvents> {
         Some(self.0.channels[task].get()?.waiting(release, now))
     }
 }
@@ -98,13 +357,9 @@ impl Workplace for VirtualWorkplace {
     fn declare(
         &self,
         declaration: Declaration,
-        _code: Code,
+        code: PostedCode,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
-        Err(format!(
-            "operation \"{}\" is not of the system's description, and simulations run no others; describe it as a task with a subscription",
-            declaration.name
-        )
-        .into())
+        Ok(self.declare_code(declaration, code)?)
     }
 
     fn task(
@@ -114,16 +369,20 @@ impl Workplace for VirtualWorkplace {
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         let task = self.0.tasks[first.index()];
         self.0.channels[task].set(channel_task).map_err(|_| "the task is released by another consumer")?;
-        Ok(PostedOperation { id: first, run: SIMULATED })
+        Ok(PostedOperation { id: first, run: self.0.run })
     }
 
     fn post_at(&self, at: Instant, operation: PostedOperation) {
-        let task = self.0.tasks[operation.id.index()];
-        let before = self.0.asked[task].fetch_min(at.as_nanos(), Ordering::Relaxed);
+        let (id, described) = (operation.id.index(), self.0.tasks.len());
+        let place = match id.checked_sub(described) {
+            None => self.0.tasks[id],
+            Some(declared) => self.0.channels.len() + declared,
+        };
+        let before = self.0.asked[place].fetch_min(at.as_nanos(), Ordering::Relaxed);
         if at.as_nanos() < before {
             self.change(|due| {
-                due.remove(&(Instant::from_nanos(before), task));
-                due.insert((at, task));
+                due.releases.remove(&(Instant::from_nanos(before), place));
+                due.releases.insert((at, place));
             });
         }
     }

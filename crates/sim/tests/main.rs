@@ -14,6 +14,7 @@ mod guards;
 mod hierarchies;
 mod links;
 mod memory;
+mod posting;
 mod properties;
 mod reference;
 mod replay;

@@ -149,6 +149,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Consumers and suppliers that a program connects itself have their events in virtual time as well, in a [`VirtualRun`](crate::simulation::VirtualRun).
+//!
 //! # Real time
 //!
 //! All memory is made when channels, pools and consumers are. Pushing an event of an offered type, filtering, queueing, conditions and delivering then

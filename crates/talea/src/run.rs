@@ -34,10 +34,16 @@ pub use talea_runtime::{
     BoundOverrun, Declaration, DeclareError, Dispatcher, EarlyArrivals, Ending, ExternalTrigger, FinishedJob,
     HierarchyOutcome, Input, JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes, Lower, Mishaps,
     NoPoster, NotPosted, NotTriggered, OperationError, OperationErrors, Operations, Outcome, Output,
-    OutputKind, Ports, Post, Posted, PostedOperation, Poster, PostingRoom, PrepareError, Prepared, RtMode,
-    RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped, SyntheticValue, TriggerError,
-    Value,
+    OutputKind, Ports, Post, Posted, PostedCode, PostedOperation, Poster, PostingRoom, PrepareError,
+    Prepared, RtMode, RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped,
+    SyntheticValue, TriggerError, Value, Workplace,
 };
+
+/// The same with room for the consumers and the pulled suppliers that the channels of a factory have now.
+pub(crate) fn with_room_for(events: &EventChannelFactory, room: PostingRoom) -> PostingRoom {
+    let (operations, jobs) = events.needs();
+    PostingRoom { operations: room.operations + operations, jobs: room.jobs.max(jobs), ..room }
+}
 
 /// A run of a system on real threads of this process, to be set up and then run.
 ///
@@ -181,11 +187,9 @@ impl<'a> Run<'a> {
         }
         let mut options = self.options;
         if let Some(events) = self.events {
-            let (operations, jobs) = events.needs();
-            let PostingRoom { operations: declared, jobs: posted, posters } = options.posting;
+            options.posting = with_room_for(events, options.posting);
             // One thread posts what waits for its time.
-            let (operations, posters) = (operations + declared, posters + 1);
-            options.posting = PostingRoom { operations, jobs: jobs.max(posted), posters };
+            options.posting.posters += 1;
         }
         let prepared = Executive::prepare(&super::planned(self.system), self.operations, options)?;
         if let Some(events) = self.events {

@@ -100,6 +100,8 @@ pub(super) struct Judge<'a> {
     pub lanes: Vec<Lane>,
     /// Position of each operation in its lane.
     pub ranks: Vec<u32>,
+    /// The place of the next job that is posted in a simulation, behind all members of its lane.
+    pub next_rank: u32,
     pub instances: Vec<Instances>,
     /// By task.
     pub merging: Vec<Merging>,
@@ -212,6 +214,7 @@ impl<'a> Judge<'a> {
             lanes: expected.lanes.iter().map(lane).collect(),
             ranks,
             merging: vec![Merging::default(); trace.tasks.len()],
+            next_rank: 0,
             instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, system, task)).collect(),
             beginning: Beginning::Awaited,
             known: vec![Known::FromTheBeginning; trace.tasks.len()],

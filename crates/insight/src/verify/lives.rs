@@ -44,11 +44,17 @@ impl Judge<'_> {
     pub(super) fn enter(&mut self, told: Release, lane: usize, (earliest, release): (Instant, Instant)) {
         let job = told.job;
         let operation = job.operation.index();
+        let mut rank = self.ranks[operation];
+        if self.is_simulated() && self.is_posted(self.trace.operations[operation].task) {
+            // Many are posted at one instant there, and come in that order.
+            rank = rank.max(self.next_rank);
+            self.next_rank = rank.saturating_add(1);
+        }
         let policy_job = Job {
             release,
             deadline: told.deadline,
             wcet: self.expected.operations[operation].wcet,
-            rank: self.ranks[operation],
+            rank,
             number: job.instance,
             tag: 0,
         };

@@ -1,6 +1,6 @@
 //! What waits for a consumer is handed on: by its jobs, or to the consumer itself.
 
-use super::{Call, Connection, Consumer, Inner, Serial, Turn};
+use super::{Call, ConcurrentCode, Connection, Consumer, Inner, Serial, SerialCode, Turn};
 use crate::delivery::{Delivery, Outcome};
 use crate::grouped::Grouped;
 use crate::queue::From;
@@ -42,13 +42,41 @@ impl Consumer {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
-                self.note_taken(job, std::slice::from_ref(&delivery));
-                let outcome = self.call((job, by), std::slice::from_ref(&delivery), || code(&delivery, job));
-                self.settle(outcome, std::iter::once(delivery), now);
-                self.tidy();
+                self.call_concurrently(code, delivery, (job, by), now);
                 self.turn(1, &self.inner.lock().0)
             }
         }
+    }
+
+    /// A job of the consumer begins at `now`, whose code is called when it ends: takes what it hands on [then](Self::deliver_taken).
+    pub fn take_for_later(&self, now: Instant, is_of: impl Fn(i16) -> bool) -> Vec<Delivery> {
+        self.pass_time(now);
+        let (mut inner, mut taken) = (self.inner.lock().0, Vec::new());
+        match &self.call {
+            Call::Pull | Call::Task => {}
+            Call::Serial(_) => self.take_batch(&mut inner, &mut taken, now, is_of),
+            Call::Concurrent(_) => {
+                self.drain(&mut inner, now);
+                taken.extend(self.take_one(&mut inner, is_of));
+            }
+        }
+        taken
+    }
+
+    /// In a job of the consumer, which has taken these when it began: hands them on.
+    pub fn deliver_taken(&self, (job, by): (&JobContext<'_>, &Server), mut taken: Vec<Delivery>) -> Turn {
+        let (delivered, began) = (taken.len(), job.started());
+        match &self.call {
+            Call::Pull | Call::Task => {}
+            Call::Serial(_) if taken.is_empty() => {}
+            Call::Serial(serial) => {
+                self.call_serially(&mut serial.lock().0.code, &mut taken, (job, by), began);
+            }
+            Call::Concurrent(code) => {
+                taken.drain(..).for_each(|delivery| self.call_concurrently(code, delivery, (job, by), began));
+            }
+        }
+        self.turn(delivered, &self.inner.lock().0)
     }
 
     fn deliver_serially(
@@ -60,27 +88,58 @@ impl Consumer {
     ) -> Turn {
         let Serial { code, batch } = &mut **serial;
         let mut inner = self.inner.lock().0;
-        self.drain(&mut inner, now);
-        let settings = self.settings.load();
-        let most = settings.qos.max_batch as usize;
-        if !is_batch_due(&mut inner, (most, settings.qos.pacing), now, now) {
+        self.take_batch(&mut inner, batch, now, is_of);
+        let delivered = batch.len();
+        if delivered == 0 {
             return self.turn(0, &inner);
         }
-        drop(settings);
-        batch.extend(
-            std::iter::from_fn(|| self.take_one(&mut inner, |priority| most > 1 || is_of(priority)))
-                .take(most),
-        );
-        inner.batch_since = None;
         drop(inner);
-        let delivered = batch.len();
-        if delivered > 0 {
-            self.note_taken(job, batch);
-            let outcome = self.call((job, by), batch, || code(batch, job));
-            self.settle(outcome, batch.drain(..), now);
-            self.tidy();
-        }
+        self.call_serially(code, batch, (job, by), now);
         self.turn(delivered, &self.inner.lock().0)
+    }
+
+    /// Takes what a job hands on at once, of events of its lane; where that is several, of all.
+    fn take_batch(
+        &self,
+        inner: &mut Inner,
+        batch: &mut Vec<Delivery>,
+        now: Instant,
+        is_of: impl Fn(i16) -> bool,
+    ) {
+        self.drain(inner, now);
+        let settings = self.settings.load();
+        let most = settings.qos.max_batch as usize;
+        if is_batch_due(inner, (most, settings.qos.pacing), now, now) {
+            let of_lane = |priority| most > 1 || is_of(priority);
+            batch.extend(std::iter::from_fn(|| self.take_one(inner, of_lane)).take(most));
+            inner.batch_since = None;
+        }
+    }
+
+    fn call_serially(
+        &self,
+        code: &mut SerialCode,
+        batch: &mut Vec<Delivery>,
+        (job, by): (&JobContext<'_>, &Server),
+        now: Instant,
+    ) {
+        self.note_taken(job, batch);
+        let outcome = self.call((job, by), batch, || code(batch, job));
+        self.settle(outcome, batch.drain(..), now);
+        self.tidy();
+    }
+
+    fn call_concurrently(
+        &self,
+        code: &ConcurrentCode,
+        delivery: Delivery,
+        (job, by): (&JobContext<'_>, &Server),
+        now: Instant,
+    ) {
+        self.note_taken(job, std::slice::from_ref(&delivery));
+        let outcome = self.call((job, by), std::slice::from_ref(&delivery), || code(&delivery, job));
+        self.settle(outcome, std::iter::once(delivery), now);
+        self.tidy();
     }
 
     /// Calls the consumer's code with these, and then tells of each that was late, unless it is to be tried again. A panic of either is a failure.

@@ -6,7 +6,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_model::OperationId;
 use talea_notification::Event;
 use talea_operation::{
-    ChannelTask, Code, Declaration, EventNote, JobServices, NotPosted, Operation, Post, Posted,
+    ChannelTask, Declaration, EventNote, JobServices, NotPosted, Operation, Post, Posted, PostedCode,
     PostedOperation, Workplace,
 };
 use talea_policy::job::Job;
@@ -185,11 +185,11 @@ impl Workplace for VirtualTime {
     fn declare(
         &self,
         declaration: Declaration,
-        code: Code,
+        code: PostedCode,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
         let mut inner = self.inner();
         let id = OperationId::from_index(inner.operations.len());
-        inner.operations.push((declaration, Some(Operation::without_ports(id, code))));
+        inner.operations.push((declaration, Some(Operation::without_ports(id, code.whole()))));
         Ok(PostedOperation { id, run: 0 })
     }
 

@@ -82,19 +82,7 @@ impl Simulation {
             return;
         }
         self.complete_values(slot, sink);
-        self.arrive_by_job(slot, sink);
-    }
-
-    /// Instances arrive of the tasks that the values and the events of a job have released last.
-    fn arrive_by_job(&mut self, slot: &Slot, sink: &mut dyn Sink) {
-        let released = |simulation: &Self, place: usize| {
-            simulation.values.as_ref().and_then(|values| values.triggered().get(place).copied())
-        };
-        let mut place = 0;
-        while let Some(task) = released(self, place) {
-            self.arrive_by_trigger(task, Some(slot), sink);
-            place += 1;
-        }
+        self.arrive_all(Some(slot), sink);
     }
 
     /// Calls the code of a job that has completed, and publishes its values.
@@ -102,6 +90,9 @@ impl Simulation {
         let Some(values) = &mut self.values else { return };
         let node = &self.nodes[self.operations[slot.id.operation.index()].node as usize];
         values.complete(&completed(node, slot), self.now, sink);
+        if let Some(workplace) = &self.workplace {
+            workplace.leave(slot.id);
+        }
     }
 
     /// Whether a job that has done its work waits for room for what it wrote, and completes later.
@@ -124,9 +115,14 @@ impl Simulation {
     }
 
     /// A job begins to wait for room: what it has posted is released.
-    pub(super) fn release_posted(&mut self, node: usize, Done { vp, .. }: Done, sink: &mut dyn Sink) {
+    pub(super) fn release_what_was_posted(
+        &mut self,
+        node: usize,
+        Done { vp, .. }: Done,
+        sink: &mut dyn Sink,
+    ) {
         let slot = *self.nodes[node].slot(vp);
-        self.arrive_by_job(&slot, sink);
+        self.arrive_all(Some(&slot), sink);
     }
 
     /// An instance of a task with a trigger arrives: by a value of a job that has completed, or from outside.

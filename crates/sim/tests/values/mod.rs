@@ -307,7 +307,7 @@ fn values_and_what_comes_from_outside_release_tasks() {
     let operations = Operations::synthetic().with_ports("source", |ports| {
         let v = ports.output_of::<u64>("v", OutputKind::any().compared(), Default::default);
         move |job: &JobContext<'_>| {
-            assert_eq!(job.post(posted(), 0), Err(NotPosted::Simulated));
+            assert_eq!(job.post(posted(), 0), Err(NotPosted::OtherRun));
             job.set(v, job.instance() / 4);
         }
     });
@@ -324,7 +324,7 @@ fn values_and_what_comes_from_outside_release_tasks() {
 
 /// Some operation of another run.
 fn posted() -> talea_operation::PostedOperation {
-    talea_operation::PostedOperation { id: talea_model::OperationId::from_index(0), run: 0 }
+    talea_operation::PostedOperation { id: talea_model::OperationId::from_index(0), run: u64::MAX }
 }
 
 #[test]

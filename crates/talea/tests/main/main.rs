@@ -3,3 +3,4 @@
 mod choice;
 mod examples;
 mod replay;
+mod virtual_run;

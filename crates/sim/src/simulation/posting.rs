@@ -1,0 +1,112 @@
+//! Work that the system does not describe, in virtual time: operations that are declared, and what is posted or due at instants.
+
+use super::{
+    Arriving, Comes, Definition, Execution, NewOperation, OperationState, Posting, Simulation, SkipReason,
+    Slot, Synchronisation, TRY_AGAIN, VirtualWorkplace, Workplace,
+};
+use talea_operation::Posted;
+use talea_record::Sink;
+use talea_time::Work;
+
+impl Simulation {
+    /// Operations that the program has declared are known from now on, here and to whoever takes the records.
+    #[inline]
+    pub(super) fn take_new_operations(&mut self, sink: &mut dyn Sink) {
+        let new = self.workplace.as_ref().map(VirtualWorkplace::take_new).unwrap_or_default();
+        new.into_iter().for_each(|operation| self.take_operation(operation, sink));
+    }
+
+    fn take_operation(
+        &mut self,
+        NewOperation { id, placement, declaration, code }: NewOperation,
+        sink: &mut dyn Sink,
+    ) {
+        let node = placement.node;
+        // Each is alone in its task, and they are numbered alike.
+        let task = self.tasks.len() + (id.index() - self.described);
+        self.nodes[node].open_posted(id, placement.level, declaration.wcet);
+        self.operations.push(OperationState {
+            task: task as u32,
+            node: node as u32,
+            sync: Synchronisation::Greedy,
+            exec: Execution::Constant(declaration.wcet),
+            stream: 0,
+            publishing: Work::ZERO,
+            outstanding: 0,
+            latest: None,
+            predecessors: 0,
+            successors: Vec::new(),
+            ways: Vec::new(),
+            lost_predecessors: 0,
+            is_lost: false,
+        });
+        self.guarding.places.push(None);
+        let values = self.values.as_mut().expect("they are there where work can be posted");
+        values.declare(id, &declaration.name, node, code);
+        let definition = Definition::posted(
+            (id.index(), task),
+            &declaration.name,
+            (self.nodes[node].lane_number(placement.level), declaration.wcet),
+            (declaration.deadline, declaration.criticality),
+        );
+        self.metadata.define(&definition);
+        sink.define(&definition);
+    }
+
+    /// What an instant brings.
+    pub(super) fn come(&mut self, comes: Comes, sink: &mut dyn Sink) {
+        match comes {
+            Comes::Instances { task, jobs } => {
+                (0..jobs).for_each(|_| self.arrive_by_trigger(task, None, sink));
+            }
+            Comes::Job(operation) => {
+                let workplace = self.workplace.as_ref().expect("it comes from there");
+                let posted = Posted { operation, deadline: None, handle: 0 };
+                let arriving =
+                    workplace.claim(posted, None, self.now).expect("it is asked for while it can be");
+                if matches!(arriving, Arriving::NoRoom(_)) {
+                    workplace.post_at(self.now.saturating_add(TRY_AGAIN), operation);
+                }
+                self.take_new_operations(sink);
+                self.arrive(arriving, None, sink);
+            }
+            Comes::Call(mut code) => {
+                let values = self.values.as_mut().expect("they are there where code can be called");
+                let next = values.call_outside(&mut code, self.now);
+                if let (Some(next), Some(workplace)) = (next, &self.workplace) {
+                    workplace.call_boxed_at(next, code);
+                }
+                self.arrive_all(None, sink);
+            }
+        }
+    }
+
+    /// What the values and the events of a job release, or code that was called, and what either has posted.
+    pub(super) fn arrive_all(&mut self, by: Option<&Slot>, sink: &mut dyn Sink) {
+        self.take_new_operations(sink);
+        let mut place = 0;
+        while let Some(arriving) =
+            self.values.as_ref().and_then(|values| values.arriving().get(place).copied())
+        {
+            self.arrive(arriving, by, sink);
+            place += 1;
+        }
+    }
+
+    fn arrive(&mut self, arriving: Arriving, by: Option<&Slot>, sink: &mut dyn Sink) {
+        match arriving {
+            Arriving::Instance(task) => self.arrive_by_trigger(task, by, sink),
+            Arriving::Job(job) => {
+                self.values.as_mut().expect("it has code").post(&job);
+                let times = (self.now, job.deadline);
+                let posting = Posting { by: job.by, rank: self.next_rank };
+                self.next_rank = self.next_rank.saturating_add(1);
+                self.release_posted(Some(posting), job.id, times, Work::ZERO, sink);
+            }
+            Arriving::NoRoom(job) => {
+                let now = self.now;
+                self.concern(job.id.operation).skip(job.id, now, job.deadline, SkipReason::Full, now, sink);
+            }
+        }
+    }
+}

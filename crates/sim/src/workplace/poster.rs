@@ -1,0 +1,96 @@
+//! What code of the program has that is called at an instant, as a thread of the program has a poster.
+
+use super::{Arriving, VirtualWorkplace};
+use std::cell::RefCell;
+use talea_operation::{EventNote, NotPosted, Post, Posted, PostedOperation};
+use talea_record::JobId;
+use talea_time::Instant;
+
+/// What a job or a call has posted, and what channels have told, in their order.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub posted: Vec<Arriving>,
+    /// By task: how many jobs have been posted so far.
+    pub posted_before: Vec<u64>,
+    pub notes: Vec<EventNote>,
+}
+
+impl Told {
+    pub fn post(
+        &mut self,
+        workplace: &VirtualWorkplace,
+        posted: Posted,
+        by: Option<JobId>,
+        now: Instant,
+    ) -> Result<u64, NotPosted> {
+        let arriving = workplace.claim(posted, by, now)?;
+        let number = match arriving {
+            Arriving::Instance(task) => {
+                let number = self.posted_before[task];
+                self.posted_before[task] += 1;
+                Ok(number)
+            }
+            Arriving::Job(job) => Ok(job.id.instance),
+            Arriving::NoRoom(_) => Err(NotPosted::Full),
+        };
+        self.posted.push(arriving);
+        number
+    }
+}
+
+/// The means of [code that is called at an instant](VirtualWorkplace::call_at) to post, and to push events.
+pub struct VirtualPoster<'a> {
+    pub(crate) now: Instant,
+    pub(crate) told: &'a RefCell<Told>,
+    pub(crate) workplace: &'a VirtualWorkplace,
+}
+
+impl std::fmt::Debug for VirtualPoster<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VirtualPoster").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+impl VirtualPoster<'_> {
+    /// The current instant, from the common start.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Posts a job of the operation, which is due within the operation's deadline from now. `handle` is what the job
+    /// [finds](talea_operation::JobContext::handle). Returns its number among the operation's jobs; not every number comes.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
+        self.post_work(Posted { operation, deadline: None, handle })
+    }
+
+    /// The same with a deadline of its own, from the common start; one in the past is now.
+    ///
+    /// # Errors
+    /// [`NotPosted`].
+    pub fn post_due(
+        &mut self,
+        operation: PostedOperation,
+        handle: u64,
+        deadline: Instant,
+    ) -> Result<u64, NotPosted> {
+        self.post_work(Posted { operation, deadline: Some(deadline), handle })
+    }
+}
+
+impl Post for VirtualPoster<'_> {
+    fn now(&self) -> Instant {
+        self.now
+    }
+
+    fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        self.told.borrow_mut().post(self.workplace, posted, None, self.now)
+    }
+
+    /// Nothing happens in virtual time while it waits.
+    fn may_wait(&self) -> bool {
+        false
+    }
+}
