@@ -1,7 +1,7 @@
 //! Statistics by their standard names, over time.
 
 use crate::channel::{EventChannel, EventChannelFactory};
-use crate::statistics::{ChannelStatistics, Statistic};
+use crate::statistics::{ChannelStatistics, QUEUE_SIZE, Statistic};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -103,8 +103,6 @@ impl Numeric {
 pub struct UnknownStatistic(pub String);
 
 const FACTORY_NAMES: &str = "FactoryNames";
-/// Of a channel, beside [`ChannelStatistics::NAMES`]: bytes, which its users' types tell.
-pub(crate) const QUEUE_SIZE: &str = "QueueSize";
 /// Of a factory.
 const OF_FACTORY: [&str; 4] = [
     "ActiveEventChannelCount",

@@ -1,7 +1,6 @@
 //! What is counted.
 
 use crate::event::Event;
-use crate::monitor::QUEUE_SIZE;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -56,6 +55,8 @@ const COUNTERS: [(&str, &str); 9] = [
     ),
 ];
 
+/// Of a channel, beside [`ChannelStatistics::NAMES`]: bytes, which its users' types tell.
+pub(crate) const QUEUE_SIZE: &str = "QueueSize";
 /// Of what a channel says how many there are, by their standard names.
 const GAUGES: [(&str, &str); 7] = [
     ("ConsumerCount", "Connected consumers."),
