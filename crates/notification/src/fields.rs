@@ -1,6 +1,5 @@
 //! The user's fields in the header of an event: the standard's variable header, without the properties that the service knows itself.
 
-use crate::event::Content;
 use std::any::Any;
 use talea_etcl::{OwnedValue, Properties};
 use talea_wire::{Limits, properties_len, value_len};
@@ -143,7 +142,7 @@ impl HeaderFields {
     }
 
     /// Moves them into content that has a variable header itself, in place of fields of the same names there: an event has one.
-    pub(crate) fn settle_in(&mut self, content: &mut impl Content) {
+    pub(crate) fn settle_in(&mut self, content: &mut impl Any) {
         if self.0.is_empty() {
             return;
         }
