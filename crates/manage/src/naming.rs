@@ -4,8 +4,11 @@
 //! into the stream as a definition. Programs give their threads names when these are at work already, and get another name with another program
 //! (`execve`), so those that are known are looked at again from time to time, some at each look.
 //!
+//! A process in which a program begins has the keeper's name until it executes the program, whose name then holds from the beginning.
+//!
 //! A thread that has ended by then has no name that anybody knows any more, and no definition.
 
+use crate::keeper;
 use talea_linux::Tid;
 use talea_linux::proc;
 use talea_record::ring::Definer;
@@ -30,6 +33,8 @@ struct Named {
     tid: Tid,
     process: Tid,
     name: String,
+    /// Since when records speak of it.
+    since: Instant,
 }
 
 impl Naming {
@@ -46,10 +51,10 @@ impl Naming {
     /// Defines a thread that records speak of from an instant on, unless it has ended. Reads /proc, and may wait for memory. Returns whether there was
     /// room for it.
     pub fn define(&mut self, definer: &Definer, tid: u32, since: Instant) -> bool {
-        let Some(named) = named(tid) else { return true };
+        let Some(named) = named(tid, since) else { return true };
         let has_room = named.define(since, self.node, definer);
         match self.named.iter_mut().find(|known| known.tid == named.tid) {
-            Some(known) => *known = named,
+            Some(known) => *known = Named { since: known.since.min(named.since), ..named },
             None => self.named.push(named),
         }
         has_room
@@ -68,8 +73,10 @@ impl Naming {
                     continue;
                 }
                 Some(name) if name != known.name => {
+                    let began = known.name.as_bytes() == keeper::NAME.to_bytes();
+                    let since = if began { known.since } else { now };
                     known.name = name;
-                    lost += u64::from(!known.define(now, self.node, definer));
+                    lost += u64::from(!known.define(since, self.node, definer));
                 }
                 Some(_) => {}
             }
@@ -81,13 +88,13 @@ impl Naming {
 
 /// Defines a thread as [`Naming::define`] does, of which nobody asks again.
 pub fn define_thread(definer: &Definer, tid: u32, since: Instant, node: usize) -> bool {
-    named(tid).is_none_or(|named| named.define(since, node, definer))
+    named(tid, since).is_none_or(|named| named.define(since, node, definer))
 }
 
 /// What the kernel says of a thread, if it is there.
-fn named(tid: u32) -> Option<Named> {
+fn named(tid: u32, since: Instant) -> Option<Named> {
     let tid = Tid::from_raw(i32::try_from(tid).ok()?)?;
-    Some(Named { tid, process: proc::process_of(tid)?, name: proc::name_of(tid)? })
+    Some(Named { tid, process: proc::process_of(tid)?, name: proc::name_of(tid)?, since })
 }
 
 impl Named {
@@ -165,6 +172,24 @@ mod tests {
         );
         let is_own = |entry: &ThreadEntry| (entry.tid, entry.pid) == (number, std::process::id());
         assert!(metadata.threads.iter().all(is_own));
+    }
+
+    #[test]
+    fn a_program_has_its_own_name_from_its_beginning() {
+        let mut number = 0;
+        let metadata = defined(|definer| {
+            with_thread(|tid, call| {
+                number = tid;
+                call(keeper::NAME.to_str().expect("ASCII"));
+                let mut naming = Naming::of_node(0);
+                assert!(naming.define(definer, tid, at(10)) && naming.define(definer, tid, at(20)));
+                call("program");
+                assert_eq!(naming.look_again(definer, at(30)), 0);
+            });
+        });
+        for time in [10, 20, 30] {
+            assert_eq!(metadata.thread(number, at(time)).map(|entry| entry.name.as_str()), Some("program"));
+        }
     }
 
     #[test]

@@ -353,7 +353,7 @@ fn check_task(description: &Description, index: usize, task: &Task, found: &mut 
             "give it a wcet, or add [[task.subtask]] tables",
         ));
     }
-    if task.overrun == Overrun::Merge {
+    if task.overrun == Overrun::Merge && !task.can_merge() {
         check_merge(index, task, found);
     }
     let owner = format!("task \"{}\": subtask", task.name);

@@ -597,6 +597,7 @@ impl Metadata {
     /// The thread that had this number at `time`, if it was defined by then: the latest of those that had it. It may have ended since.
     pub fn thread(&self, tid: u32, time: Instant) -> Option<&ThreadEntry> {
         let of_then = self.threads.iter().filter(|entry| entry.tid == tid && entry.since <= time);
+        // Of several from the same instant on the one that was defined last.
         of_then.max_by_key(|entry| entry.since)
     }
 

@@ -14,7 +14,9 @@ use talea_linux::stop::{Slept, StopFlag};
 use talea_manage::STACK;
 use talea_record::event::Dates;
 use talea_record::stream::{Consumer, ConsumerSlot, clock};
-use talea_record::{CreateError, Definition, Event, LogWriter, Merge, Metadata, Record, RingReader, Sink};
+use talea_record::{
+    CreateError, Definition, Event, LogWriter, Merge, Metadata, Record, RingReader, Sink, SkipReason,
+};
 use talea_time::{Clock, Duration, Instant};
 
 /// How a job ended.
@@ -24,8 +26,10 @@ pub enum Ending {
     Completed,
     /// It was aborted, or its code panicked.
     Aborted,
-    /// It was never released: left out, or merged with one before it, which stands for both.
+    /// It was never released: left out.
     Skipped,
+    /// It was not released, since one before it had not begun, which stands for both.
+    Merged,
 }
 
 /// A job that is over, as handed out during the run.
@@ -96,6 +100,7 @@ fn finished<'a>(record: &Record, metadata: &'a Metadata) -> Option<FinishedJob<'
     let ending = match record.event {
         Event::COMPLETE => Ending::Completed,
         Event::ABORT => Ending::Aborted,
+        Event::SKIP if record.arg == SkipReason::Merged as u16 => Ending::Merged,
         Event::SKIP => Ending::Skipped,
         _ => return None,
     };

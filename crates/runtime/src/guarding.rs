@@ -128,6 +128,14 @@ impl GuardKeeper {
             let site = shared.layout.operation(operation);
             let place = site.guard.expect("only guarded jobs come here");
             let job = JobId { operation, instance };
+            // What has no predecessors has a trigger. What waits at a guard counts as waiting where instances are merged, so that is decided before they
+            // wait themselves.
+            let merges =
+                site.predecessors == 0 && shared.layout.triggered(site.task).overrun == Overrun::Merge;
+            if let Some(reason) = merges.then(|| flow.overruns(shared, operation, instance)).flatten() {
+                self.skip((flow, shared), (place, site), &signal, (reason, now));
+                continue;
+            }
             let taken = self.guards.signal(place, signal);
             match taken {
                 Taken::Until(until) if until > now => {
@@ -169,7 +177,7 @@ impl GuardKeeper {
             let release = self.guards.let_through(due.place);
             let Signal { instance, deadline, .. } = release.signal;
             let job = InFlight { instance, release: release.at, deadline };
-            // What has no predecessors has a trigger, or nobody would hold it.
+            // What has no predecessors has a trigger, or nobody would hold it. Whether it is merged was decided when it came.
             let is_decided_now =
                 site.predecessors == 0 && shared.layout.triggered(site.task).overrun != Overrun::Merge;
             let left_out =

@@ -291,6 +291,15 @@ impl JobTable {
         cell.compare_exchange(waiting, waiting, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
+    /// Whether any instance of the operation before this one [waits](Self::is_waiting). Looks at all of them.
+    pub fn any_waits_before(&self, operation: usize, instance: u64) -> bool {
+        self.windows.of(operation).any(|tag| {
+            let seen = self.word(tag).load(Ordering::Relaxed);
+            let before = seen >> STATE_BITS;
+            state(seen) == WAITING && before < instance && self.is_waiting(operation, before)
+        })
+    }
+
     /// Whether the operation's `instance` is released and has neither ended nor been aborted before it
     /// began. The job's word alone says so, so a job that [`JobTable::finish`] has ended is never taken
     /// for an unfinished one, wherever the thread that ran it was interrupted.
@@ -385,8 +394,9 @@ mod tests {
         assert!(!table.is_waiting(0, 0));
         let tag = claim(&table, 0, 0).unwrap();
         assert!(table.is_waiting(0, 0) && !table.is_waiting(0, 2));
+        assert!(table.any_waits_before(0, 2) && !table.any_waits_before(0, 0));
         assert_eq!(table.begin(tag, 0), Begin::Run);
-        assert!(!table.is_waiting(0, 0) && table.is_unfinished(0, 0));
+        assert!(!table.is_waiting(0, 0) && table.is_unfinished(0, 0) && !table.any_waits_before(0, 2));
         claim(&table, 0, 1).unwrap();
         assert_eq!(table.abort(0, 1), Abort::Waiting);
         assert!(!table.is_waiting(0, 1));

@@ -82,17 +82,19 @@ impl JobFlow {
         let has_room =
             triggered.firsts.iter().all(|operation| shared.jobs.has_room(local(operation), instance));
         if !has_room {
+            let is_merged =
+                triggered.overrun == Overrun::Merge && shared.jobs.any_waits_before(local(first), instance);
+            let reason = if is_merged { SkipReason::Merged } else { SkipReason::Full };
             let dates = Dates { nominal: at, deadline };
-            self.skip_instance(shared, (*first, instance), dates, SkipReason::Full, MonotonicClock.now());
+            self.skip_instance(shared, (*first, instance), dates, reason, MonotonicClock.now());
             return Arrived { instance, is_left_out: true };
         }
         let is_guarded = site(first).guard.is_some();
         let mut is_left_out = true;
         for operation in &triggered.firsts {
             let released = |release| InFlight { instance, release, deadline };
-            // What a guard holds counts as waiting where instances are merged. Otherwise it is decided about when it is let through.
-            let is_decided_now = !is_guarded || triggered.overrun == Overrun::Merge;
-            let left_out = if is_decided_now { self.overruns(shared, *operation, instance) } else { None };
+            // What comes to a guard is decided about there.
+            let left_out = if is_guarded { None } else { self.overruns(shared, *operation, instance) };
             if let Some(reason) = left_out {
                 if shared.layout.stands_for_node(*operation) {
                     let (id, dates) = ((*operation, instance), Dates { nominal: at, deadline });
@@ -302,7 +304,8 @@ impl std::fmt::Debug for ExternalTrigger {
 
 impl ExternalTrigger {
     /// What the task waits for has happened, now. It is released, as soon as the declared separation permits. Neither allocates nor
-    /// waits, with a system call at most, to wake the release thread. Returns the number of the instance.
+    /// waits, with a system call at most, to wake the release thread. Returns the number of the instance, which is not released if the
+    /// [overrun policy](Overrun) leaves it out or merges it with one that waits.
     ///
     /// # Errors
     /// [`NotTriggered`].

@@ -72,6 +72,15 @@ impl JobFlow {
 
     /// Records what a channel tells in a job.
     pub fn note(&mut self, site: &OperationSite, job: JobId, note: EventNote) {
+        let event = match note {
+            EventNote::Pushed(_) => Event::PUSH,
+            EventNote::Taken { .. } => Event::DELIVER,
+            EventNote::Lost { .. } => Event::EVENT_LOST,
+            EventNote::NotKept => Event::VALUE_LOST,
+        };
+        if !self.recorder.is_wanted(event) {
+            return;
+        }
         let (now, lane, node) = (MonotonicClock.now(), site.lane as u16, site.node as u16);
         match note {
             EventNote::Pushed(publication) => {

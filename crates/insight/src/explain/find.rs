@@ -194,7 +194,7 @@ impl<'a> Finder<'a> {
     fn keep(&mut self, task: usize, subject: Subject, life: &Life, outcome: Outcome, end: Instant) {
         let Subject::Instance { number, .. } = subject else { return };
         let because = match outcome {
-            Outcome::Skipped { .. } => self.hindrance(task, number, end).map(Box::new),
+            Outcome::Skipped { reason } => self.hindrance(task, number, (reason, end)).map(Box::new),
             _ => None,
         };
         let path = match outcome {
@@ -226,9 +226,9 @@ impl<'a> Finder<'a> {
     }
 
     /// The unfinished instance because of which `number` was skipped `at` that instant.
-    fn hindrance(&self, task: usize, number: u64, at: Instant) -> Option<Target> {
+    fn hindrance(&self, task: usize, number: u64, (reason, at): (SkipReason, Instant)) -> Option<Target> {
         let lives = &self.lives[task];
-        let (instance, operation) = lives.hinders(self.metadata, number)?;
+        let (instance, operation) = lives.hinders(self.metadata, number, reason)?;
         let life = lives.in_flight.get(&instance)?;
         let subject = Subject::Job(JobId { operation, instance });
         let path = lives.hop(life, instance, operation.index()).into_iter().collect();

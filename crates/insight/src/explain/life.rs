@@ -7,7 +7,7 @@ use talea_model::OperationId;
 use talea_policy::demand;
 use talea_policy::release::arrivals::{Arrivals, Pattern};
 use talea_record::event::{Deliver, Typed};
-use talea_record::{JobId, Metadata, Record};
+use talea_record::{JobId, Metadata, Record, SkipReason};
 use talea_time::Instant;
 
 /// How far a job got.
@@ -257,13 +257,20 @@ impl Lives {
         self.in_flight.remove(&instance)
     }
 
-    /// The unfinished instance because of which another one is skipped, and its unfinished first operation.
-    pub fn hinders(&self, metadata: &Metadata, before: u64) -> Option<(u64, OperationId)> {
+    /// The unfinished instance because of which another one is skipped, and its unfinished first operation. What is merged is merged with one that has
+    /// not begun.
+    pub fn hinders(
+        &self,
+        metadata: &Metadata,
+        before: u64,
+        reason: SkipReason,
+    ) -> Option<(u64, OperationId)> {
         let unfinished_first = |life: &Life| {
             let unfinished = |(place, index): (usize, &usize)| {
                 let is_first = metadata.operations[*index].predecessors.is_empty();
                 let job = &life.jobs[place];
-                (is_first && job.released.is_some() && job.ended.is_none()).then_some(*index)
+                let is_in_the_way = reason != SkipReason::Merged || job.started.is_none();
+                (is_first && is_in_the_way && job.released.is_some() && job.ended.is_none()).then_some(*index)
             };
             self.operations.iter().enumerate().find_map(unfinished)
         };

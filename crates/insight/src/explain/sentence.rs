@@ -308,7 +308,7 @@ impl Explanations {
             Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
             Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
             Kind::NextSample => {
-                "sample more often, or see why samples in between did not come through (overwritten, or their jobs aborted)".into()
+                "sample more often, or see why samples in between did not come through (overwritten, merged with others, or their jobs aborted)".into()
             }
             Kind::PeriodEnd => "communication = \"implicit\" publishes at completions".into(),
             Kind::UntilRead => {

@@ -2,18 +2,19 @@
 
 use super::Rule;
 use super::judge::{Judge, Known};
+use super::releases::saturating;
 use talea_model::Overrun;
-use talea_record::event::Typed;
+use talea_record::event::{Skip, Typed};
 use talea_record::{JobId, Record, SkipReason};
-use talea_time::{Duration, Instant};
+use talea_time::Instant;
 
 /// What is known of the instances of one task that are merged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Merging {
     /// The job that was released last, and since when it does not wait any more.
     last: Option<(JobId, Option<Instant>)>,
-    /// One that was released although the one before had not begun, as far as was told by then.
-    doubtful: Option<Doubtful>,
+    /// Those that were released although the one before had not begun, as far as was told by then.
+    doubtful: Vec<Doubtful>,
     /// The first that was merged although nothing that had been released waited, so that a guard must hold one before it.
     held: Option<JobId>,
 }
@@ -38,7 +39,7 @@ impl Judge<'_> {
         match record.typed() {
             Typed::Release(_) => self.released_beside(task, job),
             Typed::Start(_) | Typed::Abort(_) => self.waits_no_more(task, job),
-            Typed::Skip(skip) if skip.reason == SkipReason::Merged => self.merged(task, job),
+            Typed::Skip(skip) if skip.reason == SkipReason::Merged => self.merged(task, skip),
             _ => {}
         }
     }
@@ -46,7 +47,7 @@ impl Judge<'_> {
     fn released_beside(&mut self, task: usize, job: JobId) {
         let merging = &mut self.merging[task];
         if let Some((before, None)) = merging.last {
-            merging.doubtful = Some(Doubtful { before, job, at: self.now });
+            merging.doubtful.push(Doubtful { before, job, at: self.now });
         }
         merging.last = Some((job, None));
         let held = merging.held.take();
@@ -70,7 +71,8 @@ impl Judge<'_> {
         {
             *since = Some(now);
         }
-        let Some(doubtful) = merging.doubtful.take_if(|doubtful| doubtful.before == job) else { return };
+        let Some(place) = merging.doubtful.iter().position(|doubtful| doubtful.before == job) else { return };
+        let doubtful = merging.doubtful.swap_remove(place);
         if is_simulated || saturating(doubtful.at, tolerance) < now {
             self.find(Rule::Overrun, doubtful.job, Some(job), || {
                 "it was released while the one before had not begun, and should have been merged with it"
@@ -79,12 +81,14 @@ impl Judge<'_> {
         }
     }
 
-    fn merged(&mut self, task: usize, job: JobId) {
-        let (now, tolerance) = (self.now, self.tolerance);
+    fn merged(&mut self, task: usize, Skip { job, nominal, .. }: Skip) {
+        // On threads the other one may begin, and end, between the decision, which comes after the arrival, and the record.
+        let decided = if self.is_simulated() { self.now } else { self.now.min(nominal) };
+        let tolerance = self.tolerance;
         let merging = &mut self.merging[task];
         let waited = match merging.last {
             Some((_, None)) => true,
-            Some((_, Some(since))) => saturating(since, tolerance) > now,
+            Some((_, Some(since))) => saturating(since, tolerance) > decided,
             None => false,
         };
         if !waited {
@@ -100,8 +104,4 @@ impl Judge<'_> {
         let node = |operation| self.system.subtask(operation).node;
         first.is_some_and(|first| node(first.id) != node(producer))
     }
-}
-
-fn saturating(at: Instant, by: Duration) -> Instant {
-    Instant::from_nanos(at.as_nanos().saturating_add(by.as_nanos()))
 }

@@ -361,6 +361,6 @@ impl Judge<'_> {
     }
 }
 
-fn saturating(at: Instant, by: Duration) -> Instant {
+pub(super) fn saturating(at: Instant, by: Duration) -> Instant {
     Instant::from_nanos(at.as_nanos().saturating_add(by.as_nanos()))
 }

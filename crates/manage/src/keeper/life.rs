@@ -39,7 +39,7 @@ impl Keeper<'_> {
         // SAFETY: async-signal-safe calls with live arguments.
         unsafe {
             libc::setsid();
-            libc::prctl(libc::PR_SET_NAME, c"talea-keeper".as_ptr());
+            libc::prctl(libc::PR_SET_NAME, super::NAME.as_ptr());
             // Orphans of what it starts become its own children.
             libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
             let mut all: libc::sigset_t = std::mem::zeroed();

@@ -35,7 +35,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{PidfdFlags, WaitOptions, getpid, pidfd_open, test_kill_process, waitpid};
 use rustix::thread::futex::{self, Flags};
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -54,6 +54,8 @@ use talea_linux::seccomp::{Filter, Listener, SchedulingCall};
 pub(crate) const PREFIX: &str = "talea-";
 /// Of a cgroup in which a program was started, behind the number: nobody else is in one.
 const STARTED: &str = ".run";
+/// Of its process and, until they execute theirs, of those in which programs begin.
+pub(crate) const NAME: &CStr = c"talea-keeper";
 /// How long a program that has been started may take to say so.
 const READY_WITHIN: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 5, tv_nsec: 0 };
 

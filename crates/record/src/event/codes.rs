@@ -307,7 +307,7 @@ impl SkipReason {
             SkipReason::Full => "too many instances in flight",
             SkipReason::Early => "it came too early",
             SkipReason::Expired => "its event has expired",
-            SkipReason::Merged => "the job before has not begun and stands for it",
+            SkipReason::Merged => "one before it has not begun and stands for both",
         }
     }
 }

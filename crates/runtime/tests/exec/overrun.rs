@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_linux::burn::Burner;
-use talea_model::{Criticality, InputBuilder, OutputBuilder, OutsideArrivals, Overrun, TriggerBuilder};
+use talea_model::{
+    Criticality, Excess, InputBuilder, OutputBuilder, OutsideArrivals, Overrun, TriggerBuilder,
+};
 use talea_record::SkipReason;
 use talea_runtime::JobContext;
 
@@ -262,6 +264,7 @@ fn what_is_merged_is_taken_by_the_job_that_stands_for_it() {
         let done = Arc::clone(&last);
         let over = move |_: &FinishedJob<'_>| done.load(Ordering::Relaxed) == VALUES;
         let ran = run_until(&system, operations, options(RtMode::Warn, 0), over);
+        assert!(ran.of(Event::SKIP, "reader").all(|record| record.arg == SkipReason::Merged as u16));
         let merged = ran.count(Event::SKIP, "reader") as u64;
         assert!(merged >= VALUES / 3, "{merged} of {VALUES} were merged");
         assert_eq!(
@@ -269,5 +272,63 @@ fn what_is_merged_is_taken_by_the_job_that_stands_for_it() {
             VALUES,
             "each value has a job, or one that stands for it"
         );
+    }
+}
+
+/// The program fires five times while the first job runs, or before it begins. A guard that is to drop what is early drops none that another one stands for.
+#[test]
+fn what_the_program_fires_is_merged_at_the_guard() {
+    for excess in [Excess::Defer, Excess::Drop, Excess::Count] {
+        let stop = TaskBuilder::external("stop", Duration::from_millis(20))
+            .excess(excess)
+            .overrun(Overrun::Merge)
+            .deadline(Duration::from_millis(100))
+            .wcet(Work::from_micros(20));
+        let system =
+            system(Strategy::Criticality).task(stop).task(task("clock", 5, 1)).build().expect("a system");
+        let _alone = alone();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let log = directory.path().join("log");
+        let options = RunOptions { duration: None, keep_log: Some(log.clone()), ..options(RtMode::Warn, 0) };
+        let (fired, begins) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (seen, clock) = (Arc::clone(&fired), Arc::clone(&begins));
+        let operations = Operations::synthetic()
+            .with("clock", move |_: &JobContext<'_>| clock.store(true, Ordering::Relaxed))
+            .with("stop", move |context: &JobContext<'_>| {
+                while !seen.load(Ordering::Relaxed) && !context.aborted() {
+                    std::hint::spin_loop();
+                }
+            });
+        let prepared = Executive::prepare(&system, operations, options).expect("prepared");
+        let mut trigger = prepared.trigger("stop").expect("it is external");
+        let handle = prepared.stop_handle();
+        let mut left = 12;
+        let prepared = prepared.on_finished(Box::new(move |job: &FinishedJob<'_>| {
+            left -= i32::from(job.operation == "clock");
+            if left == 0 {
+                handle.stop();
+            }
+        }));
+        let fires = std::thread::spawn(move || {
+            while !begins.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            (0..5).for_each(|_| _ = trigger.fire().expect("there is room"));
+            fired.store(true, Ordering::Relaxed);
+        });
+        let outcome = prepared.run().expect("it runs");
+        fires.join().expect("it ends");
+        let records = records_of(&log, &outcome);
+        let ran = Ran { outcome, records, system: system.clone() };
+        let of = |reason| ran.of(Event::SKIP, "stop").filter(|record| record.arg == reason as u16).count();
+        let (merged, early) = (of(SkipReason::Merged), of(SkipReason::Early));
+        let released = ran.count(Event::RELEASE, "stop") + ran.count(Event::HELD, "stop");
+        assert_eq!(released + merged + early, 5, "{excess}");
+        match excess {
+            Excess::Drop => assert!(released == 1, "{merged} were merged and {early} early"),
+            Excess::Defer | Excess::Count => {
+                assert!(merged >= 3 && early == 0, "{excess}: {merged} and {early}")
+            }
+        }
     }
 }
