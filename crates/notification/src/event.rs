@@ -368,7 +368,8 @@ impl<T: Content> Loan<'_, T> {
         Arc::get_mut(self.event).expect("nobody else has an event that is being written")
     }
 
-    /// What the service is to know of it. Its [fields](Header::fields) are there from the last use, too, so that setting them again does not allocate.
+    /// What the service is to know of it. Its [fields](Header::fields) are there from the last use, too, so that setting them again does not allocate;
+    /// structured content has them in its own variable header from then on.
     pub fn header(&mut self) -> &mut Header {
         &mut self.parts().header
     }

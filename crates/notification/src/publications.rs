@@ -1,7 +1,7 @@
 //! The numbers by which records name what programs push into a channel.
 //!
-//! A type has one as soon as a supplier of a program is to push it and the workplace is known: it is asked for without any lock, beside the pushing, and looked up by who
-//! pushes or delivers without any. What operations publish by the description of a system has its number from there.
+//! A type has one as soon as a supplier of a program is to push it and the workplace is known: it is asked for beside the pushing, under locks that no push
+//! takes of a type that is offered, and looked up by who pushes or delivers without any. What operations publish by the description of a system has its number from there.
 
 use crate::event::EventType;
 use crate::place::Place;
