@@ -325,7 +325,8 @@ fn what_the_program_fires_is_merged_at_the_guard() {
         let released = ran.count(Event::RELEASE, "stop") + ran.count(Event::HELD, "stop");
         assert_eq!(released + merged + early, 5, "{excess}");
         match excess {
-            Excess::Drop => assert!(released == 1, "{merged} were merged and {early} early"),
+            // One that is not early, since the firing thread stood still meanwhile, waits.
+            Excess::Drop => assert!((1..=2).contains(&released), "{merged} were merged and {early} early"),
             Excess::Defer | Excess::Count => {
                 assert!(merged >= 3 && early == 0, "{excess}: {merged} and {early}")
             }
