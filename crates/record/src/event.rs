@@ -17,6 +17,7 @@ mod layout;
 
 use crate::record::{Event, JobId, Record};
 use talea_guarantee::monitor::{self, Bound};
+use talea_model::{OperationId, PublicationId};
 use talea_time::{Duration, Instant};
 
 pub use builtin::*;
@@ -52,6 +53,19 @@ pub struct Dates {
     pub nominal: Instant,
     /// Its absolute end-to-end deadline, as records have it.
     pub deadline: Instant,
+}
+
+impl Deliver {
+    /// A job of a lane takes its event of this number, which was published so, by a job of that operation and instance.
+    pub fn of(
+        (job, number, lane): (JobId, u32, u16),
+        publication: Option<PublicationId>,
+        from: Option<(OperationId, u64)>,
+    ) -> Self {
+        let publication = publication.map(|publication| publication.index() as u32);
+        let from = from.map(|(operation, instance)| JobId { operation, instance });
+        Deliver { job, from, publication, number, lane }
+    }
 }
 
 impl Answer {

@@ -185,7 +185,5 @@ impl JobFlow {
 
 /// A job takes an event.
 fn deliver(TakenEvent { publication, from }: TakenEvent, (job, number, lane): (JobId, u32, u16)) -> Deliver {
-    let publication = publication.map(|publication| publication.index() as u32);
-    let from = from.map(|(operation, instance)| JobId { operation, instance });
-    Deliver { job, from, publication, number, lane }
+    Deliver::of((job, number, lane), publication, from)
 }

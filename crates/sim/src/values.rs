@@ -576,9 +576,7 @@ fn delivered(
     (job, number, lane): (JobId, u32, u16),
     now: Instant,
 ) -> Record {
-    let publication = publication.map(|publication| publication.index() as u32);
-    let from = from.map(|(operation, instance)| JobId { operation, instance });
-    Deliver { job, from, publication, number, lane }.at(now, Record::NO_CPU)
+    Deliver::of((job, number, lane), publication, from).at(now, Record::NO_CPU)
 }
 
 /// What a channel tells in a job, as a record.

@@ -56,6 +56,13 @@ pub(super) struct Lane {
     pub misordered: Option<Suspicion>,
 }
 
+/// Whether something has happened in a lane, and whether it has to choose because of that.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    touched: bool,
+    has_to_choose: bool,
+}
+
 /// Since when the instances of a task are known from their beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
@@ -105,6 +112,8 @@ pub(super) struct Judge<'a> {
     pub instances: Vec<Instances>,
     /// By task.
     pub merging: Vec<Merging>,
+    /// The job of which the release was the last record, with what was known of its lane before.
+    entered: Option<(JobId, Choice)>,
     pub known: Vec<Known>,
     pub now: Instant,
     pub findings: Findings,
@@ -215,6 +224,7 @@ impl<'a> Judge<'a> {
             ranks,
             merging: vec![Merging::default(); trace.tasks.len()],
             next_rank: 0,
+            entered: None,
             instances: (0..trace.tasks.len()).map(|task| Instances::new(trace, system, task)).collect(),
             beginning: Beginning::Awaited,
             known: vec![Known::FromTheBeginning; trace.tasks.len()],
@@ -483,10 +493,26 @@ impl<'a> Judge<'a> {
             Typed::Skip(skip) => self.skip(record, skip),
             _ => unreachable!("an event of a job's life"),
         }
-        // Neither a preemption nor a wait nor a skip has the lane choose anew.
-        self.lanes[lane].touched |= !matches!(record.event, Event::PREEMPT | Event::WAIT | Event::SKIP);
-        self.lanes[lane].has_to_choose |=
+        self.touch(record, lane);
+    }
+
+    /// What the record says of the lane's choice: neither a preemption nor a wait nor a skip has the lane choose anew.
+    fn touch(&mut self, record: &Record, lane: usize) {
+        let (job, entered) = (record.job(), self.entered.take());
+        let known = &mut self.lanes[lane];
+        let before = Choice { touched: known.touched, has_to_choose: known.has_to_choose };
+        // Nor does a job that a guard has no room for: in simulations it is released and aborted at once, and never was in its lane.
+        if let (Event::ABORT, Some((released, before)), Origin::Simulation { .. }) =
+            (record.event, entered, &self.trace.origin)
+            && released == job
+        {
+            (known.touched, known.has_to_choose) = (before.touched, before.has_to_choose);
+            return;
+        }
+        known.touched |= !matches!(record.event, Event::PREEMPT | Event::WAIT | Event::SKIP);
+        known.has_to_choose |=
             !matches!(record.event, Event::PREEMPT | Event::WAIT | Event::RESUME | Event::SKIP);
+        self.entered = (record.event == Event::RELEASE).then_some((job, before));
     }
 
     /// A first job is released or skipped.

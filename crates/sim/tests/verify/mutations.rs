@@ -352,3 +352,63 @@ fn interrupts_do_not_begin_a_wrong_state_anew() {
     assert_eq!((violation.at_ns, &violation.job), (undisturbed.at_ns, &undisturbed.job));
     assert_eq!(violation.duration_ns, undisturbed.duration_ns - taken_ns, "{taken_ns} ns of interrupts");
 }
+
+/// A successor for which a full guard has no room is released and aborted at once: it was never in its lane, which has nobody to choose.
+#[test]
+fn a_job_that_a_guard_refuses_has_no_lane_choose_anew() {
+    let text = r#"
+[system]
+name = "refused"
+strategy = "muf"
+lane_dispatch = "preemptive"
+[[node]]
+name = "n0"
+cpus = [0]
+[[node]]
+name = "n2"
+cpus = [1]
+[[task]]
+name = "t0"
+period = "50ms"
+jitter = "25ms"
+criticality = 4
+[[task.subtask]]
+name = "s0"
+wcet = "5824us"
+node = "n2"
+[[task.subtask]]
+name = "s1"
+wcet = "8336us"
+node = "n0"
+[[task]]
+name = "t1"
+trigger = "external"
+separation = "5ms"
+excess = "count"
+arrivals = { periodic = "1ms" }
+criticality = 4
+sync = "release-guard-idle-one"
+[[task.subtask]]
+name = "s0"
+wcet = "561us"
+node = "n2"
+[[task.subtask]]
+name = "s1"
+wcet = "950us"
+node = "n0"
+"#;
+    let system = talea_model::parse("refused.toml", text, ".".as_ref()).expect("it is sound").system;
+    let records = records_with(&system, &[], 2_000_000_000, DispatchRecords::Dropped);
+    assert!(records.iter().filter(|record| record.event == Event::ABORT).count() > 5, "the guard is full");
+    assert_eq!(broken(&judged(&system, &records)), []);
+}
+
+/// Each job that waits beside another one should have been merged with it.
+#[test]
+fn every_instance_that_should_have_been_merged_is_found() {
+    let system = |overrun: &str| system("", &[("t", 10, 500, 0, 25, &format!("overrun = \"{overrun}\""))]);
+    let report = judged(&system("merge"), &records(&system("queue")));
+    let overruns = report.rules.iter().find(|rule| rule.rule == Rule::Overrun).expect("it is judged");
+    // Of ten, four have begun by the end; #2, #3 and #4 were released while the one before each of them waited.
+    assert_eq!(overruns.violations, 3, "{report:?}");
+}
