@@ -390,7 +390,10 @@ impl Consumer {
                     let mut came =
                         |event: Event| each(self.offer_one((&event, Stated::NOTHING), now, None, &settings));
                     let has_room = grouped.offer(event, now, &mut came);
-                    (if has_room { &self.counts.grouped } else { &self.counts.no_room }).add(1);
+                    match has_room {
+                        true => _ = self.counts.grouped.fetch_add(1, Ordering::Relaxed),
+                        false => self.counts.no_room.add(1),
+                    }
                     if let Some(at) = grouped.due() {
                         each(Offered::Due(Due { at, priority: settings.qos.priority }));
                     }
@@ -475,7 +478,7 @@ impl Consumer {
         if let (Some(limit), Some(now)) = (qos.blocking, wait)
             && self.is_full(qos)
         {
-            counts.blocked.add(1);
+            counts.blocked.fetch_add(1, Ordering::Relaxed);
             _ = self.made_room.wait(limit, now, || !self.is_full(qos));
         }
         let entered = self.enter(delivery, qos);
@@ -687,8 +690,7 @@ impl Consumer {
 
     /// An event does not wait any more, for this reason.
     fn gone(&self, delivery: &Delivery, why: &Count) {
-        why.add(1);
-        self.counts.leave(&delivery.event);
+        self.counts.leave(&delivery.event, why);
         self.queued.fetch_sub(1, Ordering::Relaxed);
         if delivery.is_counted {
             self.load.queued.fetch_sub(1, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use talea_record::stream::RegisterError;
-use talea_record::stream::passive::{Counter, Gauge, Made, StreamNumber, made as make};
+use talea_record::stream::passive::{Gauge, Made, StreamNumber, made as make};
 use talea_time::{Duration, Instant};
 
 /// The counters of a channel in the stream of the calling thread, from the beginning of that, and how many there are of what: family `channel-NAME`.
@@ -70,6 +70,10 @@ const GAUGES: [(&str, &str); 7] = [
     ("QueueElementCount", "Events that wait, each once for each consumer."),
     (QUEUE_SIZE, "Bytes of the events that wait, each once for each consumer."),
 ];
+
+/// The last two of these.
+const QUEUED: usize = GAUGES.len() - 2;
+const QUEUED_SIZE: usize = GAUGES.len() - 1;
 
 /// How many there are of whom in a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -167,19 +171,22 @@ impl ChannelCounters {
         }
     }
 
-    /// So many events more wait, or less, of so many bytes. What a thread without a stream says, the next one says that has one.
+    /// So many events more wait, or less, of so many bytes, and one is counted. What a thread without a stream says of those that wait, the next one says
+    /// that has one.
     #[inline]
-    fn add_queued(self, events: i64, bytes: i64) {
+    fn add_queued(self, what: Counted, events: i64, bytes: i64) {
         let Some(OfFamily { made, untold_queued, .. }) = self.0 else { return };
-        let [.., queued, size] = &made.gauges;
-        for ((gauge, untold), mut more) in [queued, size].into_iter().zip(untold_queued).zip([events, bytes])
-        {
+        let mut more = [events, bytes];
+        for (more, untold) in more.iter_mut().zip(untold_queued) {
             if untold.load(Ordering::Relaxed) != 0 {
-                more += untold.swap(0, Ordering::Relaxed);
+                *more += untold.swap(0, Ordering::Relaxed);
             }
-            if gauge.add(more).is_none() {
-                untold.fetch_add(more, Ordering::Relaxed);
-            }
+        }
+        let [of_events, of_bytes] = more;
+        let gauges = [(QUEUED, of_events), (QUEUED_SIZE, of_bytes)];
+        if made.add([(what as usize, 1)], gauges).is_none() {
+            let untold = more.into_iter().zip(untold_queued).filter(|(more, _)| *more != 0);
+            untold.for_each(|(more, untold)| _ = untold.fetch_add(more, Ordering::Relaxed));
         }
     }
 
@@ -220,24 +227,24 @@ impl ChannelCounters {
 
     /// A count of a consumer that counts there as well.
     fn with(self, what: Counted) -> Count {
-        Count { own: AtomicU64::new(0), of_channel: self.0.map(|own| &own.made.counters[what as usize]) }
+        Count { own: AtomicU64::new(0), channel: self, what }
     }
 }
 
 /// A count of a consumer, and that of its channel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Count {
     own: AtomicU64,
-    of_channel: Option<&'static Counter>,
+    channel: ChannelCounters,
+    /// As what it counts there.
+    what: Counted,
 }
 
 impl Count {
     #[inline]
     pub fn add(&self, events: u64) {
         self.own.fetch_add(events, Ordering::Relaxed);
-        if let Some(of_channel) = self.of_channel {
-            of_channel.add(events);
-        }
+        self.channel.add(self.what, events);
     }
 
     pub fn read(&self) -> u64 {
@@ -259,12 +266,12 @@ pub(crate) struct ConsumerCounts {
     pub refused: Count,
     pub failed: Count,
     pub incompatible: Count,
-    pub grouped: Count,
     // Beside these:
+    pub grouped: AtomicU64,
     pub filter_errors: AtomicU64,
-    pub retried: Count,
-    pub blocked: Count,
-    pub waited_for_serial: Count,
+    pub retried: AtomicU64,
+    pub blocked: AtomicU64,
+    pub waited_for_serial: AtomicU64,
     latency_sum_ns: AtomicU64,
     latency_max_ns: AtomicU64,
 }
@@ -282,11 +289,11 @@ impl ConsumerCounts {
             refused: channel.with(Counted::Failed),
             failed: channel.with(Counted::Failed),
             incompatible: channel.with(Counted::Failed),
-            grouped: Count::default(),
+            grouped: AtomicU64::new(0),
             filter_errors: AtomicU64::new(0),
-            retried: Count::default(),
-            blocked: Count::default(),
-            waited_for_serial: Count::default(),
+            retried: AtomicU64::new(0),
+            blocked: AtomicU64::new(0),
+            waited_for_serial: AtomicU64::new(0),
             latency_sum_ns: AtomicU64::new(0),
             latency_max_ns: AtomicU64::new(0),
         }
@@ -295,14 +302,14 @@ impl ConsumerCounts {
     /// An event has come that the consumer is to have.
     #[inline]
     pub fn queue(&self, event: &Event) {
-        self.channel.add(Counted::Queued, 1);
-        self.channel.add_queued(1, event.bytes() as i64);
+        self.channel.add_queued(Counted::Queued, 1, event.bytes() as i64);
     }
 
-    /// One that had come waits no more.
+    /// One that had come waits no more, for this reason.
     #[inline]
-    pub fn leave(&self, event: &Event) {
-        self.channel.add_queued(-1, -(event.bytes() as i64));
+    pub fn leave(&self, event: &Event, why: &Count) {
+        why.own.fetch_add(1, Ordering::Relaxed);
+        self.channel.add_queued(why.what, -1, -(event.bytes() as i64));
     }
 
     #[inline]
@@ -315,7 +322,8 @@ impl ConsumerCounts {
     }
 
     pub fn read(&self) -> ConsumerStatistics {
-        let nanoseconds = |time: &AtomicU64| Duration::from_nanos(time.load(Ordering::Relaxed) as i64);
+        let count = |own: &AtomicU64| own.load(Ordering::Relaxed);
+        let nanoseconds = |time: &AtomicU64| Duration::from_nanos(count(time) as i64);
         ConsumerStatistics {
             delivered: self.delivered.read(),
             filtered: self.filtered.read(),
@@ -326,15 +334,15 @@ impl ConsumerCounts {
             refused: self.refused.read(),
             failed: self.failed.read(),
             incompatible: self.incompatible.read(),
-            grouped: self.grouped.read(),
+            grouped: count(&self.grouped),
             lost_sets: 0,
             timed_out: 0,
             replaced: 0,
             not_needed: 0,
-            filter_errors: self.filter_errors.load(Ordering::Relaxed),
-            retried: self.retried.read(),
-            blocked: self.blocked.read(),
-            waited_for_serial: self.waited_for_serial.read(),
+            filter_errors: count(&self.filter_errors),
+            retried: count(&self.retried),
+            blocked: count(&self.blocked),
+            waited_for_serial: count(&self.waited_for_serial),
             latency_sum: nanoseconds(&self.latency_sum_ns),
             latency_max: nanoseconds(&self.latency_max_ns),
         }
@@ -496,6 +504,7 @@ impl ChannelStatistics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talea_record::stream::passive::Counter;
 
     fn family(name: &str) -> Option<*const Counter> {
         ChannelCounters::of(name).0.map(|own| own.made.counters.as_ptr())
@@ -526,7 +535,7 @@ mod tests {
         let counters = ChannelCounters::of("untold");
         let own = counters.0.expect("there is room");
         let [.., queued, size] = &own.made.gauges;
-        [3, -1].into_iter().for_each(|events| counters.add_queued(events, 8 * events));
+        [3, -1].into_iter().for_each(|events| counters.add_queued(Counted::Queued, events, 8 * events));
         let untold = || own.untold_queued.each_ref().map(|untold| untold.load(Ordering::Relaxed));
         assert_eq!((untold(), queued.get(), size.get()), ([2, 16], None, None));
         let place = tempfile::tempdir().expect("a folder");
@@ -534,7 +543,8 @@ mod tests {
         let shape = RingShape { writers: &["collector".to_owned()], spare: 2, capacity: 256, later: 0 };
         let stream = streams.publish("untold", &Metadata::bare("untold"), shape).expect("published");
         let _local = stream.attach_thread("untold").expect("there is room");
-        counters.add_queued(1, 8);
+        counters.add_queued(Counted::Delivered, 1, 8);
+        assert_eq!(own.made.counters[Counted::Delivered as usize].get(), Some(1));
         assert_eq!((untold(), queued.get(), size.get()), ([0, 0], Some(3), Some(24)));
     }
 

@@ -291,9 +291,9 @@ impl Supplier {
         counters.add(Counted::Pushed, 1);
         // What a description says has no number here, and is told of by the operation.
         if stated.by.is_some()
-            && let Some(publication) = publications.of(event.event_type())
+            && let Some(publication) = entry.publication(publications)
         {
-            via.note(EventNote::Pushed(publication));
+            via.note(EventNote::Pushed(publication), now);
         }
         if let Some(retained) = entry.retained.get() {
             retained.lock().0.add(event, stated, now);

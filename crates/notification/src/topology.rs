@@ -8,6 +8,7 @@ use crate::consumer::{AdminFilters, Consumer};
 use crate::event::{ContentType, Event, EventType};
 use crate::filter::{FilterGroup, GroupOperator};
 use crate::pool::ThreadPool;
+use crate::publications::Publications;
 use crate::qos::Qos;
 use crate::replaced::{Replaced, ReplacedFilters};
 use crate::stated::Stated;
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use talea_event::TypePattern;
 use talea_linux::pi_lock::PiLock;
+use talea_model::PublicationId;
 use talea_time::Instant;
 
 /// A list of consumers.
@@ -33,6 +35,21 @@ pub(crate) struct TypeEntry {
     pub offers: AtomicUsize,
     /// The newest events of it, if these are kept for who comes later.
     pub retained: OnceLock<PiLock<Retained>>,
+    /// As what programs publish it and 1 more, once that has been found; 0 before.
+    publication: AtomicUsize,
+}
+
+impl TypeEntry {
+    /// As what programs publish events of the type, if that has a number.
+    #[inline]
+    pub fn publication(&self, publications: &Publications) -> Option<PublicationId> {
+        if let Some(known) = self.publication.load(Ordering::Relaxed).checked_sub(1) {
+            return Some(PublicationId::from_index(known));
+        }
+        let found = publications.of(&self.event_type)?;
+        self.publication.store(found.index() + 1, Ordering::Relaxed);
+        Some(found)
+    }
 }
 
 /// The newest events of a type, the oldest first, with when they were pushed and what their suppliers say of them.
@@ -266,6 +283,7 @@ impl Topology {
             subscribers: Replaced::new(subscribers),
             offers: AtomicUsize::new(0),
             retained: OnceLock::new(),
+            publication: AtomicUsize::new(0),
         });
         self.types.insert(event_type.clone(), Arc::clone(&entry));
         entry

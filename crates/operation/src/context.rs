@@ -131,9 +131,9 @@ impl JobContext<'_> {
         self.services
     }
 
-    /// A channel tells something while the job pushes events.
-    pub fn note(&self, note: EventNote) {
-        self.services.note(note);
+    /// A channel tells something of the instant `at`, of an event that the job pushes or takes.
+    pub fn note(&self, note: EventNote, at: Instant) {
+        self.services.note(note, at);
     }
 
     /// Posts a job of a declared operation, which is due within that operation's deadline from now. Returns its number among

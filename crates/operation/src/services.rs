@@ -28,6 +28,6 @@ pub trait JobServices {
         _ = released;
         self.post(posted)
     }
-    /// A channel tells something, which is recorded if that is wanted.
-    fn note(&self, note: EventNote);
+    /// A channel tells something of the instant `at`, no earlier one than it told of before, which is recorded if that is wanted.
+    fn note(&self, note: EventNote, at: Instant);
 }

@@ -43,9 +43,9 @@ pub trait Post {
         None
     }
 
-    /// A channel tells something of the job that posts, which is recorded if that is wanted. Of who is no job nothing is.
-    fn note(&mut self, note: EventNote) {
-        _ = note;
+    /// A channel tells something of the job that posts, of the instant `at`, which is recorded if that is wanted. Of who is no job nothing is.
+    fn note(&mut self, note: EventNote, at: Instant) {
+        _ = (note, at);
     }
 }
 
@@ -70,8 +70,8 @@ impl Post for &JobContext<'_> {
         Some(self.identity())
     }
 
-    fn note(&mut self, note: EventNote) {
-        self.services.note(note);
+    fn note(&mut self, note: EventNote, at: Instant) {
+        self.services.note(note, at);
     }
 }
 
@@ -114,8 +114,8 @@ impl<P: Post> Post for &mut P {
         (**self).job()
     }
 
-    fn note(&mut self, note: EventNote) {
-        (**self).note(note);
+    fn note(&mut self, note: EventNote, at: Instant) {
+        (**self).note(note, at);
     }
 }
 

@@ -85,5 +85,5 @@ impl JobServices for Answering<'_> {
     }
 
     // What is pushed in a replay reaches nobody.
-    fn note(&self, _note: EventNote) {}
+    fn note(&self, _note: EventNote, _at: Instant) {}
 }

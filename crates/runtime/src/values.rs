@@ -66,12 +66,12 @@ impl JobFlow {
                 flow.borrow_mut().recorder.put_if_wanted(MonotonicClock.now(), deliver);
                 number += 1;
             },
-            |note| flow.borrow_mut().note(site, job, note),
+            |note| flow.borrow_mut().note(site, job, (note, MonotonicClock.now())),
         );
     }
 
     /// Records what a channel tells in a job.
-    pub fn note(&mut self, site: &OperationSite, job: JobId, note: EventNote) {
+    pub fn note(&mut self, site: &OperationSite, job: JobId, (note, now): (EventNote, Instant)) {
         let event = match note {
             EventNote::Pushed(_) => Event::PUSH,
             EventNote::Taken { .. } => Event::DELIVER,
@@ -81,7 +81,7 @@ impl JobFlow {
         if !self.recorder.is_wanted(event) {
             return;
         }
-        let (now, lane, node) = (MonotonicClock.now(), site.lane as u16, site.node as u16);
+        let (lane, node) = (site.lane as u16, site.node as u16);
         match note {
             EventNote::Pushed(publication) => {
                 let publication = publication.index() as u32;

@@ -151,7 +151,7 @@ impl JobServices for Services<'_> {
         self.told.borrow_mut().post(workplace, posted, Some(self.job), self.now)
     }
 
-    fn note(&self, note: EventNote) {
+    fn note(&self, note: EventNote, _at: Instant) {
         self.told.borrow_mut().notes.push(note);
     }
 }

@@ -7,6 +7,7 @@ use crate::queue::From;
 use crate::work::{Due, Miss, Server};
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 use talea_linux::pi_lock::{PiGuard, Was};
 use talea_operation::{EventNote, JobContext, TakenEvent};
 use talea_policy::release::guard::WaitingEvents;
@@ -29,7 +30,7 @@ impl Consumer {
                 let now = match was {
                     Was::Free => now,
                     Was::Held => {
-                        self.counts.waited_for_serial.add(1);
+                        self.counts.waited_for_serial.fetch_add(1, Ordering::Relaxed);
                         job.services().clock()
                     }
                 };
@@ -123,7 +124,7 @@ impl Consumer {
         (job, by): (&JobContext<'_>, &Server),
         now: Instant,
     ) {
-        self.note_taken(job, batch);
+        self.note_taken(job, batch, now);
         let outcome = self.call((job, by), batch, || code(batch, job));
         self.settle(outcome, batch.drain(..), now);
         self.tidy();
@@ -136,7 +137,7 @@ impl Consumer {
         (job, by): (&JobContext<'_>, &Server),
         now: Instant,
     ) {
-        self.note_taken(job, std::slice::from_ref(&delivery));
+        self.note_taken(job, std::slice::from_ref(&delivery), now);
         let outcome = self.call((job, by), std::slice::from_ref(&delivery), || code(&delivery, job));
         self.settle(outcome, std::iter::once(delivery), now);
         self.tidy();
@@ -164,8 +165,10 @@ impl Consumer {
         told.map_or(Outcome::Fail, |()| outcome)
     }
 
-    /// Has recorded what the job takes.
-    fn note_taken(&self, job: &JobContext<'_>, deliveries: &[Delivery]) {
+    /// Has recorded what the job takes, which looked at `now`: then, unless some of it was pushed later.
+    fn note_taken(&self, job: &JobContext<'_>, deliveries: &[Delivery], now: Instant) {
+        let was_there = deliveries.iter().all(|delivery| delivery.pushed <= now);
+        let at = if was_there { now } else { job.services().clock() };
         let events = deliveries.iter().flat_map(|delivery| {
             let from = delivery.by;
             delivery.pushed_events().map(move |event| (event, from))
@@ -173,7 +176,7 @@ impl Consumer {
         for (number, (event, from)) in (0..).zip(events) {
             // An event that a description declares, and a program has pushed on, is the program's here.
             let publication = self.publications.of(event.event_type());
-            job.note(EventNote::Taken { event: TakenEvent { publication, from }, number });
+            job.note(EventNote::Taken { event: TakenEvent { publication, from }, number }, at);
         }
     }
 
@@ -224,7 +227,7 @@ impl Consumer {
                 Outcome::Discard => self.gone(&delivery, &counts.refused),
                 Outcome::Fail => self.gone(&delivery, &counts.failed),
                 Outcome::Retry => {
-                    counts.retried.add(1);
+                    counts.retried.fetch_add(1, Ordering::Relaxed);
                     delivery.not_before = now.saturating_add(self.settings.load().qos.retry);
                     if delivery.expires < delivery.not_before {
                         self.gone(&delivery, &counts.expired);

@@ -60,7 +60,7 @@ impl Published {
 
     /// Pushes an event in this job.
     pub fn push(&mut self, services: &dyn JobServices, event: &Event) {
-        services.note(EventNote::Pushed(self.origin.publication));
+        services.note(EventNote::Pushed(self.origin.publication), services.clock());
         // The channel of a description rejects nothing, and the type was offered.
         _ = self.supplier.push(services, event);
     }
@@ -191,7 +191,7 @@ impl Ends {
 
     /// Tells what has been lost by what was pushed.
     pub fn tell_losses(&self, services: &dyn JobServices) {
-        self.watched.iter().for_each(|losses| losses.tell(&mut |note| services.note(note)));
+        self.watched.iter().for_each(|losses| losses.tell(&mut |note| services.note(note, services.clock())));
     }
 }
 

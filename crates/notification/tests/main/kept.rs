@@ -35,7 +35,7 @@ impl JobServices for Pushing {
         Ok(0)
     }
 
-    fn note(&self, _note: EventNote) {}
+    fn note(&self, _note: EventNote, _at: Instant) {}
 }
 
 /// The operations `push` and `take`, connected with so much room for what is kept.

@@ -148,7 +148,7 @@ impl JobServices for Services<'_> {
         self.0.clone().post_work(posted)
     }
 
-    fn note(&self, _note: EventNote) {}
+    fn note(&self, _note: EventNote, _at: Instant) {}
 }
 
 impl Post for VirtualTime {

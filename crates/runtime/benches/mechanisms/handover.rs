@@ -40,7 +40,7 @@ impl JobServices for Nobody {
         Err(NotPosted::NotRunning)
     }
 
-    fn note(&self, _note: EventNote) {}
+    fn note(&self, _note: EventNote, _at: Instant) {}
 }
 
 /// A task of two subtasks.

@@ -321,8 +321,8 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         Ok(instance)
     }
 
-    fn note(&self, note: EventNote) {
-        self.flow.borrow_mut().note(self.site, self.id(), note);
+    fn note(&self, note: EventNote, at: Instant) {
+        self.flow.borrow_mut().note(self.site, self.id(), (note, at));
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A number that any thread adds to. Wraps at 64 bits.
 #[derive(Debug)]
-pub struct Counter(Entity);
+pub struct Counter(pub(super) Entity);
 
 impl Counter {
     /// The counter with switch `number` of its family; made by [`crate::family!`].

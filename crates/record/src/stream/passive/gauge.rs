@@ -9,9 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamNumber(u64);
 
+impl StreamNumber {
+    /// Of the stream of the calling thread.
+    #[inline(always)]
+    pub(super) fn of_thread() -> Self {
+        StreamNumber(stream_number())
+    }
+}
+
 /// A number that any thread raises and lowers: how many there are of something. Looking never resets it.
 #[derive(Debug)]
-pub struct Gauge(Entity);
+pub struct Gauge(pub(super) Entity);
 
 impl Gauge {
     /// The gauge with switch `number` of its family, which is registered, with its first word.
@@ -26,7 +34,7 @@ impl Gauge {
         let added = |words: &[AtomicU64]| {
             words[0].fetch_add(amount as u64, Ordering::Relaxed);
         };
-        self.0.count(1, added).map(|()| StreamNumber(stream_number()))
+        self.0.count(1, added).map(|()| StreamNumber::of_thread())
     }
 
     /// Its value in the calling thread's stream; `None` if there is none.

@@ -1,6 +1,6 @@
 //! Families of counters and gauges that are made while a program runs, for things of which it has any number.
 
-use super::{Counter, Gauge};
+use super::{Counter, Gauge, StreamNumber};
 use crate::declaration::{FIRST_FREE, Family};
 use crate::live::registry::RegisterError;
 use crate::passive::PassiveKind;
@@ -15,6 +15,31 @@ pub struct Made<const COUNTERS: usize, const GAUGES: usize> {
     pub counters: [Counter; COUNTERS],
     /// Its gauges, as they were given.
     pub gauges: [Gauge; GAUGES],
+}
+
+impl<const COUNTERS: usize, const GAUGES: usize> Made<COUNTERS, GAUGES> {
+    /// Adds to several of its counters and gauges at once, which are given by their numbers. That costs less than adding to one after the other. Returns in
+    /// which stream, that of the calling thread; `None` if that has none, and then nothing knows of it.
+    ///
+    /// # Panics
+    /// If there is no such counter or gauge.
+    #[inline]
+    pub fn add<const N: usize, const M: usize>(
+        &self,
+        counters: [(usize, u64); N],
+        gauges: [(usize, i64); M],
+    ) -> Option<StreamNumber> {
+        const { assert!(COUNTERS > 0, "whether the family is registered is known of the first") };
+        self.counters[0].0.count_in_area(|area| {
+            for (number, amount) in counters {
+                self.counters[number].0.word(area).fetch_add(amount, Ordering::Relaxed);
+            }
+            for (number, amount) in gauges {
+                self.gauges[number].0.word(area).fetch_add(amount as u64, Ordering::Relaxed);
+            }
+        })?;
+        Some(StreamNumber::of_thread())
+    }
 }
 
 /// Makes a family of this name with counters and gauges of these names, each with one sentence about it, and registers it. It has one of Talea's own

@@ -29,6 +29,7 @@ pub use object::{Object, Structure};
 use super::declare::DeclaredFamily;
 use super::local;
 use super::thread::{ASKED, switch, with_passive};
+use crate::passive::PASSIVE_WORDS;
 use crate::ring::RingWriter;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -55,11 +56,29 @@ impl Entity {
     /// Gives its words, `length` of them, to `count`, whether or not anybody wants it; `None` if the thread has no stream.
     #[inline(always)]
     fn count<T>(&self, length: usize, count: impl FnOnce(&[AtomicU64]) -> T) -> Option<T> {
+        self.attach();
+        self.look(length, count)
+    }
+
+    /// The same with the whole area, in which it and others have [words](Self::word).
+    #[inline(always)]
+    fn count_in_area<T>(&self, count: impl FnOnce(&[AtomicU64]) -> T) -> Option<T> {
+        self.attach();
+        with_passive(0, PASSIVE_WORDS, count)
+    }
+
+    /// Its first word, of the whole area. Its family is registered.
+    #[inline(always)]
+    fn word<'area>(&self, area: &'area [AtomicU64]) -> &'area AtomicU64 {
+        &area[self.place.load(Ordering::Relaxed) as usize]
+    }
+
+    /// Finds the thread its stream, and registers the family, where that has not been done. Whether anybody wants it changes nothing.
+    #[inline(always)]
+    fn attach(&self) {
         if switch(self.family.switch(self.number)) == ASKED {
-            // Finds the thread its stream, and registers the family; whether anybody wants it changes nothing.
             let _ = local::is_wanted(self.family, self.number);
         }
-        self.look(length, count)
     }
 
     /// Gives its words in the stream of `writer`, `length` of them, to `count`, whichever stream the thread has; nothing if its family is not
