@@ -35,7 +35,7 @@ mod trigger;
 use crate::channel::{Channel, Publication};
 use crate::description::*;
 use crate::execution::Execution;
-use crate::inheritance::derive_deadlines;
+use crate::inheritance::{derive_criticalities, derive_deadlines};
 use crate::operation::OperationAddress;
 use crate::ports::Input;
 use crate::rate::derive_periods;
@@ -244,6 +244,7 @@ impl SystemBuilder {
         }
         derive_periods(&mut tasks);
         derive_deadlines(&mut tasks);
+        derive_criticalities(&mut tasks);
         let chains = self.chains.into_iter().enumerate();
         let chains = chains.map(|(index, chain)| chain.resolve(index, &names, &mut violations)).collect();
         let links = self.links.into_iter().enumerate();
@@ -406,6 +407,7 @@ impl TaskBuilder {
                 period: period.unwrap_or(TIME_LIMIT),
                 deadline: TIME_LIMIT,
                 inherits_deadline: false,
+                inherits_criticality: false,
                 phase: Duration::ZERO,
                 jitter: Duration::ZERO,
                 trigger: None,
@@ -496,6 +498,13 @@ impl TaskBuilder {
     /// What a missed deadline means.
     pub fn criticality(mut self, criticality: Criticality) -> Self {
         self.task.criticality = criticality;
+        self.task.inherits_criticality = false;
+        self
+    }
+
+    /// It is as critical as the most critical of the tasks that it releases, by values or events, directly or through others.
+    pub fn inherit_criticality(mut self) -> Self {
+        self.task.inherits_criticality = true;
         self
     }
 

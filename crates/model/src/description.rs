@@ -131,6 +131,9 @@ pub struct Task {
     pub communication: Communication,
     /// What a missed deadline means.
     pub criticality: Criticality,
+    /// The criticality is the highest of the tasks that it releases, by values or events, directly or through others;
+    /// [`System::new`](crate::System::new) puts it in place.
+    pub inherits_criticality: bool,
     /// Static subpriority among operations of one lane; larger is more important.
     pub importance: i32,
     /// What happens at a release while a first subtask of this task is still unfinished.

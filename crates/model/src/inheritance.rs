@@ -1,11 +1,13 @@
-//! Deadlines that tasks have from whatever releases them: one deadline from the first operation to the last, across triggers and events.
+//! What tasks have from others: deadlines from whatever releases them, so that there is one from the first operation to the last, across triggers and
+//! events, and criticality from whom they release.
 
 use crate::channel::Arrivals;
-use crate::description::Task;
+use crate::description::{Criticality, Task};
 use crate::rate::{Published, arrivals};
+use std::collections::VecDeque;
 use talea_time::Duration;
 
-/// How a file says that a task has the deadline of the job that releases it.
+/// How a file says that a task has the deadline of the job that releases it, or the criticality of those that it releases.
 pub(crate) const INHERITED: &str = "inherited";
 
 /// What a file says of a deadline.
@@ -14,6 +16,15 @@ pub(crate) enum Deadline {
     /// So long after the arrival.
     After(Duration),
     /// That of the job that releases the task.
+    Inherited,
+}
+
+/// What a file says of a criticality.
+#[derive(Clone, Copy)]
+pub(crate) enum Urgency {
+    /// This one.
+    Own(Criticality),
+    /// The highest of those that it releases.
     Inherited,
 }
 
@@ -54,5 +65,39 @@ pub(crate) fn deadlines(tasks: &[Task]) -> Vec<Option<Duration>> {
 pub(crate) fn derive_deadlines(tasks: &mut [Task]) {
     for (task, deadline) in deadlines(tasks).into_iter().enumerate() {
         tasks[task].deadline = deadline.unwrap_or(tasks[task].deadline);
+    }
+}
+
+/// For each task the highest criticality among those that its jobs release, directly or through others; none for who releases nobody. Criticality flows from
+/// consumer to supplier (Kokyu's scheduling service), through as many tasks as there are between them.
+pub(crate) fn needed(tasks: &[Task]) -> Vec<Option<Criticality>> {
+    let published = Published::of(tasks);
+    let releasers: Vec<Vec<usize>> =
+        (0..tasks.len()).map(|task| releasers(tasks, &published, task)).collect();
+    let mut needed = vec![None; tasks.len()];
+    let own = |task: usize| (!tasks[task].inherits_criticality).then_some(tasks[task].criticality);
+    let mut changed: VecDeque<usize> = (0..tasks.len()).collect();
+    // Each task changes at most as often as there are criticalities.
+    while let Some(consumer) = changed.pop_front() {
+        let of_consumer = own(consumer).max(needed[consumer]);
+        for supplier in &releasers[consumer] {
+            if needed[*supplier] < of_consumer {
+                needed[*supplier] = of_consumer;
+                changed.push_back(*supplier);
+            }
+        }
+    }
+    needed
+}
+
+/// Puts in place what criticalities are inherited. Tasks that release nobody, which the rules refuse, have the default.
+pub(crate) fn derive_criticalities(tasks: &mut [Task]) {
+    if tasks.iter().all(|task| !task.inherits_criticality) {
+        return;
+    }
+    for (task, needed) in needed(tasks).into_iter().enumerate() {
+        if tasks[task].inherits_criticality {
+            tasks[task].criticality = needed.unwrap_or(Criticality::DEFAULT);
+        }
     }
 }

@@ -457,7 +457,8 @@ pub(crate) static TASK: Table = Table {
             name: "criticality",
             kind: Kind::Criticality,
             presence: Default(Text(Criticality::DEFAULT.keyword())),
-            doc: "What a missed deadline means; 3 and 4, high and very-high, are critical (hard).",
+            doc: "What a missed deadline means; 3 and 4, high and very-high, are critical (hard). \"inherited\", of a task that \
+                  releases others by values or events: the highest of theirs, and of those whom they release.",
         },
         Key {
             name: "importance",

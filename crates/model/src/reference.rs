@@ -158,9 +158,9 @@ fn kind(key: &Key) -> String {
         Kind::Join => "`\"all\"`, `\"first\"`, or a whole number".into(),
         Kind::OneOf(known) => words(known),
         Kind::Scheduler => "[kind of scheduler](#kinds-of-schedulers)".into(),
-        Kind::Criticality => {
-            "0 to 4, or `\"very-low\"`, `\"low\"`, `\"medium\"`, `\"high\"`, `\"very-high\"`".into()
-        }
+        Kind::Criticality => format!(
+            "0 to 4, or `\"very-low\"`, `\"low\"`, `\"medium\"`, `\"high\"`, `\"very-high\"`, or `\"{INHERITED}\"`"
+        ),
         Kind::Integer { min, max } => format!("whole number, {min} to {max}"),
         Kind::Cpus => format!("list of whole numbers, {} to {}", CPUS.start(), CPUS.end()),
         Kind::Execution => {

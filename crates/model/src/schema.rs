@@ -185,7 +185,8 @@ fn scheduler_kinds() -> Vec<&'static str> {
 
 fn criticalities() -> Vec<Value> {
     let levels = Criticality::ALL.iter().map(|criticality| json!(criticality.level()));
-    levels.chain(Criticality::ALL.iter().map(|criticality| json!(criticality.keyword()))).collect()
+    let names = Criticality::ALL.iter().map(|criticality| json!(criticality.keyword()));
+    levels.chain(names).chain([json!(INHERITED)]).collect()
 }
 
 fn time() -> Value {

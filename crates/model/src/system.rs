@@ -7,7 +7,7 @@ use crate::description::{
 };
 use crate::execution::Execution;
 use crate::hierarchy::{Thread, ThreadWork};
-use crate::inheritance::derive_deadlines;
+use crate::inheritance::{derive_criticalities, derive_deadlines};
 use crate::link::LossRate;
 use crate::operation::{Operation, OperationAddress, OperationId};
 use crate::ports::{Input, Output};
@@ -49,6 +49,7 @@ fn task_of_thread(thread: &Thread) -> Task {
         period,
         deadline,
         inherits_deadline: false,
+        inherits_criticality: false,
         phase: Duration::ZERO,
         jitter: Duration::ZERO,
         trigger: None,
@@ -88,7 +89,8 @@ impl System {
     /// # Errors
     /// Every violated rule, as texts that name the offending item, in file order, warnings included.
     /// (Reading a file reports the same rules with positions; see [`crate::parse`].)
-    pub fn new(description: Description) -> Result<Self, Vec<crate::Violation>> {
+    pub fn new(mut description: Description) -> Result<Self, Vec<crate::Violation>> {
+        derive_criticalities(&mut description.tasks);
         let violations = crate::validate::violations(&description);
         if violations.iter().any(|violation| violation.severity == crate::Severity::Error) {
             return Err(violations);
@@ -101,7 +103,8 @@ impl System {
     ///
     /// # Errors
     /// As for [`Self::new`].
-    pub fn of_running(description: Description) -> Result<Self, Vec<crate::Violation>> {
+    pub fn of_running(mut description: Description) -> Result<Self, Vec<crate::Violation>> {
+        derive_criticalities(&mut description.tasks);
         let violations = crate::validate::violations_of_running(&description);
         if violations.iter().any(|violation| violation.severity == crate::Severity::Error) {
             return Err(violations);

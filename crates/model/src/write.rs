@@ -169,7 +169,10 @@ impl System {
             quoted(out, "jitter", task.jitter)?;
         }
         quoted(out, "communication", task.communication)?;
-        quoted(out, "criticality", task.criticality)?;
+        match task.inherits_criticality {
+            true => quoted(out, "criticality", INHERITED)?,
+            false => quoted(out, "criticality", task.criticality)?,
+        }
         writeln!(out, "importance = {}", task.importance)?;
         quoted(out, "overrun", task.overrun)?;
         quoted(out, "sync", task.sync)?;

@@ -38,6 +38,7 @@ fn task(name: &str, period: i64, wcet: i64) -> Task {
         importance: 0,
         trigger: None,
         inherits_deadline: false,
+        inherits_criticality: false,
         separation: None,
         communication: Communication::Implicit,
         overrun: Overrun::Queue,

@@ -697,6 +697,7 @@ fn draw_task(random: &mut Pcg64Mcg, index: usize, tasks: usize, plain: bool, nod
         importance: random.random_range(-1..2),
         trigger: None,
         inherits_deadline: false,
+        inherits_criticality: false,
         separation: None,
         communication: Communication::Implicit,
         overrun: Overrun::ALL[random.random_range(0..7usize).saturating_sub(3)],

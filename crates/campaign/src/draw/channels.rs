@@ -151,6 +151,7 @@ fn subscribe(
         importance: 0,
         trigger: Some(Trigger::Events(subscription)),
         inherits_deadline: inherits,
+        inherits_criticality: false,
         separation,
         communication: Communication::Implicit,
         overrun: Overrun::Queue,

@@ -30,6 +30,7 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, nodes: &[usize]) {
             importance: rng.random_range(-1..2),
             trigger: None,
             inherits_deadline: false,
+            inherits_criticality: false,
             separation: None,
             communication: Communication::Implicit,
             overrun: one_of(rng, Overrun::ALL),

@@ -181,6 +181,7 @@ fn task(rng: &mut impl Rng, name: String, trigger: Trigger, nodes: &[usize]) -> 
         importance: 0,
         trigger: Some(trigger),
         inherits_deadline: false,
+        inherits_criticality: false,
         separation: None,
         communication: Communication::Implicit,
         overrun: one_of(rng, Overrun::ALL),

@@ -173,6 +173,7 @@ fn system(case: &Case) -> Result<System, Reason> {
                 jitter: Duration::ZERO,
                 trigger: None,
                 inherits_deadline: false,
+                inherits_criticality: false,
                 separation: None,
                 communication: Communication::Implicit,
                 criticality,

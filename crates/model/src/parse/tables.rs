@@ -12,7 +12,7 @@ use super::{Finding, MemberLines};
 use crate::builder::{LinkBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder};
 use crate::description::{Description, Overhead, Strategy};
 use crate::execution::Execution;
-use crate::inheritance::Deadline;
+use crate::inheritance::{Deadline, Urgency};
 use crate::keys::{FILE, Kind};
 use crate::problem::Lines;
 use crate::validate::{TIME_LIMIT, misplaced_strategy};
@@ -367,8 +367,10 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
     if let Some(communication) = own.word("communication", findings) {
         task = task.communication(communication);
     }
-    if let Some(criticality) = own.criticality("criticality", findings) {
-        task = task.criticality(criticality);
+    match own.criticality("criticality", findings) {
+        Some(Urgency::Own(criticality)) => task = task.criticality(criticality),
+        Some(Urgency::Inherited) => task = task.inherit_criticality(),
+        None => {}
     }
     if let Some(importance) = own.integer("importance", findings) {
         task = task.importance(importance as i32);

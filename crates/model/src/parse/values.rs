@@ -4,7 +4,7 @@ use super::section::{Findings, Given, Section};
 use crate::OperationId;
 use crate::description::{Criticality, Join};
 use crate::hierarchy::SchedulerKind;
-use crate::inheritance::{Deadline, INHERITED};
+use crate::inheritance::{Deadline, INHERITED, Urgency};
 use crate::keys::{CPUS, Key, Kind, Literal};
 use crate::keyword::UnknownKeyword;
 use crate::link::LossRate;
@@ -93,7 +93,9 @@ fn called(kind: &Kind) -> &'static str {
         Kind::Deadline => "a time with a unit, or \"inherited\"",
         Kind::Join => "\"all\", \"first\" or a whole number",
         Kind::Word(_) | Kind::OneOf(_) | Kind::Scheduler => "a text",
-        Kind::Criticality => "a number from 0 to 4 or a name from \"very-low\" to \"very-high\"",
+        Kind::Criticality => {
+            "a number from 0 to 4, a name from \"very-low\" to \"very-high\", or \"inherited\""
+        }
         Kind::Integer { .. } => "a whole number",
         Kind::Cpus => "a list of processor numbers",
         Kind::Execution => "a time, or a table with uniform, list or trace",
@@ -176,9 +178,9 @@ impl<'t> Section<'t> {
         )
     }
 
-    /// A criticality by number or name.
-    pub(super) fn criticality(&self, name: &'static str, findings: &mut Findings) -> Option<Criticality> {
-        let named = |text: &str| text.parse().expect("the declared default is a name");
+    /// A criticality by number or name, or that it is inherited.
+    pub(super) fn criticality(&self, name: &'static str, findings: &mut Findings) -> Option<Urgency> {
+        let named = |text: &str| Urgency::Own(text.parse().expect("the declared default is a name"));
         self.value(name, findings, |default| named(word_of(default)), criticality)
     }
 
@@ -398,17 +400,20 @@ fn no_such_word(key: &Key, value: &Spanned<DeValue<'_>>, written: &str, known: &
     }
 }
 
-fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Criticality> {
+fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Urgency> {
     match value.get_ref() {
         DeValue::Integer(_) => {
             let level = integer(key, value, 0..=Criticality::ALL.len() as i128 - 1)?;
-            Ok(Criticality::from_level(level as u8).expect("the range was checked"))
+            Ok(Urgency::Own(Criticality::from_level(level as u8).expect("the range was checked")))
         }
-        DeValue::String(name) => name.parse().map_err(|unknown: UnknownKeyword| Misfit {
+        DeValue::String(name) if name == INHERITED => Ok(Urgency::Inherited),
+        DeValue::String(name) => name.parse().map(Urgency::Own).map_err(|unknown: UnknownKeyword| Misfit {
             span: value.span(),
             message: format!("\"{}\" cannot be \"{name}\"", key.name),
-            remedy: Criticality::meant_by(name)
-                .map_or_else(|| known_words(name, unknown.known.iter().copied()), Into::into),
+            remedy: Criticality::meant_by(name).map_or_else(
+                || known_words(name, unknown.known.iter().copied().chain([INHERITED])),
+                Into::into,
+            ),
         }),
         _ => Err(wrong_type(key, value)),
     }

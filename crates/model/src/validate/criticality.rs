@@ -1,7 +1,8 @@
 //! Whoever is critical is released by nobody who is less critical.
 
 use super::{Place, Unresolved, Violation};
-use crate::description::{Criticality, Description, Strategy};
+use crate::description::{Criticality, Description, Strategy, Task};
+use crate::inheritance::{INHERITED, needed as needed_of};
 use crate::trigger::Trigger;
 use std::collections::VecDeque;
 
@@ -36,6 +37,7 @@ pub(super) fn check(
     mut releases: Vec<Release>,
     found: &mut Vec<Violation>,
 ) {
+    inherited(&description.tasks, unresolved, found);
     let by_criticality = match description.strategy {
         Strategy::Muf | Strategy::RmsMlf | Strategy::Criticality => true,
         Strategy::Rms | Strategy::Edf | Strategy::Mlf => false,
@@ -70,11 +72,32 @@ pub(super) fn check(
             ),
         };
         let message = format!("task \"{}\" is {}, but {waits} until it has run", task.name, task.criticality);
-        let remedy = format!("write criticality = \"{}\" there, too", needed.criticality);
+        let remedy = format!("write criticality = \"{}\" there, too, or \"{INHERITED}\"", needed.criticality);
         found.push(Violation {
             related: Some(release.place),
             ..Violation::warning(Place::Task(supplier, "criticality"), message, remedy)
         });
+    }
+}
+
+/// Who inherits its criticality releases somebody.
+fn inherited(tasks: &[Task], unresolved: &Unresolved, found: &mut Vec<Violation>) {
+    // A trigger that names nothing may have been meant to name it.
+    let is_unresolved =
+        |place: &Place| matches!(place, Place::Trigger(_, "output") | Place::Subscription(..));
+    if tasks.iter().all(|task| !task.inherits_criticality) || unresolved.iter().any(is_unresolved) {
+        return;
+    }
+    let heirs = tasks.iter().zip(needed_of(tasks)).enumerate();
+    for (index, (task, _)) in
+        heirs.filter(|(_, (task, needed))| task.inherits_criticality && needed.is_none())
+    {
+        let message = format!(
+            "task \"{}\" inherits its criticality, and releases no task by values or events that has one of its own",
+            task.name
+        );
+        let remedy = "write it, such as criticality = \"high\"";
+        found.push(Violation::error(Place::Task(index, "criticality"), message, remedy));
     }
 }
 

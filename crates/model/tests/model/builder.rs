@@ -1,6 +1,6 @@
 //! Systems written in Rust obey the same rules as files.
 
-use crate::system;
+use crate::{parsed, system};
 use talea_model::*;
 use talea_time::{Duration, Work};
 
@@ -138,4 +138,60 @@ fn plain_values_obey_the_rules_too() {
     assert!(good.warnings().is_empty());
     let overloaded = System::builder("s").task(task("t").wcet(Work::from_millis(101))).build();
     assert_eq!(overloaded.expect("overload is allowed").warnings().len(), 2);
+}
+
+/// Through tasks in between, and those that inherit theirs as well; what is stated stays.
+#[test]
+fn criticality_is_inherited_from_those_that_are_released() {
+    let text = r#"
+        system.name = "s"
+        system.strategy = "muf"
+        channel = [{ name = "c" }]
+        [[task]]
+        name = "camera"
+        period = "10ms"
+        wcet = "1ms"
+        criticality = "inherited"
+        outputs = [{ name = "picture" }]
+        [[task]]
+        name = "detect"
+        trigger = { output = "camera.picture", every = 1 }
+        deadline = "5ms"
+        wcet = "1ms"
+        criticality = "inherited"
+        events = [{ channel = "c", type = "A/Obstacle" }]
+        [[task]]
+        name = "brake"
+        subscription = { channel = "c", types = ["A/Obstacle"] }
+        deadline = "5ms"
+        wcet = "1ms"
+        criticality = "high"
+        [[task]]
+        name = "log"
+        subscription = { channel = "c", types = ["A/*"] }
+        deadline = "5ms"
+        wcet = "1ms"
+        criticality = "very-low"
+        events = [{ channel = "c", type = "B/Logged" }]
+        [[task]]
+        name = "alarm"
+        subscription = { channel = "c", types = ["B/*"] }
+        deadline = "5ms"
+        wcet = "1ms"
+        criticality = "very-high"
+    "#;
+    let system = parsed(text).system;
+    let levels: Vec<Criticality> = system.tasks.iter().map(|task| task.criticality).collect();
+    use Criticality::{High, VeryHigh, VeryLow};
+    assert_eq!(levels, [VeryHigh, VeryHigh, High, VeryLow, VeryHigh]);
+    let warned: Vec<String> = system.warnings().iter().map(ToString::to_string).collect();
+    assert!(warned.len() == 1 && warned[0].contains("task \"log\" is very-low"), "{warned:?}");
+    let mut stated = (*system).clone();
+    stated.tasks[2].criticality = Criticality::Low;
+    stated.tasks[4].criticality = Criticality::Low;
+    let changed = System::new(stated).expect("a system");
+    assert_eq!(changed.tasks[0].criticality, Criticality::Low, "it follows");
+    let alone = TaskBuilder::new("t", Duration::from_millis(10)).wcet(Work::from_millis(1));
+    let refused = System::builder("s").task(alone.inherit_criticality()).build();
+    assert!(refused.expect_err("it releases nobody").to_string().contains("inherits its criticality"));
 }

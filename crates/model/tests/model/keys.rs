@@ -151,6 +151,7 @@ fn defaults() {
             jitter: Duration::ZERO,
             trigger: None,
             inherits_deadline: false,
+            inherits_criticality: false,
             separation: None,
             communication: Communication::Implicit,
             criticality: Criticality::Medium,

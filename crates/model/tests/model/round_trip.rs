@@ -13,6 +13,23 @@ proptest! {
         let text = system.to_toml();
         prop_assert_eq!(&parsed(&text).system, &system, "{}", text);
     }
+
+    #[test]
+    fn so_does_one_whose_tasks_inherit_their_criticalities(system in any_system()) {
+        let mut description = (*system).clone();
+        for task in 0..description.tasks.len() {
+            if let Some(Trigger::Output { output, .. }) = &description.tasks[task].trigger {
+                let supplier = output.operation.task;
+                description.tasks[supplier].inherits_criticality = true;
+            }
+        }
+        // Who has become critical may not wait for room.
+        let heirs = System::new(description);
+        prop_assume!(heirs.is_ok());
+        let heirs = heirs.expect("it is one");
+        let text = heirs.to_toml();
+        prop_assert_eq!(&parsed(&text).system, &heirs, "{}", text);
+    }
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn task(name: &str, period_us: i64, overrun: Overrun, subtasks: Vec<Subtask>) ->
         importance: 0,
         trigger: None,
         inherits_deadline: false,
+        inherits_criticality: false,
         separation: None,
         communication: Communication::Implicit,
         overrun,

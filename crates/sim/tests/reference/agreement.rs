@@ -145,6 +145,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
             jitter: Duration::ZERO,
             trigger: None,
             inherits_deadline: false,
+            inherits_criticality: false,
             separation: None,
             communication: Communication::Implicit,
             criticality: Criticality::from_level(level).expect("0 to 4"),

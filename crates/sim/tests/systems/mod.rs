@@ -115,6 +115,7 @@ fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
                 importance,
                 trigger: None,
                 inherits_deadline: false,
+                inherits_criticality: false,
                 separation: None,
                 communication: Communication::Implicit,
                 overrun,
