@@ -90,16 +90,17 @@ pub struct ChainEntry {
 pub enum HopEntry {
     /// The next is released by the completion, in the same instance.
     Successor {
-        /// Index of the input by which it takes a value of the operation, if it takes one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        input: Option<usize>,
+        /// Indices of the inputs by which it takes values of the operation, if it takes some.
+        #[serde(default, alias = "input", deserialize_with = "one_or_several", skip_serializing_if = "Vec::is_empty")]
+        inputs: Vec<usize>,
     },
     /// The next takes events that the operation pushes, for each of which it is released.
     Events,
-    /// The next takes values of this input, whatever releases it.
+    /// The next takes values of these inputs, whatever releases it.
     Reads {
-        /// Index of the input.
-        input: usize,
+        /// Indices of the inputs.
+        #[serde(alias = "input", deserialize_with = "one_or_several")]
+        inputs: Vec<usize>,
     },
     /// The next is released by each so-many-th value, and takes none: its instance `k` comes from the value `every * (k + 1)`
     /// of those that count.
@@ -112,6 +113,30 @@ pub enum HopEntry {
         #[serde(default, skip_serializing_if = "CountedValues::are_all")]
         on: CountedValues,
     },
+}
+
+impl HopEntry {
+    /// The inputs by which values go over this hop.
+    pub fn inputs(&self) -> &[usize] {
+        match self {
+            HopEntry::Successor { inputs } | HopEntry::Reads { inputs } => inputs,
+            HopEntry::Events | HopEntry::Triggers { .. } => &[],
+        }
+    }
+}
+
+/// Older traces name the first input alone.
+fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<usize>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Inputs {
+        One(usize),
+        Several(Vec<usize>),
+    }
+    Ok(match Inputs::deserialize(deserializer)? {
+        Inputs::One(input) => vec![input],
+        Inputs::Several(inputs) => inputs,
+    })
 }
 
 /// Which values of an output count towards releases.
@@ -208,16 +233,19 @@ pub(crate) fn inputs_of(system: &System) -> Vec<InputEntry> {
 
 pub(crate) fn chains_of(system: &System) -> Vec<ChainEntry> {
     let entry = |(chain, site): (&talea_model::Chain, &ChainSite)| {
-        let hop = |(step, hop): (usize, &talea_model::Hop)| match (hop.inputs.first(), hop.kind) {
-            (input, HopKind::Successor) => HopEntry::Successor { input: input.map(|input| input.index()) },
-            (_, HopKind::Events) => HopEntry::Events,
-            (Some(input), _) => HopEntry::Reads { input: input.index() },
-            (None, HopKind::Trigger(_) | HopKind::Data) => {
-                let task = site.operations[step + 1].index();
-                let task = system.operations()[task].task;
-                let (output, entry) = releases(system, task).expect("nothing else connects the two");
-                let ReleasesEntry { every, on, .. } = entry;
-                HopEntry::Triggers { output, every, on }
+        let hop = |(step, hop): (usize, &talea_model::Hop)| {
+            let inputs: Vec<usize> = hop.inputs.iter().map(|input| input.index()).collect();
+            match hop.kind {
+                HopKind::Successor => HopEntry::Successor { inputs },
+                HopKind::Events => HopEntry::Events,
+                HopKind::Trigger(_) | HopKind::Data if !inputs.is_empty() => HopEntry::Reads { inputs },
+                HopKind::Trigger(_) | HopKind::Data => {
+                    let task = site.operations[step + 1].index();
+                    let task = system.operations()[task].task;
+                    let (output, entry) = releases(system, task).expect("nothing else connects the two");
+                    let ReleasesEntry { every, on, .. } = entry;
+                    HopEntry::Triggers { output, every, on }
+                }
             }
         };
         ChainEntry {

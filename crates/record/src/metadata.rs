@@ -732,14 +732,11 @@ impl Metadata {
                 within("chains", entry, *operation, self.operations.len())?;
             }
             for hop in &chain.hops {
-                match hop {
-                    HopEntry::Successor { input: None } | HopEntry::Events => {}
-                    HopEntry::Reads { input } | HopEntry::Successor { input: Some(input) } => {
-                        within("chains", entry, *input, self.inputs.len())?
-                    }
-                    HopEntry::Triggers { output, .. } => {
-                        within("chains", entry, *output, self.outputs.len())?;
-                    }
+                for input in hop.inputs() {
+                    within("chains", entry, *input, self.inputs.len())?;
+                }
+                if let HopEntry::Triggers { output, .. } = hop {
+                    within("chains", entry, *output, self.outputs.len())?;
                 }
             }
         }

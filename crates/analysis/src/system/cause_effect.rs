@@ -360,7 +360,9 @@ impl View<'_> {
     /// What a value triggers takes that value, or a newer one: it does unless its queue drops the new one, for want of room, or an old one for a
     /// new one that is under way.
     fn must_have_what_triggers(&self, hop: &Hop, from: OperationId, to: OperationId) -> Found<()> {
-        let Some(input) = hop.inputs.first() else { return Ok(()) };
+        if hop.inputs.is_empty() {
+            return Ok(());
+        }
         if !self.arrives_in_order(from, to)? {
             return Err(ChainObstacle::Overtaken(from, to));
         }
@@ -368,13 +370,15 @@ impl View<'_> {
         let Some(Trigger::Output { every, on, .. }) = self.system.tasks[task].trigger else {
             unreachable!("such a hop leads to a task that values trigger")
         };
-        let capacity = match self.system.inputs()[input.index()].take {
-            Take::Latest | Take::Instance => return Ok(()),
-            Take::Each { full: Full::Oldest, .. } if self.node_of(from) == self.node_of(to) => {
-                return Ok(());
-            }
-            Take::Each { capacity, .. } => u64::from(capacity),
+        let capacity_of = |input: &InputId| match self.system.inputs()[input.index()].take {
+            Take::Latest | Take::Instance => u64::MAX,
+            Take::Each { full: Full::Oldest, .. } if self.node_of(from) == self.node_of(to) => u64::MAX,
+            Take::Each { capacity, .. } => capacity.into(),
         };
+        let capacity = hop.inputs.iter().map(capacity_of).max().expect("it has inputs");
+        if capacity == u64::MAX {
+            return Ok(());
+        }
         // Every job that waits has been released by `every` values, and fewer have come since. Where only changes release, others come uncounted.
         let triggered = Triggered::new(self.system, task, to);
         let signals = self.bounds.solution.signals_of(&self.bounds.model, &triggered);
@@ -383,7 +387,8 @@ impl View<'_> {
             .and_then(|signals| signals.most_in(self.response(to).ok()?));
         let every = u64::from(every);
         let most = jobs.and_then(|jobs| jobs.checked_mul(every)?.checked_add(every - 1));
-        if most.is_some_and(|most| most <= capacity) { Ok(()) } else { Err(ChainObstacle::Dropped(*input)) }
+        let has_room = most.is_some_and(|most| most <= capacity);
+        if has_room { Ok(()) } else { Err(ChainObstacle::Dropped(hop.inputs[0])) }
     }
 
     /// The stretch leads on to an operation that `from` has released.
@@ -444,9 +449,8 @@ impl View<'_> {
         to: OperationId,
         effort: &mut Effort,
     ) -> Found<bool> {
-        let Some(input) = hop.inputs.first() else { return Ok(true) };
-        let take = self.system.inputs()[input.index()].take;
-        if take == Take::Instance {
+        self.must_not_fall_back(hop, from, to)?;
+        if hop.inputs.is_empty() || hop.inputs.iter().any(|input| self.takes_instance(*input)) {
             return Ok(true);
         }
         if self.system.task_of(to).communication == Communication::Let {
@@ -456,21 +460,51 @@ impl View<'_> {
         if !self.arrives_in_order(from, to)? {
             return Err(ChainObstacle::Overtaken(from, to));
         }
-        let has_room = match take {
-            Take::Each { capacity, .. } => self.has_room(from, to, capacity, effort)?,
-            Take::Latest => self.keeps_what_is_seen(from, to, self.system.room_of_latest(*input))?,
-            Take::Instance => unreachable!("that is asked above"),
-        };
-        if has_room { Ok(true) } else { Err(ChainObstacle::Dropped(*input)) }
+        self.must_drop_nothing(hop, from, to, effort)?;
+        Ok(true)
+    }
+
+    fn takes_instance(&self, input: InputId) -> bool {
+        self.system.inputs()[input.index()].take == Take::Instance
+    }
+
+    /// Of what several inputs give the newest counts, so that one of them is enough; unless another one may give an older value than before: what was
+    /// newer then is used late.
+    fn must_not_fall_back(&self, hop: &Hop, from: OperationId, to: OperationId) -> Found<()> {
+        match hop.inputs.len() < 2 || self.arrives_in_order(from, to)? {
+            true => Ok(()),
+            false => Err(ChainObstacle::Overtaken(from, to)),
+        }
+    }
+
+    /// By one of the inputs no value is dropped that a job would have used.
+    fn must_drop_nothing(
+        &self,
+        hop: &Hop,
+        from: OperationId,
+        to: OperationId,
+        effort: &mut Effort,
+    ) -> Found<()> {
+        for input in &hop.inputs {
+            let has_room = match self.system.inputs()[input.index()].take {
+                Take::Each { capacity, .. } => self.has_room(from, to, capacity, effort)?,
+                Take::Latest => self.keeps_what_is_seen(from, to, self.system.room_of_latest(*input))?,
+                Take::Instance => true,
+            };
+            if has_room {
+                return Ok(());
+            }
+        }
+        Err(ChainObstacle::Dropped(*hop.inputs.first().expect("values go by an input")))
     }
 
     /// Whether a reader takes the value of its own instance, which nothing tells it of.
     fn hands_on_within_instance(&self, hop: &Hop, from: OperationId, to: OperationId) -> Found<bool> {
-        // That is the way which is measured, whatever else the reader reads of the writer.
-        let takes_instance = |input: &InputId| self.system.inputs()[input.index()].take == Take::Instance;
-        if self.task(from) != self.task(to) || !hop.inputs.first().is_some_and(takes_instance) {
+        let takes_instance = hop.inputs.iter().any(|input| self.takes_instance(*input));
+        if self.task(from) != self.task(to) || !takes_instance {
             return Ok(false);
         }
+        self.must_not_fall_back(hop, from, to)?;
         match self.node_of(from) == self.node_of(to) {
             true => Ok(true),
             // What releases it may come by a shorter way.
@@ -490,16 +524,8 @@ impl View<'_> {
         let (from, to) = (writer.last, reader.first);
         self.must_arrive(from, to)?;
         self.must_keep_order(from)?;
-        // That is the way which is measured, whatever else the reader reads of the writer.
-        let input = *hop.inputs.first().expect("values go by an input");
-        let has_room = match self.system.inputs()[input.index()].take {
-            Take::Each { capacity, .. } => self.has_room(from, to, capacity, effort)?,
-            Take::Latest => self.keeps_what_is_seen(from, to, self.system.room_of_latest(input))?,
-            Take::Instance => true,
-        };
-        if !has_room {
-            return Err(ChainObstacle::Dropped(input));
-        }
+        self.must_not_fall_back(hop, from, to)?;
+        self.must_drop_nothing(hop, from, to, effort)?;
         if let Some(jitter) = self.jitter_of_higher_writer(writer, to) {
             return Ok(Passing::Behind { jitter });
         }

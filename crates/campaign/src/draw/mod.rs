@@ -1,15 +1,18 @@
 //! Systems that cross all features: each node has lanes or a hierarchy, in which there may be lanes again.
 
+mod chains;
 mod channels;
 mod code;
 mod conditions;
 mod events;
 mod hierarchy;
+mod program;
 mod tasks;
 mod values;
 
 pub use code::{code, with_digests};
 pub use events::{constraint, event};
+pub use program::{Consumed, Notes, set_up};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::path::Path;
@@ -95,6 +98,10 @@ fn description(seed: u64, size: Size) -> Description {
         if of_values.random_ratio(1, 3) {
             values::add(&mut description, of_values, size);
         }
+        let of_plans = &mut numbers(seed.rotate_left(40));
+        if of_plans.random_ratio(1, 4) {
+            values::plan(&mut description, of_plans);
+        }
         let of_waits = &mut numbers(seed.rotate_left(32));
         if of_waits.random_ratio(1, 3) {
             values::wait(&mut description, of_waits, size);
@@ -104,6 +111,11 @@ fn description(seed: u64, size: Size) -> Description {
             conditions::nest(&mut description, of_conditions);
         }
         place(&mut description, rng);
+        let of_chains = &mut numbers(seed.rotate_left(48));
+        if of_chains.random_ratio(1, 2) {
+            chains::read_twice(&mut description, of_chains);
+        }
+        chains::add(&mut description, of_chains);
     }
     description.links = links(rng, nodes);
     description

@@ -37,6 +37,23 @@ pub fn add(description: &mut Description, rng: &mut impl Rng, size: Size) {
     read(description, rng, size);
 }
 
+/// More tasks exchange their values as planned, mostly such whose jobs may be late or left out.
+pub fn plan(description: &mut Description, rng: &mut impl Rng) {
+    let triggers = |task: &Task| match task.trigger {
+        Some(Trigger::Output { output, .. }) => Some(output.operation.task),
+        _ => None,
+    };
+    let releasing: Vec<usize> = description.tasks.iter().filter_map(triggers).collect();
+    for (index, task) in description.tasks.iter_mut().enumerate() {
+        let pushes = task.subtasks.iter().any(|subtask| !subtask.events.is_empty());
+        let may_wait = task.trigger.is_none() && task.sync == Synchronisation::Greedy && !pushes;
+        if may_wait && !releasing.contains(&index) && rng.random_ratio(1, 2) {
+            task.communication = Communication::Let;
+            task.overrun = one_of(rng, &[Overrun::Queue, Overrun::SkipNext, Overrun::Abort]);
+        }
+    }
+}
+
 /// Some operations of the task have an output.
 fn publish(task: &mut Task, rng: &mut impl Rng) {
     for subtask in &mut task.subtasks {

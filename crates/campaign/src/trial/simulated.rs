@@ -1,5 +1,7 @@
 //! A system as a user meets it: written, read, checked, simulated, verified, explained. What each says is held against the others.
 
+mod program;
+
 use super::Fault;
 use crate::Counts;
 use crate::draw::{self, Size};
@@ -76,7 +78,8 @@ fn judge(seed: u64, system: &System, text: &str, counts: &mut Counts) -> Result<
     ways_agree(&run, counts)?;
     let waits = run.records.iter().filter(|record| record.event == Event::WAIT);
     counts.hold("waits for room", waits.count() as u64);
-    is_the_same_replayed(system, &plans, counts)
+    is_the_same_replayed(system, &plans, counts)?;
+    program::holds(seed, system, &plans, &check, counts)
 }
 
 fn reads_the_same(system: &System, text: &str) -> Result<(), String> {
@@ -90,7 +93,11 @@ fn reads_the_same(system: &System, text: &str) -> Result<(), String> {
 
 /// None if a scheduler has no room for its children.
 fn simulate(system: &System, slices: &[Instant]) -> Option<Run> {
-    let mut simulation = Simulation::new(system).ok()?.with_dispatch(DispatchRecords::Kept);
+    Some(advance(system, Simulation::new(system).ok()?, slices))
+}
+
+fn advance(system: &System, simulation: Simulation, slices: &[Instant]) -> Run {
+    let mut simulation = simulation.with_dispatch(DispatchRecords::Kept);
     let mut everything = Everything::default();
     for slice in slices {
         simulation.advance(*slice, &mut everything);
@@ -100,7 +107,7 @@ fn simulate(system: &System, slices: &[Instant]) -> Option<Run> {
     let metadata = simulation.metadata().clone();
     let kept = (0..system.nodes.len()).map(|node| simulation.kept(node)).collect();
     simulation.finish(&mut everything);
-    Some(Run { metadata, records: everything.0, kept })
+    Run { metadata, records: everything.0, kept }
 }
 
 /// Code that is called again with what it was handed publishes the same.
@@ -133,11 +140,19 @@ fn is_the_same_replayed(system: &System, plans: &[Plan], counts: &mut Counts) ->
 
 /// The same system gives the same records, however it is advanced.
 fn happens_again(seed: u64, system: &System, run: &Run) -> Result<(), String> {
+    let slices = slices(seed);
+    let again = simulate(system, &slices).ok_or("it is refused the second time")?;
+    is_the_same(run, &again, &slices)
+}
+
+fn slices(seed: u64) -> Vec<Instant> {
     let mut rng = draw::numbers(!seed);
     let mut slices: Vec<i64> = (0..3).map(|_| rng.random_range(0..SIMULATED.as_nanos())).collect();
     slices.sort_unstable();
-    let slices: Vec<Instant> = slices.into_iter().map(Instant::from_nanos).collect();
-    let again = simulate(system, &slices).ok_or("it is refused the second time")?;
+    slices.into_iter().map(Instant::from_nanos).collect()
+}
+
+fn is_the_same(run: &Run, again: &Run, slices: &[Instant]) -> Result<(), String> {
     match again.records.iter().zip(&run.records).position(|(a, b)| a != b) {
         Some(place) => {
             Err(format!("record {place} is another one when it is simulated in slices: {slices:?}"))

@@ -7,7 +7,7 @@
 //! first operation completes      its job is a sample
 //! successor is released          carries the sample of the same instance of the operation before, if that was done, and had been heard of over a link
 //! job takes values of an input   carries the sample of the job that wrote the newest of them; if there are none, of the newest that a job of
-//!                                the operation took before
+//!                                the operation took by it before; of several inputs with values of one writer, of the newest of all
 //! job is released by values      carries the sample of the job that published the releasing one; over a link the message tells which
 //! job takes an event             carries the sample of the job that pushed it, or the newest of those if it takes several
 //! job is aborted                 carries nothing on
@@ -182,8 +182,8 @@ enum Source {
     },
     Events,
     Reads {
-        /// Who wrote the newest value that a job has taken so far.
-        last: Option<u64>,
+        /// By input: who wrote the newest value that the last job had which found one.
+        last: Box<[(usize, Option<u64>)]>,
     },
     Triggers {
         rule: ReleaseRule,
@@ -341,17 +341,19 @@ impl WorstWays {
 
 impl Chain {
     fn new(entry: &ChainEntry, metadata: &Metadata, precision: Precision) -> Self {
-        let of_hop = |(place, hop): (usize, &HopEntry)| match *hop {
-            HopEntry::Successor { input: None } => {
+        let of_hop = |(place, hop): (usize, &HopEntry)| match hop {
+            HopEntry::Successor { inputs } if inputs.is_empty() => {
                 let are_apart = are_apart(metadata, entry.operations[place], entry.operations[place + 1]);
                 let are_told = are_apart && metadata.tells_messages();
                 Source::Successor { messages: are_told.then(Messages::new) }
             }
             HopEntry::Events => Source::Events,
-            HopEntry::Reads { .. } | HopEntry::Successor { input: Some(_) } => Source::Reads { last: None },
+            HopEntry::Reads { inputs } | HopEntry::Successor { inputs } => {
+                Source::Reads { last: inputs.iter().map(|input| (*input, None)).collect() }
+            }
             HopEntry::Triggers { every, on, .. } => {
                 let ends = (entry.operations[place], entry.operations[place + 1]);
-                let rule = ReleaseRule::of(metadata, ends, every, on);
+                let rule = ReleaseRule::of(metadata, ends, *every, *on);
                 Source::Triggers { rule, publications: Publications::new(), messages: Messages::new() }
             }
         };
@@ -388,15 +390,16 @@ impl Chain {
         }
     }
 
-    /// A job of the operation at `place` took values, the newest of which `from` wrote. One that took none goes on with what those before it
+    /// A job of the operation at `place` took values by `input`, the newest of which `from` wrote. One that took none goes on with what those before it
     /// took, as code that keeps what it has seen does.
-    fn take(&mut self, place: usize, from: Option<u64>, by: u64) {
+    fn take(&mut self, place: usize, input: usize, from: Option<u64>, by: u64) {
         let Source::Reads { last } = &mut self.steps[place].source else {
             unreachable!("values are taken over such hops alone")
         };
-        *last = from.or(*last);
-        let from = *last;
-        self.hand_on(place, from, by);
+        let of_input = last.iter_mut().filter(|(of, _)| *of == input);
+        of_input.for_each(|(_, last)| *last = from.or(*last));
+        let newest = last.iter().filter_map(|(_, last)| *last).max();
+        self.hand_on(place, newest, by);
     }
 
     /// A job of the operation at `place` took an event that `from` pushed.
@@ -574,12 +577,11 @@ impl Chains {
                 of_operation[*operation].push((chain, place));
             }
             for (place, hop) in entry.hops.iter().enumerate() {
-                match *hop {
-                    HopEntry::Successor { input: None } | HopEntry::Events => {}
-                    HopEntry::Reads { input } | HopEntry::Successor { input: Some(input) } => {
-                        of_input[input].push((chain, place + 1))
-                    }
-                    HopEntry::Triggers { output, .. } => of_output[output].push((chain, place + 1)),
+                for input in hop.inputs() {
+                    of_input[*input].push((chain, place + 1));
+                }
+                if let HopEntry::Triggers { output, .. } = hop {
+                    of_output[*output].push((chain, place + 1));
                 }
             }
         }
@@ -639,7 +641,8 @@ impl Chains {
             }
         } else if let Some(Take { job, from, input, .. }) = Take::read(record) {
             for (chain, place) in self.of_input.get(input as usize).into_iter().flatten() {
-                self.chains[*chain].take(*place, from.map(|from| from.instance), job.instance);
+                let from = from.map(|from| from.instance);
+                self.chains[*chain].take(*place, input as usize, from, job.instance);
             }
         } else if let Some(Publish { job, output, .. }) = Publish::read(record) {
             for (chain, place) in self.of_output.get(output as usize).into_iter().flatten() {

@@ -44,9 +44,10 @@ pub fn explain_chains<E>(
     let ((finder, contents), steal) = first;
     let recorded = RecordedEvents::of(metadata, &contents);
     let hops = || wanted.iter().flat_map(|(chain, _)| &metadata.chains[*chain].hops);
-    let are_released =
-        hops().any(|hop| matches!(hop, HopEntry::Successor { input: None } | HopEntry::Triggers { .. }));
-    let have_data = hops().any(|hop| *hop != HopEntry::Successor { input: None });
+    let is_bare =
+        |hop: &HopEntry| matches!(hop, HopEntry::Successor { inputs } if inputs.is_empty());
+    let are_released = hops().any(|hop| is_bare(hop) || matches!(hop, HopEntry::Triggers { .. }));
+    let have_data = hops().any(|hop| !is_bare(hop));
     let has_all = recorded.has(Event::COMPLETE)
         && (!are_released || recorded.has(Event::RELEASE))
         && (!have_data || recorded.has_all(&[Event::PUBLISH, Event::TAKE]));

@@ -85,7 +85,7 @@ impl Facts {
             return Some(instance);
         };
         let from = match &chain.hops[before] {
-            HopEntry::Successor { input: None } => {
+            HopEntry::Successor { inputs } if inputs.is_empty() => {
                 let this = self.releases.get(&(chain.operations[place], instance))?.0;
                 let other = self.completions.get(&(chain.operations[before], instance))?.2;
                 let heard = self.messages.get(&(chain.operations[before], chain.operations[place], instance));
@@ -94,13 +94,15 @@ impl Facts {
                 }
                 instance
             }
-            HopEntry::Successor { input: Some(input) } => (*self.taken.get(&(*input, instance))?)?.instance,
+            HopEntry::Successor { inputs } | HopEntry::Reads { inputs } => {
+                let newest_by = |input: &usize| self.taken.get(&(*input, instance)).copied().flatten();
+                inputs.iter().filter_map(newest_by).map(|from| from.instance).max()?
+            }
             HopEntry::Events => {
                 let of_chain = |from: &&JobId| from.operation.index() == chain.operations[before];
                 let delivered = self.delivered.get(&(chain.operations[place], instance))?;
                 delivered.iter().filter(of_chain).map(|from| from.instance).max()?
             }
-            HopEntry::Reads { input } => (*self.taken.get(&(*input, instance))?)?.instance,
             HopEntry::Triggers { .. } if self.are_apart(chain, before) => {
                 self.messages.get(&(chain.operations[before], chain.operations[place], instance))?.1
             }

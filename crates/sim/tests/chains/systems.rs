@@ -33,7 +33,11 @@ fn taking() -> impl Strategy<Value = Taking> {
 }
 
 fn input(from: &str, taking: Taking) -> InputBuilder {
-    let input = InputBuilder::new("in").from(from);
+    input_named("in", from, taking)
+}
+
+fn input_named(name: &str, from: &str, taking: Taking) -> InputBuilder {
+    let input = InputBuilder::new(name).from(from);
     match taking {
         Taking::Latest => input.latest(),
         Taking::Each(capacity, full) => input.take(Take::Each { capacity, full }),
@@ -50,14 +54,17 @@ struct Rated {
     communication: Communication,
     overrun: Overrun,
     taking: Taking,
+    /// How it takes them once more, by an input ahead of the other or behind it.
+    again: Option<(Taking, bool)>,
     node: &'static str,
 }
 
 fn rated() -> impl Strategy<Value = Rated> {
     let communication = select(vec![Communication::Implicit, Communication::Implicit, Communication::Let]);
     let node = select(vec!["one", "one", "other"]);
-    ((4..40i64, 0..10i64, 0..4i64, 1..6i64), communication, select(Overrun::ALL), taking(), node).prop_map(
-        |((period, phase, jitter, wcet), communication, overrun, taking, node)| Rated {
+    let taking = (taking(), prop::option::weighted(0.3, (taking(), any::<bool>())));
+    ((4..40i64, 0..10i64, 0..4i64, 1..6i64), communication, select(Overrun::ALL), taking, node).prop_map(
+        |((period, phase, jitter, wcet), communication, overrun, (taking, again), node)| Rated {
             period,
             phase,
             jitter,
@@ -65,6 +72,7 @@ fn rated() -> impl Strategy<Value = Rated> {
             communication,
             overrun,
             taking,
+            again,
             node,
         },
     )
@@ -81,8 +89,17 @@ impl Rated {
         task.overrun(overrun).communication(self.communication)
     }
 
-    fn single(&self, name: &str) -> TaskBuilder {
-        self.task(name).wcet(work(self.wcet)).on(self.node)
+    /// It reads that output.
+    fn single(&self, name: &str, from: &str) -> TaskBuilder {
+        let task = self.task(name).wcet(work(self.wcet)).on(self.node);
+        let first = input(from, self.taking);
+        match self.again {
+            None => task.input(first),
+            Some((taking, is_ahead)) => {
+                let again = input_named("again", from, taking);
+                if is_ahead { task.input(again).input(first) } else { task.input(first).input(again) }
+            }
+        }
     }
 }
 
@@ -218,11 +235,10 @@ pub fn systems() -> impl Strategy<Value = System> {
             let after = path.last().copied().expect("it has operations");
             let with_filter = filter.node == end.node && filter.communication == Communication::Implicit;
             let alarm = subscribing.task(end.node, with_filter);
-            let filter = filter.single("filter").input(input(&format!("{after}.out"), filter.taking));
-            let end_taking = end.taking;
+            let filter = filter.single("filter", &format!("{after}.out"));
             // Nothing is triggered by values that are held until the end of a period.
             let end = Rated { communication: Communication::Implicit, ..end };
-            let end = end.single("end").input(input("filter.out", end_taking));
+            let end = end.single("end", "filter.out");
             let counted = if changes { OnValue::Change } else { OnValue::Value };
             let trigger = TriggerBuilder::output("end.out").every(every).on(counted);
             let mut log = TaskBuilder::triggered_by("log", trigger).deadline(ns(50)).wcet(work(2)).on("one");
