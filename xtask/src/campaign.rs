@@ -35,7 +35,9 @@ links, several nodes and processors) and holds what Talea says of each against w
   each thread and scheduler was promised is received, by the monitors of the schedulers and by a second judge that knows only what work
   there was and what was received; threads received by the books of the hierarchy what their jobs executed by the records of
   jobs; the parts of each explained response add up to it; the same system gives the same records, however it is advanced;
-  the file that is written of a system is read as the same system; and code that is called again with what it was handed publishes the same.
+  the file that is written of a system is read as the same system; and code that is called again with what it was handed publishes the same. Beside
+  half of the systems there is a program that posts work and has a channel of its own, with consumers that several lanes serve: what it posted was
+  released and called once, or refused; what it pushed came to whom it was for, once, or was counted, or waits.
 - *files*: a system file with mistakes is refused with problems, or is a system that can be checked and simulated; files of rt-app, SimSo and
   CSV tables with mistakes are refused with problems, or are systems. Rings of damaged live streams are not drawn.
 - *traces*: a trace with altered bytes is read, or an error says why not.

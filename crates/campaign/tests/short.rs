@@ -21,6 +21,8 @@ fn what_is_said_of_a_simulated_system_agrees() {
         ["promises", "explanations", "bounds", "verdicts"].iter().all(|what| counts.of(what) >= 40),
         "{counts:?}"
     );
+    let crossed = ["bounds of chains", "ways", "posted jobs", "events of programs"];
+    assert!(crossed.iter().all(|what| counts.of(what) >= 20), "{counts:?}");
 }
 
 /// What longer campaigns have found.

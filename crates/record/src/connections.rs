@@ -91,7 +91,12 @@ pub enum HopEntry {
     /// The next is released by the completion, in the same instance.
     Successor {
         /// Indices of the inputs by which it takes values of the operation, if it takes some.
-        #[serde(default, alias = "input", deserialize_with = "one_or_several", skip_serializing_if = "Vec::is_empty")]
+        #[serde(
+            default,
+            alias = "input",
+            deserialize_with = "one_or_several",
+            skip_serializing_if = "Vec::is_empty"
+        )]
         inputs: Vec<usize>,
     },
     /// The next takes events that the operation pushes, for each of which it is released.
@@ -258,4 +263,24 @@ pub(crate) fn chains_of(system: &System) -> Vec<ChainEntry> {
         }
     };
     system.chains.iter().zip(system.chain_sites()).map(entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hops_of_older_traces_name_one_input() {
+        let read = |text: &str| serde_json::from_str::<HopEntry>(text).expect("a hop");
+        assert_eq!(read(r#"{"kind":"reads","input":3}"#), HopEntry::Reads { inputs: vec![3] });
+        assert_eq!(read(r#"{"kind":"successor","input":2}"#), HopEntry::Successor { inputs: vec![2] });
+        for hop in [
+            HopEntry::Successor { inputs: Vec::new() },
+            HopEntry::Successor { inputs: vec![2] },
+            HopEntry::Reads { inputs: vec![4, 5] },
+        ] {
+            assert_eq!(read(&serde_json::to_string(&hop).expect("it is written")), hop);
+        }
+        assert!(serde_json::from_str::<HopEntry>(r#"{"kind":"reads"}"#).is_err(), "by no input");
+    }
 }

@@ -206,12 +206,7 @@ fn channel_qos(rng: &mut impl Rng) -> QosSettings {
 }
 
 /// What threads of the program do at instants.
-fn from_outside(
-    workplace: &VirtualWorkplace,
-    works: &[PostedOperation],
-    mut acts: Acts,
-    rng: &mut impl Rng,
-) {
+fn from_outside(workplace: &VirtualWorkplace, works: &[PostedOperation], mut acts: Acts, rng: &mut impl Rng) {
     let gap = micros(one_of(rng, &[700, 3_000, 11_000]));
     workplace.call_at(Instant::ZERO + gap, move |poster| {
         let next = poster.now() + gap;
@@ -269,7 +264,8 @@ fn connect(
     }
     let is_mapped = rng.random_ratio(1, 4);
     if is_mapped {
-        let lowered = MappingFilter::new().with(&[], |event: &Event| Ok(event.header().priority > Some(0)), -1);
+        let lowered =
+            MappingFilter::new().with(&[], |event: &Event| Ok(event.header().priority > Some(0)), -1);
         consumer = consumer.map_priority(lowered);
     }
     let orders = [OrderPolicy::Fifo, OrderPolicy::Fifo, OrderPolicy::Priority, OrderPolicy::Deadline];

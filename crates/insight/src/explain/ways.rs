@@ -44,8 +44,7 @@ pub fn explain_chains<E>(
     let ((finder, contents), steal) = first;
     let recorded = RecordedEvents::of(metadata, &contents);
     let hops = || wanted.iter().flat_map(|(chain, _)| &metadata.chains[*chain].hops);
-    let is_bare =
-        |hop: &HopEntry| matches!(hop, HopEntry::Successor { inputs } if inputs.is_empty());
+    let is_bare = |hop: &HopEntry| matches!(hop, HopEntry::Successor { inputs } if inputs.is_empty());
     let are_released = hops().any(|hop| is_bare(hop) || matches!(hop, HopEntry::Triggers { .. }));
     let have_data = hops().any(|hop| !is_bare(hop));
     let has_all = recorded.has(Event::COMPLETE)

@@ -59,7 +59,10 @@ fn posted_is_called(notes: &Notes, run: &Run, counts: &mut Counts) -> Result<(),
     for (operation, posted) in &notes.posted {
         let told = |event: Event| -> Vec<u64> {
             let of = run.records.iter().filter(|record| record.event == event);
-            of.map(|record| record.job()).filter(|job| job.operation == *operation).map(|job| job.instance).collect()
+            of.map(|record| record.job())
+                .filter(|job| job.operation == *operation)
+                .map(|job| job.instance)
+                .collect()
         };
         let (released, completed) = (told(Event::RELEASE), told(Event::COMPLETE));
         let called = notes.called.get(operation).cloned().unwrap_or_default();
