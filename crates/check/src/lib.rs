@@ -13,6 +13,7 @@ pub mod advice;
 mod chains;
 pub mod hierarchy;
 pub mod machine;
+mod merging;
 mod names;
 mod part;
 mod planned;

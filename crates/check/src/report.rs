@@ -1,6 +1,7 @@
 //! Verdicts as data, for the command and for machines.
 
 use super::chains::{ChainCheck, chain_checks};
+use super::merging;
 use super::names::{Names, causes, more_than_needed};
 use super::part::{PartCheck, worst_case_load};
 use super::protocols;
@@ -250,8 +251,12 @@ fn task_check(names: &Names<'_>, bounds: &SystemBounds, task: usize, miss: Optio
         slack_ns: slack.map(Duration::as_nanos),
         dominated_by: if names.itemised() { why::dominating(names, bounds, task) } else { None },
         why: (verdict != Verdict::Holds).then(|| why::sentence(names, bounds, task, miss)),
-        remarks: [protocols::remarks(names.system, bounds, task), triggers::remarks(names.system, task)]
-            .concat(),
+        remarks: [
+            protocols::remarks(names.system, bounds, task),
+            triggers::remarks(names.system, task),
+            merging::remarks(names.system, bounds, task),
+        ]
+        .concat(),
         miss,
         subtasks: operations
             .iter()

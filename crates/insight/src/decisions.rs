@@ -28,7 +28,7 @@ use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{self, Bound, Monitor, Standing};
 use talea_model::{Request, SchedulerKind, System, Under};
 use talea_record::event::{self, ChangeKind, Trigger, Typed, ViolationSide};
-use talea_record::{Metadata, Record, Sink};
+use talea_record::{Event, Metadata, Record, Sink};
 use talea_time::Instant;
 
 /// Violations that are listed one by one; all are counted.
@@ -91,9 +91,48 @@ pub struct Violation {
     pub text: String,
 }
 
+/// What the rules were held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct JudgedRecords {
+    /// Records of somebody asking for a processor.
+    pub requests: u64,
+    /// Records of processors that were given.
+    pub grants: u64,
+    /// Records of processors that were taken away.
+    pub revokes: u64,
+    /// Records of processors that were given back, and of requests that were withdrawn.
+    pub releases: u64,
+    /// Changes of a hierarchy while the run lasted.
+    pub changes: u64,
+    /// Switches of the kernel.
+    pub switches: u64,
+}
+
+impl JudgedRecords {
+    fn count(&mut self, record: &Record) {
+        let counter = match record.event {
+            Event::VP_REQUEST => &mut self.requests,
+            Event::VP_GRANT => &mut self.grants,
+            Event::VP_REVOKE => &mut self.revokes,
+            Event::VP_RELEASE => &mut self.releases,
+            Event::EDGE_CHANGE => &mut self.changes,
+            Event::SWITCH => &mut self.switches,
+            _ => return,
+        };
+        *counter += 1;
+    }
+
+    /// Decisions of schedulers, of whatever kind.
+    pub fn decisions(&self) -> u64 {
+        self.requests + self.grants + self.revokes + self.releases
+    }
+}
+
 /// What was found of all rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecisionsReport {
+    /// What there was to judge.
+    pub judged: JudgedRecords,
     /// Every rule, in the order of the documentation.
     pub rules: Vec<RuleReport>,
     /// The first violations, in the order in which they were found.
@@ -103,6 +142,11 @@ pub struct DecisionsReport {
 }
 
 impl DecisionsReport {
+    /// How often a rule was judged.
+    pub fn cases(&self, rule: Rule) -> u64 {
+        self.rules.iter().filter(|report| report.rule == rule).map(|report| report.cases).sum()
+    }
+
     /// All violations.
     pub fn count(&self) -> u64 {
         self.rules.iter().map(|rule| rule.violations).sum()
@@ -158,6 +202,7 @@ pub struct Decisions<'a> {
     touched_lanes: Vec<usize>,
     is_touched_lane: Vec<bool>,
     is_changed: bool,
+    judged: JudgedRecords,
     lost_records: u64,
     now: Instant,
     rules: Vec<RuleReport>,
@@ -204,6 +249,7 @@ impl<'a> Decisions<'a> {
             is_over: vec![false; metadata.nodes.len()],
             executing: vec![Vec::new(); metadata.lanes.len()],
             is_changed: false,
+            judged: JudgedRecords::default(),
             lost_records: 0,
             now: metadata.start,
             rules: Rule::ALL.map(|rule| RuleReport { rule, cases: 0, violations: 0 }).into(),
@@ -225,7 +271,8 @@ impl<'a> Decisions<'a> {
             // What was judged before the loss may have gone on in it.
             self.rules[Rule::Guarantees as usize].cases = 0;
         }
-        DecisionsReport { rules: self.rules, violations: self.violations, lost_records: self.lost_records }
+        let Decisions { judged, rules, violations, lost_records, .. } = self;
+        DecisionsReport { judged, rules, violations, lost_records }
     }
 
     fn case(&mut self, rule: Rule) {
@@ -514,6 +561,7 @@ fn state_words(state: EdgeState) -> &'static str {
 
 impl Sink for Decisions<'_> {
     fn record(&mut self, record: Record) {
+        self.judged.count(&record);
         if self.received.as_mut().is_some_and(|received| !received.take(&record)) {
             self.received = None;
         }

@@ -36,7 +36,22 @@ impl SeenNumbers {
     }
 
     fn in_any_order() -> Self {
-        SeenNumbers { next: 0, gaps: Some(Box::new(Gaps(VecDeque::new()))) }
+        SeenNumbers::in_any_order_from(0)
+    }
+
+    /// Of numbers from `next` on; what is below is not asked about.
+    pub fn in_any_order_from(next: u64) -> Self {
+        SeenNumbers { next, gaps: Some(Box::new(Gaps(VecDeque::new()))) }
+    }
+
+    /// One more than the greatest number seen.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// The numbers below the greatest seen that have not been seen, in ascending order.
+    pub fn gaps(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.gaps.iter().flat_map(|gaps| gaps.0.iter().cloned())
     }
 
     /// Whether the numbers may come in any order.

@@ -16,7 +16,7 @@ use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::timer::Interruption;
 use talea_model::Overrun;
 use talea_policy::release::guard::{Due, Guards, Signal, Taken, Way};
-use talea_record::event::{Dates, Guard, Held};
+use talea_record::event::{Dates, Guard, Held, Open};
 use talea_record::{JobId, SkipReason};
 use talea_ring::inbox::Receiver;
 use talea_time::{Clock, Duration, Instant};
@@ -187,7 +187,13 @@ impl GuardKeeper {
                 self.skip((flow, shared), (place, site), &release.signal, (reason, clock.now()));
                 continue;
             }
-            flow.release_held(shared, release.operation, job, clock.now());
+            let now = clock.now();
+            // Of what has predecessors the nominal release says it.
+            if site.predecessors == 0 {
+                let (id, lane) = (JobId { operation: release.operation, instance }, site.lane as u16);
+                flow.recorder.put_if_wanted(now, Open { job: id, at: release.at, lane });
+            }
+            flow.release_held(shared, release.operation, job, now);
             count += 1;
         }
         count

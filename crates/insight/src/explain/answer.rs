@@ -164,8 +164,25 @@ pub struct Explanation {
     pub totals: Vec<Total>,
     /// What keeps it from ever completing, if it is unfinished because of that.
     pub stranding: Option<Stranding>,
-    /// The unfinished job because of which it was skipped, up to that instant.
+    /// The unfinished job because of which it was skipped, or with whose instance it was merged, up to that instant.
     pub because: Option<Box<Explanation>>,
+    /// What became of the instance with which it was merged.
+    pub stands_for_it: Option<Standing>,
+}
+
+/// An instance that stands for another one, which was merged with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Index of the task.
+    pub task: usize,
+    /// Number of the instance.
+    pub number: u64,
+    /// When it began, if it did.
+    pub began: Option<Instant>,
+    /// When it was over, if it was before the trace's end.
+    pub end: Option<Instant>,
+    /// How it ended.
+    pub outcome: Outcome,
 }
 
 impl Explanation {

@@ -3,7 +3,7 @@
 use super::life::{Hop, Life, Lives, PathEnd, Turn};
 use super::sought::Sought;
 use super::stranded::{LostMessage, Stranding};
-use super::{Counts, Outcome, Question, Subject, Which};
+use super::{Counts, Outcome, Question, Standing, Subject, Which};
 use talea_model::OperationId;
 use talea_record::contents::Lost;
 use talea_record::event::{Skip, Typed};
@@ -28,8 +28,21 @@ pub(super) struct Target {
     pub awaits_message: bool,
     /// What keeps it from ever completing.
     pub stranding: Option<Stranding>,
-    /// The unfinished instance that had it skipped.
+    /// The unfinished instance that had it skipped, or with which it was merged.
     pub because: Option<Box<Target>>,
+    /// What became of the instance with which it was merged.
+    pub stands_for_it: Option<Standing>,
+}
+
+/// The instance that is asked about was merged with one before it.
+#[derive(Clone, Copy, Debug)]
+struct Merged {
+    task: usize,
+    number: u64,
+    /// When.
+    at: Instant,
+    /// With which, once that is known.
+    with: Option<u64>,
 }
 
 impl Target {
@@ -63,6 +76,8 @@ pub(super) struct Finder<'a> {
     found: Vec<Target>,
     /// The job asked for by name.
     sought: Option<Sought>,
+    /// If what is asked for was merged.
+    merged: Option<Merged>,
     pub counts: Counts,
     pub lost: Lost,
     /// The first record.
@@ -86,6 +101,7 @@ impl<'a> Finder<'a> {
                 Which::This(Subject::Job(job)) => Some(Sought::new(job)),
                 _ => None,
             },
+            merged: None,
             counts: Counts::default(),
             lost: Lost::default(),
             first: None,
@@ -132,6 +148,9 @@ impl<'a> Finder<'a> {
             sought.take(record, timer);
         }
         let Some(turn) = self.lives[task].take(self.metadata, record, timer) else { return };
+        if record.event == Event::RELEASE {
+            self.left_guard(task, job);
+        }
         match turn {
             Turn::Goes => {}
             Turn::Completed => self.resolve(task, job.instance, Outcome::Met, record.time),
@@ -144,10 +163,50 @@ impl<'a> Finder<'a> {
         }
     }
 
+    /// A guard holds the job up to then, as far as is known.
+    fn guarded(&mut self, job: JobId, until: Instant) {
+        if let Some(entry) = self.metadata.operations.get(job.operation.index()) {
+            self.lives[entry.task].guarded(self.metadata, job, until);
+        }
+        if let Some(sought) = self.sought.as_mut().filter(|sought| sought.job == job) {
+            sought.opened = Some(until);
+        }
+    }
+
     /// The instance is over, at `end`.
     fn resolve(&mut self, task: usize, instance: u64, outcome: Outcome, end: Instant) {
         if let Some(life) = self.lives[task].resolve(instance) {
             self.judge(task, instance, &life, outcome, end);
+        }
+    }
+
+    /// The guard had the job of a first subtask until now, or has it at the end: what came meanwhile was merged with that.
+    fn left_guard(&mut self, task: usize, job: JobId) {
+        let is_first = self.metadata.operations[job.operation.index()].predecessors.is_empty();
+        let Some(merged) = &mut self.merged else { return };
+        if merged.task != task || merged.with.is_some() || merged.number <= job.instance || !is_first {
+            return;
+        }
+        let Some(life) = self.lives[task].in_flight.get(&job.instance) else { return };
+        merged.with = Some(job.instance);
+        let (released, is_released, started) = (merged.at, false, None);
+        let hop = Hop { job, released, is_released, started, ended: None, received: None, held: None };
+        let because = target(Subject::Job(job), life, Outcome::Unfinished, merged.at, vec![hop], None);
+        if let Some(found) = self.found.last_mut() {
+            found.because = Some(Box::new(because));
+        }
+    }
+
+    /// The instance is over, or the trace is.
+    fn stood(&mut self, (task, instance): (usize, u64), life: &Life, outcome: Outcome, end: Instant) {
+        if self.merged.is_none_or(|merged| (merged.task, merged.with) != (task, Some(instance))) {
+            return;
+        }
+        let began = self.lives[task].began(self.metadata, life);
+        let end = (outcome != Outcome::Unfinished).then_some(end);
+        let number = instance;
+        if let Some(found) = self.found.last_mut() {
+            found.stands_for_it = Some(Standing { task, number, began, end, outcome });
         }
     }
 
@@ -166,6 +225,7 @@ impl<'a> Finder<'a> {
             Outcome::Unfinished => end >= life.deadline,
             _ => true,
         };
+        self.stood((task, instance), life, outcome, end);
         let subject = Subject::Instance { task, number: instance };
         let in_scope = self.question.task.is_none_or(|wanted| wanted == task);
         let is_none =
@@ -197,6 +257,13 @@ impl<'a> Finder<'a> {
             Outcome::Skipped { reason } => self.hindrance(task, number, (reason, end)).map(Box::new),
             _ => None,
         };
+        if let Outcome::Skipped { reason: SkipReason::Merged } = outcome {
+            let with = because.as_ref().and_then(|because| match because.subject {
+                Subject::Job(job) => Some(job.instance),
+                Subject::Instance { .. } | Subject::Way { .. } => None,
+            });
+            self.merged = Some(Merged { task, number, at: end, with });
+        }
         let path = match outcome {
             Outcome::Skipped { .. } => Vec::new(),
             Outcome::Unfinished => self.path(task, number, life, PathEnd::Stuck),
@@ -282,6 +349,7 @@ fn target(
         awaits_message,
         stranding,
         because,
+        stands_for_it: None,
     }
 }
 
@@ -312,19 +380,14 @@ impl Sink for Finder<'_> {
             Typed::Held(held) => {
                 if let Some(entry) = self.metadata.operations.get(held.job.operation.index()) {
                     self.lives[entry.task].held(self.metadata, &record);
+                    self.left_guard(entry.task, held.job);
                 }
                 if let Some(sought) = self.sought.as_mut().filter(|sought| sought.job == held.job) {
                     sought.held(held, record.time);
                 }
             }
-            Typed::Guard(guard) => {
-                if let Some(entry) = self.metadata.operations.get(guard.job.operation.index()) {
-                    self.lives[entry.task].guarded(self.metadata, guard.job, guard.until);
-                }
-                if let Some(sought) = self.sought.as_mut().filter(|sought| sought.job == guard.job) {
-                    sought.opened = Some(guard.until);
-                }
-            }
+            Typed::Guard(guard) => self.guarded(guard.job, guard.until),
+            Typed::Open(open) => self.guarded(open.job, open.at),
             Typed::Lost(lost) => self.lost.add(lost),
             Typed::MessageLost(lost) => {
                 let operations = &self.metadata.operations;

@@ -1,6 +1,6 @@
 //! Explanations as JSON, with names instead of numbers; times in nanoseconds from the run's start.
 
-use super::{Explanation, Explanations, Hop, Interval, Outcome, Subject, TakenEvent, Total, Which};
+use super::{Explanation, Explanations, Hop, Interval, Outcome, Standing, Subject, TakenEvent, Total, Which};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 use talea_record::SkipReason;
@@ -26,7 +26,8 @@ use talea_time::Instant;
 /// | `intervals` | the response from arrival to end without gaps; empty of what was skipped |
 /// | `totals` | the same by cause, with the same sum; an `ns` is that of all stages together; empty of what was skipped |
 /// | `stranding` | of what is unfinished the lost message, or the node that left the run, because of which it never completes; otherwise null |
-/// | `because` | of what was skipped the instance in its way, explained up to `end_ns`; otherwise null |
+/// | `because` | of what was skipped the instance in its way, or with which it was merged, explained up to `end_ns`; otherwise null |
+/// | `stands_for_it` | of what was merged the instance with which it was: `task`, `instance`, `outcome`, and when it began and ended, null if it did not; otherwise null |
 impl Serialize for Explanations {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let counts = &self.counts;
@@ -99,7 +100,18 @@ impl Explanations {
             "totals": one.totals.iter().map(|total| self.total(total)).collect::<Vec<_>>(),
             "intervals": one.intervals.iter().map(|interval| self.interval(interval)).collect::<Vec<_>>(),
             "stranding": one.stranding.map(|stranding| self.stranding_json(stranding)),
+            "stands_for_it": one.stands_for_it.map(|standing| self.standing(standing)),
             "because": one.because.as_ref().map(|because| self.explanation(because)),
+        })
+    }
+
+    fn standing(&self, Standing { task, number, began, end, outcome: ended }: Standing) -> Value {
+        json!({
+            "task": self.metadata.tasks[task].name,
+            "instance": number,
+            "outcome": outcome(ended),
+            "began_ns": began.map(|at| self.since_start(at)),
+            "end_ns": end.map(|at| self.since_start(at)),
         })
     }
 

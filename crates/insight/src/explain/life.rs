@@ -150,7 +150,10 @@ impl Lives {
                 own.ended = Some(record.time);
                 return Some(Turn::Aborted);
             }
-            Typed::Skip(_) => return Some(Turn::Skipped),
+            Typed::Skip(_) => {
+                self.guarded.remove(&(job.instance, job.operation.index()));
+                return Some(Turn::Skipped);
+            }
             _ => {}
         }
         let own = &mut life.jobs[place];
@@ -237,6 +240,13 @@ impl Lives {
         if self.in_flight.len() > LIMIT {
             self.in_flight.pop_first();
         }
+    }
+
+    /// When the first of its first jobs began, if one has.
+    pub fn began(&self, metadata: &Metadata, life: &Life) -> Option<Instant> {
+        let firsts = self.operations.iter().zip(&life.jobs);
+        let firsts = firsts.filter(|(index, _)| metadata.operations[**index].predecessors.is_empty());
+        firsts.filter_map(|(_, job)| job.started).min()
     }
 
     /// The trace ends: whatever has been signalled and not released is held.

@@ -43,8 +43,8 @@ mod ways;
 pub use crate::accounting::Measure;
 pub use crate::occupancy::Interrupt;
 pub use answer::{
-    Counts, ExplainError, Explanation, Explanations, MOST, Outcome, Question, Subject, Total, Unexplainable,
-    Which,
+    Counts, ExplainError, Explanation, Explanations, MOST, Outcome, Question, Standing, Subject, Total,
+    Unexplainable, Which,
 };
 pub use cause::{Blamed, Cause, Interval, KernelOrder, Kind, Order, Stage};
 pub use life::{Hop, TakenEvent};
@@ -246,6 +246,7 @@ fn build(
         totals,
         stranding,
         because: None,
+        stands_for_it: target.stands_for_it,
     }
 }
 

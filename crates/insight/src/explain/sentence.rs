@@ -1,7 +1,7 @@
 //! The one sentence: what dominated, and what would help.
 
 use super::cause::length;
-use super::{Blamed, Cause, Explanation, Explanations, Kind, Outcome, Subject, TakenEvent};
+use super::{Blamed, Cause, Explanation, Explanations, Kind, Outcome, Standing, Subject, TakenEvent};
 use talea_record::{Event, JobId, Metadata, Origin, Record, RecordedEvents, SkipReason};
 use talea_time::{Duration, Instant};
 
@@ -212,16 +212,18 @@ impl Explanations {
             (SkipReason::Overrun, None) => {
                 "It was not released, for a job before it was unfinished; the records of that job are not in the trace.".into()
             }
-            (SkipReason::Merged, Some(because)) => {
-                let inner = self.sentence(because);
-                format!(
-                    "It was merged with {}, which had not begun {} after its release and stands for both. Of that one: {inner}",
-                    self.name(because.subject),
-                    because.response().rounded(),
-                )
-            }
+            (SkipReason::Merged, Some(because)) => format!(
+                "It was merged with {}, which had arrived {} before and not begun, and stands for both{}. Of that one up to then: {}",
+                explanation.stands_for_it.map_or_else(
+                    || self.name(because.subject),
+                    |Standing { task, number, .. }| self.name(Subject::Instance { task, number })
+                ),
+                because.response().rounded(),
+                explanation.stands_for_it.map_or_else(String::new, |standing| fate(explanation.end, standing)),
+                self.sentence(because),
+            ),
             (SkipReason::Merged, None) => {
-                "It was merged with one before it, which its guard still held and which stands for both.".into()
+                "It was merged with one before it, which had not begun and stands for both; the records of that one are not in the trace.".into()
             }
             (SkipReason::Early, _) => {
                 "It was not released, for it came earlier than the separation and the burst declare, and what does is dropped.".into()
@@ -237,6 +239,23 @@ impl Explanations {
             }
         }
     }
+}
+
+/// What became, from `merged` on, of an instance that stands for another one.
+fn fate(merged: Instant, Standing { began, end, outcome, .. }: Standing) -> String {
+    let later = |at: Instant| format!("{} later", length(merged, at).rounded());
+    let began = match began {
+        Some(at) => format!("it began {}", later(at)),
+        None => "it did not begin".into(),
+    };
+    let ended = match (outcome, end) {
+        (Outcome::Unfinished, _) | (_, None) => "and was unfinished at the end of the trace".into(),
+        (Outcome::Met, Some(end)) => format!("and was done in time {}", later(end)),
+        (Outcome::Missed, Some(end)) => format!("and was done {}, after its deadline", later(end)),
+        (Outcome::Aborted, Some(end)) => format!("and was aborted {}", later(end)),
+        (Outcome::Skipped { .. }, Some(end)) => format!("and was skipped {}", later(end)),
+    };
+    format!(": {began} {ended}")
 }
 
 impl Explanations {

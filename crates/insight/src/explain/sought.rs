@@ -89,6 +89,7 @@ impl Sought {
             awaits_message: false,
             stranding: None,
             because: None,
+            stands_for_it: None,
         })
     }
 }

@@ -21,7 +21,7 @@ use crate::accounting::{Chains, Measure, Way};
 use std::collections::HashMap;
 use talea_model::OperationId;
 use talea_record::contents::{Contents, Lost};
-use talea_record::event::Typed;
+use talea_record::event::{self, Typed};
 use talea_record::{Event, HopEntry, JobId, Metadata, Record, RecordedEvents, Sink};
 use talea_time::{Duration, Instant};
 
@@ -214,9 +214,10 @@ impl Sink for JobFinder<'_> {
             Typed::Signal(signal) if self.jobs.contains_key(&signal.job) => {
                 self.signalled.insert(signal.job, record.time);
             }
-            Typed::Guard(guard) => {
-                if let Some(sought) = self.jobs.get_mut(&guard.job) {
-                    sought.opened = Some(guard.until);
+            Typed::Guard(event::Guard { job, until, .. })
+            | Typed::Open(event::Open { job, at: until, .. }) => {
+                if let Some(sought) = self.jobs.get_mut(&job) {
+                    sought.opened = Some(until);
                 }
             }
             _ => {}
@@ -283,6 +284,7 @@ fn build(
         totals,
         stranding: None,
         because: None,
+        stands_for_it: None,
     }
 }
 

@@ -5,14 +5,20 @@
 //! Around losses, and before the first instance of a recording that joined, nobody knows: such instances are counted as unknown. On real
 //! threads so are those of the last [`END_SLACK`] of a run: its release thread may have been late, and then the run was over.
 //!
-//! Not expected are instances of tasks that values or the outside release, of posted work, of threads that always want a processor, of nodes of which nothing is recorded, and, once a
+//! When instances of tasks arrive that values, events or the outside release nobody knows beforehand. But they are numbered as they arrive, so one
+//! is missing if later ones were heard of, and at the end nothing tells of it: neither that it was released, nor skipped, nor merged with another,
+//! nor that its guard holds it ([`Numbers`]). Over links messages may be on their way or lost; of these nothing is expected.
+//!
+//! Not expected are instances of posted work, of threads that always want a processor, of nodes of which nothing is recorded, and, once a
 //! hierarchy was changed, of its threads, which may have left.
 
 use super::instances::Progress;
 use super::judge::{Judge, Known};
 use super::report::Rule;
 use super::{LISTED, length};
-use talea_model::{OperationId, Synchronisation};
+use crate::seen_numbers::SeenNumbers;
+use std::ops::Range;
+use talea_model::{OperationId, Synchronisation, System};
 use talea_policy::demand;
 use talea_record::{JobId, Metadata};
 use talea_time::{Duration, Instant};
@@ -33,18 +39,83 @@ enum Next {
     Nothing,
 }
 
+/// The instances of a task that are numbered as they arrive, by its leading subtask.
+#[derive(Debug)]
+struct Numbers {
+    /// What has arrived up to then may have left no record.
+    unknown_until: Option<Instant>,
+    /// Those heard of since.
+    seen: SeenNumbers,
+    /// When that was last.
+    heard: Instant,
+    /// What number came next at two instants, [`END_SLACK`] apart at least: by the later of them, all below the first had left its record.
+    settled: [(Instant, u64); 2],
+}
+
+impl Numbers {
+    fn new(start: Instant) -> Self {
+        Numbers {
+            unknown_until: None,
+            seen: SeenNumbers::in_any_order_from(0),
+            heard: start,
+            settled: [(start, 0); 2],
+        }
+    }
+
+    /// Records up to `now` are missing.
+    fn forget(&mut self, now: Instant) {
+        *self = Numbers { unknown_until: Some(now), ..Numbers::new(now) };
+    }
+
+    /// A record at `now` tells what became of the instance that arrived at `arrival`. Returns whether it counts.
+    fn hear(&mut self, (instance, arrival): (u64, Instant), now: Instant) -> bool {
+        if let Some(until) = self.unknown_until {
+            if arrival <= until {
+                return false;
+            }
+            self.unknown_until = None;
+            self.seen = SeenNumbers::in_any_order_from(instance);
+            self.settled = [(now, instance); 2];
+        }
+        let [_, last] = self.settled;
+        if length(last.0, now) >= END_SLACK {
+            self.settled = [last, (now, self.seen.next())];
+        }
+        self.seen.note(instance);
+        self.heard = now;
+        true
+    }
+
+    /// The numbers below `sure` that are missing.
+    fn missing(&self, sure: u64) -> Vec<Range<u64>> {
+        self.seen.gaps().map(|gap| gap.start..gap.end.min(sure)).filter(|gap| !gap.is_empty()).collect()
+    }
+
+    /// The number below which each instance has left its record by `end`, if threads may be [`END_SLACK`] late.
+    fn sure_by(&self, end: Instant) -> u64 {
+        let [first, last] = self.settled;
+        let latest = (self.heard, self.seen.next());
+        let is_settled = |(at, _): &&(Instant, u64)| length(*at, end) >= END_SLACK;
+        [latest, last].iter().find(is_settled).map_or(first.1, |(_, next)| *next)
+    }
+}
+
 /// What is expected of a run.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     /// By operation.
     next: Vec<Next>,
+    /// By operation, of leading ones of tasks that no period releases.
+    numbers: Vec<Option<Numbers>>,
     /// By node: when its run was to end.
     planned: Vec<Option<Instant>>,
+    /// By node: whether its run has ended by its own word, so that what its guards held is told.
+    is_over: Vec<bool>,
 }
 
 impl Arrivals {
     /// Everything from the first instance on.
-    pub fn new(trace: &Metadata) -> Self {
+    pub fn new(trace: &Metadata, system: &System) -> Self {
         let next = trace.operations.iter().map(|entry| {
             let task = &trace.tasks[entry.task];
             let arrives = entry.predecessors.is_empty()
@@ -54,16 +125,29 @@ impl Arrivals {
                 && task.deadline < Duration::MAX;
             if arrives { Next::Instance(0) } else { Next::Nothing }
         });
-        Arrivals { next: next.collect(), planned: vec![None; trace.nodes.len()] }
+        let mut numbers: Vec<Option<Numbers>> = trace.operations.iter().map(|_| None).collect();
+        for task in 0..system.tasks.len() {
+            let entry = &trace.tasks[task];
+            if entry.released_by.is_period() || entry.activity.is_thread() || comes_over_link(system, task) {
+                continue;
+            }
+            if let Some(leading) = firsts(system, task).next() {
+                numbers[leading.index()] = Some(Numbers::new(trace.start));
+            }
+        }
+        let nodes = trace.nodes.len();
+        Arrivals { next: next.collect(), numbers, planned: vec![None; nodes], is_over: vec![false; nodes] }
     }
 
-    /// The recording joined the run.
-    pub fn join(&mut self) {
+    /// The recording joined the run, `now`.
+    pub fn join(&mut self, now: Instant) {
+        self.numbers.iter_mut().flatten().for_each(|numbers| numbers.forget(now));
         self.next.iter_mut().filter(|next| **next != Next::Nothing).for_each(|next| *next = Next::Any);
     }
 
-    /// Records were lost.
-    pub fn forget(&mut self) {
+    /// Records up to `now` were lost.
+    pub fn forget(&mut self, now: Instant) {
+        self.numbers.iter_mut().flatten().for_each(|numbers| numbers.forget(now));
         for next in &mut self.next {
             if let Next::Instance(instance) = *next {
                 *next = Next::After(instance);
@@ -80,6 +164,18 @@ impl Arrivals {
         }
     }
 
+    /// The run of a node is over, as it says itself.
+    pub fn end(&mut self, node: usize) {
+        if let Some(is_over) = self.is_over.get_mut(node) {
+            *is_over = true;
+        }
+    }
+
+    /// Whether the run of a node is over, as it said itself.
+    pub fn is_over(&self, node: usize) -> bool {
+        self.is_over[node]
+    }
+
     /// The run of a node is to end then.
     pub fn plan_end(&mut self, node: usize, end: Option<Instant>) {
         if let Some(planned) = self.planned.get_mut(node) {
@@ -89,9 +185,17 @@ impl Arrivals {
 }
 
 impl Judge<'_> {
-    /// The first job was released.
-    pub(super) fn arrived(&mut self, job: JobId) {
+    /// A record tells what became of the first job, whose instance arrived at `arrival`: it was released, or its instance skipped, or its guard
+    /// holds it.
+    pub(super) fn arrived(&mut self, job: JobId, arrival: Instant) {
         let index = job.operation.index();
+        let now = self.now;
+        if let Some(numbers) = &mut self.arrivals.numbers[index] {
+            if numbers.hear((job.instance, arrival), now) {
+                self.findings.count_case(Rule::Arrivals);
+            }
+            return;
+        }
         let next = self.arrivals.next[index];
         if job.instance > self.arrived_by(index, self.now) {
             // It cannot have arrived, not even as the next one too early, which another rule says.
@@ -116,14 +220,14 @@ impl Judge<'_> {
     }
 
     /// The first jobs of the instance on the node of this one were skipped.
-    pub(super) fn skipped(&mut self, job: JobId) {
+    pub(super) fn skipped(&mut self, job: JobId, arrival: Instant) {
         let task = self.trace.operations[job.operation.index()].task;
         let node = |index: usize| self.expected.lanes[self.expected.operations[index].lane].node;
         let here = node(job.operation.index());
         let skipped: Vec<usize> =
             self.instances[task].operations.iter().copied().filter(|index| node(*index) == here).collect();
         for index in skipped {
-            self.arrived(JobId { operation: OperationId::from_index(index), ..job });
+            self.arrived(JobId { operation: OperationId::from_index(index), ..job }, arrival);
         }
     }
 
@@ -157,6 +261,28 @@ impl Judge<'_> {
             match self.trace.operations[index].predecessors.is_empty() {
                 true => self.judge_last_arrivals(index, known_until, end),
                 false => self.judge_successors(index, known_until),
+            }
+        }
+    }
+
+    /// The trace is over: of what has been numbered each instance has left a record.
+    pub(super) fn judge_numbers(&mut self) {
+        for index in 0..self.arrivals.numbers.len() {
+            let node = self.trace.lanes[self.trace.operations[index].lane].node;
+            let Some(numbers) = self.arrivals.numbers[index].take().filter(|_| self.coverage.hears(node))
+            else {
+                continue;
+            };
+            let end = self.ends[node].unwrap_or(self.now);
+            let sure = if self.is_simulated() { numbers.seen.next() } else { numbers.sure_by(end) };
+            let task = self.trace.operations[index].task;
+            // What its guard held nothing tells of where the run was cut off.
+            let is_told = self.arrivals.is_over[node] || self.system.tasks[task].separation.is_none();
+            for Range { start, end } in numbers.missing(sure) {
+                match is_told {
+                    true => self.miss(OperationId::from_index(index), start, end),
+                    false => self.findings.leave_unknown(Rule::Arrivals, end - start),
+                }
             }
         }
     }
@@ -258,4 +384,18 @@ impl Judge<'_> {
             self.find(Rule::Arrivals, job, None, || "its guard was to let it through, and did not".into());
         }
     }
+}
+
+/// The first subtasks of a task.
+pub(super) fn firsts(system: &System, task: usize) -> impl Iterator<Item = OperationId> {
+    let firsts = system.operations_of(task).iter().filter(|operation| operation.predecessors.is_empty());
+    firsts.map(|operation| operation.id)
+}
+
+/// Whether values of another node release the task's leading subtask.
+pub(super) fn comes_over_link(system: &System, task: usize) -> bool {
+    let Some(output) = system.trigger_output(task) else { return false };
+    let producer = system.outputs()[output.index()].operation;
+    let node = |operation| system.subtask(operation).node;
+    firsts(system, task).next().is_some_and(|first| node(first) != node(producer))
 }

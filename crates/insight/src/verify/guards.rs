@@ -21,6 +21,7 @@ use super::report::Rule;
 use std::collections::VecDeque;
 use talea_model::{OperationId, Synchronisation, System};
 use talea_policy::release::bounds::ResponseBounds;
+use talea_record::event::Open;
 use talea_record::{JobId, Record};
 use talea_time::{Duration, Instant};
 
@@ -67,6 +68,8 @@ pub(super) struct Guards {
     opened: Vec<OpenedGuard>,
     /// By operation: signalled instances that have not been released, and when they were signalled.
     signalled: Vec<VecDeque<(u64, Instant)>>,
+    /// By operation, of first ones: the job for which its guard opened last, as recorded, and as of when.
+    openings: Vec<Option<Open>>,
 }
 
 impl Guards {
@@ -85,6 +88,7 @@ impl Guards {
             opened_by_idle: (0..system.nodes.len()).map(opened_by_idle).collect(),
             opened: Vec::new(),
             signalled: vec![VecDeque::new(); operations],
+            openings: vec![None; operations],
         }
     }
 }
@@ -122,6 +126,19 @@ impl Guards {
     /// A job with a guard was released, or is about to be refused.
     pub fn expect(&mut self, opened: OpenedGuard) {
         self.opened.push(opened);
+    }
+
+    /// The guard of a first subtask opened; the release of the job comes next.
+    pub fn open(&mut self, open: Open) {
+        if let Some(last) = self.openings.get_mut(open.job.operation.index()) {
+            *last = Some(open);
+        }
+    }
+
+    /// As of when the guard of a first subtask opened for the job, if that is recorded.
+    pub fn opening_of(&self, job: JobId) -> Option<Instant> {
+        let last = self.openings.get(job.operation.index())?.filter(|open| open.job == job)?;
+        Some(last.at)
     }
 
     /// Whether the job, which is aborted now, was released just now: its guard had no room for it, and it never passed.

@@ -1,5 +1,6 @@
 //! Inherited deadlines: each instance has that of a job which published or pushed what releases it.
 
+use super::arrivals::firsts;
 use super::judge::Judge;
 use super::report::Rule;
 use std::collections::VecDeque;
@@ -138,12 +139,6 @@ impl Heir {
         }
         true
     }
-}
-
-/// The first subtasks of a task.
-fn firsts(system: &System, task: usize) -> impl Iterator<Item = OperationId> {
-    let firsts = system.operations_of(task).iter().filter(|operation| operation.predecessors.is_empty());
-    firsts.map(|operation| operation.id)
 }
 
 /// By how much what is handed on to a first subtask may come in another order, beside the tolerance.

@@ -23,7 +23,7 @@ use crate::occupancy::Occupancy;
 use std::collections::{BTreeMap, HashSet};
 use talea_model::{LaneDispatch, Scheduling, System};
 use talea_policy::strategy::Plan;
-use talea_record::event::{ChangeKind, Lost, Typed};
+use talea_record::event::{ChangeKind, Lost, RunOutcome, Typed};
 use talea_record::{Event, JobId, LaneEntry, Metadata, OperationEntry, Origin, Record};
 use talea_time::{Duration, Instant};
 
@@ -131,6 +131,7 @@ pub(super) struct Judge<'a> {
     /// Records that were lost and are not about jobs: of the kernel, and of threads without a ring.
     lost_of_others: u64,
     pub jobs: u64,
+    pub bursts: u64,
     pub occupancy: Occupancy,
     /// Whose turn it is, where schedulers decide.
     pub hierarchies: Hierarchies,
@@ -139,7 +140,8 @@ pub(super) struct Judge<'a> {
     pub heard: Vec<Option<Heard>>,
     /// Whether the node has more than one lane.
     pub has_levels: Vec<bool>,
-    ends: Vec<Option<Instant>>,
+    /// By node.
+    pub ends: Vec<Option<Instant>>,
     /// Jobs that began in this instant, and no record of their release had come yet.
     pub unreleased: Vec<Record>,
     /// Operations already found in another lane.
@@ -232,7 +234,7 @@ impl<'a> Judge<'a> {
             findings: Findings::new(),
             guards: Guards::new(system),
             idle_points: IdlePoints::new(trace.nodes.len(), has_idle_points),
-            arrivals: Arrivals::new(trace),
+            arrivals: Arrivals::new(trace, system),
             services: Services::new(system),
             values: Values::new(trace, system),
             events: Events::new(trace, system),
@@ -242,6 +244,7 @@ impl<'a> Judge<'a> {
             lost: 0,
             lost_of_others: 0,
             jobs: 0,
+            bursts: 0,
             occupancy: Occupancy::new(&expected),
             hierarchies: Hierarchies::with_lanes(trace, &expected),
             node_touched: vec![false; trace.nodes.len()],
@@ -300,7 +303,7 @@ impl<'a> Judge<'a> {
                 if std::mem::replace(&mut self.beginning, Beginning::Passed) == Beginning::Awaited {
                     // The recording began when the run was under way.
                     self.known.fill(Known::Joining);
-                    self.arrivals.join();
+                    self.arrivals.join(record.time);
                     self.guards.forget();
                     self.idle_points.forget();
                     self.values.forget();
@@ -314,7 +317,9 @@ impl<'a> Judge<'a> {
             Typed::Push(push) => self.push(push),
             Typed::Deliver(deliver) => self.deliver(deliver),
             Typed::Signal(signal) => self.signal(signal.job, record),
-            Typed::Held(held) => self.check_held(held.job),
+            Typed::Guard(guard) => self.waits_at_guard(guard.job),
+            Typed::Open(open) => self.guards.open(open),
+            Typed::Held(held) => self.check_held(held),
             Typed::NoSlot(told) => self.has_no_slot(told),
             Typed::Timer(timer) if usize::from(timer.node) < self.node_touched.len() => {
                 self.hear_late(usize::from(timer.node), timer.due);
@@ -336,7 +341,12 @@ impl<'a> Judge<'a> {
                 self.lost_of_others = self.lost_of_others.saturating_add(lost.records);
             }
             Typed::Lost(lost) => self.forget(lost),
-            Typed::RunEnd(end) => self.end_node(usize::from(end.node)),
+            Typed::RunEnd(end) => {
+                if end.how == RunOutcome::Over {
+                    self.arrivals.end(usize::from(end.node));
+                }
+                self.end_node(usize::from(end.node));
+            }
             // Of what its process had begun nothing more comes.
             Typed::NodeLeft(node) => self.end_node(node.left as usize),
             _ => {}
@@ -354,6 +364,8 @@ impl<'a> Judge<'a> {
     pub fn finish(mut self) -> VerifyReport {
         self.end_instant();
         (0..self.ends.len()).for_each(|node| self.end_node(node));
+        self.judge_numbers();
+        self.judge_merged_last();
         self.judge_given_up();
         self.judge_unexplained();
         let unheard_nodes = self.coverage.unheard(self.trace);
@@ -365,6 +377,7 @@ impl<'a> Judge<'a> {
             strategy_of_trace: self.trace.strategy.clone(),
             tolerance_ns: self.tolerance.as_nanos(),
             jobs: self.jobs,
+            bursts: self.bursts,
             unjudged: self.unjudged,
             unheard_nodes,
             unidentified_nodes: self.coverage.unidentified(self.trace),
@@ -453,6 +466,7 @@ impl<'a> Judge<'a> {
                 self.unjudged += 1;
             } else {
                 self.findings.count_case(Rule::Life);
+                self.bursts += u64::from(record.event == Event::RELEASE);
                 self.serve(record, has_order);
                 self.check_alone(record);
             }
@@ -517,9 +531,9 @@ impl<'a> Judge<'a> {
 
     /// A first job is released or skipped.
     fn hear_arrival(&mut self, record: &Record) {
-        match record.event {
-            Event::RELEASE => self.arrived(record.job()),
-            Event::SKIP => self.skipped(record.job()),
+        match record.typed() {
+            Typed::Release(told) => self.arrived(told.job, told.nominal),
+            Typed::Skip(told) => self.skipped(told.job, told.nominal),
             _ => {}
         }
     }
@@ -575,7 +589,7 @@ impl<'a> Judge<'a> {
             return;
         }
         if self.beginning == Beginning::Awaited {
-            self.arrivals.join();
+            self.arrivals.join(self.now);
         }
         self.judge_completeness(node);
         self.judge_unended(node);
@@ -619,8 +633,9 @@ impl<'a> Judge<'a> {
             *known = Known::AfterLoss(known.least().max(next));
         }
         self.guards.forget();
+        self.merging.iter_mut().for_each(Merging::forget);
         self.idle_points.forget();
-        self.arrivals.forget();
+        self.arrivals.forget(self.now);
         self.values.forget();
         self.events.forget();
         self.inheritance.forget(lost.since);

@@ -1,10 +1,20 @@
 //! Whether arrivals were merged where the overrun policy says so: with an instance that had not begun, and always with one that had not.
+//!
+//! | Of an instance | is wrong |
+//! |---|---|
+//! | that was merged | if none before it waited, in its lane or at its guard |
+//! | that was released | if the one before it had not begun when it came, or was still at the guard |
+//! | that waits at its guard | if one before it does |
+//!
+//! In virtual time what came while another was at the guard is known from arrivals and releases. On real threads the thread that keeps the guard may hear of
+//! an arrival later than it happened; what it had let wait then is known from its records (`dispatch.guard`).
 
 use super::Rule;
+use super::arrivals::comes_over_link;
 use super::judge::{Judge, Known};
 use super::releases::saturating;
 use talea_model::Overrun;
-use talea_record::event::{Skip, Typed};
+use talea_record::event::{Release, Skip, Typed};
 use talea_record::{JobId, Record, SkipReason};
 use talea_time::Instant;
 
@@ -13,10 +23,23 @@ use talea_time::Instant;
 pub(super) struct Merging {
     /// The job that was released last, and since when it does not wait any more.
     last: Option<(JobId, Option<Instant>)>,
+    /// When that was released.
+    last_release: Option<Instant>,
+    /// Of real threads: the job that waits at its guard, as far as is recorded.
+    at_guard: Option<JobId>,
+    /// The first that a guard holds at the end.
+    held_at_end: Option<JobId>,
     /// Those that were released although the one before had not begun, as far as was told by then.
     doubtful: Vec<Doubtful>,
-    /// The first that was merged although nothing that had been released waited, so that a guard must hold one before it.
-    held: Option<JobId>,
+    /// The first that was merged although nothing that had been released waited, so that a guard must hold one before it; and when.
+    with_held: Option<(JobId, Instant)>,
+}
+
+impl Merging {
+    /// Records are missing: what waited at its guard may have been released.
+    pub fn forget(&mut self) {
+        self.at_guard = None;
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,40 +49,106 @@ struct Doubtful {
     at: Instant,
 }
 
+const BESIDE_ANOTHER: &str =
+    "it waited at its guard beside the one before, and should have been merged with it";
+const NOTHING_BEFORE: &str = "it was merged, and nothing before it was waiting";
+
 impl Judge<'_> {
     /// A record of a first job of a task whose instances are merged.
     pub(super) fn check_merging(&mut self, record: &Record) {
         let job = record.job();
         let entry = &self.trace.operations[job.operation.index()];
         let task = entry.task;
-        let merges = self.system.tasks.get(task).is_some_and(|task| task.overrun == Overrun::Merge);
-        if !merges || !entry.predecessors.is_empty() {
+        if !self.merges(task) || !entry.predecessors.is_empty() {
             return;
         }
         match record.typed() {
-            Typed::Release(_) => self.released_beside(task, job),
+            Typed::Release(told) => self.released_beside(task, told),
             Typed::Start(_) | Typed::Abort(_) => self.waits_no_more(task, job),
-            Typed::Skip(skip) if skip.reason == SkipReason::Merged => self.merged(task, skip),
+            Typed::Skip(skip) => {
+                self.leaves_guard(task, job);
+                if skip.reason == SkipReason::Merged {
+                    self.merged(task, skip);
+                }
+            }
             _ => {}
         }
     }
 
-    fn released_beside(&mut self, task: usize, job: JobId) {
-        let merging = &mut self.merging[task];
-        if let Some((before, None)) = merging.last {
-            merging.doubtful.push(Doubtful { before, job, at: self.now });
+    /// Whether instances of the task are merged; of none that no description has.
+    fn merges(&self, task: usize) -> bool {
+        self.system.tasks.get(task).is_some_and(|task| task.overrun == Overrun::Merge)
+    }
+
+    /// The job is let wait at its guard.
+    pub(super) fn waits_at_guard(&mut self, job: JobId) {
+        let Some(entry) = self.trace.operations.get(job.operation.index()) else { return };
+        let task = entry.task;
+        if !self.merges(task) || !entry.predecessors.is_empty() || self.is_simulated() {
+            return;
         }
-        merging.last = Some((job, None));
-        let held = merging.held.take();
-        let Some(merged) = held.filter(|merged| merged.instance < job.instance) else { return };
+        if let Some(before) = self.merging[task].at_guard.replace(job) {
+            self.find(Rule::Overrun, job, Some(before), || BESIDE_ANOTHER.into());
+        }
+    }
+
+    /// The run ends, and the guard of the first subtask holds the job.
+    pub(super) fn held_at_end(&mut self, task: usize, job: JobId) {
+        let Some(merging) = self.merging.get_mut(task) else { return };
+        // With which others may have been merged.
+        merging.with_held = merging.with_held.filter(|(merged, _)| merged.instance < job.instance);
+        let before = merging.held_at_end.replace(job);
+        if let Some(before) = before.filter(|_| self.merges(task)) {
+            self.find(Rule::Overrun, job, Some(before), || BESIDE_ANOTHER.into());
+        }
+    }
+
+    /// The trace is over: what was merged with something at a guard, of which nothing has been heard since.
+    pub(super) fn judge_merged_last(&mut self) {
+        for task in 0..self.merging.len() {
+            let Some((merged, at)) = self.merging[task].with_held.take() else { continue };
+            let node = self.node_of(merged.operation.index());
+            let is_told = self.arrivals.is_over(node) || self.system.tasks[task].separation.is_none();
+            if self.known[task] == Known::FromTheBeginning && !comes_over_link(self.system, task) && is_told {
+                self.now = at;
+                self.find(Rule::Overrun, merged, None, || NOTHING_BEFORE.into());
+            } else {
+                self.unjudged += 1;
+            }
+        }
+    }
+
+    fn leaves_guard(&mut self, task: usize, job: JobId) {
+        let merging = &mut self.merging[task];
+        merging.at_guard = merging.at_guard.filter(|waiting| *waiting != job);
+    }
+
+    fn released_beside(&mut self, task: usize, Release { job, nominal, .. }: Release) {
+        self.leaves_guard(task, job);
+        let now = self.now;
+        let merging = &mut self.merging[task];
+        let last_release = merging.last_release.replace(now);
+        if let Some((before, None)) = merging.last {
+            merging.doubtful.push(Doubtful { before, job, at: now });
+        }
+        let last = merging.last.replace((job, None));
+        let with_held = merging.with_held.take();
+        if let (Some((before, _)), Some(opened)) = (last, last_release)
+            && self.is_simulated()
+            && nominal < opened
+            && !self.trace.tasks[task].released_by.is_period()
+        {
+            self.find(Rule::Overrun, job, Some(before), || BESIDE_ANOTHER.into());
+        }
+        let Some((merged, _)) = with_held.filter(|(merged, _)| merged.instance < job.instance) else {
+            return;
+        };
         // Messages pass each other.
-        if self.known[task] != Known::FromTheBeginning || self.comes_over_link(task) {
+        if self.known[task] != Known::FromTheBeginning || comes_over_link(self.system, task) {
             self.unjudged += 1;
             return;
         }
-        self.find(Rule::Overrun, merged, Some(job), || {
-            "it was merged, and nothing before it was waiting".into()
-        });
+        self.find(Rule::Overrun, merged, Some(job), || NOTHING_BEFORE.into());
     }
 
     fn waits_no_more(&mut self, task: usize, job: JobId) {
@@ -92,16 +181,7 @@ impl Judge<'_> {
             None => false,
         };
         if !waited {
-            merging.held = merging.held.or(Some(job));
+            merging.with_held = merging.with_held.or(Some((job, self.now)));
         }
-    }
-
-    fn comes_over_link(&self, task: usize) -> bool {
-        let Some(output) = self.system.trigger_output(task) else { return false };
-        let producer = self.system.outputs()[output.index()].operation;
-        let first =
-            self.system.operations_of(task).iter().find(|operation| operation.predecessors.is_empty());
-        let node = |operation| self.system.subtask(operation).node;
-        first.is_some_and(|first| node(first.id) != node(producer))
     }
 }

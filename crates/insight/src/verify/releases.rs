@@ -7,7 +7,7 @@ use super::length;
 use super::report::Rule;
 use talea_model::{Excess, OperationId, Overrun, Trigger};
 use talea_policy::demand;
-use talea_record::event::{Abort, Release, Skip, Typed};
+use talea_record::event::{Abort, Held, Release, Skip, Typed};
 use talea_record::{JobId, Record, SkipReason};
 use talea_time::{Duration, Instant};
 
@@ -51,12 +51,13 @@ impl Judge<'_> {
         };
         let deadline = saturating(arrival, self.trace.tasks[task].deadline);
         let is_guarded = self.is_guarded(job.operation);
+        let is_held = is_first && is_triggered && self.system.tasks[task].separation.is_some();
+        let opened = if is_held { self.opening_of(told) } else { None };
         let ordered_by = if is_first {
             self.check_overrun(record);
             if is_triggered {
-                self.check_triggered(told);
-                // A guard may have held it: it stands behind what was released before it.
-                self.now
+                self.check_triggered(told, opened);
+                opened.unwrap_or(self.now)
             } else {
                 self.check_first(record, arrival)
             }
@@ -84,23 +85,26 @@ impl Judge<'_> {
             });
         }
         self.instances[task].set(job, Progress::Released);
-        // Timers count from the instant that arrival and jitter, or a guard, give. When a trigger's guard opened is not recorded on threads.
-        let is_exact = !is_first || !is_triggered || self.is_simulated();
-        let counted = match is_first && !is_triggered {
-            true => ordered_by,
-            false if is_first => record.time,
-            false => nominal,
-        };
+        // Where its guard opened nobody knows when, it did so after the arrival, and the thread that opens guards tells when it has got around to that.
+        let is_exact = !is_held || opened.is_some();
         if is_exact {
-            self.instances[task].set_release(job, counted);
+            // Timers count from the instant that arrival and jitter, or a guard, give.
+            self.instances[task].set_release(job, if is_first { ordered_by } else { nominal });
         }
-        let is_held = is_first && is_triggered && self.system.tasks[task].separation.is_some();
-        // The thread that opens guards for them tells when it has got around to it.
-        let earliest = match is_held {
-            true => told.nominal.max(saturating(self.now, -self.tolerance)),
-            false => ordered_by,
-        };
-        self.enter(told, lane, (earliest, ordered_by));
+        self.enter(told, lane, (if is_exact { ordered_by } else { told.nominal }, ordered_by));
+    }
+
+    /// When the guard of a first subtask opened for the job that is released now, if that is known.
+    fn opening_of(&mut self, told: Release) -> Option<Instant> {
+        if self.is_simulated() {
+            return Some(self.now);
+        }
+        let opened = self.guards.opening_of(told.job)?;
+        if opened < told.nominal || opened > self.now {
+            self.find(Rule::Release, told.job, None, || "its guard did not open then".into());
+            return None;
+        }
+        Some(opened)
     }
 
     /// A job of a thread below schedulers: what the description says of its release and its end, whatever else happens.
@@ -112,7 +116,7 @@ impl Judge<'_> {
         }
         let is_first = self.trace.operations[job.operation.index()].predecessors.is_empty();
         match record.typed() {
-            Typed::Release(told) if is_first && self.is_triggered(task) => self.check_triggered(told),
+            Typed::Release(told) if is_first && self.is_triggered(task) => self.check_triggered(told, None),
             Typed::Release(told) if is_first => {
                 self.findings.count_case(Rule::Release);
                 let arrival = self.arrival(task, job.instance);
@@ -149,8 +153,9 @@ impl Judge<'_> {
         !self.trace.tasks[task].released_by.is_period()
     }
 
-    /// A first job of a task with a trigger: its deadline counts from its arrival, which over a link is later than the value's.
-    fn check_triggered(&mut self, told: Release) {
+    /// A first job of a task with a trigger, whose guard opened at `opened`, if it has one and that is known: its deadline counts from its arrival,
+    /// which over a link is later than the value's.
+    fn check_triggered(&mut self, told: Release, opened: Option<Instant>) {
         let task = self.trace.operations[told.job.operation.index()].task;
         let node = |operation: OperationId| self.system.subtask(operation).node;
         let output =
@@ -158,13 +163,13 @@ impl Judge<'_> {
         let is_local = output.is_none_or(|from| node(from) == node(told.job.operation));
         if self.system.tasks[task].inherits_deadline {
             self.check_inherited(told);
-            return self.check_trigger(told);
+            return self.check_trigger(told, opened);
         }
         let latest = saturating(told.nominal, self.trace.tasks[task].deadline);
         if told.deadline > latest || is_local && told.deadline != latest {
             self.find(Rule::Release, told.job, None, || "its deadline is not that of the description".into());
         }
-        self.check_trigger(told);
+        self.check_trigger(told, opened);
     }
 
     /// When an instance arrives, by the judge's own reckoning.
@@ -266,8 +271,11 @@ impl Judge<'_> {
     }
 
     /// A guard holds the job of a first subtask at the end.
-    pub(super) fn check_held(&mut self, job: JobId) {
+    pub(super) fn check_held(&mut self, held: Held) {
+        let job = held.job;
         let Some(entry) = self.trace.operations.get(job.operation.index()) else { return };
+        self.arrived(job, held.nominal);
+        self.held_at_end(entry.task, job);
         let separation = self.system.tasks.get(entry.task).and_then(|task| task.separation);
         if separation.is_none_or(|separation| separation.excess != Excess::Defer) {
             self.find(Rule::Release, job, None, || "it is held at the end, and nothing is to hold it".into());

@@ -184,8 +184,10 @@ pub struct VerifyReport {
     pub strategy_of_trace: String,
     /// What is no violation yet.
     pub tolerance_ns: i64,
-    /// Jobs that were judged.
+    /// Jobs of lanes that were judged.
     pub jobs: u64,
+    /// Bursts of threads below schedulers that were judged, by what the description says of them whatever else happens.
+    pub bursts: u64,
     /// Records about jobs that could not be judged: of what is before them, records were lost or there were none yet. And what would
     /// violate the rules of lanes if posted jobs were in the lanes that are assumed, which another strategy need not give them.
     pub unjudged: u64,

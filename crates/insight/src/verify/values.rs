@@ -285,7 +285,7 @@ impl Judge<'_> {
     }
 
     /// A first job of a task with a trigger was released: keeps it what is declared, and did a value release it?
-    pub(super) fn check_trigger(&mut self, told: Release) {
+    pub(super) fn check_trigger(&mut self, told: Release, opened: Option<Instant>) {
         let job = told.job;
         let task = self.trace.operations[job.operation.index()].task;
         let firsts = &self.trace.operations;
@@ -298,11 +298,11 @@ impl Judge<'_> {
         if told.nominal > self.now {
             self.find(Rule::Triggers, job, None, || "it was released before it arrived".into());
         }
-        self.check_separation(job, task, told.nominal);
+        self.check_separation(job, task, (told.nominal, opened));
         self.check_value(job, task, told.nominal);
     }
 
-    fn check_separation(&mut self, job: JobId, task: usize, nominal: Instant) {
+    fn check_separation(&mut self, job: JobId, task: usize, (nominal, opened): (Instant, Option<Instant>)) {
         let Some(separation) = &self.system.tasks[task].separation else { return };
         let (apart, burst) = (separation.separation, separation.burst);
         let ahead = apart.as_nanos().saturating_mul(i64::from(burst.max(1)) - 1);
@@ -311,13 +311,15 @@ impl Judge<'_> {
         // When it is released, and when it might have been: that it came late puts off no later one.
         let (at, allowed) = match separation.excess {
             Excess::Count => return,
-            Excess::Defer => (self.now, nominal.max(Instant::from_nanos(least.unwrap_or(i64::MIN)))),
+            Excess::Defer => {
+                (opened.unwrap_or(self.now), nominal.max(Instant::from_nanos(least.unwrap_or(i64::MIN))))
+            }
             Excess::Drop => (nominal, nominal),
         };
+        let tolerance = if opened.is_some() { Duration::ZERO } else { self.tolerance };
         let next = theoretical.map_or(allowed, |theoretical| theoretical.max(allowed)).saturating_add(apart);
         self.values.released[task].theoretical = Some(next);
-        if let Some(least) =
-            least.filter(|least| at.as_nanos().saturating_add(self.tolerance.as_nanos()) < *least)
+        if let Some(least) = least.filter(|least| at.as_nanos().saturating_add(tolerance.as_nanos()) < *least)
         {
             let early = Duration::from_nanos(least - at.as_nanos());
             self.find(Rule::Triggers, job, None, || {

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod explained;
+mod held;
 mod plans;
 mod posted;
 mod slices;

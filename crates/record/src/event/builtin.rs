@@ -268,6 +268,15 @@ events! {
             /// Its lane.
             lane: u16 = Source means Lane,
         }
+        /// The guard of a first subtask let the job through as of an instant; its release, which comes after this, is when a thread got around to it.
+        OPEN = 10 "open" Open {
+            /// The job.
+            job: JobId = Causal,
+            /// The instant, from which on the job counts as released to the rules of its lane. Of successors their nominal release says it.
+            at: Instant = First,
+            /// The job's lane.
+            lane: u16 = Source means Lane,
+        }
     }
 
     /// The kernel's own view: who had which processor, who woke whom, interrupts and system calls.

@@ -4,11 +4,13 @@ use super::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use talea_insight::verify::{Rule, Verifier, default_tolerance};
 use talea_linux::burn::Burner;
 use talea_model::{
     Criticality, Excess, InputBuilder, OutputBuilder, OutsideArrivals, Overrun, TriggerBuilder,
 };
-use talea_record::SkipReason;
+use talea_policy::strategy::plan_system;
+use talea_record::{Metadata, Origin, Record, Sink, SkipReason};
 use talea_runtime::JobContext;
 
 fn overloaded(overrun: Overrun) -> System {
@@ -331,5 +333,26 @@ fn what_the_program_fires_is_merged_at_the_guard() {
                 assert!(merged >= 3 && early == 0, "{excess}: {merged} and {early}")
             }
         }
+        let opened = |release: &Record| {
+            let mut openings = ran.of(Event::OPEN, "stop").filter(|open| open.causal == release.causal);
+            let at = openings.next().map(|open| open.words[0] as i64);
+            at.is_some_and(|at| (release.words[0] as i64..=release.time.as_nanos()).contains(&at))
+        };
+        assert!(ran.of(Event::RELEASE, "stop").all(opened), "{excess}: each says when its guard opened");
+        assert_eq!(wrong(&ran), [""; 0], "{excess}");
     }
+}
+
+/// What `trace verify` finds wrong in releases, and in what became of arrivals. Who ran when is the machine's business.
+fn wrong(ran: &Ran) -> Vec<String> {
+    let plans = plan_system(&ran.system).expect("lanes");
+    let begin = ran.records.iter().find(|record| record.event == Event::RUN_START).expect("it begins").time;
+    let origin = Origin::Threads { realtime: true };
+    let metadata = Metadata::new(&ran.system, &plans, origin, begin);
+    let mut verifier =
+        Verifier::new(&metadata, &ran.system, &plans, default_tolerance(origin)).expect("the same system");
+    ran.records.iter().for_each(|record| verifier.record(*record));
+    let rules = [Rule::Release, Rule::Triggers, Rule::Overrun, Rule::Arrivals];
+    let found = verifier.finish().violations.into_iter().filter(|found| rules.contains(&found.rule));
+    found.map(|found| format!("{:?}: {}", found.job, found.text)).collect()
 }

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use talea_insight::explain::{
-    Cause, Explanation, Explanations, Kind, MOST, Order, Outcome, Question, Subject, Which, explain,
+    Cause, Explanation, Explanations, Kind, MOST, Order, Outcome, Question, Standing, Subject, Which, explain,
 };
 use talea_insight::{Accounting, Report, Segment, Segments};
-use talea_model::{LaneDispatch, System};
+use talea_model::{LaneDispatch, OutputBuilder, Overrun, System, TaskBuilder, TriggerBuilder};
 use talea_policy::demand;
-use talea_record::{Event, JobId, Metadata, Record, Sink};
+use talea_record::{Event, JobId, Metadata, Record, Sink, SkipReason};
 use talea_sim::DispatchRecords;
 use talea_time::{Duration, Instant, Work};
 
@@ -314,4 +314,55 @@ fn a_subtask_released_late_is_not_held_against_its_deadline() {
     // Of the whole, its own 56 ns are more than the 40 ns that the deadline allows.
     let whole = sentence(Which::Failed);
     assert!(whole.contains("own execution") && whole.ends_with("allow it more than 40ns."), "{whole}");
+}
+
+/// A value comes every 10 us, a job takes 25, and a guard, if there is one, lets one through every 30. The explanation of what is merged is that of the
+/// instance which stands for it, up to then, and tells what became of that.
+#[test]
+fn what_is_merged_is_explained_by_the_instance_that_stands_for_it() {
+    let us = |us: i64| Instant::from_nanos(1_000 * us);
+    let source = TaskBuilder::new("source", Duration::from_micros(10)).wcet(Work::from_micros(2));
+    let source = source.output(OutputBuilder::new("out")).on("a");
+    let by_values = TaskBuilder::triggered_by("task", TriggerBuilder::output("source.out"));
+    let guarded = by_values.separation(Duration::from_micros(30));
+    // Which waits since then, for what, and when it begins.
+    let cases = [
+        (TaskBuilder::new("task", Duration::from_micros(10)), 10, Kind::Ahead, 25),
+        (guarded, 12, Kind::Guard, 32),
+    ];
+    for (task, arrival, waits_for, begins) in cases {
+        let task = task
+            .overrun(Overrun::Merge)
+            .deadline(Duration::from_micros(60))
+            .wcet(Work::from_micros(25))
+            .on("b");
+        let system = System::builder("s").node("a", [0]).node("b", [1]);
+        let system = system.task(source.clone()).task(task).build().expect("a system");
+        let records = records_with(&system, &[], 100_000, DispatchRecords::Dropped);
+        let subject = Subject::Instance { task: 1, number: 2 };
+        let question = Question { which: Which::This(subject), ..EVERYTHING };
+        let answer = explained(&metadata(&system), &records, question);
+        let [one] = answer.list.as_slice() else { panic!("it is in the trace") };
+        assert_eq!(one.outcome, Outcome::Skipped { reason: SkipReason::Merged });
+        assert_eq!((one.arrival, one.end), (us(arrival + 10), us(arrival + 10)));
+        let job = JobId { operation: system.operations_of(1)[0].id, instance: 1 };
+        let because = one.because.as_deref().expect("one before it waits");
+        assert_eq!(
+            (because.subject, because.arrival, because.end),
+            (Subject::Job(job), us(arrival), one.end)
+        );
+        let totals: Vec<(Kind, Duration)> =
+            because.totals.iter().map(|total| (total.kind, total.sum())).collect();
+        assert_eq!(totals, [(waits_for, Duration::from_micros(10))]);
+        let (began, end) = (Some(us(begins)), Some(us(begins + 25)));
+        assert_eq!(
+            one.stands_for_it,
+            Some(Standing { task: 1, number: 1, began, end, outcome: Outcome::Met })
+        );
+        let sentence = answer.sentence(one);
+        assert!(
+            sentence.starts_with("It was merged with task #1, which had arrived 10.0us before and not begun"),
+            "{sentence}"
+        );
+    }
 }

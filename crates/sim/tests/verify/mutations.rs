@@ -412,3 +412,81 @@ fn every_instance_that_should_have_been_merged_is_found() {
     // Of ten, four have begun by the end; #2, #3 and #4 were released while the one before each of them waited.
     assert_eq!(overruns.violations, 3, "{report:?}");
 }
+
+/// A value comes every 10 ns to a task whose guard lets one through each 30 ns, or whose jobs take 25 ns, if it has none.
+fn triggered(overrun: &str, guard: &str, wcet: i64) -> System {
+    let text = format!(
+        "[system]\nname = \"merged\"\nstrategy = \"criticality\"\n[[node]]\nname = \"one\"\ncpus = [0]\n\
+         [[task]]\nname = \"source\"\nperiod = \"10ns\"\nwcet = \"2ns\"\ncriticality = \"high\"\nnode = \"one\"\noutputs = [{{ name = \"out\", bytes = 8 }}]\n\
+         [[task]]\nname = \"t\"\ntrigger = {{ output = \"source.out\" }}\ndeadline = \"100ns\"\nwcet = \"{wcet}ns\"\nnode = \"one\"\n\
+         overrun = \"{overrun}\"\n{guard}\n"
+    );
+    talea_model::parse("merged.toml", &text, Path::new(".")).expect("a system").system
+}
+
+const GUARD: &str = "separation = \"30ns\"";
+
+/// What waits at a guard beside another one should have been merged with it.
+#[test]
+fn every_instance_that_waits_at_a_guard_beside_another_one_is_found() {
+    let merges = triggered("merge", GUARD, 1);
+    let right = judged(&merges, &records(&merges));
+    assert_eq!(right.count(), 0, "{:?}", right.violations);
+    let report = judged(&merges, &records(&triggered("queue", GUARD, 1)));
+    // They arrive at 2, 12, ... and are released at 2, 32, 62 and 92. That of 12 waits alone, and six wait at the end.
+    let found: Vec<&str> = report.violations.iter().filter_map(|found| found.job.as_deref()).collect();
+    assert_eq!(found, ["t #2", "t #3", "t #5", "t #6", "t #7", "t #8", "t #9"], "{:?}", report.violations);
+    assert_eq!(broken(&report), [Rule::Overrun]);
+}
+
+/// Instances that are numbered as they arrive leave a record each, whatever becomes of them.
+#[test]
+fn every_instance_of_which_no_record_tells_is_found() {
+    for (guard, wcet) in [(GUARD, 1), ("", 25)] {
+        let system = triggered("merge", guard, wcet);
+        let right = records(&system);
+        let merged = |record: &Record| record.event == Event::SKIP;
+        let places: Vec<usize> = (0..right.len()).filter(|place| merged(&right[*place])).collect();
+        assert!(places.len() > 1, "{guard}");
+        // Of the last one there is no later one to tell that it arrived.
+        let last = right
+            .iter()
+            .filter(|record| record.job().operation.index() == 1)
+            .map(|record| record.job().instance)
+            .max();
+        for place in places.into_iter().filter(|place| Some(right[*place].job().instance) != last) {
+            let mut records = right.clone();
+            let gone = records.remove(place);
+            let report = judged(&system, &records);
+            assert_eq!(broken(&report), [Rule::Arrivals], "{guard}: {:?}", report.violations);
+            assert_eq!(report.violations[0].job, Some(metadata(&system).job_name(gone.job())));
+        }
+    }
+}
+
+/// What is merged is so with one that waits.
+#[test]
+fn every_instance_that_is_merged_with_nothing_is_found() {
+    for (guard, wcet) in [(GUARD, 1), ("", 25)] {
+        let system = triggered("merge", guard, wcet);
+        let right = records(&system);
+        let is_of_task = |record: &&Record| record.event.is_job() && record.job().operation.index() == 1;
+        let released: Vec<Record> = right
+            .iter()
+            .filter(is_of_task)
+            .filter(|record| record.event == Event::RELEASE)
+            .copied()
+            .collect();
+        for gone in &released {
+            // As if it had been merged when it arrived.
+            let mut records = right.clone();
+            records.retain(|record| !(record.event.is_job() && record.causal == gone.causal));
+            let time = Instant::from_nanos(gone.words[0] as i64);
+            let skip = Record { event: Event::SKIP, arg: SkipReason::Merged as u16, time, ..*gone };
+            let place = records.partition_point(|record| record.time <= time);
+            records.insert(place, skip);
+            let report = judged(&system, &records);
+            assert!(report.of(Rule::Overrun) > 0, "{guard}: {gone:?}: {:?}", report.rules);
+        }
+    }
+}

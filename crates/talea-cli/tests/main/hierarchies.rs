@@ -495,6 +495,32 @@ fn the_time_in_which_lanes_are_held_off_is_told_from_waiting_in_them() {
     assert!(!cases.contains("lanes") && !cases.contains("overrun"), "{cases}");
 }
 
+/// Of a hierarchy without tasks it is said what was judged: decisions, windows of guarantees, bursts of threads.
+#[test]
+fn what_was_verified_of_a_hierarchy_without_tasks_is_said() {
+    let place = folder();
+    let (file, out) = (example("figure-1.toml"), within(&place, "out"));
+    run(&["sim", &file, "--for", "2s", "--out", &out]).exits(0);
+    let trace = within(&place, "out/trace.talea");
+    let json = run(&["trace", "verify", &file, &trace, "--json"]).exits(0).json();
+    let judged = |what: &str| json["decisions"]["judged"][what].as_u64().expect("a number");
+    let [requests, grants, revokes, releases] = ["requests", "grants", "revokes", "releases"].map(judged);
+    assert!(requests > 0 && grants >= requests && judged("changes") == 0, "{json:#}");
+    let bursts = json["lanes"]["bursts"].as_u64().expect("a number");
+    assert!(bursts > 10 && json["lanes"]["jobs"] == 0, "{json:#}");
+    let text = run(&["trace", "verify", &file, &trace]).exits(0).fits().stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let decisions = requests + grants + revokes + releases;
+    for part in [
+        format!("verified: {decisions} decisions ({requests} requests, {grants} grants,"),
+        "no change of the hierarchy,".into(),
+        "windows of guarantees".into(),
+        format!("under its schedulers: obeyed; {bursts} bursts of threads, tolerance 0s"),
+    ] {
+        assert!(text.contains(&part), "{part} is not in\n{text}");
+    }
+}
+
 /// One more program of a higher priority makes bursts late, on real threads as in a simulation.
 #[test]
 fn a_late_burst_is_explained_by_whose_turn_it_was() {

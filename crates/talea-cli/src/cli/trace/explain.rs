@@ -18,7 +18,9 @@ use talea_insight::explain::{
     Which, explain, explain_chains, limited,
 };
 use talea_model::OperationId;
-use talea_record::{Damage, Event, JobId, Metadata, Origin, RecordedEvents, Sink, TraceError, TraceFile};
+use talea_record::{
+    Damage, Event, JobId, Metadata, Origin, RecordedEvents, Sink, SkipReason, TraceError, TraceFile,
+};
 use talea_time::{Duration, Instant};
 
 /// Explanations of missed deadlines that one reads at once.
@@ -260,12 +262,12 @@ fn print(answer: &Explanations) -> Result<(), Failure> {
     lines.prose(&heading(answer))?;
     for one in &answer.list {
         lines.line("")?;
-        for line in text(answer, one) {
+        for line in text(answer, one, summary(answer, one)) {
             lines.line(&line)?;
         }
         if let Some(because) = &one.because {
             lines.line("")?;
-            for line in text(answer, because) {
+            for line in text(answer, because, summary_up_to(answer, because, one.outcome)) {
                 lines.line(&line)?;
             }
         }
@@ -447,9 +449,9 @@ fn heading(answer: &Explanations) -> String {
     format!("{} under {}: {failed}{limits}{rest}{hidden}", answer.metadata.system, answer.metadata.strategy)
 }
 
-/// One explanation, in lines that fit the output.
-fn text(answer: &Explanations, one: &Explanation) -> Vec<String> {
-    let mut lines = vec![wrap(&summary(answer, one))];
+/// One explanation below its summary, in lines that fit the output.
+fn text(answer: &Explanations, one: &Explanation, summary: String) -> Vec<String> {
+    let mut lines = vec![wrap(&summary)];
     lines.push(wrap(&format!("  {}", answer.sentence(one))));
     if one.hops.len() > 1 {
         lines.extend(path(answer, one));
@@ -475,6 +477,13 @@ fn summary(answer: &Explanations, one: &Explanation) -> String {
         Outcome::Met => format!("met with {} left", (-one.lateness()).rounded()),
         Outcome::Missed => format!("MISSED by {}", one.lateness().rounded()),
         Outcome::Aborted => "ABORTED".into(),
+        Outcome::Skipped { reason: SkipReason::Merged } => {
+            let when = match one.response() {
+                Duration::ZERO => "when it arrived".into(),
+                after => format!("{} after it arrived", after.rounded()),
+            };
+            return format!("{name}: MERGED at {}, {when}", at(one.end));
+        }
         Outcome::Skipped { .. } => return format!("{name}: SKIPPED at {}", at(one.end)),
         Outcome::Unfinished if one.lateness() >= Duration::ZERO => {
             format!("UNFINISHED, {} late by then", one.lateness().rounded())
@@ -482,6 +491,17 @@ fn summary(answer: &Explanations, one: &Explanation) -> String {
         Outcome::Unfinished => "unfinished".into(),
     };
     format!("{name}: {how}; {} from {} to {}", one.response().rounded(), at(one.arrival), at(one.end))
+}
+
+/// The same of an explanation that goes up to an instant at which another instance was skipped because of this one, or merged with it.
+fn summary_up_to(answer: &Explanations, one: &Explanation, other: Outcome) -> String {
+    let how = match other {
+        Outcome::Skipped { reason: SkipReason::Merged } => "not begun",
+        _ => "unfinished",
+    };
+    let [arrival, end] = [one.arrival, one.end].map(|at| since_start(answer, at));
+    let (name, response) = (answer.name(one.subject), one.response().rounded());
+    format!("{name}, up to then: {how}; {response} from {arrival} to {end}")
 }
 
 fn path(answer: &Explanations, one: &Explanation) -> Vec<String> {

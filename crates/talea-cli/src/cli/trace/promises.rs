@@ -8,7 +8,7 @@ use crate::cli::output::{self, Sheet, length};
 use crate::cli::report;
 use serde::Serialize;
 use std::path::Path;
-use talea_insight::decisions::{Decisions, DecisionsReport};
+use talea_insight::decisions::{Decisions, DecisionsReport, JudgedRecords, Rule};
 use talea_insight::promises::{Breach, EdgeReport, PromisesReport, Side};
 use talea_insight::verify::{Coverage, Verifier, VerifyReport};
 use talea_insight::{Accounting, Promises, Report};
@@ -162,6 +162,10 @@ pub fn verify(
                 lines.line("")?;
                 verify::tell(&mut lines, lanes, metadata, limit)?;
             }
+            let has_jobs = lanes.as_ref().is_some_and(|lanes| lanes.jobs + lanes.bursts > 0);
+            if decisions.is_none() && !has_jobs {
+                lines.prose(nothing(promises.watched()))?;
+            }
             if !not_judged.is_empty() {
                 lines.prose(&format!(
                     "note: the lanes of {} were not judged, for want of records of jobs",
@@ -183,12 +187,43 @@ pub fn verify(
     }
 }
 
+/// Why there is nothing that could be verified, where somebody watched so many edges.
+fn nothing(watched: usize) -> &'static str {
+    match watched {
+        0 => {
+            "nothing could be verified: the kernel decides, to which the hierarchy was lowered, which no record tells, and no thread of it has bursts"
+        }
+        _ => "nothing could be verified: the trace has neither decisions (hls) nor jobs",
+    }
+}
+
+/// What there was to judge the schedulers by.
+fn verified(decisions: &DecisionsReport) -> String {
+    let JudgedRecords { requests, grants, revokes, releases, changes, switches } = decisions.judged;
+    let count = |count: u64, one: &str, many: &str| match count {
+        0 => format!("no {one}"),
+        1 => format!("1 {one}"),
+        count => format!("{count} {many}"),
+    };
+    let windows = count(decisions.cases(Rule::Guarantees), "window of a guarantee", "windows of guarantees");
+    let kernel = match switches {
+        0 => String::new(),
+        _ => format!(", {}", count(switches, "switch of the kernel", "switches of the kernel")),
+    };
+    format!(
+        "verified: {} ({requests} requests, {grants} grants, {revokes} revocations, {releases} give-backs), {}, {windows}{kernel}",
+        count(decisions.judged.decisions(), "decision", "decisions"),
+        count(changes, "change of the hierarchy", "changes of the hierarchy"),
+    )
+}
+
 /// Whether the schedulers decided as they may.
 fn tell_decisions(
     lines: &mut output::Lines,
     decisions: &DecisionsReport,
     limit: usize,
 ) -> Result<(), Failure> {
+    lines.prose(&verified(decisions))?;
     let mut sheet = Sheet::new(1, &["decisions", "judged", "violated"]);
     for rule in &decisions.rules {
         let violated = match (rule.cases, rule.violations) {

@@ -261,9 +261,15 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
         1 => "1 violation".to_string(),
         count => format!("{count} violations"),
     };
+    let count = |count: u64, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let judged = match (report.jobs, report.bursts) {
+        (jobs, 0) => count(jobs, "job"),
+        (0, bursts) => format!("{} of threads", count(bursts, "burst")),
+        (jobs, bursts) => format!("{} and {} of threads", count(jobs, "job"), count(bursts, "burst")),
+    };
     let mut lines = vec![format!(
-        "{} under {}: {verdict}; {} jobs, tolerance {tolerance}",
-        report.system, report.strategy, report.jobs
+        "{} under {}: {verdict}; {judged}, tolerance {tolerance}",
+        report.system, report.strategy
     )];
     if report.strategy != report.strategy_of_trace {
         lines.push(format!("note: the trace was made under {}", report.strategy_of_trace));
