@@ -23,6 +23,8 @@ pub(super) enum Carried {
 pub(super) struct ByContent {
     pub task: Arc<str>,
     text: Arc<str>,
+    /// How long it is taken to take at most.
+    longest: Duration,
     filters: Arc<ReplacedFilters<FilterGroup>>,
 }
 
@@ -36,13 +38,17 @@ impl ByContent {
             Carried::Anything => synthetic.longest_of_all(),
         };
         let filters = Arc::new(ReplacedFilters::new(FilterGroup::from_iter([Filter::of(&[], synthetic)])));
-        let made = ByContent { task: task.into(), text: text.into(), filters: Arc::clone(&filters) };
+        let made = ByContent { task: task.into(), text: text.into(), longest, filters: Arc::clone(&filters) };
         (Opened { filters, longest }, made)
     }
 
     /// It holds of events that carry a `T`, too.
     pub fn open<T: Content + Filterable>(&self) -> Result<(), ConstraintError> {
-        let filter = Filter::of(&[], Only::<T>::parse(&self.text)?);
+        let only = Only::<T>::parse(&self.text)?;
+        if only.longest_of_all() > self.longest {
+            return Err(ConstraintError::OwnHeader);
+        }
+        let filter = Filter::of(&[], only);
         let mut group = self.filters.get();
         group.add(Arc::new(filter));
         self.filters.set(group);
