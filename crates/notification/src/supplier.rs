@@ -279,7 +279,7 @@ impl Supplier {
         }
         let state = &*self.handle.state;
         let stated = Stated { by: via.job(), ..state.settings.load().stated };
-        if self.expires_in_filters(event, stated) {
+        if self.expires_in_filters(event, stated) && !self.may_last_longer(number) {
             state.expired.store(state.expired.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             expired.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::Expired, 1);
@@ -325,6 +325,12 @@ impl Supplier {
             });
         }
         Ok(pushed)
+    }
+
+    /// Whether a consumer of this type may say by a mapping filter how long events are worth something, whatever they state.
+    fn may_last_longer(&self, number: usize) -> bool {
+        let entry = self.entries[number].as_ref().expect("it has been found");
+        entry.subscribers.load().iter().any(|consumer| consumer.maps_lifetimes())
     }
 
     /// Whether the event, by its own timeout or what is set for its supplier, is worth something for less time than its filters and those of its admin may
