@@ -76,3 +76,36 @@ impl Expression for Opened {
         self.longest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Filterable)]
+    struct Plain {
+        charge: i64,
+    }
+    impl Content for Plain {}
+
+    #[derive(Filterable)]
+    struct Frame {
+        header: Plain,
+    }
+    impl Content for Frame {}
+
+    /// What a filter is taken to take holds of whatever code fills in.
+    #[test]
+    fn a_filter_by_a_field_of_the_header_is_not_held_against_another_header() {
+        let spelled_out = |carried| ByContent::parse("t", "$.header.variable_header(leg) == 1", carried);
+        let (opened, anything) = spelled_out(Carried::Anything);
+        let (among_few, _) = spelled_out(Carried::Numbers(2));
+        let (by_name, named) = ByContent::parse("t", "charge == 1", Carried::Anything);
+        assert!(among_few.longest() < opened.longest() && opened.longest() < by_name.longest());
+        anything.open::<Plain>().expect("it has no header of its own");
+        let refused = anything.open::<Frame>().expect_err("it has one").to_string();
+        assert!(refused.contains("a member \"header\" of its own"), "{refused}");
+        named.open::<Plain>().expect("it has that member");
+        let refused = named.open::<Frame>().expect_err("it has no such member").to_string();
+        assert!(refused.contains("charge"), "{refused}");
+    }
+}

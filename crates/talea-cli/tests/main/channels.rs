@@ -64,7 +64,11 @@ fn the_example_is_checked_simulated_and_run_alike() {
 #[test]
 fn diagnostics_go_by_fields_of_headers() {
     let (place, file) = (folder(), example("diagnostics.toml"));
-    run(&["check", &file, "--fail-on", "any"]).exits(0);
+    // But for the report, which is to get more than it has time for.
+    let checked = run(&["check", &file, "--json"]).exits(0).json();
+    let tasks = checked["tasks"].as_array().expect("a list");
+    let unbounded: Vec<&Value> = tasks.iter().filter(|task| task["bound_ns"].is_null()).collect();
+    assert!(matches!(&unbounded[..], [task] if task["name"] == "report"), "{unbounded:?}");
     let outs = ["sim", "run"].map(|verb| within(&place, verb));
     let of_sim = run(&["sim", &file, "--for", "2s", "--out", &outs[0], "--json"]).exits(0).json();
     // Real-time work of other tests would take its processor.
@@ -85,7 +89,7 @@ fn diagnostics_go_by_fields_of_headers() {
         assert!(dashboard["merged"].as_u64().is_some_and(|merged| merged > 100), "{dashboard}");
     }
     let of_sim = subscriptions(&of_sim);
-    assert_eq!(named(&of_sim, "stop"), [240, 20, 0, 0]);
+    assert_eq!(named(&of_sim, "stop"), [200, 20, 0, 0]);
     let [_, _, discarded, expired] = named(&of_sim, "report");
     assert!(discarded > 0 && expired > 0, "{of_sim:?}");
     for out in &outs {
