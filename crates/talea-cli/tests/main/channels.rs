@@ -64,11 +64,11 @@ fn the_example_is_checked_simulated_and_run_alike() {
 #[test]
 fn diagnostics_go_by_fields_of_headers() {
     let (place, file) = (folder(), example("diagnostics.toml"));
-    // But for the report, which is to get more than it has time for.
+    // But for the log, which is to get more than it has time for.
     let checked = run(&["check", &file, "--json"]).exits(0).json();
     let tasks = checked["tasks"].as_array().expect("a list");
     let unbounded: Vec<&Value> = tasks.iter().filter(|task| task["bound_ns"].is_null()).collect();
-    assert!(matches!(&unbounded[..], [task] if task["name"] == "report"), "{unbounded:?}");
+    assert!(matches!(&unbounded[..], [task] if task["name"] == "log"), "{unbounded:?}");
     let outs = ["sim", "run"].map(|verb| within(&place, verb));
     let of_sim = run(&["sim", &file, "--for", "2s", "--out", &outs[0], "--json"]).exits(0).json();
     // Real-time work of other tests would take its processor.
@@ -82,15 +82,15 @@ fn diagnostics_go_by_fields_of_headers() {
     };
     for report in [&of_sim, &of_run] {
         let all = subscriptions(report);
-        let [pushed, delivered, ..] = named(&all, "report");
+        let [pushed, delivered, ..] = named(&all, "log");
         assert!(pushed > 200 && (10..pushed / 2).contains(&delivered), "{all:?}");
         let tasks = report["report"]["tasks"].as_array().expect("a list");
-        let dashboard = tasks.iter().find(|task| task["name"] == "dashboard").expect("it is there");
-        assert!(dashboard["merged"].as_u64().is_some_and(|merged| merged > 100), "{dashboard}");
+        let merging = tasks.iter().find(|task| task["name"] == "ui").expect("it is there");
+        assert!(merging["merged"].as_u64().is_some_and(|merged| merged > 100), "{merging}");
     }
     let of_sim = subscriptions(&of_sim);
     assert_eq!(named(&of_sim, "stop"), [200, 20, 0, 0]);
-    let [_, _, discarded, expired] = named(&of_sim, "report");
+    let [_, _, discarded, expired] = named(&of_sim, "log");
     assert!(discarded > 0 && expired > 0, "{of_sim:?}");
     for out in &outs {
         let trace = format!("{out}/{TRACE}");
@@ -104,7 +104,7 @@ fn diagnostics_go_by_fields_of_headers() {
         let stops = had("stop", "motors");
         assert!(stops.len() >= 15 && stops.iter().all(|job| job % 10 == 9), "the severe ones: {stops:?}");
         assert!(had("stop", "battery").is_empty());
-        let reports = had("report", "motors");
+        let reports = had("log", "motors");
         // Of mission 7, and none of mission 8.
         assert!(!reports.is_empty() && reports.iter().all(|job| job % 4 != 3), "{reports:?}");
         // All that is severe and of mission 7 is told in the end: it goes before the rest, which is discarded for it.

@@ -74,7 +74,7 @@ fn a_filter_by_a_priority_that_nobody_states_and_a_chain_that_nothing_comes_thro
     let file = write(&folder, "declared.toml", &declared.replace("\"$priority == 3\"", filter));
     let done = run(&["sim", &file, "--for", "100ms"]).exits(0);
     assert!(
-        !done.stderr.contains("mission") && done.words().contains("b 10"),
+        !done.stderr.contains("mission") && done.words().contains("b c 10 10"),
         "{}{}",
         done.stderr,
         done.stdout
