@@ -80,6 +80,7 @@ impl Expression for Opened {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talea_etcl::OwnedValue;
 
     #[derive(Filterable)]
     struct Plain {
@@ -87,9 +88,15 @@ mod tests {
     }
     impl Content for Plain {}
 
+    /// What stands in its own header is found where that of the event is.
+    #[derive(Filterable)]
+    struct Head {
+        variable_header: OwnedValue,
+    }
+
     #[derive(Filterable)]
     struct Frame {
-        header: Plain,
+        header: Head,
     }
     impl Content for Frame {}
 
