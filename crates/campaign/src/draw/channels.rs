@@ -69,12 +69,7 @@ fn publish(description: &mut Description, rng: &mut impl Rng, task: usize, pushe
             event_type: event_type.clone(),
             bytes: one_of(rng, &[8, 64]),
             fields: vec![SyntheticField { name: "x".into(), values: FieldValues::Uniform(0, 9) }],
-            header_fields: match rng.random_ratio(1, 3) {
-                true => {
-                    vec![SyntheticField { name: "leg".into(), values: FieldValues::List([0, 1, 2].into()) }]
-                }
-                false => Vec::new(),
-            },
+            header_fields: Vec::new(),
             priority: rng.random_ratio(1, 2).then(|| rng.random_range(-3..4)),
             timeout: rng.random_ratio(1, 5).then(|| micros(one_of(rng, &[900, 9_000]))),
             source: 0,
@@ -121,8 +116,7 @@ fn subscribe(
         wanted.iter().map(|one| TypePattern::exactly(&one.event_type.domain, &one.event_type.name)).collect();
     let collect =
         (types.len() > 1 && rng.random_ratio(1, 3)).then(|| one_of(rng, &[Collect::First, Collect::Latest]));
-    let filters = ["x < 6", "$.header.variable_header(leg) != 1", "not exist $.header.variable_header(leg)"];
-    let filter = rng.random_ratio(1, 3).then(|| one_of(rng, &filters).to_owned());
+    let filter = rng.random_ratio(1, 4).then(|| "x < 6".to_owned());
     let within = collect.and_then(|_| rng.random_ratio(1, 2).then_some(micros(15_000)));
     let condition = match collect {
         None => Condition::of_types(types),
