@@ -116,6 +116,6 @@ pub use program::{BYTES_PER_STEP, Program};
 #[cfg(feature = "derive")]
 pub use talea_etcl_derive::Filterable;
 pub use value::{
-    Category, EnumType, Filterable, Form, Kind, Label, Layout, Lookup, Member, Node, SelectorValue, Value,
-    View,
+    Category, EnumType, Filterable, Form, Kind, Label, Layout, Lookup, Member, Node, SelectorValue,
+    VARIABLE_HEADER, Value, View,
 };

@@ -23,5 +23,8 @@ pub enum EventLoss {
 }
 
 pub use condition::{Collect, Condition, Leaf};
-pub use header::{AnyEvent, HEADER, in_header, since_1970, time_in_header, timeout_of};
+pub use header::{
+    AnyEvent, FIELDS, FIELDS_BYTES_MOST, FIELDS_MOST, HEADER, KNOWN_FIELDS, StatedTime, in_header,
+    picked_in_header, spelled_in_header, time_in_header,
+};
 pub use pattern::{TypePattern, TypePatternError};

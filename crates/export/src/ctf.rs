@@ -34,7 +34,7 @@ use packets::{Streams, is_stream_file};
 use std::io;
 use std::path::{Path, PathBuf};
 use talea_record::event::{Lost, builtin};
-use talea_record::{Metadata, NameSpace, Record, Sink};
+use talea_record::{Definition, Metadata, NameSpace, Record, Sink};
 use thiserror::Error;
 use tsdl::Domain;
 
@@ -188,6 +188,11 @@ impl Sink for CtfExport {
         self.failure = self.write(&record).err();
         self.threads.forget(&record);
         self.records += 1;
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.metadata.define(definition);
+        self.threads.define(definition);
     }
 }
 

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 use talea_record::declaration::{Field, FieldKind, Part, Value};
 use talea_record::event::{JobOrNone, Meaning, WordType};
-use talea_record::{EdgeEntry, Event, JobId, Metadata, NameSpace, Record};
+use talea_record::{Definition, EdgeEntry, Event, JobId, Metadata, NameSpace, Record};
 use talea_text::is_hidden;
 use talea_time::{Duration, Instant};
 
@@ -135,6 +135,11 @@ impl Decoder {
     /// Learns from a record that is not shown, but comes before those that are.
     pub fn learn(&self, record: &Record) {
         self.writers.borrow_mut().learn(record);
+    }
+
+    /// Takes what was defined meanwhile.
+    pub fn define(&mut self, definition: &Definition) {
+        self.metadata.define(definition);
     }
 
     /// The run's tables.

@@ -34,7 +34,7 @@ use column::{Cell, Column, Kind};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
-use talea_record::{Metadata, NameSpace, Origin, Record, Sink};
+use talea_record::{Definition, Metadata, NameSpace, Origin, Record, Sink};
 use thiserror::Error;
 
 /// Rows of a group, which is what memory holds at one time.
@@ -172,6 +172,10 @@ impl<W: Write + Send> Sink for ParquetExport<W> {
         if self.rows == GROUP_ROWS {
             self.failure = self.end_group().err();
         }
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.decoder.define(definition);
     }
 }
 

@@ -50,7 +50,7 @@ use kernel::Kernel;
 use packets::{Flow, Packets, Track};
 use std::io::{self, Write};
 use talea_record::event::{Lost, builtin};
-use talea_record::{Metadata, NameSpace, Record, Sink, ThreadRole, Typed};
+use talea_record::{Definition, Metadata, NameSpace, Record, Sink, ThreadRole, Typed};
 use talea_time::Instant;
 use values::Values;
 
@@ -82,7 +82,7 @@ impl<W: Write> PerfettoExport<W> {
         PerfettoExport {
             jobs: Jobs::new(metadata, processes, &mut out),
             values: Values::new(metadata),
-            channels: Channels::new(metadata),
+            channels: Channels::default(),
             out,
             output,
             decoder: Decoder::new(metadata, names),
@@ -167,5 +167,11 @@ impl<W: Write> Sink for PerfettoExport<W> {
             self.failure = self.output.write_all(self.out.bytes()).err();
             self.out.clear();
         }
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.decoder.define(definition);
+        self.jobs.define(definition);
+        self.kernel.define(definition);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use talea_insight::schedule::{Runner, Segment, Segments};
-use talea_record::{Metadata, Record, Sink};
+use talea_record::{Definition, Metadata, Record, Sink};
 use talea_time::{Duration, Instant};
 
 /// Writes the schedule as CSV: `start_ns,end_ns,node,cpu,task,subtask,job`, times counted from
@@ -93,5 +93,10 @@ impl<W: Write> Sink for ScheduleCsv<W> {
     fn record(&mut self, record: Record) {
         let rows = &mut self.rows;
         self.segments.feed(&record, |segment| rows.write(&segment));
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.rows.metadata.define(definition);
+        self.segments.define(definition);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use talea_record::declaration::FIRST_FREE;
 use talea_record::event::{Thread as ThreadAtWork, ThreadExit, Typed};
-use talea_record::{Event, KnownThreads, Metadata, Record, ThreadRole};
+use talea_record::{Definition, Event, KnownThreads, Metadata, Record, ThreadRole};
 use talea_time::Instant;
 
 /// Threads by number, in memory that depends on how many live at one time.
@@ -57,6 +57,11 @@ impl Threads {
     /// Those of a run whose records are yet to come.
     pub fn of(metadata: &Metadata) -> Self {
         Threads { known: KnownThreads::of(metadata), ..Threads::default() }
+    }
+
+    /// Takes what was defined meanwhile.
+    pub fn define(&mut self, definition: &Definition) {
+        self.known.define(definition);
     }
 
     /// The thread's process; 0 if it is not known.

@@ -3,7 +3,7 @@
 
 use crate::drawing::{Owner, Span, TimeLine};
 use talea_insight::{Runner, Segment, Segments};
-use talea_record::{JobId, Metadata, Record, Sink, Typed};
+use talea_record::{Definition, JobId, Metadata, Record, Sink, Typed};
 use talea_time::Instant;
 
 /// Collects from records what the picture shows.
@@ -67,6 +67,18 @@ impl Sink for Builder {
             && let Some((lane, _)) = places.get(operation)
         {
             line.marks.push((*lane, record.time.saturating_since(*start).as_secs_f64() * 1e3));
+        }
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.segments.define(definition);
+        if let Definition::Operation { number, entry, task } = definition
+            && let Some(place) = self.places.get_mut(*number)
+            && let Some(kind) = self.line.kinds.get_mut(entry.task)
+            && entry.lane < self.line.rows.len()
+        {
+            *place = (entry.lane, entry.task);
+            kind.clone_from(&task.name);
         }
     }
 }

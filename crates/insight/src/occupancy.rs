@@ -32,7 +32,7 @@ mod update;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use talea_record::event::{Coded, IrqEnter};
-use talea_record::{InterruptKind, JobId, KnownThreads, Metadata, NodeEntry, Origin, Record};
+use talea_record::{Definition, InterruptKind, JobId, KnownThreads, Metadata, NodeEntry, Origin, Record};
 use talea_time::Instant;
 
 /// Who has a processor.
@@ -282,6 +282,22 @@ impl Occupancy {
             names: KnownThreads::of(metadata),
             is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
         }
+    }
+
+    /// Takes what was defined meanwhile.
+    pub fn define(&mut self, definition: &Definition) {
+        self.names.define(definition);
+        if let Definition::Operation { number, entry, .. } = definition
+            && let Some(lane) = self.lane_of_operation.get_mut(*number)
+            && entry.lane < self.lanes.len()
+        {
+            *lane = entry.lane;
+        }
+    }
+
+    /// The node of a job's operation, if the metadata know it.
+    pub fn node_of(&self, job: JobId) -> Option<usize> {
+        Some(self.lanes[self.lane_of(job)?].node)
     }
 
     /// The processors of a node.

@@ -2,7 +2,7 @@
 
 use crate::occupancy::{Occupancy, Occupant, ProcessorHolder};
 use talea_record::event::Typed;
-use talea_record::{JobId, Metadata, Record};
+use talea_record::{Definition, JobId, Metadata, Record};
 use talea_time::Instant;
 
 /// Who had a processor for a [`Segment`].
@@ -49,7 +49,6 @@ impl Segment {
 #[derive(Debug)]
 pub struct Segments {
     occupancy: Occupancy,
-    node_of_operation: Vec<usize>,
     nodes: Vec<Node>,
 }
 
@@ -78,12 +77,15 @@ struct Processor {
 impl Segments {
     /// For a run of the system that `metadata` describe.
     pub fn new(metadata: &Metadata) -> Self {
-        let node_of = |operation: &talea_record::OperationEntry| metadata.lanes[operation.lane].node;
         Segments {
             occupancy: Occupancy::new(metadata),
-            node_of_operation: metadata.operations.iter().map(node_of).collect(),
             nodes: metadata.nodes.iter().map(|_| Node::default()).collect(),
         }
+    }
+
+    /// Takes what was defined meanwhile.
+    pub fn define(&mut self, definition: &Definition) {
+        self.occupancy.define(definition);
     }
 
     /// Takes a record and hands the segments that it completes to `emit`.
@@ -103,7 +105,7 @@ impl Segments {
             | Typed::Wait(_)
             | Typed::Complete(_)
             | Typed::Abort(_) => {
-                if let Some(&node) = self.node_of_operation.get(record.job().operation.index()) {
+                if let Some(node) = self.occupancy.node_of(record.job()) {
                     self.look(node, record.time, &mut emit);
                 }
             }

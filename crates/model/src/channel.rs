@@ -58,6 +58,8 @@ pub struct Publication {
     pub bytes: u32,
     /// The numbers in it, by which filters decide.
     pub fields: Vec<SyntheticField>,
+    /// The numbers in their header where no program makes them, which filters find by `$.header.variable_header(name)`.
+    pub header_fields: Vec<SyntheticField>,
     /// The priority of the events, from -32767 to 32767, greater is more urgent; where none is given the subscriptions say it.
     pub priority: Option<i16>,
     /// How long after its push an event is worth being delivered; where none is given the subscriptions say it.
@@ -69,6 +71,13 @@ pub struct Publication {
 impl Publication {
     /// The range of priorities.
     pub const PRIORITIES: std::ops::RangeInclusive<i16> = -32_767..=32_767;
+
+    /// The most bytes that the fields of the header have as they are sent: each its name, a number, and a byte for the length of the one and the kind of the other.
+    pub fn header_bytes(&self) -> usize {
+        const NUMBER: usize = 10;
+        let bytes = |field: &SyntheticField| field.name.len() + NUMBER + 2;
+        self.header_fields.iter().map(bytes).sum()
+    }
 }
 
 /// What releases a task that has subscribed to events, with filters in the constraint language.

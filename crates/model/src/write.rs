@@ -289,10 +289,13 @@ impl System {
             return Ok(());
         }
         writeln!(out, "events = [")?;
-        for Publication { channel, event_type, bytes, fields, priority, timeout, source } in events {
+        for publication in events {
+            let Publication { channel, event_type, bytes, fields, header_fields, priority, timeout, source } =
+                publication;
             let channel = &self.channels[*channel].name;
             write!(out, "  {{ channel = \"{channel}\", type = \"{event_type}\", bytes = {bytes}")?;
-            write_fields(fields, out)?;
+            write_fields("fields", fields, out)?;
+            write_fields("header_fields", header_fields, out)?;
             if let Some(priority) = priority {
                 write!(out, ", priority = {priority}")?;
             }
@@ -402,12 +405,12 @@ fn write_qos(qos: &QosSettings, out: &mut String) -> fmt::Result {
     write!(out, "{{ {} }}", properties.collect::<Vec<_>>().join(", "))
 }
 
-fn write_fields(fields: &[SyntheticField], out: &mut String) -> fmt::Result {
+fn write_fields(key: &str, fields: &[SyntheticField], out: &mut String) -> fmt::Result {
     if fields.is_empty() {
         return Ok(());
     }
     let fields: Vec<String> = fields.iter().map(field).collect();
-    write!(out, ", fields = {{ {} }}", fields.join(", "))
+    write!(out, ", {key} = {{ {} }}", fields.join(", "))
 }
 
 fn write_outputs(outputs: &[Output], out: &mut String) -> fmt::Result {
@@ -417,7 +420,7 @@ fn write_outputs(outputs: &[Output], out: &mut String) -> fmt::Result {
     writeln!(out, "outputs = [")?;
     for Output { name, bytes, fields } in outputs {
         write!(out, "  {{ name = \"{name}\", bytes = {bytes}")?;
-        write_fields(fields, out)?;
+        write_fields("fields", fields, out)?;
         writeln!(out, " }},")?;
     }
     writeln!(out, "]")

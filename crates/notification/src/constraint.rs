@@ -9,14 +9,18 @@
 //! of them, also spelled out as `$.header.variable_header(StartTime)`, is what was converted when the event was [made](Event::structured).
 
 use crate::event::{Content, Event, EventType, Header, Parts, WallClock};
-use crate::fields::{self, FieldProblem};
+use crate::fields::FieldProblem;
 use crate::filter::{ConstraintId, Expression, Filter, NotEvaluated};
 use crate::mapping::MappingFilter;
 use crate::qos::Reliability;
 use talea_etcl::{
-    Constraint, Filterable, Form, Kind, Layout, Lookup, Node, OwnedValue, Problem, Program, Value,
+    Constraint, Filterable, Form, Kind, Layout, Lookup, Node, OwnedValue, Problem, Program, VARIABLE_HEADER,
+    Value,
 };
-use talea_event::{EVALUATION_STEP, HEADER, TypePattern, in_header, since_1970, time_in_header, timeout_of};
+use talea_event::{
+    EVALUATION_STEP, FIELDS, FIELDS_MOST, StatedTime, TypePattern, in_header, picked_in_header,
+    spelled_in_header, time_in_header,
+};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -32,14 +36,16 @@ pub enum ConstraintError {
     /// The filter has as many as it may.
     #[error("a filter has at most {MOST_CONSTRAINTS} constraints")]
     TooMany,
+    /// What the events carry has a member `header` itself, in which a name that is spelled out stands for whatever is there, and takes as many steps as are
+    /// allowed, where the description of a system is about a field of the header.
+    #[error(
+        "it spells out a field of the header, and what the events carry has a member \"header\" of its own; call that otherwise"
+    )]
+    OwnHeader,
 }
 
 /// The position of the first name of [`HEADER`]: behind all that a content may have, whose positions stay as they are, for `$.0` counts them.
 const FIRST_IN_HEADER: usize = 1 << 15;
-/// That of the user's fields.
-const FIELDS: usize = FIRST_IN_HEADER + HEADER.len();
-/// Where [`HEADER`] has the priority.
-const PRIORITY: usize = 4;
 
 /// The content, with the header at positions of its own.
 impl<T: Content + Filterable> Node for Parts<T> {
@@ -57,7 +63,7 @@ impl<T: Content + Filterable> Node for Parts<T> {
             1 => Some(Value::Text(event_type.name())),
             2 => Some(Value::Text(event_name.as_deref().unwrap_or_default())),
             3 => Some(Value::Unsigned(u64::from(*source))),
-            PRIORITY => priority.map(|priority| Value::Integer(i64::from(priority))),
+            4 => priority.map(|priority| Value::Integer(i64::from(priority))),
             5 => start.map(|start| Value::Integer(start.as_nanos())),
             6 => stop.map(|stop| Value::Integer(stop.as_nanos())),
             7 => timeout.map(|timeout| Value::Integer(timeout.as_nanos())),
@@ -84,39 +90,35 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
     }
 
     fn resolve(name: &str, form: Form) -> Lookup {
-        if let Some((place, kind)) = in_header(name, form) {
-            return Lookup::At(FIRST_IN_HEADER + place, kind);
-        }
         // A bare name of a structured event is a property of its header first.
-        if let (Some((place, kind)), Some(_)) = (time_in_header(name), own_variable_header::<T>()) {
-            return Lookup::At(FIRST_IN_HEADER + place, kind);
+        let time = || own_variable_header::<T>().and_then(|_| time_in_header(name));
+        match in_header(name, form).or_else(time).map(behind_content) {
+            Some((place, kind)) => Lookup::At(place, kind),
+            None => T::resolve(name, form),
         }
-        T::resolve(name, form)
     }
 
     fn shortcut(members: &[&str]) -> Option<(usize, Kind)> {
         if T::layout().position("header").is_some() {
             return T::shortcut(members);
         }
-        let in_header = |name| HEADER.iter().position(|(known, _)| *known == name);
-        let fixed = |name| in_header(name).map(|place| (FIRST_IN_HEADER + place, HEADER[place].1));
-        T::shortcut(members).or_else(|| match members {
-            ["header", "variable_header"] => Some((FIELDS, Kind::List)),
-            ["header", "fixed_header", "event_name"] => fixed("event_name"),
-            ["header", "fixed_header", "event_type", name @ ("domain_name" | "type_name")] => fixed(name),
-            _ => None,
-        })
+        T::shortcut(members).or_else(|| spelled_in_header(members).map(behind_content))
     }
 
     fn picked(list: usize, name: &str) -> Option<(usize, Kind)> {
-        let (is_fields, is_own) = (list == FIELDS, own_variable_header::<T>() == Some(list));
-        let (place, kind) = match time_in_header(name) {
-            Some(time) => time,
-            // A structured event has its priority among its properties.
-            None if is_fields && name == "Priority" => (PRIORITY, HEADER[PRIORITY].1),
-            None => return None,
+        // A structured event has its priority among its properties.
+        let place = match own_variable_header::<T>() == Some(list) {
+            true => time_in_header(name),
+            false if list == FIRST_IN_HEADER + FIELDS => picked_in_header(name),
+            false => None,
         };
-        (is_fields || is_own).then_some((FIRST_IN_HEADER + place, kind))
+        place.map(behind_content)
+    }
+
+    /// Headers have [limits](crate::HeaderFields), whichever list the fields are in.
+    fn most_names(list: usize) -> Option<u32> {
+        let is_of_header = list == FIRST_IN_HEADER + FIELDS || own_variable_header::<T>() == Some(list);
+        if is_of_header { Some(FIELDS_MOST) } else { T::most_names(list) }
     }
 
     /// The header's fields go before what the content has under a name, as in structured events.
@@ -129,9 +131,14 @@ impl<T: Content + Filterable> Filterable for Parts<T> {
     }
 }
 
+/// The same place in the header, behind what the content has.
+fn behind_content((place, kind): (usize, Kind)) -> (usize, Kind) {
+    (FIRST_IN_HEADER + place, kind)
+}
+
 /// Where content that is a structured event has the properties of its header.
 fn own_variable_header<T: Filterable>() -> Option<usize> {
-    T::shortcut(&["header", "variable_header"]).map(|(position, _)| position)
+    T::shortcut(&VARIABLE_HEADER).map(|(position, _)| position)
 }
 
 /// A constraint that is evaluated on events which carry a `T`; others it does not match, which is counted as an error.
@@ -299,7 +306,6 @@ impl Event {
     /// # Errors
     /// The same.
     pub fn structured_by(wall: WallClock, event: talea_etcl::Event) -> Result<Self, HeaderProblem> {
-        fields::check(event.variable_header())?;
         let mut header = Header::new(EventType::new(event.domain_name(), event.type_name()));
         header.event_name =
             Some(event.event_name().into()).filter(|name: &std::sync::Arc<str>| !name.is_empty());
@@ -308,19 +314,18 @@ impl Event {
             Some(OwnedValue::Integer(number)) => Ok(Some(*number)),
             Some(_) => Err(HeaderProblem::Property { property, problem }),
         };
-        let (range, time) =
-            ("is a number from -32767 to 32767", "is a time of 0 or more, in units of 100 ns");
+        let range = "is a number from -32767 to 32767";
         header.priority = match number("Priority", range)? {
             Some(number @ -32_767..=32_767) => Some(number as i16),
             Some(_) => return Err(HeaderProblem::Property { property: "Priority", problem: range }),
             None => None,
         };
-        header.timeout = match number("Timeout", time)? {
-            Some(units) => Some(
-                timeout_of(units).ok_or(HeaderProblem::Property { property: "Timeout", problem: time })?,
-            ),
-            None => None,
+        let time = |stated: StatedTime| {
+            let problem = HeaderProblem::Property { property: stated.property, problem: stated.range };
+            let property = event.variable_header().get(stated.property);
+            property.map(|property| stated.read(property).ok_or(problem)).transpose()
         };
+        header.timeout = time(StatedTime::TIMEOUT)?;
         header.reliability = match number("EventReliability", RELIABILITY)? {
             Some(0) => Some(Reliability::BestEffort),
             Some(1) => Some(Reliability::Persistent),
@@ -329,23 +334,22 @@ impl Event {
             }
             None => None,
         };
-        let instant = |property| match number(property, UTC)? {
-            None => Ok(None),
-            Some(units) => match since_1970(units) {
-                Some(since) => Ok(Some(wall.instant_since_1970(since))),
-                None => Err(HeaderProblem::Property { property, problem: UTC }),
-            },
-        };
-        (header.start, header.stop) = (instant("StartTime")?, instant("StopTime")?);
-        Ok(Event::new(header, event))
+        header.start = time(StatedTime::START)?.map(|since| wall.instant_since_1970(since));
+        header.stop = time(StatedTime::STOP)?.map(|since| wall.instant_since_1970(since));
+        let event = Event::new(header, event);
+        match event.header().fields.excess() {
+            Some(problem) => Err(problem.clone().into()),
+            None => Ok(event),
+        }
     }
 }
 
 const RELIABILITY: &str = "is 0 (best effort) or 1 (persistent)";
-const UTC: &str = "is a time from 1970 to 2250, in units of 100 ns since 15 October 1582";
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fields::HeaderFields;
     use std::time::SystemTime;
 
     /// Units of 100 ns from 15 October 1582 to the beginning of 1970, by the calendar: 141427 days.
@@ -373,6 +377,31 @@ mod tests {
         let filter = Filter::parse::<Alarm>(&[], text).expect("a constraint");
         let verdict = filter.judge(event, Instant::from_nanos(5));
         (verdict.matches, verdict.errors)
+    }
+
+    /// How many fields a header has is limited, so a name that is spelled out takes that many steps at most, whatever the event carries.
+    #[test]
+    fn filters_by_fields_of_the_header_have_a_bound_of_their_own() {
+        let open = Filter::parse::<Alarm>(&[], "'hot' ~ text").expect("a constraint").longest();
+        let bound = |filter: Result<Filter, ConstraintError>| filter.expect("a constraint").longest();
+        let field = "$.header.variable_header(mission) == 7";
+        let one = bound(Filter::parse::<Alarm>(&[], field));
+        let steps = i64::from(FIELDS_MOST)..i64::from(FIELDS_MOST) + 8;
+        assert!(steps.contains(&(one.as_nanos() / EVALUATION_STEP.as_nanos())), "{one}");
+        assert_eq!(bound(Filter::parse::<talea_etcl::Event>(&[], field)), one);
+        let two = bound(Filter::parse::<Alarm>(&[], &format!("{field} or {field}")));
+        assert!(two > one && two + two < open, "{two}");
+        // Names that are not spelled out are looked up in the body of a structured event, too, of which nothing is known.
+        assert_eq!(bound(Filter::parse::<talea_etcl::Event>(&[], "mission == 7")), open);
+        let full = (1..HeaderFields::MOST as i64).fold(HeaderFields::default(), |mut fields, field| {
+            fields.set(&format!("f{field}"), field).expect("there is room");
+            fields
+        });
+        let mut header = Header::new(EventType::new("Plant", "Alarm"));
+        header.fields = full;
+        header.fields.set("mission", 7).expect("the last one");
+        let event = Event::new(header, Alarm { level: 1, text: String::new(), at: None });
+        assert_eq!(judged(field, &event), (true, 0));
     }
 
     #[test]

@@ -577,6 +577,11 @@ impl Consumer {
         together([settings.mappings.longest(), of_admin.unwrap_or_default()])
     }
 
+    /// Whether mapping filters may say how long events are worth something.
+    pub fn maps_lifetimes(&self) -> bool {
+        self.maps::<Duration>(&self.settings.load())
+    }
+
     /// Whether it or its admin has such a mapping filter.
     fn maps<V: MappedValue>(&self, settings: &Settings) -> bool {
         settings.mappings.have::<V>() || self.admin.mappings.ask(MappingFilters::have::<V>) == Some(true)

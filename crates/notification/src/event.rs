@@ -1,6 +1,6 @@
 //! Events: a header that the service understands, and content that is the program's own.
 
-use crate::fields::HeaderFields;
+use crate::fields::{HeaderFields, Settled};
 use crate::qos::Reliability;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -212,12 +212,18 @@ pub(crate) struct Parts<T> {
     pub content: T,
     /// Bytes of the content and the fields of the header.
     bytes: usize,
+    /// Fields of the header that the content has now.
+    settled: Settled,
 }
 
 impl<T: Content> Parts<T> {
+    fn new(header: Header, content: T) -> Self {
+        Parts { header, content, bytes: 0, settled: Vec::new() }
+    }
+
     /// It is written.
     fn done(&mut self) {
-        self.header.fields.settle_in(&mut self.content);
+        self.header.fields.complete(&mut self.content, &mut self.settled);
         self.bytes = self.header.fields.bytes() + self.content.bytes();
     }
 }
@@ -250,7 +256,7 @@ pub struct Event(Arc<dyn Carried>);
 impl Event {
     /// An event of its own, which allocates. [`EventPool`] has events that do not.
     pub fn new(header: Header, content: impl Content) -> Self {
-        let mut parts = Parts { header, content, bytes: 0 };
+        let mut parts = Parts::new(header, content);
         parts.done();
         Event(Arc::new(parts))
     }
@@ -317,8 +323,7 @@ impl<T: Content> EventPool<T> {
     /// If that is none.
     pub fn new(events: usize, event_type: &EventType, mut content: impl FnMut() -> T) -> Self {
         assert!(events > 0, "a pool has events");
-        let event =
-            || Arc::new(Parts { header: Header::new(event_type.clone()), content: content(), bytes: 0 });
+        let event = || Arc::new(Parts::new(Header::new(event_type.clone()), content()));
         EventPool { events: std::iter::repeat_with(event).take(events).collect(), next: 0, used: 0 }
     }
 
@@ -328,7 +333,15 @@ impl<T: Content> EventPool<T> {
         let place = (0..count).map(|step| (first + step) % count).find(|place| self.is_free(*place))?;
         self.next = place;
         self.used = self.used.max(place + 1);
-        Some(Loan { event: &mut self.events[place] })
+        let mut loan = Loan { event: &mut self.events[place] };
+        let Parts { header, content, settled, .. } = loan.parts();
+        header.fields.take_back(content, settled);
+        Some(loan)
+    }
+
+    /// Calls `describe` with the headers of those that are free.
+    pub(crate) fn describe(&mut self, mut describe: impl FnMut(&mut Header)) {
+        self.events.iter_mut().filter_map(Arc::get_mut).for_each(|parts| describe(&mut parts.header));
     }
 
     /// The first that is free, so that no more are used than have to be.
@@ -368,8 +381,8 @@ impl<T: Content> Loan<'_, T> {
         Arc::get_mut(self.event).expect("nobody else has an event that is being written")
     }
 
-    /// What the service is to know of it. Its [fields](Header::fields) are there from the last use, too, so that setting them again does not allocate;
-    /// structured content has them in its own variable header from then on.
+    /// What the service is to know of it. It is as it was set last; its [fields](Header::fields) are there, too, so that setting them again does not allocate.
+    /// Structured content has them in its own variable header while the event is under way, and allocates for that.
     pub fn header(&mut self) -> &mut Header {
         &mut self.parts().header
     }
@@ -402,6 +415,7 @@ impl<T> fmt::Debug for Loan<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use talea_etcl::OwnedValue;
 
     impl Content for u64 {}
     impl Content for u32 {}
@@ -412,6 +426,43 @@ mod tests {
         assert_eq!((&one, one.number(), one.to_string()), (&same, same.number(), "Robot/Battery".into()));
         assert_ne!(one, EventType::new("Robot", "Stop"));
         assert_ne!(one, EventType::new("RobotBattery", ""));
+    }
+
+    /// A header's fields are in the content while the event is under way, and not a use longer.
+    #[test]
+    fn structured_content_of_a_pool_has_no_fields_of_an_earlier_use() {
+        let content = || talea_etcl::Event::new("A", "B", "").with_in_header("leg", 1).with("charge", 3);
+        let mut pool = EventPool::new(1, &EventType::new("A", "B"), content);
+        let fields = |properties: &Properties| {
+            let pair = |(name, value): (&str, &OwnedValue)| (name.to_owned(), value.clone());
+            properties.iter().map(pair).collect::<Vec<_>>()
+        };
+        let own = vec![("leg".to_owned(), OwnedValue::from(1))];
+        let of_header = vec![("mission".to_owned(), OwnedValue::from(7)), ("leg".into(), 2.into())];
+        let both = vec![("leg".to_owned(), OwnedValue::from(2)), ("mission".into(), 7.into())];
+        for use_again in 0..3 {
+            let mut loan = pool.loan().expect("nobody has it");
+            let (content, header) = loan.parts_mut();
+            assert_eq!(fields(content.variable_header()), own);
+            if use_again == 0 {
+                header.fields.set("mission", 7).expect("sound");
+                header.fields.set("leg", 2).expect("sound");
+            }
+            assert_eq!(header.fields.get("mission"), Some(&7.into()), "as of any other event of a pool");
+            assert_eq!(fields(header.fields.properties()).len(), of_header.len());
+            let event = loan.done();
+            assert_eq!((fields(event.variable_header()), event.header().fields.len()), (both.clone(), 0));
+        }
+        let mut loan = pool.loan().expect("nobody has it");
+        loan.header().fields.clear();
+        assert_eq!(fields(loan.done().variable_header()), own);
+        let mut loan = pool.loan().expect("nobody has it");
+        loan.content().remove_from_header("leg");
+        loan.header().fields.set("leg", 5).expect("sound");
+        drop(loan);
+        let mut loan = pool.loan().expect("a loan that is dropped is as it was left");
+        assert!(loan.content().variable_header().is_empty());
+        assert_eq!(loan.done().variable_header().get("leg"), Some(&5.into()));
     }
 
     #[test]

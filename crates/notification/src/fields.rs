@@ -2,17 +2,9 @@
 
 use std::any::Any;
 use talea_etcl::{OwnedValue, Properties};
+use talea_event::{FIELDS_BYTES_MOST, FIELDS_MOST, KNOWN_FIELDS};
 use talea_wire::{Limits, properties_len, value_len};
 use thiserror::Error;
-
-/// The properties of a variable header that have places of their own in a [`Header`](crate::Header), and these.
-const KNOWN: [(&str, &str); 5] = [
-    ("Priority", "priority"),
-    ("Timeout", "timeout"),
-    ("StartTime", "start"),
-    ("StopTime", "stop"),
-    ("EventReliability", "reliability"),
-];
 
 /// Why a field is refused. The header is as it was.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -74,91 +66,130 @@ pub enum FieldProblem {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct HeaderFields(Properties);
+pub struct HeaderFields {
+    properties: Properties,
+    excess: Option<Box<FieldProblem>>,
+}
 
 impl HeaderFields {
     /// As many as there can be.
-    pub const MOST: usize = 256;
+    pub const MOST: usize = FIELDS_MOST as usize;
     /// As many bytes as all have together, as they are sent.
-    pub const MOST_BYTES: usize = 16 << 10;
+    pub const MOST_BYTES: usize = FIELDS_BYTES_MOST;
 
     /// Gives the field this value, in place of the one that it had. Does not allocate if it had one, but for what the value itself allocates.
     ///
     /// # Errors
     /// The name is one that the service knows, or a limit is exceeded.
     pub fn set(&mut self, name: &str, value: impl Into<OwnedValue>) -> Result<(), FieldProblem> {
-        if let Some((name, place)) = KNOWN.into_iter().find(|(known, _)| *known == name) {
+        if let Some((name, place)) = KNOWN_FIELDS.into_iter().find(|(known, _)| *known == name) {
             return Err(FieldProblem::Known { name, place });
         }
         let value = value.into();
-        let before = self.0.get(name);
-        let count = self.0.len() + usize::from(before.is_none());
-        let had = properties_len(&self.0) - before.map_or(0, value_len);
+        let before = self.properties.get(name);
+        let count = self.properties.len() + usize::from(before.is_none());
+        let had = properties_len(&self.properties) - before.map_or(0, value_len);
         let name_len = if before.is_none() { name.len() + 2 } else { 0 };
         allow(name, &value, count, had + name_len + value_len(&value))?;
-        self.0.insert(name, value);
+        self.properties.insert(name, value);
         Ok(())
     }
 
     /// The value of the field of this name.
     pub fn get(&self, name: &str) -> Option<&OwnedValue> {
-        self.0.get(name)
+        self.properties.get(name)
     }
 
     /// Removes the field of this name; what it had.
     pub fn remove(&mut self, name: &str) -> Option<OwnedValue> {
-        self.0.remove(name)
+        self.properties.remove(name)
     }
 
     /// Removes all fields.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.properties.clear();
     }
 
     /// As properties, in their order.
     pub fn properties(&self) -> &Properties {
-        &self.0
+        &self.properties
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.properties.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.properties.is_empty()
     }
 
     /// How many bytes they have as they are sent; 0 if there are none.
     pub(crate) fn bytes(&self) -> usize {
-        if self.0.is_empty() { 0 } else { properties_len(&self.0) }
+        if self.is_empty() { 0 } else { properties_len(&self.properties) }
     }
 
-    /// Those of a message that are not known otherwise, within the limits that its reader has chosen.
+    /// Those of a message that are not known otherwise.
     pub(crate) fn received(properties: &Properties) -> Self {
-        let is_users = |(name, _): &(&str, &OwnedValue)| KNOWN.iter().all(|(known, _)| known != name);
-        HeaderFields(properties.iter().filter(is_users).map(|(name, value)| (name, value.clone())).collect())
+        let is_users = |(name, _): &(&str, &OwnedValue)| KNOWN_FIELDS.iter().all(|(known, _)| known != name);
+        let fields = properties.iter().filter(is_users).map(|(name, value)| (name, value.clone()));
+        let properties: Properties = fields.collect();
+        HeaderFields { excess: excess(&properties), properties }
     }
 
-    /// Moves them into content that has a variable header itself, in place of fields of the same names there: an event has one.
-    pub(crate) fn settle_in(&mut self, content: &mut impl Any) {
-        if self.0.is_empty() {
-            return;
-        }
+    /// The event is complete. Content that has a variable header itself has them from now on, in place of fields of the same names there, for an event has one
+    /// variable header; what is in `settled` is needed to [take them back](Self::take_back). Says for good what exceeds a [limit](Self::excess).
+    pub(crate) fn complete(&mut self, content: &mut impl Any, settled: &mut Settled) {
         let content: &mut dyn Any = content;
-        if let Some(event) = content.downcast_mut::<talea_etcl::Event>() {
-            std::mem::take(&mut self.0).into_pairs().for_each(|(name, value)| {
-                event.set_in_header(&name, value);
-            });
+        match content.downcast_mut::<talea_etcl::Event>() {
+            Some(event) => {
+                settled.extend(std::mem::take(&mut self.properties).into_pairs().map(|(name, value)| {
+                    let before = event.set_in_header(&name, value);
+                    (name, before)
+                }));
+                self.excess = excess(event.variable_header());
+            }
+            // Each field was looked at when it was set, unless they came from elsewhere.
+            None if self.excess.is_some() => self.excess = excess(&self.properties),
+            None => {}
         }
+    }
+
+    /// The event is to be used again: the header has its fields, and the content is as it was before these were moved there.
+    pub(crate) fn take_back(&mut self, content: &mut impl Any, settled: &mut Settled) {
+        let content: &mut dyn Any = content;
+        let Some(event) = content.downcast_mut::<talea_etcl::Event>() else { return };
+        for (name, before) in settled.drain(..) {
+            let value = match before {
+                Some(before) => event.set_in_header(&name, before),
+                None => event.remove_from_header(&name),
+            };
+            if let Some(value) = value {
+                self.properties.insert(&name, value);
+            }
+        }
+    }
+
+    /// What exceeds a limit in the header of an event that is complete: of fields that came as bytes, whose reader had wider limits, and of a structured event,
+    /// into which anything can be put. Suppliers refuse to push such an event.
+    pub(crate) fn excess(&self) -> Option<&FieldProblem> {
+        self.excess.as_deref()
     }
 }
 
-/// Whether the variable header of a structured event may be as it is.
-pub(crate) fn check(variable_header: &Properties) -> Result<(), FieldProblem> {
+/// Fields that were moved into structured content, each with what that had under its name.
+pub(crate) type Settled = Vec<(Box<str>, Option<OwnedValue>)>;
+
+/// What exceeds a limit in a variable header.
+fn excess(variable_header: &Properties) -> Option<Box<FieldProblem>> {
+    if variable_header.is_empty() {
+        return None;
+    }
     let bytes = properties_len(variable_header);
-    variable_header.iter().try_for_each(|(name, value)| allow(name, value, variable_header.len(), bytes))
+    let mut allowed =
+        variable_header.iter().map(|(name, value)| allow(name, value, variable_header.len(), bytes));
+    allowed.find_map(Result::err).map(Box::new)
 }
 
 /// Whether there may be this field among so many of so many bytes, itself with them.

@@ -200,7 +200,9 @@ impl Pulled {
                     return Turn::Next;
                 }
                 Err(PushError::Closed | PushError::NotConnected) => return Turn::Last,
-                Err(PushError::Qos(_) | PushError::TooManyTypes | PushError::Limit(_)) => {
+                Err(
+                    PushError::Qos(_) | PushError::TooManyTypes | PushError::Limit(_) | PushError::Header(_),
+                ) => {
                     add(&self.counts.refused, 1);
                 }
             }

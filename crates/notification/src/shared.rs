@@ -93,7 +93,7 @@ impl Drop for Shared {
         topology.is_closed = true;
         let now = topology.members();
         self.counters.tell_members(&mut topology.told, now);
-        self.counters.hide_creation(self.publications.channel());
+        self.counters.tell_creation(self.publications.channel(), None);
     }
 }
 
@@ -301,13 +301,9 @@ impl Shared {
 
     /// The stream shows who is there, if the calling thread has one; if not, the next change does so.
     pub fn show_members(&self, topology: &mut Topology) {
-        let number = self.publications.channel();
-        let mut now = topology.members();
-        if topology.is_closed {
-            self.counters.hide_creation(number);
-        } else {
-            now.created_ns = self.counters.shown_creation(number, self.created.get().copied());
-        }
+        let created = self.created.get().copied().filter(|_| !topology.is_closed);
+        self.counters.tell_creation(self.publications.channel(), created);
+        let now = topology.members();
         self.counters.tell_members(&mut topology.told, now);
     }
 

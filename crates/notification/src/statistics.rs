@@ -18,8 +18,22 @@ struct OfFamily {
     made: &'static Made<{ COUNTERS.len() }, { GAUGES.len() }>,
     /// Of the events that wait, and of their bytes, those of which no stream knows, since the thread had none.
     untold_queued: [AtomicI64; 2],
-    /// The channel of which the time of its creation is shown, by its number in the process and 1 more; 0 if there is none.
-    dated: AtomicU64,
+    created: Mutex<Creations>,
+}
+
+/// When the channels of a name were made that are there still, and what streams show of that.
+#[derive(Debug, Default)]
+struct Creations {
+    /// In nanoseconds, by their numbers in the process, which are those of their order.
+    of_channels: BTreeMap<u64, i64>,
+    shown: Told<i64>,
+}
+
+impl Creations {
+    /// That of the first.
+    fn first(&self) -> i64 {
+        self.of_channels.first_key_value().map_or(0, |(_, created)| *created)
+    }
 }
 
 /// Which of them.
@@ -82,8 +96,6 @@ pub(crate) struct Members {
     pub suppliers: usize,
     pub consumer_admins: usize,
     pub supplier_admins: usize,
-    /// When the channel was made, in nanoseconds, if it is that of which this is shown.
-    pub created_ns: usize,
 }
 
 impl Members {
@@ -98,18 +110,24 @@ impl Members {
     }
 }
 
-/// What each stream has been told that there is in a channel: those of a process that publishes several know what their threads have told.
-#[derive(Debug, Default)]
-pub(crate) struct ToldMembers(Vec<(StreamNumber, Members)>);
+/// What each stream has been told, as what there is in a channel: those of a process that publishes several know what their threads have told.
+#[derive(Debug)]
+pub(crate) struct Told<T>(Vec<(StreamNumber, T)>);
 
-impl ToldMembers {
+impl<T> Default for Told<T> {
+    fn default() -> Self {
+        Told(Vec::new())
+    }
+}
+
+impl<T: Default> Told<T> {
     /// The stream is told this now. Returns what it was told before.
-    fn replace(&mut self, stream: StreamNumber, now: Members) -> Members {
+    fn replace(&mut self, stream: StreamNumber, now: T) -> T {
         match self.0.iter_mut().find(|(other, _)| *other == stream) {
             Some((_, told)) => std::mem::replace(told, now),
             None => {
                 self.0.push((stream, now));
-                Members::default()
+                T::default()
             }
         }
     }
@@ -157,7 +175,7 @@ impl ChannelCounters {
         );
         let of_family = |made| {
             let untold_queued = std::array::from_fn(|_| AtomicI64::new(0));
-            &*Box::leak(Box::new(OfFamily { made, untold_queued, dated: AtomicU64::new(0) }))
+            &*Box::leak(Box::new(OfFamily { made, untold_queued, created: Mutex::default() }))
         };
         let counters = ChannelCounters(entities.ok().map(of_family));
         made.by_family.insert(family.into(), counters);
@@ -190,25 +208,26 @@ impl ChannelCounters {
         }
     }
 
-    /// The time of its creation as it is shown, of a channel of this number in the process: 0 where that of another one of its name is.
-    pub fn shown_creation(self, number: u64, created: Option<Instant>) -> usize {
-        let (Some(own), Some(created)) = (self.0, created) else { return 0 };
-        let dated = own.dated.compare_exchange(0, number + 1, Ordering::Relaxed, Ordering::Relaxed);
-        let is_it = dated.is_ok() || dated == Err(number + 1);
-        if is_it { usize::try_from(created.as_nanos()).unwrap_or(0) } else { 0 }
-    }
-
-    /// The channel of this number is gone: another one of its name is shown next.
-    pub fn hide_creation(self, number: u64) {
-        if let Some(own) = self.0 {
-            _ = own.dated.compare_exchange(number + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
+    /// The channel of this number in the process was made then, or is gone. Of several of one name the stream of the calling thread, if it has one, shows when the
+    /// first was made that is there still.
+    pub fn tell_creation(self, number: u64, created: Option<Instant>) {
+        let Some(OfFamily { made, created: creations, .. }) = self.0 else { return };
+        let [.., gauge, _, _] = &made.gauges;
+        let mut creations = creations.lock().unwrap_or_else(PoisonError::into_inner);
+        match created {
+            Some(created) => creations.of_channels.insert(number, created.as_nanos()),
+            None => creations.of_channels.remove(&number),
+        };
+        if let Some(stream) = gauge.add(0) {
+            let first = creations.first();
+            _ = gauge.add(first - creations.shown.replace(stream, first));
         }
     }
 
     /// There are so many members now: the stream of the calling thread is told, if it has one.
-    pub fn tell_members(self, told: &mut ToldMembers, now: Members) {
+    pub fn tell_members(self, told: &mut Told<Members>, now: Members) {
         let Some(OfFamily { made, .. }) = self.0 else { return };
-        let [consumers, suppliers, consumer_admins, supplier_admins, created, ..] = &made.gauges;
+        let [consumers, suppliers, consumer_admins, supplier_admins, ..] = &made.gauges;
         let Some(stream) = consumers.add(0) else { return };
         let before = told.replace(stream, now);
         let add = |gauge: &Gauge, count: fn(Members) -> usize| {
@@ -218,7 +237,6 @@ impl ChannelCounters {
         add(suppliers, |members| members.suppliers);
         add(consumer_admins, |members| members.consumer_admins);
         add(supplier_admins, |members| members.supplier_admins);
-        add(created, |members| members.created_ns);
         if let Some([active, inactive]) = channel_gauges() {
             add(active, |members| usize::from(members.are_active()));
             add(inactive, |members| usize::from(members.are_there() && !members.are_active()));

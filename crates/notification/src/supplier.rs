@@ -6,6 +6,7 @@ use crate::changes::OfferChange;
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
 use crate::event::{Content, ContentType, Event, EventType, Header};
+use crate::fields::FieldProblem;
 use crate::filter::{Filter, FilterGroup, passes, together};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
@@ -60,6 +61,9 @@ pub enum PushError {
     /// The supplier would push more types than it may, or the event has more bytes.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
+    /// The header has more than [fields](crate::HeaderFields) may be, as that of a structured event can, or of one that came as bytes.
+    #[error("the header of the event is refused: {0}")]
+    Header(FieldProblem),
 }
 
 /// A supplier that is about to be connected.
@@ -264,6 +268,9 @@ impl Supplier {
         if most > 0 {
             allow_bytes(event.bytes(), most)?;
         }
+        if let Some(problem) = event.header().fields.excess() {
+            return Err(PushError::Header(problem.clone()));
+        }
         self.validate_event_qos(event.header()).map_err(PushError::Qos)?;
         if reject_new_events.load(Ordering::Relaxed) && load.is_full() {
             rejected.fetch_add(1, Ordering::Relaxed);
@@ -272,7 +279,7 @@ impl Supplier {
         }
         let state = &*self.handle.state;
         let stated = Stated { by: via.job(), ..state.settings.load().stated };
-        if self.expires_in_filters(event, stated) {
+        if self.expires_in_filters(event, stated) && !self.may_last_longer(number) {
             state.expired.store(state.expired.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             expired.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::Expired, 1);
@@ -320,8 +327,14 @@ impl Supplier {
         Ok(pushed)
     }
 
+    /// Whether a consumer of this type may say by a mapping filter how long events are worth something, whatever they state.
+    fn may_last_longer(&self, number: usize) -> bool {
+        let entry = self.entries[number].as_ref().expect("it has been found");
+        entry.subscribers.load().iter().any(|consumer| consumer.maps_lifetimes())
+    }
+
     /// Whether the event, by its own timeout or what is set for its supplier, is worth something for less time than its filters and those of its admin may
-    /// take. What consumers say of it, and whether they heed its stop time, is not known here.
+    /// take. Whether consumers heed its stop time is not known here.
     fn expires_in_filters(&self, event: &Event, stated: Stated) -> bool {
         let timeout = stated.timeout(event).filter(|timeout| *timeout > Duration::ZERO);
         let filters = &self.handle.state.filters;

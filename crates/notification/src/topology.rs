@@ -12,7 +12,7 @@ use crate::publications::Publications;
 use crate::qos::Qos;
 use crate::replaced::{Replaced, ReplacedFilters};
 use crate::stated::Stated;
-use crate::statistics::{Members, ToldMembers};
+use crate::statistics::{Members, Told};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -205,7 +205,7 @@ pub(crate) struct Topology {
     /// Whether the channel has been destroyed: nobody is connected any more.
     pub is_closed: bool,
     /// What streams know of who is there.
-    pub told: ToldMembers,
+    pub told: Told<Members>,
     types: HashMap<EventType, Arc<TypeEntry>>,
     /// The consumers that have subscribed to a type by its name.
     named: HashMap<EventType, BTreeSet<u32>>,
@@ -232,7 +232,7 @@ impl Topology {
             pushed_before: 0,
             unread: Vec::new(),
             is_closed: false,
-            told: ToldMembers::default(),
+            told: Told::default(),
             types: HashMap::new(),
             named: HashMap::new(),
             wildcards: BTreeSet::new(),
@@ -421,7 +421,6 @@ impl Topology {
             suppliers: self.suppliers.len(),
             consumer_admins: self.consumer_admins.values().filter(|admin| !admin.is_destroyed).count(),
             supplier_admins: self.supplier_admins.values().filter(|admin| !admin.is_destroyed).count(),
-            created_ns: 0,
         }
     }
 

@@ -23,6 +23,7 @@ mod operations;
 mod placement;
 mod ports;
 mod posting;
+mod publications;
 mod services;
 mod synthetic;
 mod threads;
@@ -40,6 +41,7 @@ pub use operations::Operations;
 pub use placement::{DeclareError, LanePlacement};
 pub use ports::{Input, Output, Ports};
 pub use posting::{Declaration, NotPosted, Posted, PostedOperation, PostingRoom};
+pub use publications::ProgramPublications;
 pub use services::JobServices;
 pub use synthetic::{SyntheticValue, decode_fields, encode_fields};
 pub use talea_channel::{

@@ -35,6 +35,8 @@ pub enum Purpose {
     Outside,
     /// Fields of events.
     Event,
+    /// Fields of the headers of events.
+    EventHeader,
 }
 
 /// The key of the stream that `index` (of an operation or a task) draws from.
@@ -47,6 +49,7 @@ pub fn stream(seed: u64, purpose: Purpose, index: usize) -> u64 {
         Purpose::Value => 5,
         Purpose::Outside => 6,
         Purpose::Event => 7,
+        Purpose::EventHeader => 8,
     };
     mix(mix(seed) ^ mix(purpose << 32 | index as u64))
 }

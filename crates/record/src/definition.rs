@@ -111,6 +111,18 @@ impl Definition {
         let (entry, task) = posted_entries(name, task, (lane, wcet), (deadline, criticality));
         Definition::Operation { number, entry, task }
     }
+
+    /// Events of this type, which a program pushes into the channel that records call so.
+    pub fn of_program(number: usize, channel: &str, event_type: &str) -> Self {
+        let entry = PublicationEntry {
+            name: format!("{channel} {event_type}"),
+            operation: None,
+            channel: channel.to_owned(),
+            event_type: event_type.to_owned(),
+            subscribers: Vec::new(),
+        };
+        Definition::Publication { number, entry }
+    }
 }
 
 impl Metadata {

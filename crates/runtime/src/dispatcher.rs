@@ -6,17 +6,16 @@ use crate::alarms::Alarms;
 use crate::flow::{JobFlowSetUp, Shared};
 use crate::layout::{OperationSite, Origin, Visibility};
 use crate::poster::Poster;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use talea_model::{Execution, OperationId, PublicationId, System};
 use talea_operation::{
     ChannelTask, Declaration, DeclareError, JobContext, LanePlacement, Operation, PostedOperation,
-    PostingRoom, ProgramChannel,
+    PostingRoom, ProgramChannel, ProgramPublications,
 };
 use talea_policy::strategy::Plan;
 use talea_record::ring::Definer;
 use talea_record::stream::is_bound;
-use talea_record::{Definition, PublicationEntry, ThreadRole};
+use talea_record::{Definition, ThreadRole};
 use thiserror::Error;
 
 /// Declares operations. Made by [`Prepared::dispatcher`](crate::Prepared::dispatcher); all copies are of the same run.
@@ -33,21 +32,12 @@ pub(crate) struct Inner {
     pub state: Mutex<State>,
 }
 
-/// Types of events in channels of programs that have numbers in the records of a run: their definitions share the room of the directory with those of
-/// operations.
-const PUBLICATIONS_MOST: usize = 256;
-/// Bytes of the names of a channel and a type that have a number.
-const PUBLICATION_NAMES_MOST: usize = 256;
-
 /// What changes.
-#[derive(Default)]
 pub(crate) struct State {
     /// Names of what has been declared.
     pub declared: Vec<String>,
-    /// The channels of programs of which records tell, by their numbers, with the names that they have there: no two the same.
-    pub channels: BTreeMap<u64, String>,
-    /// How many types of events in these have numbers.
-    pub publications: usize,
+    /// What is pushed into channels of the program.
+    pub publications: ProgramPublications,
     /// Of posters that nobody has yet.
     pub posters: Vec<JobFlowSetUp>,
 }
@@ -176,36 +166,12 @@ impl Dispatcher {
         Ok(PostedOperation { id, run: shared.posting.run() })
     }
 
-    /// The number of a type of events that a program pushes into a channel of its own. A channel of a name that another one has already, of the program or
-    /// of the description, has its own with a number behind it: `motion (2)`.
+    /// The number of a type of events that a program pushes into a channel of its own.
     pub(crate) fn publication(&self, channel: ProgramChannel<'_>, event_type: &str) -> Option<PublicationId> {
-        let Inner { system, definer, .. } = &*self.0;
-        let mut state = self.state();
-        if channel.name.len() + event_type.len() > PUBLICATION_NAMES_MOST
-            || state.publications == PUBLICATIONS_MOST
-        {
-            return None;
-        }
-        let shown = state.channels.get(&channel.number).cloned().unwrap_or_else(|| {
-            let of_system = system.channels.iter().map(|described| described.name.as_str());
-            let taken: BTreeSet<&str> =
-                of_system.chain(state.channels.values().map(String::as_str)).collect();
-            let numbered = (2..).map(|number| format!("{} ({number})", channel.name));
-            let mut names = std::iter::once(channel.name.to_owned()).chain(numbered);
-            names.find(|name| !taken.contains(name.as_str())).expect("there is no end of them")
-        });
-        let number = system.publications().len() + state.publications;
-        let entry = PublicationEntry {
-            name: format!("{shown} {event_type}"),
-            operation: None,
-            channel: shown.clone(),
-            event_type: event_type.to_owned(),
-            subscribers: Vec::new(),
+        let define = |number: usize, shown: &str| {
+            self.0.definer.define(&Definition::of_program(number, shown, event_type)).ok()
         };
-        definer.define(&Definition::Publication { number, entry }).ok()?;
-        state.channels.insert(channel.number, shown);
-        state.publications += 1;
-        Some(PublicationId::from_index(number))
+        self.state().publications.add(channel, event_type, define)
     }
 
     /// The means of the calling thread to post.

@@ -51,7 +51,8 @@ pub(crate) fn event_bytes(system: &System, operation: OperationId) -> usize {
     let task = system.operations()[operation.index()].task;
     let of_site = |site: &PublicationSite| {
         let (_, leaves) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
-        Some(leaves.len().max(1) * (EVENT_BYTES + system.publication(site).bytes as usize))
+        let publication = system.publication(site);
+        Some(leaves.len().max(1) * (EVENT_BYTES + publication.bytes as usize + publication.header_bytes()))
     };
     system.publications().iter().filter_map(of_site).sum::<usize>().max(EVENT_BYTES)
 }

@@ -36,7 +36,7 @@ use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
 use talea_model::{OperationId, OutputId, Scheduling, System, Task, Trigger};
-use talea_operation::{Assembled, Operations, PostingRoom, Wiring, Workplace};
+use talea_operation::{Assembled, Operations, PostingRoom, ProgramPublications, Wiring, Workplace};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
@@ -293,7 +293,11 @@ fn open_dispatcher(
         system: system.clone(),
         definer: rings.definer(),
         room,
-        state: Mutex::new(dispatcher::State { posters, ..Default::default() }),
+        state: Mutex::new(dispatcher::State {
+            declared: Vec::new(),
+            publications: ProgramPublications::of(system),
+            posters,
+        }),
         plans,
     })
 }

@@ -348,7 +348,7 @@ impl Simulation {
                 sink.record(RunStart { planned_end: None, node }.at(Instant::ZERO, Record::NO_CPU));
             }
         }
-        self.take_new_operations(sink);
+        self.take_new(sink);
         loop {
             let next = self.next().max(self.now);
             if next >= until {

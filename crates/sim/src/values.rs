@@ -19,7 +19,7 @@ use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
 use talea_record::event::{self, Answer, Deliver, Drop, EventsLost, Publish, Push, ValueLost};
 use talea_record::values::{self, MOST_BYTES};
-use talea_record::{DropReason, EventLossReason, JobId, Record, Sink, ValueLoss};
+use talea_record::{Definition, DropReason, EventLossReason, JobId, Record, Sink, ValueLoss};
 use talea_time::{Duration, Instant};
 
 /// A job of an operation with code or ports that has begun.
@@ -412,6 +412,11 @@ impl Values {
         &self.arriving
     }
 
+    /// What the code of jobs has brought about since this was asked last, and whoever takes the records has been told.
+    pub fn take_defined(&mut self) -> Vec<Definition> {
+        std::mem::take(&mut self.told.get_mut().defined)
+    }
+
     /// An operation has been declared, which is the next one by its number.
     pub fn declare(&mut self, id: OperationId, name: &str, node: usize, code: PostedCode) {
         assert_eq!(id.index(), self.operations.len(), "declared operations are numbered in turn");
@@ -483,6 +488,10 @@ impl OperationState {
         let services = Services { now, job: id, told: &*told, workplace };
         let handle = self.handles.remove(&id.instance).unwrap_or(0);
         self.operation.call(&services, &self.name, &job, self.begun[place].started, handle);
+        // Before the first record of what it has pushed.
+        let defined = workplace.map(VirtualWorkplace::take_new_publications).unwrap_or_default();
+        defined.iter().for_each(|definition| sink.define(definition));
+        told.get_mut().defined.extend(defined);
         for note in told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), self.node, now));
         }

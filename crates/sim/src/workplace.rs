@@ -11,14 +11,14 @@ use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use talea_model::{OperationId, System};
+use talea_model::{OperationId, PublicationId, System};
 use talea_operation::{
     ChannelTask, Declaration, DeclareError, JobContext, LanePlacement, NotPosted, Posted, PostedCode,
-    PostedOperation, PostingRoom, Workplace,
+    PostedOperation, PostingRoom, ProgramChannel, ProgramPublications, Workplace,
 };
 use talea_policy::release::guard::WaitingEvents;
 use talea_policy::strategy::Plan;
-use talea_record::JobId;
+use talea_record::{Definition, JobId};
 use talea_time::{Duration, Instant};
 
 /// A job that has been posted.
@@ -89,6 +89,9 @@ struct Inner {
     /// Whether operations have been declared that the simulation does not know.
     has_new: AtomicBool,
     declared: Mutex<Declared>,
+    /// Whether types of events have numbers that the simulation does not know.
+    has_new_publications: AtomicBool,
+    publications: Mutex<Publications>,
 }
 
 impl fmt::Debug for Inner {
@@ -124,6 +127,13 @@ struct Declared {
     burst: (Instant, u32),
 }
 
+/// What is pushed into channels of the program.
+struct Publications {
+    numbers: ProgramPublications,
+    /// What the simulation does not know.
+    new: Vec<Definition>,
+}
+
 struct DeclaredOperation {
     deadline: Duration,
     /// The number of the next job.
@@ -156,6 +166,11 @@ impl VirtualWorkplace {
             channels,
             has_new: AtomicBool::new(false),
             declared: Mutex::default(),
+            has_new_publications: AtomicBool::new(false),
+            publications: Mutex::new(Publications {
+                numbers: ProgramPublications::of(system),
+                new: Vec::new(),
+            }),
         }))
     }
 
@@ -222,6 +237,15 @@ impl VirtualWorkplace {
             return Vec::new();
         }
         std::mem::take(&mut lock(&self.0.declared).new)
+    }
+
+    /// The types of events that have got numbers since this was asked last.
+    #[inline]
+    pub(crate) fn take_new_publications(&self) -> Vec<Definition> {
+        if !self.0.has_new_publications.swap(false, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        std::mem::take(&mut lock(&self.0.publications).new)
     }
 
     /// Somebody posts at `now`.
@@ -370,6 +394,16 @@ impl Workplace for VirtualWorkplace {
         let task = self.0.tasks[first.index()];
         self.0.channels[task].set(channel_task).map_err(|_| "the task is released by another consumer")?;
         Ok(PostedOperation { id: first, run: self.0.run })
+    }
+
+    fn publication(&self, channel: ProgramChannel<'_>, event_type: &str) -> Option<PublicationId> {
+        let Publications { numbers, new } = &mut *lock(&self.0.publications);
+        let id = numbers.add(channel, event_type, |number, shown| {
+            new.push(Definition::of_program(number, shown, event_type));
+            Some(())
+        })?;
+        self.0.has_new_publications.store(true, Ordering::Relaxed);
+        Some(id)
     }
 
     fn post_at(&self, at: Instant, operation: PostedOperation) {

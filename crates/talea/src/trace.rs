@@ -55,6 +55,6 @@ pub use talea_export::format_record;
 pub use talea_insight::{Accounting, Report, explain};
 pub use talea_record::declaration::Text;
 pub use talea_record::{
-    Damage, Event, JobId, LogError, LogWriter, Metadata, Record, Records, Replayed, Sink, TraceError,
-    TraceFile, TraceKind, family, stream,
+    Damage, Definition, Event, JobId, LogError, LogWriter, Metadata, NameSpace, Record, Records, Replayed,
+    Sink, TraceError, TraceFile, TraceKind, family, stream,
 };

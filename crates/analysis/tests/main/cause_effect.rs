@@ -100,6 +100,7 @@ fn subscribe(tasks: &mut [Task], index: usize, producers: &[usize], drawn: Event
             event_type: name.parse().expect("any text is a type"),
             bytes: 8,
             fields: vec![SyntheticField { name: "x".into(), values: FieldValues::Uniform(0, 9) }],
+            header_fields: Vec::new(),
             priority: None,
             timeout: timeout.map(NS),
             source: 0,

@@ -543,7 +543,16 @@ fn draw_with_events(seed: u64) -> System {
             types.push(TypePattern::exactly(&event_type.domain, &event_type.name));
             let (bytes, fields, priority, timeout) = (8, Vec::new(), None, None);
             let source = 0;
-            let event = Publication { channel: 0, event_type, bytes, fields, priority, timeout, source };
+            let event = Publication {
+                channel: 0,
+                event_type,
+                bytes,
+                fields,
+                header_fields: Vec::new(),
+                priority,
+                timeout,
+                source,
+            };
             description.tasks[*task].subtasks[*subtask].events.push(event);
         }
         let leaves: Vec<Condition> = types.iter().map(|one| Condition::of_types([one.clone()])).collect();

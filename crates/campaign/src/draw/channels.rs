@@ -69,6 +69,7 @@ fn publish(description: &mut Description, rng: &mut impl Rng, task: usize, pushe
             event_type: event_type.clone(),
             bytes: one_of(rng, &[8, 64]),
             fields: vec![SyntheticField { name: "x".into(), values: FieldValues::Uniform(0, 9) }],
+            header_fields: Vec::new(),
             priority: rng.random_ratio(1, 2).then(|| rng.random_range(-3..4)),
             timeout: rng.random_ratio(1, 5).then(|| micros(one_of(rng, &[900, 9_000]))),
             source: 0,

@@ -57,7 +57,7 @@ pub(crate) fn compile<T: Filterable>(
     let Compiler { mut code, warnings, data, .. } = compiler;
     match limits.evaluation_steps.checked_sub(code.fixed_steps) {
         Some(left) => {
-            code.data_steps = if data == DataUse::default() { 0 } else { left };
+            code.data_steps = data.most().map_or(left, |most| most.min(left));
             code.data = data;
         }
         None => {

@@ -5,13 +5,10 @@ use crate::fault::FaultKind;
 use crate::problem::{ProblemKind, Span};
 use crate::program::{Labelled, Origin, PathCode, PathStep};
 use crate::syntax::{Path, Root, Selector, Step, StepKind};
-use crate::value::{EnumType, Filterable, Form, Kind, Layout, Lookup};
+use crate::value::{EnumType, Filterable, Form, Kind, Layout, Lookup, VARIABLE_HEADER};
 
 /// The instant of evaluation, whatever the type has.
 const CURRENT_TIME: &str = "curtime";
-
-/// Where events have fields in their header, if their type has a way there.
-const VARIABLE_HEADER: [&str; 2] = ["header", "variable_header"];
 
 /// How many names a remedy lists.
 const LISTED: usize = 8;
@@ -27,7 +24,13 @@ impl<T: Filterable> Compiler<'_, T> {
         if let (Origin::At(position), Kind::List, [Step { kind: StepKind::Pick(name), span }, rest @ ..]) =
             (origin, kind, steps)
         {
-            self.data.is_open = true;
+            match T::most_names(usize::from(position)) {
+                Some(most) => {
+                    self.data.picks += 1;
+                    self.data.picked = self.data.picked.saturating_add(most);
+                }
+                None => self.data.is_open = true,
+            }
             self.code.fixed_steps += 1;
             origin = Origin::Picked(position, self.name(name));
             (kind, steps, root_span) = (Kind::Dynamic, rest, root_span.to(*span));

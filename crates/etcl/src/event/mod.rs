@@ -11,7 +11,7 @@ mod parts;
 pub use json::EventProblem;
 pub use owned::{DuplicateName, OwnedEnum, OwnedEnumType, OwnedStruct, OwnedUnion, OwnedValue, Properties};
 
-use crate::value::{Filterable, Form, Kind, Layout, Lookup, Member, Node, Value, View};
+use crate::value::{self, Filterable, Form, Kind, Layout, Lookup, Member, Node, Value, View};
 use parts::Header;
 
 /// A structured event that owns what it has.
@@ -71,6 +71,11 @@ impl Event {
     /// Gives a property in its header this value; what it had before.
     pub fn set_in_header(&mut self, name: &str, value: impl Into<OwnedValue>) -> Option<OwnedValue> {
         self.header.variable.insert(name, value)
+    }
+
+    /// Removes a property of its header; the value that it had.
+    pub fn remove_from_header(&mut self, name: &str) -> Option<OwnedValue> {
+        self.header.variable.remove(name)
     }
 
     /// The same event with these properties in its body.
@@ -175,7 +180,7 @@ impl Filterable for Event {
 
     fn shortcut(members: &[&str]) -> Option<(usize, Kind)> {
         match members {
-            ["header", "variable_header"] => Some((VARIABLE_HEADER, Kind::List)),
+            members if members == value::VARIABLE_HEADER => Some((VARIABLE_HEADER, Kind::List)),
             ["header", "fixed_header", "event_name"] => Some((EVENT_NAME, Kind::Text)),
             ["header", "fixed_header", "event_type", "domain_name"] => Some((DOMAIN_NAME, Kind::Text)),
             ["header", "fixed_header", "event_type", "type_name"] => Some((TYPE_NAME, Kind::Text)),

@@ -159,10 +159,21 @@ pub(crate) struct Code {
 pub(crate) struct DataUse {
     /// How often what the event has under a name is looked up.
     pub(crate) lookups: u32,
+    /// How often the same is done in a list of which it is known how many names it has at most.
+    pub(crate) picks: u32,
+    /// How many names these lists have at most, all together.
+    pub(crate) picked: u32,
     /// Steps of comparing strings with those that are written out.
     pub(crate) written: u32,
     /// Whether others do, of which nothing is known beforehand.
     pub(crate) is_open: bool,
+}
+
+impl DataUse {
+    /// The most steps that it takes, if they are known beforehand.
+    pub(crate) fn most(self) -> Option<u32> {
+        (!self.is_open && self.lookups == 0).then(|| self.picked.saturating_add(self.written))
+    }
 }
 
 /// A constraint that can be evaluated on values of `T`.
@@ -211,21 +222,23 @@ impl<T: Filterable> Program<T> {
     /// The most steps that an evaluation takes, whatever the event has; known when the program is made.
     ///
     /// A step is an instruction, a step of a path, an element or name that is looked at, or [`BYTES_PER_STEP`] bytes of a string that is
-    /// compared or searched. If nothing but instructions and steps of paths is needed, that is all; else it is the limit that
-    /// the constraint was parsed with, and an evaluation that would take more ends in [`FaultKind::TooManySteps`].
+    /// compared or searched. Where it is known beforehand how many of these there are, that is all: instructions and steps of paths, comparisons with strings
+    /// that are written out, and lists of [`Filterable::most_names`]. Else it is the limit that the constraint was parsed with, and an evaluation that would take
+    /// more ends in [`FaultKind::TooManySteps`].
     pub fn steps(&self) -> u32 {
         self.code.fixed_steps + self.code.data_steps
     }
 
-    /// The most steps that an evaluation takes on events that have no more than so many names which are looked up, with numbers or booleans under them.
-    /// No more than [`steps`](Self::steps), which holds of all events.
+    /// The most steps that an evaluation takes on events that have no more than so many names which are looked up, wherever that is, with numbers or booleans
+    /// under them. No more than [`steps`](Self::steps), which holds of all events.
     pub fn steps_with_numbers(&self, names: usize) -> u32 {
-        let DataUse { lookups, written, is_open } = self.code.data;
+        let DataUse { lookups, picks, picked, written, is_open } = self.code.data;
         if is_open {
             return self.steps();
         }
         let names = u32::try_from(names).unwrap_or(u32::MAX);
-        let data = lookups.saturating_mul(names).saturating_add(written);
+        let looked_up = lookups.saturating_mul(names).saturating_add(picks.saturating_mul(names).min(picked));
+        let data = looked_up.saturating_add(written);
         self.code.fixed_steps + data.min(self.code.data_steps)
     }
 

@@ -22,6 +22,9 @@ pub trait View {
     fn view(&self) -> Option<Value<'_>>;
 }
 
+/// Where events have the fields of their header, member by member, if their type has a way there.
+pub const VARIABLE_HEADER: [&str; 2] = ["header", "variable_header"];
+
 /// A type that constraints are compiled for: the whole that `$` stands for.
 pub trait Filterable: Node {
     /// What is known of the type as a whole.
@@ -57,6 +60,16 @@ pub trait Filterable: Node {
         Self: Sized,
     {
         let _ = (list, name);
+        None
+    }
+
+    /// The most names that the name/value list at a position has, if that is known: what is looked up there takes no more steps. An evaluation on an
+    /// event with more may end in an error, as one that takes too many steps.
+    fn most_names(list: usize) -> Option<u32>
+    where
+        Self: Sized,
+    {
+        let _ = list;
         None
     }
 

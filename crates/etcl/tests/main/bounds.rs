@@ -5,7 +5,8 @@ use crate::tape::Tape;
 use crate::tapes;
 use proptest::prelude::*;
 use talea_etcl::{
-    Constraint, FaultKind, Filterable, Form, Layout, Limits, Lookup, Node, ProblemKind, Program, Value,
+    Constraint, FaultKind, Filterable, Form, Kind, Layout, Limits, Lookup, Node, ProblemKind, Program,
+    Properties, Value,
 };
 use talea_time::Instant;
 
@@ -145,6 +146,58 @@ fn among_few_names_a_comparison_takes_few_steps() {
     for open in ["'b' ~ $text", "1 in $list", "$list[0] == 1", "$a == b"] {
         assert_eq!(steps(open, 1), Limits::DEFAULT.evaluation_steps, "{open}");
     }
+}
+
+/// An event whose only part is a list of names with numbers, of which it has no more than three as a rule.
+struct Listed(Properties);
+
+impl Node for Listed {
+    fn len(&self) -> usize {
+        1
+    }
+
+    fn at(&self, position: usize) -> Option<Value<'_>> {
+        (position == 0).then_some(Value::List(&self.0))
+    }
+}
+
+impl Filterable for Listed {
+    fn layout() -> &'static Layout {
+        &LAYOUT
+    }
+
+    fn resolve(_: &str, _: Form) -> Lookup {
+        Lookup::At(0, Kind::List)
+    }
+
+    fn most_names(list: usize) -> Option<u32> {
+        (list == 0).then_some(3)
+    }
+}
+
+#[test]
+fn where_a_list_has_few_names_what_is_looked_up_there_takes_few_steps() {
+    let compiled = |text: &str| {
+        let program = Constraint::parse(text).and_then(|constraint| constraint.compile::<Listed>());
+        program.expect("it compiles")
+    };
+    let limit = Limits::DEFAULT.evaluation_steps;
+    let one = compiled("$list(a) == 1");
+    assert!((4..10).contains(&one.steps()), "{}", one.steps());
+    let two = compiled("$list(a) == 1 or $list(b) == 2").steps();
+    assert!((2 * one.steps()..limit / 100).contains(&two), "{two}");
+    let long = compiled(&format!("$list(a) == '{}'", "x".repeat(64)));
+    assert_eq!(long.steps(), one.steps() + 2, "32 bytes a step");
+    assert!(one.steps_with_numbers(1) < one.steps() && one.steps_with_numbers(300) == one.steps());
+    for open in ["$list(a) == $list(b)", "'b' ~ $list(a)", "$list[0].name == 'a'", "$list(a)(b) == 1"] {
+        assert_eq!(compiled(open).steps(), limit, "{open}");
+    }
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    let with = |names: usize| Listed((0..names).map(|name| (NAMES[name], 1)).collect());
+    let last = compiled("$list(c) == 1");
+    assert_eq!(last.evaluate(&with(3), Instant::ZERO), Ok(true));
+    let fault = last.evaluate(&with(4), Instant::ZERO).expect_err("it has more than it said");
+    assert_eq!(fault.kind, FaultKind::TooManySteps);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::messages::DebugAnnotation;
 use super::packets::{Flow, Mark, Packets, Track, annotation, typed};
 use crate::decode::{Shown, since};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use talea_record::event::{Deliver, EventsLost, Push};
 use talea_record::{EventLossReason, JobId, Metadata, PublicationEntry, Record, Typed};
 use talea_time::Instant;
@@ -12,16 +12,13 @@ use talea_time::Instant;
 const REMEMBERED: usize = 1024;
 
 /// What was pushed at the place in the trace that has been reached.
+#[derive(Default)]
 pub(super) struct Channels {
     /// By publication: who pushed, and when.
-    pushed: Vec<VecDeque<(JobId, Instant)>>,
+    pushed: BTreeMap<usize, VecDeque<(JobId, Instant)>>,
 }
 
 impl Channels {
-    pub fn new(metadata: &Metadata) -> Self {
-        Channels { pushed: vec![VecDeque::new(); metadata.publications.len()] }
-    }
-
     /// Shows a record of an event, if what it is about is known.
     pub fn record(&mut self, metadata: &Metadata, record: &Record, out: &mut Packets) {
         let shown = match record.typed() {
@@ -38,7 +35,7 @@ impl Channels {
     fn push(&mut self, metadata: &Metadata, time: Instant, push: Push) -> Option<(usize, Mark)> {
         let (index, from) = (push.publication as usize, push.job);
         let entry = metadata.publications.get(index)?;
-        let pushed = &mut self.pushed[index];
+        let pushed = self.pushed.entry(index).or_default();
         if pushed.len() == REMEMBERED {
             pushed.pop_front();
         }
@@ -64,7 +61,7 @@ impl Channels {
             mark.annotations.extend(channel_of(entry));
             if let Some(from) = from {
                 mark.name += &format!(" #{}", from.instance);
-                let mut pushed = self.pushed[index].iter().rev();
+                let mut pushed = self.pushed.get(&index).into_iter().flatten().rev();
                 let at = pushed.find(|(other, _)| *other == from).map(|(_, at)| *at);
                 mark.annotations.extend(at.map(|at| annotation("delay_ns", since(time, at))));
                 let task = entry.operation.map(|_| task);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use talea_insight::schedule::{Runner, Segment, Segments};
 use talea_model::OperationId;
 use talea_record::event::{Complete, Receive, Send, Start};
-use talea_record::{JobId, Metadata, Record, Typed};
+use talea_record::{Definition, JobId, Metadata, Record, Typed};
 use talea_time::Instant;
 
 const UNIT_COUNT: i32 = 2;
@@ -59,6 +59,12 @@ impl Jobs {
             }
         }
         jobs
+    }
+
+    /// Takes what was defined meanwhile.
+    pub fn define(&mut self, definition: &Definition) {
+        self.metadata.define(definition);
+        self.segments.define(definition);
     }
 
     /// Whether the job has been released and not yet ended.

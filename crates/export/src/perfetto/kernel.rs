@@ -8,7 +8,7 @@ use crate::threads::Threads;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use talea_record::event::builtin;
 use talea_record::event::{Switch, Wakeup};
-use talea_record::{Event, InterruptKind, Metadata, Record, Typed};
+use talea_record::{Definition, Event, InterruptKind, Metadata, Record, Typed};
 use talea_time::Instant;
 
 /// The number of a thread that is not observed: no thread has one as great.
@@ -39,6 +39,11 @@ impl Kernel {
     /// Of a run whose records are yet to come.
     pub fn new(metadata: &Metadata) -> Self {
         Kernel { threads: Threads::of(metadata), ..Kernel::default() }
+    }
+
+    /// Takes what was defined meanwhile.
+    pub fn define(&mut self, definition: &Definition) {
+        self.threads.define(definition);
     }
 
     /// Comes to an instant, by which threads may have been defined.

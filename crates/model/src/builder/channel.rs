@@ -18,6 +18,7 @@ pub struct PublicationBuilder {
     event_type: String,
     bytes: u32,
     fields: Vec<SyntheticField>,
+    header_fields: Vec<SyntheticField>,
     priority: Option<i16>,
     timeout: Option<Duration>,
     source: u32,
@@ -27,8 +28,16 @@ impl PublicationBuilder {
     /// Events of this type, `Domain/Name`, into the channel of this name; synthetic ones have eight bytes, all of them zero.
     pub fn new(channel: impl Into<String>, event_type: impl Into<String>) -> Self {
         let (channel, event_type) = (channel.into(), event_type.into());
-        let (bytes, fields) = (Output::DEFAULT_BYTES, Vec::new());
-        PublicationBuilder { channel, event_type, bytes, fields, priority: None, timeout: None, source: 0 }
+        PublicationBuilder {
+            channel,
+            event_type,
+            bytes: Output::DEFAULT_BYTES,
+            fields: Vec::new(),
+            header_fields: Vec::new(),
+            priority: None,
+            timeout: None,
+            source: 0,
+        }
     }
 
     /// Another size of synthetic events.
@@ -40,6 +49,12 @@ impl PublicationBuilder {
     /// Adds a whole number to synthetic events.
     pub fn field(mut self, name: impl Into<String>, values: FieldValues) -> Self {
         self.fields.push(SyntheticField { name: name.into(), values });
+        self
+    }
+
+    /// Adds a whole number to the header of synthetic events.
+    pub fn header_field(mut self, name: impl Into<String>, values: FieldValues) -> Self {
+        self.header_fields.push(SyntheticField { name: name.into(), values });
         self
     }
 
@@ -69,7 +84,16 @@ impl PublicationBuilder {
         channels: &[Channel],
         violations: &mut Vec<Violation>,
     ) -> Publication {
-        let PublicationBuilder { channel, event_type, bytes, fields, priority, timeout, source } = self;
+        let PublicationBuilder {
+            channel,
+            event_type,
+            bytes,
+            fields,
+            header_fields,
+            priority,
+            timeout,
+            source,
+        } = self;
         let place = Place::Publication(operation.task, operation.subtask, event, "channel");
         let subject = || {
             let task = &tasks[operation.task];
@@ -77,7 +101,7 @@ impl PublicationBuilder {
         };
         let channel = find(&channel, channels, place, subject, violations);
         let Ok(event_type): Result<EventTypeName, _> = event_type.parse();
-        Publication { channel, event_type, bytes, fields, priority, timeout, source }
+        Publication { channel, event_type, bytes, fields, header_fields, priority, timeout, source }
     }
 }
 

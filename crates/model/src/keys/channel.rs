@@ -54,6 +54,13 @@ pub(crate) static PUBLICATION: Table = Table {
             doc: "Whole numbers in it, for filters, in the same forms as those of outputs.",
         },
         Key {
+            name: "header_fields",
+            kind: Kind::Fields,
+            presence: Optional,
+            doc: "Whole numbers in their header where no program makes them, in the same forms, which filters find by \
+                  $.header.variable_header(name): a mission, a leg of a route.",
+        },
+        Key {
             name: "priority",
             kind: Kind::Integer {
                 min: *Publication::PRIORITIES.start() as i128,

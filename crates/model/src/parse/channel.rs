@@ -74,8 +74,11 @@ pub(super) fn read_publication(section: &Section<'_>, findings: &mut Findings) -
     let publication = PublicationBuilder::new(text("channel", findings), text("type", findings));
     let bytes = section.integer("bytes", findings).map_or(Output::BYTES_LIMIT, |bytes| bytes as u32);
     let fields = section.other("fields", findings, super::ports::fields).unwrap_or_default();
-    let mut publication =
+    let publication =
         fields.into_iter().fold(publication.bytes(bytes), |built, (name, values)| built.field(name, values));
+    let of_header = section.other("header_fields", findings, super::ports::fields).unwrap_or_default();
+    let mut publication =
+        of_header.into_iter().fold(publication, |built, (name, values)| built.header_field(name, values));
     if let Some(source) = section.integer("source", findings) {
         publication = publication.source(source as u32);
     }

@@ -1,21 +1,21 @@
 //! Rules about channels, what is published into them and who subscribes.
 
 use super::criticality::Release;
-use super::ports::{check_bytes, check_fields};
+use super::ports::{check_bytes, check_fields, check_numbers};
 use super::times::{Least, violation_of};
 use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
 use crate::channel::{Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription};
 use crate::description::{Description, Overrun, Task};
-use crate::ports::PORT_LIMIT;
+use crate::ports::{PORT_LIMIT, SyntheticField};
 use crate::suggest::known_words;
 use crate::trigger::{Communication, Excess, Trigger};
 use std::collections::{BTreeSet, HashMap};
-use talea_etcl::Constraint;
 use talea_etcl::syntax::{Expression, Node, Path, Root, Step, StepKind};
+use talea_etcl::{Constraint, VARIABLE_HEADER};
 use talea_event::qos::{Level, PropertyName, Qos, QosProblem, QosProblems, QosSettings};
-use talea_event::{AnyEvent, HEADER, TypePattern};
+use talea_event::{AnyEvent, FIELDS_BYTES_MOST, FIELDS_MOST, HEADER, KNOWN_FIELDS, TypePattern};
 use talea_time::Duration;
 
 /// The most pairs of a publication and a subscription of the same channel.
@@ -222,6 +222,7 @@ fn check_publication(
     let subject = format!("the events {} of {owner}", publication.event_type);
     check_bytes(publication.bytes, &subject, place("bytes"), found);
     check_fields((publication.bytes, &publication.fields), &subject, place("fields"), found);
+    check_header_fields(publication, &subject, place("header_fields"), found);
     if publication.priority.is_some_and(|priority| !Publication::PRIORITIES.contains(&priority)) {
         let message = format!("the priority of {subject} is out of range");
         let remedy = "write a whole number from -32767 to 32767";
@@ -240,6 +241,36 @@ fn check_publication(
                 "write communication = \"implicit\"; events are pushed when a job completes, not at the end of its period",
             )
         });
+    }
+}
+
+/// What a header has room for, under names by which filters find nothing else.
+fn check_header_fields(publication: &Publication, subject: &str, place: Place, found: &mut Vec<Violation>) {
+    let Publication { fields, header_fields, .. } = publication;
+    let subject = &format!("the header of {subject}");
+    check_numbers(header_fields, subject, place, found);
+    let (most, bytes) = (FIELDS_MOST as usize, publication.header_bytes());
+    if header_fields.len() > most || bytes > FIELDS_BYTES_MOST {
+        found.push(Violation::error(
+            place,
+            format!("{subject} has {} fields with up to {bytes} bytes", header_fields.len()),
+            format!(
+                "write at most {most}, with {FIELDS_BYTES_MOST} bytes together: what is more belongs into fields"
+            ),
+        ));
+    }
+    for SyntheticField { name, .. } in header_fields {
+        let own = KNOWN_FIELDS.iter().find(|(known, _)| known == name);
+        let remedy = match own {
+            Some((_, key @ ("priority" | "timeout"))) => format!("write {key} = ... of the event"),
+            Some(_) => "call it otherwise; tasks of a description have no such events".to_owned(),
+            None if fields.iter().any(|field| field.name == *name) => {
+                "call one of the two otherwise, so that a filter cannot mean both".to_owned()
+            }
+            None => continue,
+        };
+        let what = if own.is_some() { "which the service knows" } else { "as what the events carry does" };
+        found.push(Violation::error(place, format!("{subject} has a field {name}, {what}"), remedy));
     }
 }
 
@@ -566,8 +597,8 @@ impl Subscribed<'_> {
                 "priority" => publication.priority.is_some(),
                 "Timeout" => publication.timeout.is_some(),
                 "domain_name" | "type_name" | "event_name" | "source" => true,
-                // That is for code, as all fields of headers are.
-                _ => false,
+                // Others are for code, unless they are fields of the header.
+                name => has_in_header(publication, name),
             })
         };
         let mut unvisited = vec![constraint.expression()];
@@ -585,7 +616,7 @@ impl Subscribed<'_> {
                         "Timeout" => {
                             "give them timeout = ...; a filter does not see what the quality of service says where they do not"
                         }
-                        _ => "programs may state it, in the header of what they push; else remove it",
+                        _ => "programs may state it, in the header of what they push, and so may header_fields; else remove it",
                     },
                 ));
                 return;
@@ -593,19 +624,28 @@ impl Subscribed<'_> {
             let Some(unknown) = path_of(expression).and_then(|path| unknown_name(path, &fields)) else {
                 continue;
             };
+            let name = unknown.trim_start_matches('$');
+            let is_in_header = self.matching.iter().any(|(_, publication)| has_in_header(publication, name));
             let mut known: Vec<&str> = fields.iter().copied().collect();
             known.extend(HEADER.iter().map(|(name, _)| *name).filter(|_| unknown.starts_with('$')));
             found.push(Violation::error(
                 place,
                 format!("{called} names {unknown}, which none of its events have"),
                 match known.is_empty() {
+                    _ if is_in_header => {
+                        format!("their header has it: write $.{}({name})", VARIABLE_HEADER.join("."))
+                    }
                     true => "give the events fields = { ... }, or filter by $priority".to_owned(),
-                    false => known_words(unknown.trim_start_matches('$'), known),
+                    false => known_words(name, known),
                 },
             ));
             return;
         }
     }
+}
+
+fn has_in_header(publication: &Publication, name: &str) -> bool {
+    publication.header_fields.iter().any(|field| field.name == name)
 }
 
 fn path_of(expression: &Expression) -> Option<&Path> {
@@ -637,9 +677,6 @@ fn is_member(step: &Step, name: &str) -> bool {
 
 /// What is no property of an event, though written as one.
 const CURRENT_TIME: &str = "curtime";
-
-/// Where the fields of a header are, spelled out.
-const VARIABLE_HEADER: [&str; 2] = ["header", "variable_header"];
 
 /// Whether every event has this, written with a `$`: the header's names, and the current time.
 fn is_of_header(name: &str) -> bool {

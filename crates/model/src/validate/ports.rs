@@ -79,11 +79,7 @@ pub(super) fn check_fields(
     place: Place,
     found: &mut Vec<Violation>,
 ) {
-    if fields.is_empty() {
-        return;
-    }
-    let names = fields.iter().map(|field| field.name.as_str());
-    check_unique("field", &format!("{subject}: field"), names, found, |_| place);
+    check_numbers(fields, subject, place, found);
     let room = bytes / SyntheticField::BYTES;
     if fields.len() > room as usize && bytes <= Output::BYTES_LIMIT {
         let needed = fields.len() * SyntheticField::BYTES as usize;
@@ -93,6 +89,17 @@ pub(super) fn check_fields(
             format!("write bytes = {needed} or more; each field takes {}", SyntheticField::BYTES),
         ));
     }
+}
+
+/// Synthetic fields, wherever they are.
+pub(super) fn check_numbers(
+    fields: &[SyntheticField],
+    subject: &str,
+    place: Place,
+    found: &mut Vec<Violation>,
+) {
+    let names = fields.iter().map(|field| field.name.as_str());
+    check_unique("field", &format!("{subject}: field"), names, found, |_| place);
     for SyntheticField { name, values } in fields {
         check_name("field", name, Spelling::OneWord, place, found);
         let fault = match values {

@@ -53,8 +53,11 @@ struct DrawnSubtask {
     events: Vec<DrawnEvent>,
 }
 
+/// Fields of what events carry, and of their headers.
+type DrawnFields = [Vec<(String, FieldValues)>; 2];
+
 /// Channel, bytes beyond those of the fields, fields, priority and timeout.
-type DrawnEvent = (Index, u32, Vec<(String, FieldValues)>, Option<i16>, Option<Duration>);
+type DrawnEvent = (Index, u32, DrawnFields, Option<i16>, Option<Duration>);
 
 /// Name, bytes beyond those of the fields, and fields.
 type DrawnOutput = (String, u32, Vec<(String, FieldValues)>);
@@ -161,11 +164,10 @@ prop_compose! {
 }
 
 fn event() -> impl Strategy<Value = DrawnEvent> {
-    let fields = vec(field(), 0..3);
     (
         any::<Index>(),
         0..Output::BYTES_LIMIT - 100,
-        fields,
+        [vec(field(), 0..3), vec(field(), 0..3)],
         option::of(-32_767i16..=32_767),
         option::of(time(1)),
     )
@@ -400,7 +402,7 @@ impl Drawn {
         let mut found = Vec::new();
         for (task, drawn) in self.tasks[..number].iter().enumerate().filter(|(task, _)| !self.is_let(*task)) {
             for (position, subtask) in drawn.subtasks.iter().enumerate().filter(|(_, of)| node(of) == here) {
-                for (index, (channel, _, fields, ..)) in subtask.events.iter().enumerate() {
+                for (index, (channel, _, [fields, _], ..)) in subtask.events.iter().enumerate() {
                     let field = fields.first().map(|(name, _)| format!("{name}-0"));
                     found.push((
                         task,
@@ -591,13 +593,17 @@ impl Drawn {
         }
         // Under logical execution time nobody pushes events.
         let events = drawn.events.into_iter().enumerate().filter(|_| !self.is_let(step.0));
-        for (index, (channel, spare, fields, priority, timeout)) in events {
+        for (index, (channel, spare, [fields, of_header], priority, timeout)) in events {
             let channel = format!("channel-{}", channel.index(self.channels));
             let bytes = spare + fields.len() as u32 * SyntheticField::BYTES;
             let event = PublicationBuilder::new(channel, event_type(step, index)).bytes(bytes);
             let fields = fields.into_iter().enumerate();
             let event = fields
                 .fold(event, |event, (index, (name, values))| event.field(format!("{name}-{index}"), values));
+            let of_header = of_header.into_iter().enumerate();
+            let event = of_header.fold(event, |event, (index, (name, values))| {
+                event.header_field(format!("h-{name}-{index}"), values)
+            });
             let event = priority.into_iter().fold(event, PublicationBuilder::priority);
             subtask = subtask.event(timeout.into_iter().fold(event, PublicationBuilder::timeout));
         }

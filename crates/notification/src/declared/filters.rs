@@ -23,6 +23,8 @@ pub(super) enum Carried {
 pub(super) struct ByContent {
     pub task: Arc<str>,
     text: Arc<str>,
+    /// How long it is taken to take at most.
+    longest: Duration,
     filters: Arc<ReplacedFilters<FilterGroup>>,
 }
 
@@ -36,13 +38,17 @@ impl ByContent {
             Carried::Anything => synthetic.longest_of_all(),
         };
         let filters = Arc::new(ReplacedFilters::new(FilterGroup::from_iter([Filter::of(&[], synthetic)])));
-        let made = ByContent { task: task.into(), text: text.into(), filters: Arc::clone(&filters) };
+        let made = ByContent { task: task.into(), text: text.into(), longest, filters: Arc::clone(&filters) };
         (Opened { filters, longest }, made)
     }
 
     /// It holds of events that carry a `T`, too.
     pub fn open<T: Content + Filterable>(&self) -> Result<(), ConstraintError> {
-        let filter = Filter::of(&[], Only::<T>::parse(&self.text)?);
+        let only = Only::<T>::parse(&self.text)?;
+        if only.longest_of_all() > self.longest {
+            return Err(ConstraintError::OwnHeader);
+        }
+        let filter = Filter::of(&[], only);
         let mut group = self.filters.get();
         group.add(Arc::new(filter));
         self.filters.set(group);
@@ -68,5 +74,45 @@ impl Expression for Opened {
     /// The same in a run and in a simulation, so that these agree on what expires.
     fn longest(&self) -> Duration {
         self.longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_etcl::OwnedValue;
+
+    #[derive(Filterable)]
+    struct Plain {
+        charge: i64,
+    }
+    impl Content for Plain {}
+
+    /// What stands in its own header is found where that of the event is.
+    #[derive(Filterable)]
+    struct Head {
+        variable_header: OwnedValue,
+    }
+
+    #[derive(Filterable)]
+    struct Frame {
+        header: Head,
+    }
+    impl Content for Frame {}
+
+    /// What a filter is taken to take holds of whatever code fills in.
+    #[test]
+    fn a_filter_by_a_field_of_the_header_is_not_held_against_another_header() {
+        let spelled_out = |carried| ByContent::parse("t", "$.header.variable_header(leg) == 1", carried);
+        let (opened, anything) = spelled_out(Carried::Anything);
+        let (among_few, _) = spelled_out(Carried::Numbers(2));
+        let (by_name, named) = ByContent::parse("t", "charge == 1", Carried::Anything);
+        assert!(among_few.longest() < opened.longest() && opened.longest() < by_name.longest());
+        anything.open::<Plain>().expect("it has no header of its own");
+        let refused = anything.open::<Frame>().expect_err("it has one").to_string();
+        assert!(refused.contains("a member \"header\" of its own"), "{refused}");
+        named.open::<Plain>().expect("it has that member");
+        let refused = named.open::<Frame>().expect_err("it has no such member").to_string();
+        assert!(refused.contains("charge"), "{refused}");
     }
 }

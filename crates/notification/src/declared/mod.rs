@@ -63,7 +63,10 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
         let carried = match may_come.iter().any(have_code) {
             true => Carried::Anything,
             false => {
-                let fields = may_come.iter().map(|site| system.publication(site).fields.len());
+                let fields = may_come.iter().map(|site| {
+                    let described = system.publication(site);
+                    described.fields.len() + described.header_fields.len()
+                });
                 Carried::Numbers(fields.max().unwrap_or(0))
             }
         };

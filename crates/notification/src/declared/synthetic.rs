@@ -1,6 +1,6 @@
 //! Events of operations without code: of the declared size, with fields that are drawn from the seed.
 
-use crate::event::{Content, Event, EventPool, EventType, Origin};
+use crate::event::{Content, Event, EventPool, EventType, Header, Origin};
 use std::sync::{Arc, LazyLock};
 use talea_etcl::{Filterable, Form, Layout, Lookup, Node, Value};
 use talea_model::{FieldValues, PublicationSite, SyntheticField, System};
@@ -72,11 +72,16 @@ impl Filterable for SyntheticEvent {
 /// Where the synthetic events of a publication come from.
 pub(super) struct SyntheticSource {
     pool: EventPool<SyntheticEvent>,
-    draws: Box<[(FieldValues, u64)]>,
+    draws: Box<[Draw]>,
     names: Arc<[String]>,
+    /// Those of the header, by their names.
+    in_header: Box<[(String, Draw)]>,
     /// Bytes beside the fields.
     rest: usize,
 }
+
+/// The values of a field, with the stream from which they are drawn.
+type Draw = (FieldValues, u64);
 
 /// The most fields of a publication: streams of publications do not overlap.
 const FIELDS: usize = 1 << 10;
@@ -85,19 +90,29 @@ impl SyntheticSource {
     /// With so many events, which are all that can be under way.
     pub fn new(system: &System, site: &PublicationSite, event_type: &EventType, events: usize) -> Self {
         let described = system.publication(site);
-        let stream =
-            |place: usize| demand::stream(system.seed, Purpose::Event, site.id.index() * FIELDS + place);
-        let draw = |(place, field): (usize, &SyntheticField)| (field.values.clone(), stream(place));
-        let draws: Box<[_]> = described.fields.iter().enumerate().map(draw).collect();
+        let draws_of = |purpose: Purpose, fields: &[SyntheticField]| -> Vec<Draw> {
+            let stream =
+                |place: usize| demand::stream(system.seed, purpose, site.id.index() * FIELDS + place);
+            let draw = |(place, field): (usize, &SyntheticField)| (field.values.clone(), stream(place));
+            fields.iter().enumerate().map(draw).collect()
+        };
+        let draws: Box<[_]> = draws_of(Purpose::Event, &described.fields).into();
+        let names_in_header = described.header_fields.iter().map(|field| field.name.clone());
+        let in_header =
+            names_in_header.zip(draws_of(Purpose::EventHeader, &described.header_fields)).collect();
         let names: Arc<[String]> = described.fields.iter().map(|field| field.name.clone()).collect();
         let rest = (described.bytes as usize).saturating_sub(draws.len() * size_of::<i64>());
         let content = || SyntheticEvent::empty(&names, rest);
-        SyntheticSource {
+        let mut source = SyntheticSource {
             pool: EventPool::new(events, event_type, content),
             draws,
             names: Arc::clone(&names),
+            in_header,
             rest,
-        }
+        };
+        // They have their places from now on, in which numbers are put without allocating.
+        source.pool.describe(|header| fill(header, &source.in_header, 0));
+        source
     }
 
     /// What makes content without anything in it, as its events have.
@@ -117,11 +132,20 @@ impl SyntheticSource {
         let header = loan.header();
         (header.origin, header.priority, header.timeout) = (Some(origin), priority, timeout);
         header.source = source;
+        fill(header, &self.in_header, origin.instance);
         let content = loan.content();
         for (field, (values, stream)) in content.fields.iter_mut().zip(&self.draws) {
             *field = demand::field_from(values, *stream, origin.instance);
         }
         content.bytes.fill(origin.instance as u8);
         Some(loan.done())
+    }
+}
+
+/// The header has the fields of the event of this job.
+fn fill(header: &mut Header, fields: &[(String, Draw)], instance: u64) {
+    for (name, (values, stream)) in fields {
+        let number = demand::field_from(values, *stream, instance);
+        header.fields.set(name, number).expect("validation has checked the fields of the header");
     }
 }

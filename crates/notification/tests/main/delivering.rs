@@ -1,13 +1,15 @@
 //! What is delivered when, in which order, in which lane, and what becomes of the rest.
 
 use crate::allocation::Nothing;
+use crate::virtual_time::Number;
 use crate::{Had, MS, channel, connected, event, event_with, number, types};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, PropertyName, PropertyValue, QosSettings};
 use talea_notification::{
-    AdminProperties, Collect, Condition, Connection, ConsumerBuilder, Event, EventType, Expression, Filter,
-    GroupOperator, Header, NotEvaluated, NotNow, Outcome, PushError, ThreadPool,
+    AdminProperties, Collect, Condition, Connection, ConsumerBuilder, Event, EventPool, EventType,
+    Expression, Filter, GroupOperator, Header, NotEvaluated, NotNow, Outcome, PushError, StructuredEvent,
+    ThreadPool,
 };
 use talea_operation::{Declaration, Post};
 use talea_time::{Duration, Instant};
@@ -838,4 +840,57 @@ fn lanes_that_take_batches_wait_for_one_together() {
     assert_eq!(had.load(Ordering::Relaxed), 0);
     time.pass(MS(1));
     assert_eq!((had.load(Ordering::Relaxed), consumer.queued()), (2, 0));
+}
+
+/// Limits of a header's fields hold of all events, also of those into which anything can be put, and that came from elsewhere: such an event is not pushed, and
+/// whoever pushes it knows.
+#[test]
+fn a_header_with_more_fields_than_there_may_be_is_refused() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let consumer = channel.consumer("c").connect_pull().expect("connected");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    let mut refused = |event: &Event| supplier.push(&mut time, event).err().map(|error| error.to_string());
+    let structured = |fields: usize| {
+        let event = StructuredEvent::new("Test", "Way", "");
+        (0..fields).fold(event, |event, field| event.with_in_header(&format!("f{field}"), 1))
+    };
+    let header = || Header::new(EventType::new("Test", "Way"));
+    let many = "the header of the event is refused: a header has at most 256 fields";
+    assert_eq!(refused(&Event::new(header(), structured(256))), None);
+    assert_eq!(refused(&Event::new(header(), structured(257))).as_deref(), Some(many));
+    // What the header itself has comes on top.
+    let mut with_one = header();
+    with_one.fields.set("one", 1).expect("sound");
+    assert_eq!(refused(&Event::new(with_one.clone(), structured(255))), None);
+    assert_eq!(refused(&Event::new(with_one, structured(256))).as_deref(), Some(many));
+    assert_eq!(Event::structured(structured(257)).unwrap_err().to_string(), many);
+
+    let mut pool = EventPool::new(1, &EventType::new("Test", "Way"), || structured(256));
+    let mut loan = pool.loan().expect("it is free");
+    loan.header().fields.set("one", 1).expect("sound");
+    assert_eq!(refused(&loan.done()).as_deref(), Some(many));
+    let mut loan = pool.loan().expect("nobody has it");
+    loan.header().fields.clear();
+    loan.content().set_in_header("f0", "x".repeat(1 << 15));
+    let told = refused(&loan.done()).expect("it is too long");
+    assert!(told.contains("belongs into the content"), "{told}");
+    let mut loan = pool.loan().expect("nobody has it");
+    loan.content().set_in_header("f0", 1);
+    let (last, own) = (loan.done(), talea_notification::wire::Body::raw(&[]));
+    assert_eq!(refused(&last), None);
+    drop(last);
+
+    // A reader with wider limits.
+    let fields: talea_notification::etcl::Properties =
+        (0..300).map(|field| (format!("f{field}"), 1)).collect();
+    let plain = Event::new(header(), Number(1));
+    let mut message = plain.message(own);
+    message.variable_header = std::borrow::Cow::Owned(fields);
+    let mut received = Event::received(&message, Number(1));
+    assert_eq!(refused(&received).as_deref(), Some(many));
+    let mut again = received.header().clone();
+    (0..44).for_each(|field| _ = again.fields.remove(&format!("f{field}")));
+    received = Event::new(again, Number(1));
+    assert_eq!((refused(&received), received.variable_header().len()), (None, 256));
+    assert_eq!(consumer.queued(), 4);
 }

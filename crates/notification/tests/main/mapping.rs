@@ -309,6 +309,35 @@ fn filters_of_suppliers_let_expire_what_has_less_time_than_they_may_take() {
     assert_eq!(late.queued(), 5, "what has expired is not retained");
 }
 
+/// A consumer or its admin may say how long an event is worth something, whatever that states: then its supplier does not know.
+#[test]
+fn what_consumers_may_give_more_time_does_not_expire_in_filters_of_suppliers() {
+    let slow = Filter::parse::<Alarm>(&[], "'hot' ~ text").expect("a constraint");
+    let less = slow.longest() - Duration::from_nanos(1);
+    let (mut time, channel) = channel(QosSettings::new());
+    let admin = channel.new_consumer_admin(GroupOperator::And, &QosSettings::new()).expect("sound");
+    let plain = channel.consumer("plain").connect_pull().expect("connected");
+    let mut supplier = channel.supplier("s").filter(slow).connect().expect("connected");
+    let mut expired = || {
+        let event = alarm_with(1, |header| header.timeout = Some(less));
+        supplier.push(&mut time, &event).expect("pushed");
+        supplier.expired()
+    };
+    let longer = || MappingFilter::new().or(MS(5));
+    assert_eq!(expired(), 1);
+    let mapped = channel.consumer("mapped").map_lifetime(longer()).connect_pull().expect("connected");
+    assert_eq!((expired(), mapped.queued(), plain.queued()), (1, 1, 1));
+    drop(mapped);
+    admin.lifetime_filter().set(longer()).expect("no limit");
+    assert_eq!(expired(), 2, "nobody is in that admin");
+    let other = admin.consumer("other").subscribe(types("Other")).connect_pull().expect("connected");
+    assert_eq!((expired(), other.queued()), (3, 0), "it has not subscribed to these");
+    let member = admin.consumer("member").connect_pull().expect("connected");
+    assert_eq!((expired(), member.queued()), (3, 1));
+    admin.lifetime_filter().clear();
+    assert_eq!((expired(), member.queued()), (4, 1));
+}
+
 /// Filters within a condition are held against each event twice.
 #[test]
 fn filters_of_conditions_let_expire_what_has_less_time_than_they_may_take() {
@@ -344,6 +373,11 @@ fn mapping_by_texts_does_not_allocate() {
     let slow = Filter::parse::<Alarm>(&[], "'hot' ~ text").expect("a constraint");
     let mut supplier = channel.supplier("s").filter(slow).offer([tick.clone()]).connect().expect("connected");
     let mut pool = EventPool::new(128, &tick, || Alarm { level: 0, text: "hot".into(), at: None });
+    // Where no consumer says how long events are worth something, their supplier knows.
+    let (_time, unmapped) = super::channel(QosSettings::new());
+    let plain = unmapped.consumer("plain").connect(|_| Outcome::Ok).expect("connected");
+    let slow = Filter::parse::<Alarm>(&[], "'hot' ~ text").expect("a constraint");
+    let mut other = unmapped.supplier("s").filter(slow).offer([tick.clone()]).connect().expect("connected");
     let mut had = 0;
     let mut round = |round: u64| {
         let now = Instant::from_nanos(round as i64 * 1_000_000);
@@ -351,7 +385,11 @@ fn mapping_by_texts_does_not_allocate() {
             let mut loan = pool.loan().expect("there are more than wait");
             loan.content().level = number;
             loan.header().timeout = Some(if number == 11 { Duration::from_nanos(1) } else { MS(10) });
-            supplier.push(Nothing(now), &loan.done()).expect("pushed");
+            let event = loan.done();
+            supplier.push(Nothing(now), &event).expect("pushed");
+            if number == 11 {
+                other.push(Nothing(now), &event).expect("pushed");
+            }
         }
         while own.try_pull(now).is_some() {
             had += 1;
@@ -363,7 +401,8 @@ fn mapping_by_texts_does_not_allocate() {
     round(0);
     let allocations = allocation_counter::measure(|| (1..50).for_each(&mut round));
     assert_eq!(allocations.count_total, 0);
-    assert!(had > 0 && supplier.expired() == 50);
+    assert_eq!((supplier.expired(), other.expired(), plain.queued()), (0, 50, 0));
+    assert!(had > 0);
     assert!(called.statistics().expired > 0 && own.statistics().filter_errors > 0);
 }
 

@@ -2,18 +2,22 @@
 
 use super::{
     Arriving, Comes, Definition, Execution, NewOperation, OperationState, Posting, Simulation, SkipReason,
-    Slot, Synchronisation, TRY_AGAIN, VirtualWorkplace, Workplace,
+    Slot, Synchronisation, TRY_AGAIN, Workplace,
 };
 use talea_operation::Posted;
 use talea_record::Sink;
 use talea_time::Work;
 
 impl Simulation {
-    /// Operations that the program has declared are known from now on, here and to whoever takes the records.
+    /// Operations that the program has declared, and types of events that it pushes, are known from now on, here and to whoever takes the records.
     #[inline]
-    pub(super) fn take_new_operations(&mut self, sink: &mut dyn Sink) {
-        let new = self.workplace.as_ref().map(VirtualWorkplace::take_new).unwrap_or_default();
-        new.into_iter().for_each(|operation| self.take_operation(operation, sink));
+    pub(super) fn take_new(&mut self, sink: &mut dyn Sink) {
+        let Some(workplace) = &self.workplace else { return };
+        let defined = self.values.as_mut().map(|values| values.take_defined()).unwrap_or_default();
+        let publications = workplace.take_new_publications();
+        publications.iter().for_each(|definition| sink.define(definition));
+        defined.iter().chain(&publications).for_each(|definition| self.metadata.define(definition));
+        workplace.take_new().into_iter().for_each(|operation| self.take_operation(operation, sink));
     }
 
     fn take_operation(
@@ -67,7 +71,7 @@ impl Simulation {
                 if matches!(arriving, Arriving::NoRoom(_)) {
                     workplace.post_at(self.now.saturating_add(TRY_AGAIN), operation);
                 }
-                self.take_new_operations(sink);
+                self.take_new(sink);
                 self.arrive(arriving, None, sink);
             }
             Comes::Call(mut code) => {
@@ -83,7 +87,7 @@ impl Simulation {
 
     /// What the values and the events of a job release, or code that was called, and what either has posted.
     pub(super) fn arrive_all(&mut self, by: Option<&Slot>, sink: &mut dyn Sink) {
-        self.take_new_operations(sink);
+        self.take_new(sink);
         let mut place = 0;
         while let Some(arriving) =
             self.values.as_ref().and_then(|values| values.arriving().get(place).copied())

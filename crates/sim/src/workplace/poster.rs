@@ -3,7 +3,7 @@
 use super::{Arriving, VirtualWorkplace};
 use std::cell::RefCell;
 use talea_operation::{EventNote, NotPosted, Post, Posted, PostedOperation};
-use talea_record::JobId;
+use talea_record::{Definition, JobId};
 use talea_time::Instant;
 
 /// What a job or a call has posted, and what channels have told, in their order.
@@ -13,6 +13,8 @@ pub(crate) struct Told {
     /// By task: how many jobs have been posted so far.
     pub posted_before: Vec<u64>,
     pub notes: Vec<EventNote>,
+    /// What the code of jobs has brought about that whoever takes the records knows, and the tables of the simulation do not have.
+    pub defined: Vec<Definition>,
 }
 
 impl Told {

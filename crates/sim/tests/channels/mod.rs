@@ -253,7 +253,16 @@ fn over_a_channel(system: &System) -> System {
             if is_followed {
                 let event_type = event(position);
                 let source = 0;
-                let event = Publication { channel, event_type, bytes, fields, priority, timeout, source };
+                let event = Publication {
+                    channel,
+                    event_type,
+                    bytes,
+                    fields,
+                    header_fields: Vec::new(),
+                    priority,
+                    timeout,
+                    source,
+                };
                 subtask.events.push(event);
             }
             let mut one = Task { name: name(position), subtasks: vec![subtask], ..task.clone() };

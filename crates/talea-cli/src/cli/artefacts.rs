@@ -17,7 +17,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use talea_export::ScheduleCsv;
 use talea_insight::Report;
-use talea_record::{Damage, Event, LogWriter, Metadata, Record, RecordedEvents, Sink, TraceFile};
+use talea_record::{Damage, Definition, Event, LogWriter, Metadata, Record, RecordedEvents, Sink, TraceFile};
 use talea_time::{Duration, Instant};
 
 /// Name of the result in an `--out` folder.
@@ -216,6 +216,13 @@ impl Sink for Files {
         for (_, schedule) in &mut self.schedules {
             schedule.record(record);
         }
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        if let Some((_, log)) = &mut self.trace {
+            log.define(definition);
+        }
+        self.schedules.iter_mut().for_each(|(_, schedule)| schedule.define(definition));
     }
 }
 

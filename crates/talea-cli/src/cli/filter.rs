@@ -6,11 +6,11 @@ use crate::cli::output::tell;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
-use talea_etcl::{Constraint, Event, Fault, OwnedValue, Part, PartOutcome, Problem};
-use talea_event::{since_1970 as stated_time, timeout_of as stated_timeout};
+use talea_etcl::{Constraint, Event, Fault, Part, PartOutcome, Problem};
+use talea_event::StatedTime;
 use talea_model::{Location, Problem as FileProblem, Problems, Severity};
 use talea_text::{ReadError, printable, read};
-use talea_time::{Duration, Instant};
+use talea_time::Instant;
 
 /// Ask whether an event matches a constraint
 ///
@@ -85,15 +85,11 @@ fn event(path: &Path) -> Result<Event, Failure> {
 /// The event with its times as constraints see them in a channel, but for the clock, which is that on the wall.
 fn with_times(event: Event) -> Result<Event, Failure> {
     let mut header = event.variable_header().clone();
-    for (property, read, range) in [
-        ("StartTime", stated_time as fn(i64) -> Option<Duration>, UTC),
-        ("StopTime", stated_time, UTC),
-        ("Timeout", stated_timeout, "is a time from 0 to 90000000000000000, in units of 100 ns"),
-    ] {
-        let Some(stated) = header.get(property) else { continue };
-        let time = if let OwnedValue::Integer(units) = stated { read(*units) } else { None };
-        let Some(time) = time else {
-            let message = format!("the property {property} in the header of the event {range}");
+    for stated in StatedTime::ALL {
+        let property = stated.property;
+        let Some(value) = header.get(property) else { continue };
+        let Some(time) = stated.read(value) else {
+            let message = format!("the property {property} in the header of the event {}", stated.range);
             return Err(Failure::new(
                 message,
                 "channels refuse such events; write a whole number in that range",
@@ -103,8 +99,6 @@ fn with_times(event: Event) -> Result<Event, Failure> {
     }
     Ok(event.with_variable_header(header))
 }
-
-const UTC: &str = "is a time from 1970 to 2250, in units of 100 ns since 15 October 1582";
 
 fn drawn(name: &str, text: &str, location: Location, message: String, remedy: String) -> Failure {
     let problem = FileProblem { severity: Severity::Error, location: Some(location), message, remedy };

@@ -60,6 +60,60 @@ fn the_example_is_checked_simulated_and_run_alike() {
     assert!(table.contains("events\n") && table.contains("delivered"), "{table}");
 }
 
+/// Fields of headers decide which events a task has, in which order and for how long, in simulations as in runs.
+#[test]
+fn diagnostics_go_by_fields_of_headers() {
+    let (place, file) = (folder(), example("diagnostics.toml"));
+    // But for the log, which is to get more than it has time for.
+    let checked = run(&["check", &file, "--json"]).exits(0).json();
+    let tasks = checked["tasks"].as_array().expect("a list");
+    let unbounded: Vec<&Value> = tasks.iter().filter(|task| task["bound_ns"].is_null()).collect();
+    assert!(matches!(&unbounded[..], [task] if task["name"] == "log"), "{unbounded:?}");
+    let outs = ["sim", "run"].map(|verb| within(&place, verb));
+    let of_sim = run(&["sim", &file, "--for", "2s", "--out", &outs[0], "--json"]).exits(0).json();
+    // Real-time work of other tests would take its processor.
+    let alone = alone();
+    let of_run = run(&["run", &file, "--for", "2s", "--out", &outs[1], "--json", "--fail-on", "never"])
+        .exits(0)
+        .json();
+    drop(alone);
+    let named = |all: &[(String, [u64; 4])], task: &str| {
+        all.iter().find(|(name, _)| name == task).unwrap_or_else(|| panic!("{task} is in {all:?}")).1
+    };
+    for report in [&of_sim, &of_run] {
+        let all = subscriptions(report);
+        let [pushed, delivered, ..] = named(&all, "log");
+        assert!(pushed > 200 && (10..pushed / 2).contains(&delivered), "{all:?}");
+        let tasks = report["report"]["tasks"].as_array().expect("a list");
+        let merging = tasks.iter().find(|task| task["name"] == "ui").expect("it is there");
+        assert!(merging["merged"].as_u64().is_some_and(|merged| merged > 100), "{merging}");
+    }
+    let of_sim = subscriptions(&of_sim);
+    assert_eq!(named(&of_sim, "stop"), [200, 20, 0, 0]);
+    let [_, _, discarded, expired] = named(&of_sim, "log");
+    assert!(discarded > 0 && expired > 0, "{of_sim:?}");
+    for out in &outs {
+        let trace = format!("{out}/{TRACE}");
+        let shown = run(&["trace", "show", &trace, "--events", "event.deliver"]).exits(0).stdout;
+        // Which jobs of what each task had events of.
+        let had = |task: &str, of: &str| -> Vec<u64> {
+            let lines = shown.lines().filter(|line| line.contains(&format!(" {task} #")));
+            let number = |line: &str| line.split_once(&format!("from {of} #"))?.1.trim().parse().ok();
+            lines.filter_map(number).collect()
+        };
+        let stops = had("stop", "motors");
+        assert!(stops.len() >= 15 && stops.iter().all(|job| job % 10 == 9), "the severe ones: {stops:?}");
+        assert!(had("stop", "battery").is_empty());
+        let reports = had("log", "motors");
+        // Of mission 7, and none of mission 8.
+        assert!(!reports.is_empty() && reports.iter().all(|job| job % 4 != 3), "{reports:?}");
+        // All that is severe and of mission 7 is told in the end: it goes before the rest, which is discarded for it.
+        let severe = reports.iter().filter(|job| **job % 10 == 9).count();
+        assert!(severe >= 8, "{severe}: {reports:?}");
+        run(&["trace", "verify", &file, &trace]).exits(0);
+    }
+}
+
 /// The flight program whose route are consumers of events is scheduled as the one whose route are successors: each leg has the deadline of the
 /// route that it belongs to.
 #[test]

@@ -69,6 +69,16 @@ fn a_filter_by_a_priority_that_nobody_states_and_a_chain_that_nothing_comes_thro
     let done = spelled_out("mission");
     let told = "names $.header.variable_header(mission), which none of its events state";
     assert!(done.stderr.contains(told) && done.stderr.contains("programs may state it"), "{}", done.stderr);
+    let declared = stated.replace("priority = 3", "header_fields = { mission = 3 }");
+    let filter = "\"$.header.variable_header(mission) == 3\"";
+    let file = write(&folder, "declared.toml", &declared.replace("\"$priority == 3\"", filter));
+    let done = run(&["sim", &file, "--for", "100ms"]).exits(0);
+    assert!(
+        !done.stderr.contains("mission") && done.words().contains("b c 10 10"),
+        "{}{}",
+        done.stderr,
+        done.stdout
+    );
     let done = spelled_out("Priority");
     assert!(!done.stderr.contains("which none of its events"), "{}", done.stderr);
 }

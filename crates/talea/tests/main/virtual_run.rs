@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, OnceLock};
 use talea::notification::qos::{OrderPolicy, PropertyName, PropertyValue, QosSettings};
 use talea::notification::{
-    AdminProperties, Condition, ConnectedConsumer, ConsumerStatistics, Content, Event, EventChannelFactory,
-    EventType, Filter, Header, Outcome, PullPace, PullSupplier, Supplied, ThreadPool,
+    AdminProperties, Condition, ConnectedConsumer, ConsumerStatistics, Content, Event, EventChannel,
+    EventChannelFactory, EventType, Filter, Header, Outcome, PullPace, PullSupplier, Supplied, ThreadPool,
 };
 use talea::run::{Declaration, Operations, PostedOperation, PostingRoom};
 use talea::simulation::VirtualRun;
+use talea::trace::export::{CtfExport, PerfettoExport, ScheduleCsv, export_csv};
+use talea::trace::{LogWriter, NameSpace, Record, TraceFile, format_record};
 use talea::{
     Criticality, Duration, JobContext, LaneDispatch, RtMode, Run, Strategy, System, TaskBuilder, Work,
 };
@@ -454,4 +456,91 @@ fn what_became_of_each_event_in_virtual_time_is_what_the_channels_say_and_the_sa
     assert_eq!(high[..3], ["gauge 0", "all has 1 of 9", "all has 3 of 7"]);
     let medium = program.of_lane(Criticality::Medium);
     assert_eq!(medium[..3], ["alarm 1", "alarm 2", "alarm 3"], "its lane is FIFO");
+}
+
+/// Two nodes; the job of the first pushes into two channels of one name, one of them a type that nobody has offered, and has work declared in the midst of
+/// everything. Whatever takes the records has the names, though it was made before anything had one.
+#[test]
+fn what_a_program_pushes_in_virtual_time_has_a_name_in_every_output() {
+    let idle = |node: &str| TaskBuilder::new(node, ms(20)).wcet(Work::from_micros(50)).on(node);
+    let system = System::builder("two").node("first", [0]).node("second", [1]);
+    let system = system.task(idle("first")).task(idle("second")).build().expect("sound");
+    let factory = EventChannelFactory::new();
+    let (one, other) = (factory.create_with_defaults("motion"), factory.create_with_defaults("health"));
+    let also = EventChannelFactory::new();
+    let third = also.create_with_defaults("motion");
+    let work = |name: &str, node: &str| Declaration::new(name, ms(50)).wcet(Work::from_micros(10)).node(node);
+    let taking = |channel: &EventChannel, name: &str, node: &str| {
+        channel.consumer(name).lane(work(name, node)).connect(|_| Outcome::Ok).expect("connected")
+    };
+    let consumers =
+        [taking(&one, "alpha", "first"), taking(&other, "beta", "second"), taking(&third, "gamma", "second")];
+    let mut offering =
+        one.supplier("s").offer([EventType::new("Test", "Offered")]).connect().expect("connected");
+    let mut suppliers = [&other, &third].map(|channel| channel.supplier("s").connect().expect("connected"));
+    let run = VirtualRun::new(&system).events(&factory);
+    let run = run.posting(PostingRoom { operations: 2, ..ROOM }).operation("first", move |job| {
+        offering.push(job, &event("Offered", 1, 0)).expect("pushed");
+        suppliers.iter_mut().for_each(|supplier| {
+            supplier.push(job, &event("Unoffered", 2, 0)).expect("pushed");
+        });
+    });
+    let prepared = run.prepare().expect("it can be simulated");
+    also.bind(prepared.workplace()).expect("there is room");
+    let workplace = prepared.workplace();
+    prepared.workplace().call_at(talea::Instant::ZERO + ms(10), move |outside| {
+        let late = workplace.declare(work("late", "second"), |_| ()).expect("there is room");
+        outside.post(late, 0).expect("there is room");
+        None
+    });
+    let mut simulation = prepared.into_simulation();
+    let (metadata, names) = (simulation.metadata().clone(), NameSpace::default());
+    assert!(metadata.publications.is_empty());
+    let folder = tempfile::tempdir().expect("a folder");
+    let (log, ctf) = (folder.path().join("log"), folder.path().join("ctf"));
+    let mut logged = LogWriter::create(&log, &metadata).expect("created");
+    let mut perfetto = PerfettoExport::new(&metadata, &names, &[], Vec::new());
+    let mut common = CtfExport::create(&ctf, &metadata, &names).expect("created");
+    let (mut schedule, mut rows, mut records) = (Vec::new(), Vec::new(), Vec::<Record>::new());
+    let mut segments = ScheduleCsv::new(&metadata, &mut schedule);
+    let end = talea::Instant::ZERO + ms(40);
+    let mut sinks = ((&mut logged, &mut perfetto), ((&mut common, &mut segments), &mut records));
+    simulation.advance(end, &mut sinks);
+    let metadata = simulation.metadata().clone();
+    simulation.finish(&mut sinks);
+    logged.finish().expect("written");
+    let perfetto = perfetto.finish(end).expect("written");
+    common.finish().expect("written");
+    segments.finish(end).expect("written");
+    export_csv(&metadata, &names, records.iter().copied(), &mut rows).expect("written");
+    assert_eq!(consumers.each_ref().map(|consumer| consumer.statistics().delivered), [2, 2, 2]);
+
+    let named = ["motion Test/Offered", "health Test/Unoffered", "motion (2) Test/Unoffered"];
+    let entries: Vec<&str> = metadata.publications.iter().map(|entry| entry.name.as_str()).collect();
+    assert_eq!(entries, named);
+    let trace = TraceFile::open(&log).expect("a trace");
+    assert_eq!(trace.metadata().publications, metadata.publications);
+    let read = |path: &std::path::Path| String::from_utf8(std::fs::read(path).expect("read")).expect("text");
+    let shown: String = records.iter().map(|record| format_record(&metadata, record) + "\n").collect();
+    let (rows, described) = (String::from_utf8(rows).expect("text"), read(&ctf.join("metadata")));
+    for (name, entry) in named.into_iter().zip(&metadata.publications) {
+        assert_eq!(rows.matches(&format!("publication={name}")).count(), 4, "pushed and taken twice: {rows}");
+        assert!(described.contains(&format!("\"{name}\"")), "{described}");
+        let told = format!("{} into {}", entry.event_type, entry.channel);
+        assert!(shown.contains(&told), "{told}: {shown}");
+    }
+    let has = |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    for text in ["push: Test/Offered #0", "deliver: Test/Unoffered #1", "motion (2)", "beta", "gamma", "late"]
+    {
+        assert!(has(&perfetto, text), "{text} is not in the Perfetto trace");
+    }
+    assert!(!shown.contains('?'), "{shown}");
+    let schedule = String::from_utf8(schedule).expect("text");
+    let on = |node: &str, task: &str| {
+        schedule.lines().any(|row| row.contains(&format!(",{node},")) && row.contains(&format!(",{task},")))
+    };
+    assert!(
+        on("first", "alpha") && ["beta", "gamma", "late"].iter().all(|task| on("second", task)),
+        "{schedule}"
+    );
 }

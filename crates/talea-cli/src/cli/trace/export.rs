@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use talea_export::ParquetExport;
 use talea_export::{CtfError, CtfExport, PerfettoExport, ScheduleCsv, export_csv, processes_of_nodes};
 use talea_figure::timeline;
-use talea_record::{NameSpace, Record, Sink, TraceError, TraceFile};
+use talea_record::{Definition, NameSpace, Record, Sink, TraceError, TraceFile};
 use talea_time::{Duration, Instant};
 
 /// Write a trace in the formats of other programs
@@ -196,6 +196,10 @@ impl<S: Sink> Sink for Chosen<'_, S> {
         if self.source.lets_through(&record) {
             self.sink.record(record);
         }
+    }
+
+    fn define(&mut self, definition: &Definition) {
+        self.sink.define(definition);
     }
 }
 
