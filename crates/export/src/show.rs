@@ -228,7 +228,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         Typed::Value(value) => {
             let shown = &value.head[..value.head.len().min(value.bytes as usize)];
             let more = if shown.len() < value.bytes as usize { " …" } else { "" };
-            let name = kept_name(metadata, value.output);
+            let name = kept_name(metadata, (value.job, value.output));
             format!("{name}, {} bytes: {}{more}", value.bytes, hex(shown))
         }
         Typed::ValuePart(part) => {
@@ -243,7 +243,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
                 Some(ValueLoss::Failed) => "making its bytes panicked".into(),
                 None => format!("reason {}", lost.cause.number()),
             };
-            format!("{}: {why}", kept_name(metadata, lost.output))
+            format!("{}: {why}", kept_name(metadata, (lost.job, lost.output)))
         }
         Typed::Answer(answer) => match answer.what.known() {
             Some(Question::Time) => {
@@ -343,8 +343,13 @@ fn output_name(metadata: &Metadata, output: u32) -> String {
 }
 
 /// What was to be kept of a job.
-fn kept_name(metadata: &Metadata, output: Option<u32>) -> String {
-    output.map_or_else(|| "events taken".into(), |output| output_name(metadata, output))
+fn kept_name(metadata: &Metadata, (job, output): (JobId, Option<u32>)) -> String {
+    let reads = || metadata.operations.get(job.operation.index()).is_some_and(|entry| entry.keeps_reads);
+    match output {
+        Some(output) => output_name(metadata, output),
+        None if reads() => "read from outside".into(),
+        None => "events taken".into(),
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,6 +1,7 @@
 //! What an operation reads and writes by.
 
 use crate::events::{EventNote, TakenEvent};
+use crate::reading::Reading;
 use crate::services::JobServices;
 use std::any::Any;
 use std::cell::RefCell;
@@ -46,4 +47,6 @@ pub(crate) struct Ends {
     pub outputs: Box<[RefCell<Box<dyn Output>>]>,
     /// At channels, if it has any.
     pub events: Option<RefCell<Box<dyn EventEnds>>>,
+    /// What it reads of the descriptor that releases its task, if it does.
+    pub reading: Option<RefCell<Reading>>,
 }

@@ -23,6 +23,7 @@ mod operations;
 mod placement;
 mod ports;
 mod posting;
+mod reading;
 mod services;
 mod synthetic;
 mod threads;
@@ -38,8 +39,9 @@ pub use kind::{OutputKind, Value};
 pub use operation::{Body, LostValues, Operation, TakenValue, outputs_in};
 pub use operations::Operations;
 pub use placement::{DeclareError, LanePlacement};
-pub use ports::{Input, Output, Ports};
+pub use ports::{Descriptor, Input, Output, Ports};
 pub use posting::{Declaration, NotPosted, Posted, PostedOperation, PostingRoom};
+pub use reading::NotRead;
 pub use services::JobServices;
 pub use synthetic::{SyntheticValue, decode_fields, encode_fields};
 pub use talea_channel::{

@@ -99,7 +99,7 @@ impl Operation {
     /// Code without ports, as of an operation that is declared while a run lasts.
     pub fn without_ports(operation: OperationId, code: Code) -> Self {
         let (inputs, input_ids, outputs) = (Box::default(), Box::default(), Box::default());
-        let ends = Ends { operation, inputs, input_ids, outputs, events: None };
+        let ends = Ends { operation, inputs, input_ids, outputs, events: None, reading: None };
         Operation { body: Body::User(code), ends, fields: Box::default(), is_outside: false }
     }
 
@@ -154,6 +154,33 @@ impl Operation {
         self.ends.events.as_mut().and_then(|events| events.get_mut().keep())
     }
 
+    /// How many bytes a job reads at most of the descriptor that releases its task; none if its code has not [opened](crate::Ports::descriptor) that.
+    pub fn reads(&self) -> Option<usize> {
+        self.ends.reading.as_ref().map(|reading| reading.borrow().most())
+    }
+
+    /// From now on, what its jobs read comes to this end, too, with room for so many jobs; none if its code reads nothing.
+    pub fn keep_reads(&mut self, room: usize) -> Option<Box<dyn KeptEnd>> {
+        self.ends.reading.as_mut().and_then(|reading| reading.get_mut().keep(room))
+    }
+
+    /// A job of this instance, which began at `started`, has been called: what it has read goes where it is [kept](Self::keep_reads). False if there was
+    /// no room for it.
+    #[inline]
+    pub fn end_reads(&mut self, instance: u64, started: Instant) -> bool {
+        self.ends.reading.as_mut().is_none_or(|reading| reading.get_mut().end(instance, started))
+    }
+
+    /// A job, which begins, reads again what it once read, as bytes; none if that is not known. False if these are none.
+    pub fn read_again(&mut self, recorded: Option<&[u8]>) -> bool {
+        self.ends.reading.as_mut().is_some_and(|reading| reading.get_mut().begin_again(recorded))
+    }
+
+    /// Whether the job that [reads again](Self::read_again) has asked otherwise than it did then, so that what it was answered proves nothing.
+    pub fn has_read_otherwise(&self) -> bool {
+        self.ends.reading.as_ref().is_some_and(|reading| reading.borrow().is_otherwise())
+    }
+
     /// A job takes of the input at this place what it once took: so many values, the newest of this instance, visible from `visible_at`
     /// on if that is not when it was published again. False if they are not there.
     pub fn take_again(
@@ -172,6 +199,9 @@ impl Operation {
     /// If the code does. The operation is as the code left it, and what was written is there to be [discarded](Self::discard).
     #[inline]
     pub fn call(&mut self, services: &dyn JobServices, name: &str, job: &Job, started: Instant, handle: u64) {
+        if let Some(reading) = &mut self.ends.reading {
+            reading.get_mut().begin();
+        }
         let ends = &self.ends;
         match &mut self.body {
             Body::User(code) => code(&JobContext { services, name, job, started, handle, ends }),

@@ -12,6 +12,10 @@ use talea_model::{OperationId, System};
 use talea_operation::{Encoded, Operation, OperationErrors, Operations, Reach, Stamp, Wiring};
 use talea_policy::demand;
 use talea_policy::job::Job;
+use talea_policy::strategy::{NodeAnomaly, plan_lanes_of};
+use talea_record::difference::{
+    Difference as TableDifference, connection_differences, list_differences, schedule_differences,
+};
 use talea_record::event::{Typed, ValueLost};
 use talea_record::values::{KeptValue, MOST_BYTES, ValueReader};
 use talea_record::{JobId, Metadata, Origin, Record, Sink, ValueLoss};
@@ -23,15 +27,21 @@ use thiserror::Error;
 pub enum ReplayError {
     /// The trace is of another system.
     #[error(
-        "the trace is of another system: it has {trace}, and the description has {description}; replay it with what was run then"
+        "the trace is of another system: it has {trace}, and the description has {described}; replay it with what was run then{}",
+        besides(differences)
     )]
     OtherSystem {
         /// What the trace has, and the description does not.
         trace: String,
         /// What the description has in its place.
-        description: String,
+        described: String,
+        /// What else differs.
+        differences: Vec<TableDifference>,
     },
-    /// The trace has no values of outputs, and no events.
+    /// The description cannot be run, so the trace is not of a run of it.
+    #[error("the description cannot be run: {}", .0.iter().map(|one| format!("{}: {}", one.node, one.anomaly)).collect::<Vec<_>>().join("; "))]
+    Anomalies(Vec<NodeAnomaly>),
+    /// The trace has no values of outputs, no events, and nothing that was read from outside.
     #[error(
         "the trace keeps neither values nor events; record them with `--keep-values`, or `Run::keep_values`"
     )]
@@ -56,34 +66,39 @@ struct Replayed {
     holder: Option<JobId>,
     /// Whether all its jobs have been done again as they were, so that it has kept what it kept then.
     is_on_track: bool,
-    events: Events,
+    taken: TakenBeside,
 }
 
 impl Replayed {
     /// What its jobs do besides, or have had besides, is not in the trace: they are not done again.
     fn is_outside(&self) -> bool {
-        self.operation.is_outside() || self.events == Events::Unkept && self.operation.has_code()
+        self.operation.is_outside() || self.taken == TakenBeside::Unkept && self.operation.has_code()
     }
 }
 
-/// The events that jobs of an operation take.
+/// What jobs of an operation take beside values: events, or what they read from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Events {
-    /// They take none.
-    None,
-    /// They are in the trace.
-    Kept,
+enum TakenBeside {
+    Nothing,
+    /// Events that are in the trace.
+    Events,
+    /// What they read, which is in the trace.
+    Reads,
+    /// It is not in the trace.
     Unkept,
 }
 
-impl Events {
+impl TakenBeside {
     fn of((system, metadata): (&System, &Metadata), id: OperationId, operation: &Operation) -> Self {
         let task = system.operations()[id.index()].task;
-        match system.takes_events(id) {
-            false => Events::None,
+        match (system.takes_events(id), operation.reads()) {
+            (false, None) => TakenBeside::Nothing,
+            (false, Some(_)) if metadata.operations[id.index()].keeps_reads => TakenBeside::Reads,
             // A run of several processes says only that they were to be kept.
-            true if metadata.tasks[task].keeps_events && operation.events_are_bytes() => Events::Kept,
-            true => Events::Unkept,
+            (true, _) if metadata.tasks[task].keeps_events && operation.events_are_bytes() => {
+                TakenBeside::Events
+            }
+            _ => TakenBeside::Unkept,
         }
     }
 }
@@ -121,11 +136,12 @@ impl Replay {
     /// [`ReplayError`]; no code has been called but that which registers operations.
     pub fn new(system: &System, metadata: &Metadata, operations: Operations) -> Result<Self, ReplayError> {
         let system = system.with_threads_as_tasks();
-        check(&system, metadata)?;
+        let differences = compare_tables(&system, metadata)?;
         // Synthetic values and arrivals are drawn again as they were.
         let system = metadata.seed().map_or_else(|| system.clone(), |seed| system.with_seed(seed));
         let has_values = metadata.outputs.iter().any(|output| output.is_kept);
-        if !has_values && !metadata.tasks.iter().any(|task| task.keeps_events) {
+        let has_reads = metadata.operations.iter().any(|operation| operation.keeps_reads);
+        if !has_values && !has_reads && !metadata.tasks.iter().any(|task| task.keeps_events) {
             return Err(ReplayError::NoValues);
         }
         // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
@@ -133,8 +149,8 @@ impl Replay {
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
         let replayed = |(operation, described): (Option<Operation>, &talea_model::Operation)| {
             let operation = operation?;
-            let events = Events::of((&system, metadata), described.id, &operation);
-            Some(Replayed { operation, holder: None, is_on_track: true, events })
+            let taken = TakenBeside::of((&system, metadata), described.id, &operation);
+            Some(Replayed { operation, holder: None, is_on_track: true, taken })
         };
         let mut operations: Vec<_> =
             assembled.operations.into_iter().zip(system.operations()).map(replayed).collect();
@@ -167,7 +183,7 @@ impl Replay {
             begun: HashMap::new(),
             answers: HashMap::new(),
             unverified: Unverified::of(&system),
-            report: ReplayReport { outputs, ..ReplayReport::default() },
+            report: ReplayReport { outputs, differences, ..ReplayReport::default() },
             buffer: vec![0; MOST_BYTES],
             system,
         })
@@ -220,10 +236,15 @@ impl Replay {
         let Begun { started, mut is_intact } = begun.unwrap_or(Begun { started: end.at, is_intact: false });
         let is_outside = replayed.is_outside();
         let operation = &mut replayed.operation;
-        if let Some(events) = &end.events {
-            is_intact &= match events {
-                Recorded::Bytes(bytes) => operation.take_events_again(end.job.instance, bytes),
-                Recorded::Awaited | Recorded::Unrecorded => false,
+        if let Some(beside) = &end.beside {
+            is_intact &= match (replayed.taken, beside) {
+                (TakenBeside::Reads, Recorded::Bytes(bytes)) => operation.read_again(Some(bytes)),
+                (TakenBeside::Reads, Recorded::Awaited | Recorded::Unrecorded) => {
+                    operation.read_again(None);
+                    false
+                }
+                (_, Recorded::Bytes(bytes)) => operation.take_events_again(end.job.instance, bytes),
+                (_, Recorded::Awaited | Recorded::Unrecorded) => false,
             };
         }
         let is_done = match end.how {
@@ -252,7 +273,8 @@ impl Replay {
         } else {
             operation.leave_events();
         }
-        replayed.is_on_track &= !is_called || is_intact && !answering.has_run_out();
+        let is_answered = !answering.has_run_out() && !operation.has_read_otherwise();
+        replayed.is_on_track &= !is_called || is_intact && is_answered;
         if end.how != Ending::Completed {
             operation.discard();
             return;
@@ -347,13 +369,14 @@ impl Replay {
             let (at, published) = (record.time, BTreeMap::new());
             let (taken, dropped) = (Vec::new(), Vec::new());
             let replayed = self.operations[job.operation.index()].as_ref();
-            let takes = replayed.is_some_and(|replayed| replayed.events == Events::Kept);
+            let takes = replayed
+                .is_some_and(|replayed| matches!(replayed.taken, TakenBeside::Events | TakenBeside::Reads));
             // Who is aborted while it waits for room has no processor, and has done its work.
             let has_returned = self.answers.get(&job).is_some_and(|answers| answers.returned.is_some());
             let has_begun = how != Ending::Unbegun || has_returned;
-            let events = (takes && has_begun).then_some(Recorded::Awaited);
+            let beside = (takes && has_begun).then_some(Recorded::Awaited);
             let is_settled = false;
-            let end = End { job, at, dates, how, taken, published, events, visible: at, dropped, is_settled };
+            let end = End { job, at, dates, how, taken, published, beside, visible: at, dropped, is_settled };
             self.steps.push(Step::End(end));
         }
     }
@@ -368,7 +391,7 @@ impl Sink for Replay {
         if let Some(KeptValue { job, output, bytes }) = self.values.take(&record) {
             match output {
                 Some(output) => self.steps.receive(job, output, bytes),
-                None => self.steps.receive_events(job, Recorded::Bytes(bytes)),
+                None => self.steps.receive_beside(job, Recorded::Bytes(bytes)),
             }
         }
         match record.typed() {
@@ -392,7 +415,7 @@ impl Sink for Replay {
                 self.steps.publish(publish.job, publish.output, publish.visible, is_kept);
             }
             Typed::ValueLost(ValueLost { job, output: None, .. }) => {
-                self.steps.receive_events(job, Recorded::Unrecorded);
+                self.steps.receive_beside(job, Recorded::Unrecorded);
             }
             Typed::ValueLost(ValueLost { job, output: Some(output), cause, .. }) => {
                 let why = match cause.known() {
@@ -452,42 +475,62 @@ fn job_of(system: &System, end: &End, released: Option<Instant>) -> Job {
     Job { release, deadline, wcet, rank: 0, number: instance, tag: 0 }
 }
 
-/// Holds the names in the trace against those of the description.
-fn check(system: &System, metadata: &Metadata) -> Result<(), ReplayError> {
-    let operations = system.operations().iter().map(|operation| operation.name.as_str());
-    let recorded = metadata.operations.iter().map(|operation| operation.name.as_str());
-    // Behind them, there may be places for operations that programs declare.
-    same("operation", recorded.take(system.operations().len()), operations)?;
-    let outputs = system.outputs().iter().map(|site| site.name.as_str());
-    same("output", metadata.outputs.iter().map(|output| output.name.as_str()), outputs)?;
-    let connection = |input: &str, output: &str| format!("{input} from {output}");
-    let inputs = system.inputs().iter();
-    let inputs = inputs.map(|site| connection(&site.name, &system.outputs()[site.output.index()].name));
-    let known = |output: usize| metadata.outputs.get(output).map_or("?", |output| output.name.as_str());
-    let recorded = metadata.inputs.iter().map(|input| connection(&input.name, known(input.output)));
-    same("input", recorded, inputs)
-}
-
-fn same<T: AsRef<str>, D: AsRef<str>>(
-    what: &str,
-    mut recorded: impl Iterator<Item = T>,
-    mut described: impl Iterator<Item = D>,
-) -> Result<(), ReplayError> {
-    loop {
-        let (trace, description) = (recorded.next(), described.next());
-        let (trace, description) = (trace.as_ref().map(T::as_ref), description.as_ref().map(D::as_ref));
-        if trace == description {
-            match trace {
-                Some(_) => continue,
-                None => return Ok(()),
-            }
+/// Holds the tables of the trace against those of the description. Returns what differs and does not keep records from being understood.
+fn compare_tables(system: &System, trace: &Metadata) -> Result<Vec<TableDifference>, ReplayError> {
+    let plans = plan_lanes_of(system).map_err(ReplayError::Anomalies)?;
+    let described = Metadata::new(system, &plans, trace.origin, trace.start);
+    let mut differences = schedule_differences(trace, &described);
+    differences.extend(connection_differences(trace, &described));
+    // Behind the operations that are described, there may be places for those that programs declare.
+    let operations = |metadata: &Metadata| {
+        let operations = metadata.operations.iter().take(described.operations.len());
+        operations.map(|operation| operation.name.clone()).collect()
+    };
+    let outputs = |metadata: &Metadata| names(metadata.outputs.iter().map(|output| &output.name));
+    let inputs =
+        |metadata: &Metadata| metadata.inputs.iter().map(|input| metadata.connection(input)).collect();
+    let publications =
+        |metadata: &Metadata| names(metadata.described_publications().map(|publication| &publication.name));
+    let lists: [(&str, &dyn Fn(&Metadata) -> Vec<String>); 4] = [
+        ("operation", &operations),
+        ("output", &outputs),
+        ("input", &inputs),
+        ("publication", &publications),
+    ];
+    for (what, list) in lists {
+        let (in_trace, in_description) = (list(trace), list(&described));
+        if in_trace == in_description {
+            continue;
         }
-        let shown = |name: Option<&str>| match name {
+        let place = in_trace.iter().zip(&in_description).take_while(|(one, other)| one == other).count();
+        let shown = |list: &[String]| match list.get(place) {
             Some(name) => format!("{what} \"{name}\""),
             None => format!("no other {what}"),
         };
-        return Err(ReplayError::OtherSystem { trace: shown(trace), description: shown(description) });
+        let (trace, described) = (shown(&in_trace), shown(&in_description));
+        return Err(ReplayError::OtherSystem { trace, described, differences });
     }
+    differences.extend(list_differences(trace, &described));
+    Ok(differences)
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    names.cloned().collect()
+}
+
+/// Differences that are told with a refusal.
+const TOLD: usize = 8;
+
+/// What else differs, in words.
+fn besides(differences: &[TableDifference]) -> String {
+    if differences.is_empty() {
+        return String::new();
+    }
+    let mut told: Vec<String> = differences.iter().take(TOLD).map(ToString::to_string).collect();
+    if differences.len() > TOLD {
+        told.push(format!("and {} more", differences.len() - TOLD));
+    }
+    format!(". Besides, {}", told.join("; "))
 }
 
 fn text_of(panic: Box<dyn Any + Send>) -> String {

@@ -6,6 +6,9 @@ use std::fmt;
 /// What a replay found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayReport {
+    /// What the trace has otherwise than the description, and does not keep jobs from being called again: when they are released and due, for one.
+    #[serde(default)]
+    pub differences: Vec<talea_record::difference::Difference>,
     /// Jobs whose code was called again.
     pub called: u64,
     /// Jobs that have to do with something outside, or have taken events that are not in the trace: they were not called.

@@ -48,8 +48,8 @@ pub(crate) struct End {
     pub taken: Vec<Taken>,
     /// What it published, by output, as far as it is known.
     pub published: BTreeMap<u32, Recorded>,
-    /// The events that it took, if these are kept.
-    pub events: Option<Recorded>,
+    /// The events that it took, or what it read from outside, if that is kept.
+    pub beside: Option<Recorded>,
     /// From when on readers saw that.
     pub visible: Instant,
     /// Inputs that never had it.
@@ -68,7 +68,7 @@ pub(crate) enum Ending {
     Unbegun,
 }
 
-/// What there is in the trace of a value that a job published, or of the events that it took.
+/// What there is in the trace of a value that a job published, or of what it took beside values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     /// Its bytes have not come yet.
@@ -98,8 +98,8 @@ pub(crate) struct Steps {
     ends: HashMap<JobId, u64>,
     /// By output, the jobs whose values have not come, in the order in which they published.
     awaited: HashMap<u32, VecDeque<JobId>>,
-    /// The events of jobs that have not ended.
-    events: HashMap<JobId, Recorded>,
+    /// What jobs took beside values that have not ended.
+    beside: HashMap<JobId, Recorded>,
     /// The instant of the last record.
     now: Option<Instant>,
 }
@@ -108,9 +108,9 @@ impl Steps {
     pub fn push(&mut self, mut step: Step) {
         if let Step::End(end) = &mut step {
             self.ends.insert(end.job, self.first + self.pending.len() as u64);
-            let events = self.events.remove(&end.job);
-            if end.events.is_some() && events.is_some() {
-                end.events = events;
+            let beside = self.beside.remove(&end.job);
+            if end.beside.is_some() && beside.is_some() {
+                end.beside = beside;
             }
         }
         self.pending.push_back(step);
@@ -157,11 +157,11 @@ impl Steps {
         self.settle(job, output, Recorded::Bytes(bytes));
     }
 
-    /// These are the events that a job took, which ends later or has ended.
-    pub fn receive_events(&mut self, job: JobId, events: Recorded) {
+    /// This is what a job took beside values, which ends later or has ended.
+    pub fn receive_beside(&mut self, job: JobId, beside: Recorded) {
         match self.end_of(job) {
-            Some(end) => end.events = Some(events),
-            None => drop(self.events.insert(job, events)),
+            Some(end) => end.beside = Some(beside),
+            None => drop(self.beside.insert(job, beside)),
         }
     }
 
@@ -208,7 +208,7 @@ impl Steps {
                 end.is_settled = self.now.is_some_and(|now| now > end.at.saturating_add(SETTLING));
                 let is_there = |published: &Recorded| *published != Recorded::Awaited;
                 let is_whole =
-                    end.published.values().all(is_there) && end.events.as_ref().is_none_or(is_there);
+                    end.published.values().all(is_there) && end.beside.as_ref().is_none_or(is_there);
                 let is_given_up =
                     self.now.is_some_and(|now| now > end.visible.max(end.at).saturating_add(PATIENCE));
                 end.is_settled && (is_whole || is_given_up)
@@ -257,7 +257,7 @@ mod tests {
             how,
             taken: Vec::new(),
             published,
-            events: None,
+            beside: None,
             visible: at(0),
             dropped,
             is_settled: false,

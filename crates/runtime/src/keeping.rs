@@ -1,4 +1,4 @@
-//! Recording the values that operations publish, and the events that their jobs take: an ordinary thread takes them as one more reader and writes
+//! Recording the values that operations publish, and the events that their jobs take or the bytes that they read from outside: an ordinary thread takes them as one more reader and writes
 //! them into the trace.
 //!
 //! A job does not wait for that, nor write any bytes: it hands on a value to one reader more. If the thread does not run in time, values are
@@ -66,10 +66,29 @@ pub(crate) fn ring_records(system: &System, kept: impl Iterator<Item = (Operatio
     kept.map(rate).sum::<f64>().min(MOST) as usize
 }
 
-/// The operations of which what jobs take is kept, with where it comes; none where it is never bytes.
-pub(crate) type KeptEvents = Vec<(OperationId, Option<Box<dyn KeptEnd>>)>;
+/// What jobs take of the world outside their ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhatIsTaken {
+    /// Events of a channel.
+    Events,
+    /// Bytes of the descriptor that releases them.
+    Bytes,
+}
 
-/// Writes the values of a process's outputs, and the events that its jobs take, into the trace.
+/// An operation of which what jobs take is to be kept.
+pub(crate) struct TakenEnd {
+    pub operation: OperationId,
+    pub what: WhatIsTaken,
+    /// Of what one job takes, about.
+    pub bytes: usize,
+    /// Where it comes; none where it is never bytes, or nothing is read.
+    pub end: Option<Box<dyn KeptEnd>>,
+}
+
+/// All of them.
+pub(crate) type KeptTaken = Vec<TakenEnd>;
+
+/// Writes the values of a process's outputs, and what its jobs take, into the trace.
 pub(crate) struct ValueLog {
     pub all: Vec<Logged>,
     /// The first node of the process, by which records of several processes are told apart.
@@ -79,10 +98,18 @@ pub(crate) struct ValueLog {
     unwritten: u64,
 }
 
-/// An output whose values are written, or an operation with the events that its jobs take.
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The values of an output.
+    Output(OutputId),
+    /// What the jobs of an operation take.
+    Taken(WhatIsTaken),
+}
+
+/// An output whose values are written, or an operation with what its jobs take.
 pub(crate) struct Logged {
-    /// None of events.
-    pub output: Option<OutputId>,
+    pub what: Kept,
     pub operation: OperationId,
     /// Of a value in its slot, or of what a job takes.
     pub bytes: usize,
@@ -93,27 +120,36 @@ impl ValueLog {
     /// What can be kept of what is to be, in the process whose first node this is: says of what never has bytes why it is not.
     pub fn new(
         (system, node): (&System, usize),
-        (kept, events): (Vec<KeptOutput>, KeptEvents),
+        (kept, taken): (Vec<KeptOutput>, KeptTaken),
         wanted: &KeptOutputs,
     ) -> Result<(Self, Vec<OperationError>), OperationErrors> {
         let (mut all, mut without) = (Vec::new(), Vec::new());
         for KeptOutput { output, bytes, end } in kept {
             let site = &system.outputs()[output.index()];
             match end {
-                Some(end) => all.push(Logged { output: Some(output), operation: site.operation, bytes, end }),
+                Some(end) => {
+                    all.push(Logged { what: Kept::Output(output), operation: site.operation, bytes, end });
+                }
                 None => without.push(OperationError::NeverBytes { output: site.name.clone() }),
             }
         }
-        for (operation, end) in events {
-            let bytes = event_bytes(system, operation);
+        let is_named = matches!(wanted, KeptOutputs::Named(_));
+        for TakenEnd { operation, what, bytes, end } in taken {
             let name = || system.operations()[operation.index()].name.clone();
-            match end {
-                Some(end) => all.push(Logged { output: None, operation, bytes, end }),
-                None => without.push(OperationError::EventsNeverBytes { operation: name() }),
+            match (end, what) {
+                (Some(end), what) => all.push(Logged { what: Kept::Taken(what), operation, bytes, end }),
+                (None, WhatIsTaken::Events) => {
+                    without.push(OperationError::EventsNeverBytes { operation: name() });
+                }
+                (None, WhatIsTaken::Bytes) if is_named => {
+                    without.push(OperationError::NotReadHere { operation: name() });
+                }
+                // It reads nothing, so nothing of that is missing.
+                (None, WhatIsTaken::Bytes) => {}
             }
         }
         match wanted {
-            KeptOutputs::Named(_) if !without.is_empty() => Err(OperationErrors(without)),
+            _ if is_named && !without.is_empty() => Err(OperationErrors(without)),
             _ => {
                 let buffer = if all.is_empty() { Vec::new() } else { vec![0; MOST_BYTES] };
                 Ok((ValueLog { all, node: node as u16, buffer, unwritten: 0 }, without))
@@ -126,8 +162,11 @@ impl ValueLog {
     pub fn keep(&mut self, as_of: Instant, sink: &mut impl Sink, now: Instant) -> bool {
         let mut were_any = false;
         let ValueLog { all, node, buffer, unwritten } = self;
-        for Logged { output, operation, end, .. } in all {
-            let output = output.map(|output| output.index() as u32);
+        for Logged { what, operation, end, .. } in all {
+            let output = match what {
+                Kept::Output(output) => Some(output.index() as u32),
+                Kept::Taken(_) => None,
+            };
             end.take_all(as_of, buffer, &mut |stamp, value| {
                 were_any = true;
                 let job = JobId { operation: *operation, instance: stamp.instance };

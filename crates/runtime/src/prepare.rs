@@ -9,7 +9,7 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
-use crate::keeping::{self, ValueLog, ValueWriting};
+use crate::keeping::{self, Kept, KeptTaken, TakenEnd, ValueLog, ValueWriting, WhatIsTaken};
 use crate::lane::SteppedLanesSetUp;
 use crate::layout::{Hosted, LaneSite, Layout};
 use crate::link::Link;
@@ -97,12 +97,23 @@ pub(crate) fn prepare(
     // One thread posts what waits for its time in channels.
     let room = PostingRoom { posters: room.posters + usize::from(!bindings.is_empty()), ..room };
     let first_node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
-    let takers =
-        operations.iter_mut().zip(system.operations()).filter(|(_, described)| keeps_events(described.id));
-    let kept_events = takers.map(|(operation, described)| {
-        (described.id, operation.as_mut().and_then(|operation| operation.keep_events()))
-    });
-    let kept = (kept, kept_events.collect());
+    let mut kept_taken = KeptTaken::new();
+    for (operation, described) in operations.iter_mut().zip(system.operations()) {
+        let id = described.id;
+        if keeps_events(id) {
+            let bytes = keeping::event_bytes(system, id);
+            let end = operation.as_mut().and_then(|operation| operation.keep_events());
+            kept_taken.push(TakenEnd { operation: id, what: WhatIsTaken::Events, bytes, end });
+        }
+        let reads = operation.as_ref().and_then(|operation| operation.reads());
+        if kept_parts.reads[id.index()] && hosted.hosts(system.subtask(id).node) {
+            let bytes = reads.unwrap_or(0);
+            let room = keeping::room(system, id, kept_count, bytes);
+            let end = operation.as_mut().and_then(|operation| operation.keep_reads(room));
+            kept_taken.push(TakenEnd { operation: id, what: WhatIsTaken::Bytes, bytes, end });
+        }
+    }
+    let kept = (kept, kept_taken);
     let (value_log, without_bytes) = ValueLog::new((system, first_node), kept, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
@@ -201,12 +212,13 @@ pub(crate) fn prepare(
     let ring_records =
         options.ring_records.unwrap_or_else(|| ring_records(system, &shared, wants_all).max(of_values));
     let rings = (&names[..], ring_records);
-    let kept: Vec<_> = value_log.all.iter().map(|kept| (kept.output, kept.operation)).collect();
+    let kept: Vec<_> = value_log.all.iter().map(|kept| (kept.what, kept.operation)).collect();
     let say_kept = |metadata: &mut Metadata| {
-        for (output, operation) in &kept {
-            match output {
-                Some(output) => metadata.outputs[output.index()].is_kept = true,
-                None => metadata.keep_events_of(*operation),
+        for (what, operation) in &kept {
+            match what {
+                Kept::Output(output) => metadata.outputs[output.index()].is_kept = true,
+                Kept::Taken(WhatIsTaken::Events) => metadata.keep_events_of(*operation),
+                Kept::Taken(WhatIsTaken::Bytes) => metadata.operations[operation.index()].keeps_reads = true,
             }
         }
     };

@@ -315,6 +315,13 @@ impl Simulation {
                 errors.push(OperationError::EventsNeverBytes { operation: operation.name.clone() });
             }
         }
+        for ((operation, wanted), is_kept) in system.operations().iter().zip(wanted.reads).zip(is_kept.reads)
+        {
+            self.metadata.operations[operation.id.index()].keeps_reads = is_kept;
+            if is_asked_for(wanted) && !is_kept {
+                errors.push(OperationError::NotReadHere { operation: operation.name.clone() });
+            }
+        }
         if errors.is_empty() { Ok(self) } else { Err(OperationErrors(errors).into()) }
     }
 

@@ -98,8 +98,8 @@ struct OperationState {
     is_recorded: bool,
     /// Whether what a job is told is recorded, too, so that it can be replayed.
     keeps_answers: bool,
-    /// Where the events come that its jobs take, if these are kept.
-    kept_events: Option<Box<dyn KeptEnd>>,
+    /// Where what its jobs take comes, events or bytes from outside, if that is kept.
+    kept_taken: Option<Box<dyn KeptEnd>>,
     node: u16,
     /// Whether its jobs may have to wait for readers to have room.
     may_wait: bool,
@@ -211,6 +211,7 @@ impl Values {
         let mut kept = KeptParts {
             outputs: vec![false; wanted.outputs.len()],
             events: vec![false; wanted.events.len()],
+            reads: vec![false; wanted.reads.len()],
         };
         for (index, state) in self.operations.iter_mut().enumerate() {
             let Some(state) = state else { continue };
@@ -219,8 +220,13 @@ impl Values {
                 kept.outputs[output.id as usize] = output.is_kept;
             }
             if wanted.events.get(index) == Some(&true) {
-                state.kept_events = state.operation.keep_events();
-                kept.events[index] = state.kept_events.is_some();
+                state.kept_taken = state.operation.keep_events();
+                kept.events[index] = state.kept_taken.is_some();
+            }
+            if wanted.reads.get(index) == Some(&true) {
+                // Who has read writes it down before another one reads.
+                state.kept_taken = state.operation.keep_reads(1);
+                kept.reads[index] = state.kept_taken.is_some();
             }
         }
         let keeps_answers = kept.are_any();
@@ -426,7 +432,7 @@ impl Values {
             outputs: Vec::new(),
             is_recorded: false,
             keeps_answers: false,
-            kept_events: None,
+            kept_taken: None,
             node: node as u16,
             may_wait: false,
             handles: BTreeMap::new(),
@@ -482,7 +488,11 @@ impl OperationState {
         }
         let services = Services { now, job: id, told: &*told, workplace };
         let handle = self.handles.remove(&id.instance).unwrap_or(0);
-        self.operation.call(&services, &self.name, &job, self.begun[place].started, handle);
+        let started = self.begun[place].started;
+        self.operation.call(&services, &self.name, &job, started, handle);
+        let has_room = self.operation.end_reads(id.instance, started);
+        debug_assert!(has_room, "what was read before is written down");
+        self.keep_taken(id, bytes, now, sink);
         for note in told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), self.node, now));
         }
@@ -510,13 +520,29 @@ impl OperationState {
         }
     }
 
+    /// Records what the job has taken of a channel or read from outside since the last call, if that is kept.
+    fn keep_taken(&mut self, job: JobId, bytes: &mut [u8], now: Instant, mut sink: &mut dyn Sink) {
+        let (node, Some(kept)) = (self.node, &mut self.kept_taken) else { return };
+        kept.take_all(Instant::MAX, bytes, &mut |_, taken| {
+            let cause = match taken {
+                KeptBytes::Bytes(bytes) => {
+                    return values::write(&mut sink, (job, None), bytes, node, now);
+                }
+                KeptBytes::TooLong => ValueLoss::TooLong,
+                KeptBytes::Failed => ValueLoss::Failed,
+            };
+            let lost = ValueLost { job, output: None, node, cause: cause.into() };
+            sink.record(lost.at(now, Record::NO_CPU));
+        });
+    }
+
     fn take(
         &mut self,
         job: JobId,
         deadline: Instant,
         (lane, now): (u16, Instant),
         bytes: &mut [u8],
-        mut sink: &mut dyn Sink,
+        sink: &mut dyn Sink,
     ) {
         let begun = self.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
         begun.has_taken = true;
@@ -531,19 +557,7 @@ impl OperationState {
             },
             |note| records.borrow_mut().record(record_of(note, (job, lane), node, now)),
         );
-        if let Some(kept) = &mut self.kept_events {
-            kept.take_all(Instant::MAX, bytes, &mut |_, taken| {
-                let cause = match taken {
-                    KeptBytes::Bytes(bytes) => {
-                        return values::write(&mut sink, (job, None), bytes, node, now);
-                    }
-                    KeptBytes::TooLong => ValueLoss::TooLong,
-                    KeptBytes::Failed => ValueLoss::Failed,
-                };
-                let lost = ValueLost { job, output: None, node, cause: cause.into() };
-                sink.record(lost.at(now, Record::NO_CPU));
-            });
-        }
+        self.keep_taken(job, bytes, now, sink);
         let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
         self.operation.take(
             |input| {
@@ -637,7 +651,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
         is_recorded: false,
         keeps_answers: false,
-        kept_events: None,
+        kept_taken: None,
         node: node(id) as u16,
         may_wait: system.wait_limits(id).next().is_some(),
         handles: BTreeMap::new(),

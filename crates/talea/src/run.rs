@@ -31,11 +31,11 @@ use talea_time::Duration;
 pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
-    BoundOverrun, Declaration, DeclareError, Dispatcher, EarlyArrivals, Ending, ExternalTrigger, FinishedJob,
-    HierarchyOutcome, Input, JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes, Lower, Mishaps,
-    NoPoster, NotPosted, NotTriggered, OperationError, OperationErrors, Operations, Outcome, Output,
-    OutputKind, Ports, Post, Posted, PostedCode, PostedOperation, Poster, PostingRoom, PrepareError,
-    Prepared, RtMode, RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped,
+    BoundOverrun, Declaration, DeclareError, Descriptor, Dispatcher, EarlyArrivals, Ending, ExternalTrigger,
+    FinishedJob, HierarchyOutcome, Input, JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes,
+    Lower, Mishaps, NoPoster, NotPosted, NotRead, NotTriggered, OperationError, OperationErrors, Operations,
+    Outcome, Output, OutputKind, Ports, Post, Posted, PostedCode, PostedOperation, Poster, PostingRoom,
+    PrepareError, Prepared, RtMode, RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped,
     SyntheticValue, TriggerError, Value, Workplace,
 };
 

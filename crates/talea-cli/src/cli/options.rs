@@ -104,7 +104,9 @@ impl ResultOptions {
         let help =
             "name an output as task.output or task.subtask.output, or an operation that events release";
         let parts = kept.among(system).map_err(|error| Failure::new(error, help))?;
-        if kept != KeptOutputs::None && !parts.are_any() {
+        // Operations without code read nothing from outside.
+        let are_any = parts.outputs.iter().chain(&parts.events).any(|is_kept| *is_kept);
+        if kept == KeptOutputs::All && !are_any {
             let help =
                 "give subtasks outputs, have events of a channel release a task, or leave --keep-values out";
             return Err(Failure::new("the system has no outputs or events that could be kept", help));

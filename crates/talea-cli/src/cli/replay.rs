@@ -116,7 +116,23 @@ fn replayed_by(program: &[OsString], trace: &Path) -> Result<ReplayReport, Failu
     })
 }
 
+/// Differences of the description that are listed.
+const LISTED: usize = 20;
+
 fn show(report: &ReplayReport) -> Result<(), Failure> {
+    let mut lines = Lines::new();
+    for difference in report.differences.iter().take(LISTED) {
+        lines.prose(&format!("note: {difference}"))?;
+    }
+    if report.differences.len() > LISTED {
+        let more = report.differences.len() - LISTED;
+        lines.prose(&format!(
+            "note: {more} more are otherwise in the trace than in the description (--json lists them)"
+        ))?;
+    }
+    if !report.differences.is_empty() {
+        lines.line("")?;
+    }
     let mut sheet =
         Sheet::new(1, &["output", "compared", "equal", "differing", "unknown", "note"]).with_text_last();
     for row in &report.outputs {
@@ -131,7 +147,6 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
             note(row),
         ]);
     }
-    let mut lines = Lines::new();
     lines.line(&sheet.render())?;
     lines.line("")?;
     if report.lost_records > 0 {

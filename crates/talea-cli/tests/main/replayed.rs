@@ -69,6 +69,47 @@ fn the_first_difference_is_named() {
     );
 }
 
+/// What the description has otherwise than the trace is said by name, whether the replay goes on or is refused.
+#[test]
+fn what_the_description_has_otherwise_is_named() {
+    let place = folder();
+    let text = |period: u32, strategy: &str, name: &str| {
+        format!(
+            "[system]\nname = \"s\"\nseed = 3\nstrategy = \"{strategy}\"\n[[task]]\nname = \"t\"\nperiod = \"{period}ms\"\n\
+             deadline = \"9ms\"\nwcet = \"1ms\"\noutputs = [{{ name = \"{name}\", bytes = 10 }}]\n"
+        )
+    };
+    let then = write(&place, "then.toml", &text(10, "edf", "v"));
+    let now = write(&place, "now.toml", &text(20, "rms", "v"));
+    let other = write(&place, "other.toml", &text(20, "edf", "w"));
+    let notes = [
+        "note: the period of task \"t\" is 10ms in the trace and 20ms in the description",
+        "note: the strategy is edf in the trace and rms in the description",
+    ];
+    for command in [&["sim"][..], &["run", "--rt", "off", "--fail-on", "never"]] {
+        let out = within(&place, command[0]);
+        let given = [&then[..], "--for", "100ms", "--out", &out, "--keep-values", "all"];
+        run(&[command, &given[..]].concat()).exits(0);
+        let trace = format!("{out}/trace.talea");
+        let same = run(&["replay", &trace, "--system", &then]).exits(0);
+        assert!(!same.stdout.contains("note:"), "{}", same.stdout);
+        let done = run(&["replay", &trace, "--system", &now]).exits(0).fits();
+        for note in notes {
+            assert!(done.words().contains(note), "{note} is missing in {}", done.stdout);
+        }
+        let json = run(&["replay", &trace, "--system", &now, "--json"]).exits(0).json();
+        let what = |place: usize| json["differences"][place]["what"].as_str().map(str::to_owned);
+        assert_eq!(what(0).as_deref(), Some("the period of task \"t\""), "{json}");
+        let refused = run(&["replay", &trace, "--system", &other]).exits(2);
+        for part in [
+            "it has output \"t.v\", and the description has output \"t.w\"",
+            "Besides, the period of task \"t\" is 10ms in the trace and 20ms in the description",
+        ] {
+            assert!(refused.stderr.contains(part), "{part} is missing in {}", refused.stderr);
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_replayed_is_refused_with_a_remedy() {
     let (_place, trace) = recorded("sim", "imu.read.sample");
