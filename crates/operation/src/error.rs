@@ -16,7 +16,7 @@ pub enum OperationError {
     },
     /// Values of an output are to be kept that the system does not have.
     #[error(
-        "the system has no output \"{name}\" whose values could be kept, and no operation of that name that takes events or reads from outside{}",
+        "the system has no output \"{name}\" whose values could be kept, no channel of that name, no operation of that name that reads from outside, and no operation of that name that takes events{}",
         hint(nearest)
     )]
     UnknownOutput {
@@ -42,6 +42,15 @@ pub enum OperationError {
     EventsNeverBytes {
         /// The operation's name.
         operation: String,
+    },
+    /// What jobs push is to be kept, and is never bytes.
+    #[error(
+        "the events that are pushed as \"{publication}\" cannot be kept, for they are never bytes; open them with `publication_of` and \
+         `OutputKind::any().serialized()` or `.plain()`"
+    )]
+    PushesNeverBytes {
+        /// The name of the publication.
+        publication: String,
     },
     /// Code opens a port that its operation does not have.
     #[error(

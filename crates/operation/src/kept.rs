@@ -4,7 +4,8 @@ use crate::error::{OperationError, OperationErrors, nearest};
 use std::str::FromStr;
 use talea_model::{Operation, System};
 
-/// What the trace of a run keeps, so that the run can be replayed: values of outputs, events that jobs take, and what they read from outside.
+/// What the trace of a run keeps, so that the run can be replayed: values of outputs, events that jobs take and push, and what
+/// they read from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeptOutputs {
     /// None.
@@ -12,7 +13,8 @@ pub enum KeptOutputs {
     None,
     /// All that can be bytes.
     All,
-    /// The outputs of these names, `task.output` or `task.subtask.output`, and what the operations of these names take or read, `task` or `task.subtask`.
+    /// The outputs of these names, `task.output` or `task.subtask.output`, what the operations of these names take or read, `task` or `task.subtask`,
+    /// and what jobs push into the channels of these names.
     Named(Vec<String>),
 }
 
@@ -25,6 +27,8 @@ pub struct KeptParts {
     pub events: Vec<bool>,
     /// By operation: what its jobs read of the descriptor that releases them, if their code does.
     pub reads: Vec<bool>,
+    /// By publication: what jobs push.
+    pub pushes: Vec<bool>,
 }
 
 impl KeptParts {
@@ -35,7 +39,13 @@ impl KeptParts {
 
     /// How many there are at most.
     pub fn count(&self) -> usize {
-        self.outputs.iter().chain(&self.events).chain(&self.reads).filter(|is_kept| **is_kept).count()
+        self.outputs
+            .iter()
+            .chain(&self.events)
+            .chain(&self.reads)
+            .chain(&self.pushes)
+            .filter(|is_kept| **is_kept)
+            .count()
     }
 }
 
@@ -52,10 +62,10 @@ impl FromStr for KeptOutputs {
 }
 
 impl KeptOutputs {
-    /// Which outputs of `system` these are, and whose events.
+    /// Which parts of `system` these are.
     ///
     /// # Errors
-    /// [`OperationError::UnknownOutput`] for each name of neither.
+    /// [`OperationError::UnknownOutput`] for each name of none.
     pub fn among(&self, system: &System) -> Result<KeptParts, OperationErrors> {
         let named = |name: &str| match self {
             KeptOutputs::None => false,
@@ -66,7 +76,8 @@ impl KeptOutputs {
         let takers = || system.operations().iter().filter(|operation| takes(operation.id));
         let names = || {
             let outputs = system.outputs().iter().map(|site| site.name.as_str());
-            outputs.chain(takers().map(|operation| operation.name.as_str()))
+            let channels = system.channels.iter().map(|channel| channel.name.as_str());
+            outputs.chain(takers().map(|operation| operation.name.as_str())).chain(channels)
         };
         if let KeptOutputs::Named(wanted) = self {
             let unknown = wanted.iter().filter(|name| !names().any(|known| known == **name));
@@ -85,7 +96,14 @@ impl KeptOutputs {
         let is_read = |operation: &Operation| system.reads_outside(operation.id) && named(&operation.name);
         let reads = system.operations().iter().map(is_read);
         let outputs = system.outputs().iter().map(|site| named(&site.name));
-        Ok(KeptParts { outputs: outputs.collect(), events: events.collect(), reads: reads.collect() })
+        let pushes = system.publications().iter();
+        let pushes = pushes.map(|site| named(&system.channels[system.publication(site).channel].name));
+        Ok(KeptParts {
+            outputs: outputs.collect(),
+            events: events.collect(),
+            reads: reads.collect(),
+            pushes: pushes.collect(),
+        })
     }
 }
 

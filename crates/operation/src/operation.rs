@@ -3,6 +3,7 @@
 use crate::context::{Code, JobContext};
 use crate::ends::Ends;
 use crate::events::{EventNote, TakenEvent};
+use crate::pushes::PushedBytes;
 use crate::services::JobServices;
 use crate::synthetic::Fields;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::cell::RefCell;
 use talea_channel::{
     Dropped, Encoded, FullReader, Input, KeptEnd, Moment, Output, Published, Reach, Stamp, Taken, Visible,
 };
-use talea_model::OperationId;
+use talea_model::{OperationId, PublicationId};
 use talea_policy::job::Job;
 use talea_time::Instant;
 
@@ -152,6 +153,28 @@ impl Operation {
     /// From now on, the events that its jobs take come to this end, too; none if they are never bytes, or it takes none.
     pub fn keep_events(&mut self) -> Option<Box<dyn KeptEnd>> {
         self.ends.events.as_mut().and_then(|events| events.get_mut().keep())
+    }
+
+    /// From now on, what its jobs push comes to these ends, too, by publication, of those for which there was to be room; none if it is never bytes.
+    pub fn keep_pushes(&mut self) -> Vec<(PublicationId, Option<Box<dyn KeptEnd>>)> {
+        self.ends.events.as_mut().map_or_else(Vec::new, |events| events.get_mut().keep_pushes())
+    }
+
+    /// From now on, what its jobs push as one of these publications is made bytes of, up to so many, to be [taken](Self::pushed). Returns of which it is.
+    pub fn log_pushes(&mut self, wanted: impl Fn(PublicationId) -> bool, most: usize) -> Vec<PublicationId> {
+        self.ends.events.as_mut().map_or_else(Vec::new, |events| events.get_mut().log_pushes(&wanted, most))
+    }
+
+    /// What jobs have pushed since the last call, if it is [logged](Self::log_pushes).
+    pub fn pushed(&mut self) -> Vec<PushedBytes> {
+        self.ends.events.as_mut().map_or_else(Vec::new, |events| events.get_mut().pushed())
+    }
+
+    /// The job that is called next is told of its pushes of these numbers that there is no room, as it once was.
+    pub fn refuse_again(&mut self, refused: Vec<u16>) {
+        if let Some(events) = &mut self.ends.events {
+            events.get_mut().refuse_again(refused);
+        }
     }
 
     /// How many bytes a job reads at most of the descriptor that releases its task; none if its code has not [opened](crate::Ports::descriptor) that.

@@ -150,6 +150,7 @@ impl Metadata {
                         channel,
                         event_type,
                         subscribers,
+                        is_kept: false,
                     });
                 }
                 self.publications[*number].clone_from(entry);
@@ -264,6 +265,7 @@ mod tests {
             channel: channel.into(),
             event_type: "T/A".into(),
             subscribers: Vec::new(),
+            is_kept: false,
         };
         metadata.publications = vec![entry("described", Some(0))];
         let mut define = |number: usize, entry: PublicationEntry| {

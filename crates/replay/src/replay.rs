@@ -1,15 +1,16 @@
 //! Doing the steps of a recorded run again.
 
 use crate::answers::{Answering, Answers};
-use crate::compare::compare;
-use crate::report::{Difference, OutputReport, ReplayReport, What};
-use crate::steps::{End, Ending, Missing, Recorded, Step, Steps, Taken};
+use crate::compare::{compare, compare_pushes};
+use crate::report::{Compared, OutputReport, PostedReport, ReplayReport, What};
+use crate::steps::{End, Ending, Missing, Pushes, Recorded, Step, Steps, Taken};
 use crate::unverified::Unverified;
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use talea_model::{OperationId, System};
-use talea_operation::{Encoded, Operation, OperationErrors, Operations, Reach, Stamp, Wiring};
+use talea_model::{OperationId, PublicationId, System};
+use talea_notification::declared;
+use talea_operation::{Encoded, Operation, OperationErrors, Operations, PushedBytes, Reach, Stamp, Wiring};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_policy::strategy::{NodeAnomaly, plan_lanes_of};
@@ -17,8 +18,8 @@ use talea_record::difference::{
     Difference as TableDifference, connection_differences, list_differences, schedule_differences,
 };
 use talea_record::event::{Typed, ValueLost};
-use talea_record::values::{KeptValue, MOST_BYTES, ValueReader};
-use talea_record::{JobId, Metadata, Origin, Record, Sink, ValueLoss};
+use talea_record::values::{KeptOf, KeptValue, MOST_BYTES, ValueReader};
+use talea_record::{Definition, JobId, Metadata, Origin, Record, Sink, ValueLoss};
 use talea_time::Instant;
 use thiserror::Error;
 
@@ -41,7 +42,7 @@ pub enum ReplayError {
     /// The description cannot be run, so the trace is not of a run of it.
     #[error("the description cannot be run: {}", .0.iter().map(|one| format!("{}: {}", one.node, one.anomaly)).collect::<Vec<_>>().join("; "))]
     Anomalies(Vec<NodeAnomaly>),
-    /// The trace has no values of outputs, no events, and nothing that was read from outside.
+    /// The trace has no values of outputs, no events, neither taken nor pushed, and nothing that was read from outside.
     #[error(
         "the trace keeps neither values nor events; record them with `--keep-values`, or `Run::keep_values`"
     )]
@@ -112,6 +113,8 @@ pub struct Replay {
     operations: Vec<Option<Replayed>>,
     /// By output.
     kept: Vec<bool>,
+    /// By publication.
+    kept_pushes: Vec<bool>,
     /// By node, whether the trace has the end of its run.
     ended: Vec<bool>,
     values: ValueReader,
@@ -141,11 +144,12 @@ impl Replay {
         let system = metadata.seed().map_or_else(|| system.clone(), |seed| system.with_seed(seed));
         let has_values = metadata.outputs.iter().any(|output| output.is_kept);
         let has_reads = metadata.operations.iter().any(|operation| operation.keeps_reads);
-        if !has_values && !has_reads && !metadata.tasks.iter().any(|task| task.keeps_events) {
+        let has_pushes = metadata.publications.iter().any(|publication| publication.is_kept);
+        if !has_values && !has_reads && !has_pushes && !metadata.tasks.iter().any(|task| task.keeps_events) {
             return Err(ReplayError::NoValues);
         }
         // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
-        let operations = talea_notification::declared::connect(&system, operations, &|_| 0);
+        let operations = declared::connect(&system, operations, declared::Room::NONE);
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
         let replayed = |(operation, described): (Option<Operation>, &talea_model::Operation)| {
             let operation = operation?;
@@ -157,33 +161,48 @@ impl Replay {
         let kept = has_bytes(&system, &mut operations);
         let kept: Vec<bool> =
             kept.into_iter().zip(&metadata.outputs).map(|(has, output)| has && output.is_kept).collect();
+        let mut kept_pushes = vec![false; system.publications().len()];
+        for replayed in operations.iter_mut().flatten() {
+            let is_kept = |publication: PublicationId| {
+                metadata.publications.get(publication.index()).is_some_and(|publication| publication.is_kept)
+            };
+            for publication in replayed.operation.log_pushes(is_kept, MOST_BYTES) {
+                kept_pushes[publication.index()] = true;
+            }
+        }
         let is_outside = |operation: OperationId| {
             let replayed = operations[operation.index()].as_ref();
             replayed.is_some_and(Replayed::is_outside)
         };
-        let output = |(site, is_kept): (&talea_model::OutputSite, &bool)| OutputReport {
-            output: site.name.clone(),
-            is_kept: *is_kept,
-            is_outside: is_outside(site.operation),
+        let row = |name: &str, operation, is_kept| OutputReport {
+            output: name.to_owned(),
+            is_kept,
+            is_outside: is_outside(operation),
             compared: 0,
             differing: 0,
             unknown: 0,
             unrecorded: 0,
             first: None,
         };
-        let outputs = system.outputs().iter().zip(&kept).map(output).collect();
+        let sites = system.outputs().iter().zip(&kept);
+        let outputs = sites.map(|(site, is_kept)| row(&site.name, site.operation, *is_kept)).collect();
+        let sites = system.publications().iter().zip(&kept_pushes);
+        let publications = sites.map(|(site, is_kept)| row(&site.name, site.operation, *is_kept)).collect();
+        let posted = metadata.operations.iter().skip(system.operations().len());
+        let posted = posted.map(|entry| PostedReport { operation: entry.name.clone(), jobs: 0 }).collect();
         Ok(Replay {
             start: metadata.start,
             is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
             operations,
             kept,
+            kept_pushes,
             ended: vec![false; system.nodes.len()],
             values: ValueReader::default(),
             steps: Steps::default(),
             begun: HashMap::new(),
             answers: HashMap::new(),
             unverified: Unverified::of(&system),
-            report: ReplayReport { outputs, differences, ..ReplayReport::default() },
+            report: ReplayReport { outputs, publications, posted, differences, ..ReplayReport::default() },
             buffer: vec![0; MOST_BYTES],
             system,
         })
@@ -193,6 +212,7 @@ impl Replay {
     pub fn finish(mut self) -> ReplayReport {
         self.go_on(true);
         self.report.lost_records += self.values.damaged();
+        self.report.posted.retain(|posted| posted.jobs > 0);
         self.report
     }
 
@@ -256,13 +276,19 @@ impl Replay {
         };
         let is_called = is_done && !is_outside;
         let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at));
+        let refused = end.pushes.kept.iter().filter(|(_, _, bytes)| bytes.is_empty());
+        operation.refuse_again(refused.map(|(_, number, _)| *number).collect());
         let panicked = if is_called {
             self.report.called += 1;
             let job = job_of(&self.system, &end, answers.released);
             let name = self.system.operations()[end.job.operation.index()].name.as_str();
             // What the code keeps is its own business, as in a run.
             let code = AssertUnwindSafe(|| operation.call(&answering, name, &job, started, 0));
-            catch_unwind(code).err().map(text_of)
+            let panicked = catch_unwind(code).err().map(text_of);
+            if end.how == Ending::Completed {
+                operation.push_events(&answering, end.job.instance);
+            }
+            panicked
         } else {
             self.report.outside += u64::from(is_done && is_outside);
             None
@@ -275,20 +301,97 @@ impl Replay {
         }
         let is_answered = !answering.has_run_out() && !operation.has_read_otherwise();
         replayed.is_on_track &= !is_called || is_intact && is_answered;
+        let pushed = operation.pushed();
+        self.settle_pushes(&end, is_called, pushed, panicked.as_deref());
         if end.how != Ending::Completed {
-            operation.discard();
+            if let Some(replayed) = &mut self.operations[end.job.operation.index()] {
+                replayed.operation.discard();
+            }
             return;
         }
         self.settle_outputs(&end, is_called, panicked);
         self.publish(&end);
     }
 
+    /// The trace may end between a job and what it published, or pushed.
+    fn is_cut(&self, end: &End) -> bool {
+        !end.is_settled && !self.ended[self.system.subtask(end.job.operation).node]
+    }
+
+    /// The job's number, and when it ended after the start, in nanoseconds.
+    fn known_as(&self, end: &End) -> (u64, i64) {
+        (end.job.instance, end.at.as_nanos().saturating_sub(self.start.as_nanos()))
+    }
+
+    /// Compares what the job pushed with what was recorded.
+    fn settle_pushes(
+        &mut self,
+        end: &End,
+        is_called: bool,
+        pushed: Vec<PushedBytes>,
+        panicked: Option<&str>,
+    ) {
+        let Some(replayed) = &self.operations[end.job.operation.index()] else { return };
+        let (is_on_track, is_cut) = (replayed.is_on_track, self.is_cut(end));
+        // In the order in which they were pushed, so that the first difference is that of the job.
+        let mut found: Vec<(u16, usize, usize, Option<What>)> = Vec::new();
+        for site in self.system.publications().iter().filter(|site| site.operation == end.job.operation) {
+            let place = site.id.index();
+            let row = &mut self.report.publications[place];
+            if !self.kept_pushes[place] {
+                continue;
+            }
+            let missing = end.pushes.missing(place as u32);
+            if missing > 0 {
+                row.unrecorded += missing as u64;
+                continue;
+            }
+            if !is_called {
+                continue;
+            }
+            let then = end.pushes.kept.iter().filter(|(publication, ..)| *publication as usize == place);
+            let mut then = then.map(|(_, number, bytes)| (*number, &bytes[..]));
+            let mut now = pushed.iter().filter(|push| push.publication == site.id);
+            for push in 0.. {
+                let (recorded, now) = (then.next(), now.next());
+                let (turn, what) = match (recorded, now) {
+                    (None, None) => break,
+                    (None, Some(_)) if is_cut => {
+                        row.unrecorded += 1;
+                        continue;
+                    }
+                    (None, Some(now)) => (now.number, Some(What::NothingThen)),
+                    (Some((number, _)), None) => {
+                        let message = panicked.map(str::to_owned);
+                        let panicked = |message| What::Panicked { message };
+                        (number, Some(message.map_or(What::NothingNow, panicked)))
+                    }
+                    (Some((number, recorded)), Some(now)) => {
+                        let what = match &now.bytes {
+                            Some(bytes) => compare_pushes((number, recorded), (now.number, bytes)),
+                            None => {
+                                let recorded_length = recorded.len();
+                                Some(What::TooLongNow { recorded_length, most: MOST_BYTES })
+                            }
+                        };
+                        (number.min(now.number), what)
+                    }
+                };
+                found.push((turn, place, push, what));
+            }
+        }
+        found.sort_by_key(|(turn, ..)| *turn);
+        let job = self.known_as(end);
+        for (_, publication, push, what) in found {
+            self.report.count(Compared::Push { publication, push }, job, is_on_track, what);
+        }
+    }
+
     /// Compares what the job wrote with what was recorded, and puts that in its place.
     fn settle_outputs(&mut self, end: &End, is_called: bool, panicked: Option<String>) {
+        let (is_cut, job) = (self.is_cut(end), self.known_as(end));
         let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
         let is_on_track = replayed.is_on_track;
-        // The trace may end between a job and what it published.
-        let is_cut = !end.is_settled && !self.ended[self.system.subtask(end.job.operation).node];
         let sites = self.system.outputs_of(end.job.operation);
         for (port, site) in replayed.operation.outputs().zip(sites) {
             let place = site.id.index();
@@ -333,23 +436,9 @@ impl Replay {
                 Some(Recorded::Awaited | Recorded::Unrecorded) => {}
                 None => port.discard(),
             }
-            let Some(what) = what.filter(|_| is_called) else { continue };
-            if what.is_some() && !is_on_track {
-                row.unknown += 1;
-                continue;
+            if let Some(what) = what.filter(|_| is_called) {
+                self.report.count(Compared::Output(place), job, is_on_track, what);
             }
-            row.compared += 1;
-            let Some(what) = what else { continue };
-            row.differing += 1;
-            let (output, instance) = (row.output.clone(), end.job.instance);
-            let difference = Difference {
-                output,
-                instance,
-                at_ns: end.at.as_nanos().saturating_sub(self.start.as_nanos()),
-                what,
-            };
-            row.first.get_or_insert_with(|| difference.clone());
-            self.report.first.get_or_insert(difference);
         }
     }
 
@@ -376,9 +465,26 @@ impl Replay {
             let has_begun = how != Ending::Unbegun || has_returned;
             let beside = (takes && has_begun).then_some(Recorded::Awaited);
             let is_settled = false;
-            let end = End { job, at, dates, how, taken, published, beside, visible: at, dropped, is_settled };
+            let pushes = Pushes::default();
+            let end = End {
+                job,
+                at,
+                dates,
+                how,
+                taken,
+                published,
+                beside,
+                pushes,
+                visible: at,
+                dropped,
+                is_settled,
+            };
             self.steps.push(Step::End(end));
         }
+    }
+
+    fn is_push_kept(&self, publication: u32) -> bool {
+        self.kept_pushes.get(publication as usize).copied().unwrap_or(false)
     }
 
     fn is_known(&self, job: JobId) -> bool {
@@ -388,10 +494,13 @@ impl Replay {
 
 impl Sink for Replay {
     fn record(&mut self, record: Record) {
-        if let Some(KeptValue { job, output, bytes }) = self.values.take(&record) {
-            match output {
-                Some(output) => self.steps.receive(job, output, bytes),
-                None => self.steps.receive_beside(job, Recorded::Bytes(bytes)),
+        if let Some(KeptValue { job, of, bytes }) = self.values.take(&record) {
+            match of {
+                KeptOf::Output(output) => self.steps.receive(job, output, bytes),
+                KeptOf::Taken => self.steps.receive_beside(job, Recorded::Bytes(bytes)),
+                KeptOf::Pushed { publication, number } => {
+                    self.steps.pushes_of(job).keep(publication, number, bytes);
+                }
             }
         }
         match record.typed() {
@@ -405,7 +514,19 @@ impl Sink for Replay {
                     self.steps.take(take.job, Taken { input: take.input as usize, newest, values });
                 }
             }
-            Typed::Complete(complete) => self.ended(record, complete.job, Ending::Completed),
+            Typed::Complete(complete) => {
+                let declared = complete.job.operation.index().checked_sub(self.system.operations().len());
+                if let Some(posted) = declared.and_then(|place| self.report.posted.get_mut(place)) {
+                    posted.jobs += 1;
+                }
+                self.ended(record, complete.job, Ending::Completed);
+            }
+            Typed::Push(push) if self.is_push_kept(push.publication) => {
+                self.steps.pushes_of(push.job).tell(push.publication);
+            }
+            Typed::PushUnkept(lost) if self.is_push_kept(lost.publication) => {
+                self.steps.pushes_of(lost.job).lose(lost.publication);
+            }
             Typed::Abort(abort) => {
                 let how = if abort.running.0 { Ending::Aborted } else { Ending::Unbegun };
                 self.ended(record, abort.job, how);
@@ -447,6 +568,16 @@ impl Sink for Replay {
         }
         self.steps.reach(record.time);
         self.go_on(false);
+    }
+
+    // The tables of a trace have what came to them while the run lasted; those of a run that is followed have it from here.
+    fn define(&mut self, definition: &Definition) {
+        if let Definition::Operation { number, entry, .. } = definition
+            && let Some(place) = number.checked_sub(self.system.operations().len())
+            && let Some(posted) = self.report.posted.get_mut(place)
+        {
+            posted.operation.clone_from(&entry.name);
+        }
     }
 }
 

@@ -50,12 +50,60 @@ pub(crate) struct End {
     pub published: BTreeMap<u32, Recorded>,
     /// The events that it took, or what it read from outside, if that is kept.
     pub beside: Option<Recorded>,
+    /// What it pushed, as far as that is known.
+    pub pushes: Pushes,
     /// From when on readers saw that.
     pub visible: Instant,
     /// Inputs that never had it.
     pub dropped: Vec<u32>,
     /// Whether word of all that it published has come, if the trace did not end before.
     pub is_settled: bool,
+}
+
+/// What there is in the trace of what a job pushed into channels whose events are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pushes {
+    /// By publication, how many events it pushed, as the job itself has told.
+    told: BTreeMap<u32, usize>,
+    /// What it pushed or wanted to, in its order: as which publication, which of its pushes, and the event, empty if there was no room for it.
+    pub kept: Vec<(u32, u16, Vec<u8>)>,
+    /// By publication, of how many it is known that they are not kept.
+    lost: BTreeMap<u32, usize>,
+}
+
+impl Pushes {
+    /// How many of the events of this publication are not there, or not yet.
+    pub fn missing(&self, publication: u32) -> usize {
+        let is_event = |(of, _, bytes): &&(u32, u16, Vec<u8>)| *of == publication && !bytes.is_empty();
+        let kept = self.kept.iter().filter(is_event).count();
+        let told = self.told.get(&publication).copied().unwrap_or(0);
+        self.lost(publication).max(told.saturating_sub(kept))
+    }
+
+    fn lost(&self, publication: u32) -> usize {
+        self.lost.get(&publication).copied().unwrap_or(0)
+    }
+
+    /// Whether nothing more is to come.
+    fn are_whole(&self) -> bool {
+        self.told.keys().all(|publication| self.missing(*publication) == self.lost(*publication))
+    }
+
+    /// The job has pushed an event, whose bytes are to come.
+    pub fn tell(&mut self, publication: u32) {
+        *self.told.entry(publication).or_default() += 1;
+    }
+
+    /// The bytes of one do not come.
+    pub fn lose(&mut self, publication: u32) {
+        *self.lost.entry(publication).or_default() += 1;
+    }
+
+    /// This is one that it pushed.
+    pub fn keep(&mut self, publication: u32, number: u16, bytes: Vec<u8>) {
+        let place = self.kept.partition_point(|(_, before, _)| *before <= number);
+        self.kept.insert(place, (publication, number, bytes));
+    }
 }
 
 /// How a job ended.
@@ -100,6 +148,8 @@ pub(crate) struct Steps {
     awaited: HashMap<u32, VecDeque<JobId>>,
     /// What jobs took beside values that have not ended.
     beside: HashMap<JobId, Recorded>,
+    /// What jobs pushed that have not ended.
+    pushes: HashMap<JobId, Pushes>,
     /// The instant of the last record.
     now: Option<Instant>,
 }
@@ -108,6 +158,7 @@ impl Steps {
     pub fn push(&mut self, mut step: Step) {
         if let Step::End(end) = &mut step {
             self.ends.insert(end.job, self.first + self.pending.len() as u64);
+            end.pushes = self.pushes.remove(&end.job).unwrap_or_default();
             let beside = self.beside.remove(&end.job);
             if end.beside.is_some() && beside.is_some() {
                 end.beside = beside;
@@ -165,6 +216,19 @@ impl Steps {
         }
     }
 
+    /// What a job pushed, which ends later or has ended.
+    pub fn pushes_of(&mut self, job: JobId) -> &mut Pushes {
+        match self.ends.get(&job).map(|place| (*place - self.first) as usize) {
+            Some(place) => match &mut self.pending[place] {
+                Step::End(end) => &mut end.pushes,
+                Step::Begin { .. } | Step::Take { .. } | Step::Gap => {
+                    unreachable!("there is the end of a job")
+                }
+            },
+            None => self.pushes.entry(job).or_default(),
+        }
+    }
+
     /// The bytes of a value do not come.
     pub fn miss(&mut self, job: JobId, output: u32, why: Missing) {
         match why {
@@ -207,8 +271,9 @@ impl Steps {
             Step::End(end) => {
                 end.is_settled = self.now.is_some_and(|now| now > end.at.saturating_add(SETTLING));
                 let is_there = |published: &Recorded| *published != Recorded::Awaited;
-                let is_whole =
-                    end.published.values().all(is_there) && end.beside.as_ref().is_none_or(is_there);
+                let is_whole = end.published.values().all(is_there)
+                    && end.beside.as_ref().is_none_or(is_there)
+                    && end.pushes.are_whole();
                 let is_given_up =
                     self.now.is_some_and(|now| now > end.visible.max(end.at).saturating_add(PATIENCE));
                 end.is_settled && (is_whole || is_given_up)
@@ -258,6 +323,7 @@ mod tests {
             taken: Vec::new(),
             published,
             beside: None,
+            pushes: Pushes::default(),
             visible: at(0),
             dropped,
             is_settled: false,
@@ -308,6 +374,24 @@ mod tests {
             assert_eq!(published(&mut steps, true), [(2, Recorded::Awaited)]);
             assert!(steps.awaited[&7].is_empty() && steps.ends.is_empty());
         }
+    }
+
+    #[test]
+    fn the_end_of_a_job_is_due_when_all_is_known_that_it_pushed() {
+        let mut steps = Steps::default();
+        // One comes before its end, and one of another publication after it.
+        steps.pushes_of(job(0)).tell(1);
+        steps.pushes_of(job(0)).keep(2, 2, Vec::new());
+        steps.push(end(0));
+        steps.pushes_of(job(0)).tell(2);
+        steps.reach(at(3));
+        assert!(steps.next(false).is_none());
+        steps.pushes_of(job(0)).keep(2, 1, vec![9]);
+        assert!(steps.next(false).is_none());
+        steps.pushes_of(job(0)).lose(1);
+        let Some(Step::End(end)) = steps.next(false) else { panic!("it is due") };
+        assert_eq!([1, 2].map(|publication| end.pushes.missing(publication)), [1, 0]);
+        assert_eq!(end.pushes.kept, [(2, 1, vec![9]), (2, 2, Vec::new())]);
     }
 
     #[test]

@@ -201,6 +201,7 @@ impl Dispatcher {
             channel: shown.clone(),
             event_type: event_type.to_owned(),
             subscribers: Vec::new(),
+            is_kept: false,
         };
         definer.define(&Definition::Publication { number, entry }).ok()?;
         state.channels.insert(channel.number, shown);

@@ -9,7 +9,7 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
-use crate::keeping::{self, Kept, KeptTaken, TakenEnd, ValueLog, ValueWriting, WhatIsTaken};
+use crate::keeping::{self, Kept, ValueLog, ValueWriting};
 use crate::lane::SteppedLanesSetUp;
 use crate::layout::{Hosted, LaneSite, Layout};
 use crate::link::Link;
@@ -35,7 +35,8 @@ use talea_linux::ready::ReadySet;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
-use talea_model::{OperationId, OutputId, Scheduling, System, Task, Trigger};
+use talea_model::{OperationId, OutputId, PublicationId, Scheduling, System, Task, Trigger};
+use talea_notification::declared;
 use talea_operation::{Assembled, Operations, PostingRoom, Wiring, Workplace};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
@@ -91,29 +92,22 @@ pub(crate) fn prepare(
         true => keeping::room(system, operation, kept_count, keeping::event_bytes(system, operation)),
         false => 0,
     };
+    let room_of_pushes = |publication: PublicationId| {
+        let operation = system.publications()[publication.index()].operation;
+        let is_kept = kept_parts.pushes[publication.index()] && hosted.hosts(system.subtask(operation).node);
+        let bytes = keeping::push_bytes(system, publication);
+        if is_kept { keeping::room(system, operation, kept_count, bytes) } else { 0 }
+    };
+    let room_of_kept = declared::Room { taken: &room_of_events, pushed: &room_of_pushes };
     let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
-    let operations = talea_notification::declared::connect(system, operations, &room_of_events);
+    let operations = declared::connect(system, operations, room_of_kept);
     let Assembled { mut operations, kept, bindings } = operations.assemble_as(system, &wiring)?;
     // One thread posts what waits for its time in channels.
     let room = PostingRoom { posters: room.posters + usize::from(!bindings.is_empty()), ..room };
     let first_node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
-    let mut kept_taken = KeptTaken::new();
-    for (operation, described) in operations.iter_mut().zip(system.operations()) {
-        let id = described.id;
-        if keeps_events(id) {
-            let bytes = keeping::event_bytes(system, id);
-            let end = operation.as_mut().and_then(|operation| operation.keep_events());
-            kept_taken.push(TakenEnd { operation: id, what: WhatIsTaken::Events, bytes, end });
-        }
-        let reads = operation.as_ref().and_then(|operation| operation.reads());
-        if kept_parts.reads[id.index()] && hosted.hosts(system.subtask(id).node) {
-            let bytes = reads.unwrap_or(0);
-            let room = keeping::room(system, id, kept_count, bytes);
-            let end = operation.as_mut().and_then(|operation| operation.keep_reads(room));
-            kept_taken.push(TakenEnd { operation: id, what: WhatIsTaken::Bytes, bytes, end });
-        }
-    }
-    let kept = (kept, kept_taken);
+    let is_here = |operation: OperationId| hosted.hosts(system.subtask(operation).node);
+    let beside = keeping::beside_values(system, &mut operations, &kept_parts, is_here);
+    let kept = (kept, beside);
     let (value_log, without_bytes) = ValueLog::new((system, first_node), kept, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
@@ -217,8 +211,9 @@ pub(crate) fn prepare(
         for (what, operation) in &kept {
             match what {
                 Kept::Output(output) => metadata.outputs[output.index()].is_kept = true,
-                Kept::Taken(WhatIsTaken::Events) => metadata.keep_events_of(*operation),
-                Kept::Taken(WhatIsTaken::Bytes) => metadata.operations[operation.index()].keeps_reads = true,
+                Kept::Events => metadata.keep_events_of(*operation),
+                Kept::Reads => metadata.operations[operation.index()].keeps_reads = true,
+                Kept::Pushes(publication) => metadata.publications[publication.index()].is_kept = true,
             }
         }
     };

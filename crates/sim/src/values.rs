@@ -9,16 +9,17 @@ use crate::workplace::{Arriving, Call, PostedJob, Told, VirtualPoster, VirtualWo
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use talea_model::{Communication, InputId, OnValue, OperationId, System, Take, Trigger};
+use talea_model::{Communication, InputId, OnValue, OperationId, PublicationId, System, Take, Trigger};
 use talea_operation::{
     Assembled, Beginning, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts,
-    LostValues, Moment, NotPosted, Operation, Posted, PostedCode, Published, Reach, Stamp, TakenEvent,
+    LostValues, Moment, NotPosted, Operation, Posted, PostedCode, Published, PushedBytes, Reach, Stamp,
+    TakenEvent,
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
-use talea_record::event::{self, Answer, Deliver, Drop, EventsLost, Publish, Push, ValueLost};
-use talea_record::values::{self, MOST_BYTES};
+use talea_record::event::{self, Answer, Deliver, Drop, EventsLost, Publish, Push, PushUnkept, ValueLost};
+use talea_record::values::{self, KeptOf, MOST_BYTES};
 use talea_record::{DropReason, EventLossReason, JobId, Record, Sink, ValueLoss};
 use talea_time::{Duration, Instant};
 
@@ -212,6 +213,7 @@ impl Values {
             outputs: vec![false; wanted.outputs.len()],
             events: vec![false; wanted.events.len()],
             reads: vec![false; wanted.reads.len()],
+            pushes: vec![false; wanted.pushes.len()],
         };
         for (index, state) in self.operations.iter_mut().enumerate() {
             let Some(state) = state else { continue };
@@ -227,6 +229,10 @@ impl Values {
                 // Who has read writes it down before another one reads.
                 state.kept_taken = state.operation.keep_reads(1);
                 kept.reads[index] = state.kept_taken.is_some();
+            }
+            let is_wanted = |publication: PublicationId| wanted.pushes[publication.index()];
+            for publication in state.operation.log_pushes(is_wanted, MOST_BYTES) {
+                kept.pushes[publication.index()] = true;
             }
         }
         let keeps_answers = kept.are_any();
@@ -349,6 +355,7 @@ impl Values {
         for note in self.told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), state.node, now));
         }
+        state.keep_pushes(id, now, sink);
         state.begun.remove(place);
         let visible_at = match state.planned {
             None => now,
@@ -496,6 +503,7 @@ impl OperationState {
         for note in told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), self.node, now));
         }
+        self.keep_pushes(id, now, sink);
         self.operation.leave();
         self.begun[place].has_returned = true;
         place
@@ -509,11 +517,30 @@ impl OperationState {
             match port.encode(bytes) {
                 Encoded::Nothing => {}
                 Encoded::Bytes(length) => {
-                    values::write(&mut sink, (job, Some(output)), &bytes[..length], node, now);
+                    values::write(&mut sink, (job, KeptOf::Output(output)), &bytes[..length], node, now);
                 }
                 Encoded::NoRoom => {
                     let (output, cause) = (Some(output), ValueLoss::TooLong.into());
                     let lost = ValueLost { job, output, node, cause };
+                    sink.record(lost.at(now, Record::NO_CPU));
+                }
+            }
+        }
+    }
+
+    /// Records what the job has pushed since the last call, of channels whose events are kept.
+    fn keep_pushes(&mut self, job: JobId, now: Instant, mut sink: &mut dyn Sink) {
+        let node = self.node;
+        for PushedBytes { publication, number, bytes } in self.operation.pushed() {
+            let publication = publication.index() as u32;
+            match bytes {
+                Some(bytes) => {
+                    let of = KeptOf::Pushed { publication, number };
+                    values::write(&mut sink, (job, of), &bytes, node, now);
+                }
+                None => {
+                    let cause = ValueLoss::TooLong.into();
+                    let lost = PushUnkept { job, publication, node, cause };
                     sink.record(lost.at(now, Record::NO_CPU));
                 }
             }
@@ -526,7 +553,7 @@ impl OperationState {
         kept.take_all(Instant::MAX, bytes, &mut |_, taken| {
             let cause = match taken {
                 KeptBytes::Bytes(bytes) => {
-                    return values::write(&mut sink, (job, None), bytes, node, now);
+                    return values::write(&mut sink, (job, KeptOf::Taken), bytes, node, now);
                 }
                 KeptBytes::TooLong => ValueLoss::TooLong,
                 KeptBytes::Failed => ValueLoss::Failed,
@@ -609,6 +636,10 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
         EventNote::NotKept => {
             let cause = ValueLoss::NoRoom.into();
             ValueLost { job, output: None, node, cause }.at(now, Record::NO_CPU)
+        }
+        EventNote::PushNotKept(publication) => {
+            let (publication, cause) = (publication.index() as u32, ValueLoss::NoRoom.into());
+            PushUnkept { job, publication, node, cause }.at(now, Record::NO_CPU)
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What jobs take is handed to who keeps it, as far as that has room.
 
 use talea_model::{OperationId, PublicationBuilder, SubscriptionBuilder, System, TaskBuilder};
-use talea_notification::declared::connect;
+use talea_notification::declared::{Room, connect};
 use talea_notification::qos::QosSettings;
 use talea_operation::{EventNote, JobServices, KeptBytes, Moment, NotPosted, Operation, Operations, Posted};
 use talea_time::{Duration, Instant, Work};
@@ -42,7 +42,8 @@ impl JobServices for Pushing {
 fn operations(room: usize) -> [Operation; 2] {
     let system = system();
     let is_taker = |operation: OperationId| if system.takes_events(operation) { room } else { 0 };
-    let assembled = connect(&system, Operations::synthetic(), &is_taker).assemble(&system).expect("sound");
+    let room = Room { taken: &is_taker, pushed: &|_| 0 };
+    let assembled = connect(&system, Operations::synthetic(), room).assemble(&system).expect("sound");
     let operations: Vec<Operation> = assembled.operations.into_iter().flatten().collect();
     operations.try_into().unwrap_or_else(|_| panic!("there are two"))
 }

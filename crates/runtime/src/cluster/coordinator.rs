@@ -143,6 +143,9 @@ pub fn run_cluster(
     for (entry, is_kept) in metadata.operations.iter_mut().zip(kept.reads) {
         entry.keeps_reads = is_kept;
     }
+    for (entry, is_kept) in metadata.publications.iter_mut().zip(kept.pushes) {
+        entry.is_kept = is_kept;
+    }
     let rings = members.rings(directory.path(), &options.collected(&executed))?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, (rings, None), options.samples(), log.as_deref(), None)

@@ -71,7 +71,7 @@ pub fn main(options: &Options) -> super::Outcome {
     }
     if report.compared() == 0 {
         return Err(Failure::new(
-            "nothing was compared: no operation that was called published a value that is known",
+            "nothing was compared: no operation that was called published a value, or pushed an event, that is known",
             "keep the values of operations that are not outside, and of those that they read",
         ));
     }
@@ -133,9 +133,9 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     if !report.differences.is_empty() {
         lines.line("")?;
     }
-    let mut sheet =
-        Sheet::new(1, &["output", "compared", "equal", "differing", "unknown", "note"]).with_text_last();
-    for row in &report.outputs {
+    let mut sheet = Sheet::new(1, &["output or events", "compared", "equal", "differing", "unknown", "note"])
+        .with_text_last();
+    for row in report.outputs.iter().chain(&report.publications) {
         let number =
             |number: u64| if row.compared + row.unknown == 0 { "-".into() } else { number.to_string() };
         sheet.row(vec![
@@ -155,14 +155,27 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     }
     if report.unknown() > 0 {
         lines.prose(&format!(
-            "note: {} values differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
+            "note: {} values or events differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
             report.unknown()
+        ))?;
+    }
+    for posted in &report.posted {
+        let (jobs, are) = if posted.jobs == 1 { ("job", "is") } else { ("jobs", "are") };
+        lines.prose(&format!(
+            "note: {} {jobs} of {}, which the program posted, {are} not replayed",
+            posted.jobs, posted.operation
         ))?;
     }
     if report.compared() == 0 {
         return lines.finish();
     }
-    let called = format!("{} jobs called again, {} values compared", report.called, report.compared());
+    let values: u64 = report.outputs.iter().map(|row| row.compared).sum();
+    let events = match report.compared() - values {
+        0 => String::new(),
+        1 => "1 event and ".to_owned(),
+        events => format!("{events} events and "),
+    };
+    let called = format!("{} jobs called again, {events}{values} values compared", report.called);
     match &report.first {
         None => lines.prose(&format!("{called}: all equal"))?,
         Some(first) => {
