@@ -28,6 +28,8 @@ pub enum NotRead {
 
 /// What comes before the bytes of a call.
 const HEAD: usize = 8;
+/// Bytes of a job for which there is room at most: no record has more.
+const MOST_BYTES: usize = 64 << 10;
 /// Calls of a job for which there is room at least.
 const CALLS: usize = 16;
 /// A call was refused.
@@ -55,7 +57,7 @@ impl Calls {
 
     /// With room for a job that reads so many bytes.
     fn with_room(most: usize) -> Self {
-        Calls { bytes: Vec::with_capacity(most.saturating_add(CALLS * HEAD)), are_whole: true }
+        Calls { bytes: Vec::with_capacity(most.min(MOST_BYTES) + CALLS * HEAD), are_whole: true }
     }
 
     fn clear(&mut self) {
@@ -207,5 +209,80 @@ impl Reading {
         let mut has_room = true;
         port.publish(instance, Visible::To(started), &mut |_| has_room = false);
         has_room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a job reads with these calls that are answered so, as it is recorded.
+    fn recorded(most: usize, calls: &[(usize, Result<&[u8], NotRead>)]) -> Option<Vec<u8>> {
+        let mut all = Calls::with_room(most);
+        for (asked, answer) in calls {
+            let mut buffer = vec![0; *asked];
+            let answer = answer.map(|bytes| {
+                buffer[..bytes.len()].copy_from_slice(bytes);
+                bytes.len()
+            });
+            all.note(&buffer, answer);
+        }
+        let mut bytes = vec![0; 1 << 10];
+        let length = (Calls::CODEC.encode)(&all, &mut bytes)?;
+        bytes.truncate(length);
+        Some(bytes)
+    }
+
+    fn again(bytes: Option<&[u8]>) -> Reading {
+        let mut reading = Reading::new(8);
+        assert!(reading.begin_again(bytes));
+        reading
+    }
+
+    fn read(reading: &mut Reading, asked: usize) -> Result<Vec<u8>, NotRead> {
+        let mut buffer = vec![0; asked];
+        let answer = reading.read(&mut buffer, |_| unreachable!("it is replayed"));
+        answer.map(|length| buffer[..length].to_vec())
+    }
+
+    #[test]
+    fn each_call_is_answered_again_as_it_was() {
+        let failed = NotRead::Failed(104);
+        let calls: [(usize, Result<&[u8], NotRead>); 5] = [
+            (4, Ok(b"go")),
+            (4, Ok(b"")),
+            (8, Err(NotRead::Nothing)),
+            (1, Err(NotRead::NoDescriptor)),
+            (2, Err(failed)),
+        ];
+        let bytes = recorded(8, &calls).expect("there is room");
+        let mut reading = again(Some(&bytes));
+        for (asked, answer) in calls {
+            assert_eq!(read(&mut reading, asked), answer.map(<[u8]>::to_vec));
+        }
+        assert!(!reading.is_otherwise());
+        assert_eq!(read(&mut reading, 4), Err(NotRead::Unrecorded));
+        assert!(reading.is_otherwise());
+
+        let mut shorter = again(Some(&bytes));
+        assert_eq!(read(&mut shorter, 1), Ok(b"g".to_vec()));
+        assert!(shorter.is_otherwise(), "it had room for more");
+        assert_eq!(read(&mut again(None), 1), Err(NotRead::Unrecorded));
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_not_recorded_in_part() {
+        let full = [(200, Ok(&[7; 136][..]))];
+        assert!(recorded(8, &full).is_none() && recorded(16, &full).is_some());
+        assert!(recorded(8, &[full[0], (1, Err(NotRead::Nothing))]).is_none());
+    }
+
+    #[test]
+    fn bytes_that_are_no_calls_are_refused() {
+        let bytes = recorded(8, &[(4, Ok(b"go")), (4, Err(NotRead::Nothing))]).expect("there is room");
+        for length in 0..bytes.len() {
+            let are_calls = Reading::new(8).begin_again(Some(&bytes[..length]));
+            assert_eq!(are_calls, [0, 10].contains(&length), "{length} bytes");
+        }
     }
 }

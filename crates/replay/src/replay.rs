@@ -28,14 +28,14 @@ use thiserror::Error;
 pub enum ReplayError {
     /// The trace is of another system.
     #[error(
-        "the trace is of another system: it has {trace}, and the description has {described}; replay it with what was run then{}",
+        "the trace is of another system: it has {trace}, and the description has {description}; replay it with what was run then{}",
         besides(differences)
     )]
     OtherSystem {
         /// What the trace has, and the description does not.
         trace: String,
         /// What the description has in its place.
-        described: String,
+        description: String,
         /// What else differs.
         differences: Vec<TableDifference>,
     },
@@ -276,6 +276,7 @@ impl Replay {
         };
         let is_called = is_done && !is_outside;
         let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at));
+        is_intact &= !end.pushes.may_lack_a_refusal();
         let refused = end.pushes.kept.iter().filter(|(_, _, bytes)| bytes.is_empty());
         operation.refuse_again(refused.map(|(_, number, _)| *number).collect());
         let panicked = if is_called {
@@ -638,8 +639,8 @@ fn compare_tables(system: &System, trace: &Metadata) -> Result<Vec<TableDifferen
             Some(name) => format!("{what} \"{name}\""),
             None => format!("no other {what}"),
         };
-        let (trace, described) = (shown(&in_trace), shown(&in_description));
-        return Err(ReplayError::OtherSystem { trace, described, differences });
+        let (trace, description) = (shown(&in_trace), shown(&in_description));
+        return Err(ReplayError::OtherSystem { trace, description, differences });
     }
     differences.extend(list_differences(trace, &described));
     Ok(differences)

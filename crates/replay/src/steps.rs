@@ -74,10 +74,23 @@ pub(crate) struct Pushes {
 impl Pushes {
     /// How many of the events of this publication are not there, or not yet.
     pub fn missing(&self, publication: u32) -> usize {
+        self.lost(publication).max(self.told(publication).saturating_sub(self.kept(publication)))
+    }
+
+    /// Whether it may be one for which there was no room that is not kept: then it is not known what the job was told.
+    pub fn may_lack_a_refusal(&self) -> bool {
+        let is_beyond = |of: &u32| self.lost(*of) + self.kept(*of) > self.told(*of);
+        self.lost.keys().any(is_beyond)
+    }
+
+    /// How many of its events of this publication are there.
+    fn kept(&self, publication: u32) -> usize {
         let is_event = |(of, _, bytes): &&(u32, u16, Vec<u8>)| *of == publication && !bytes.is_empty();
-        let kept = self.kept.iter().filter(is_event).count();
-        let told = self.told.get(&publication).copied().unwrap_or(0);
-        self.lost(publication).max(told.saturating_sub(kept))
+        self.kept.iter().filter(is_event).count()
+    }
+
+    fn told(&self, publication: u32) -> usize {
+        self.told.get(&publication).copied().unwrap_or(0)
     }
 
     fn lost(&self, publication: u32) -> usize {
@@ -391,6 +404,10 @@ mod tests {
         steps.pushes_of(job(0)).lose(1);
         let Some(Step::End(end)) = steps.next(false) else { panic!("it is due") };
         assert_eq!([1, 2].map(|publication| end.pushes.missing(publication)), [1, 0]);
+        assert!(!end.pushes.may_lack_a_refusal());
+        let mut pushes = end.pushes.clone();
+        pushes.lose(2);
+        assert!(pushes.may_lack_a_refusal());
         assert_eq!(end.pushes.kept, [(2, 1, vec![9]), (2, 2, Vec::new())]);
     }
 

@@ -160,8 +160,8 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Records the values of these outputs, and the events that these operations take, in the trace, so that the run can be
-    /// [replayed](mod@crate::replay). Jobs do not wait for that.
+    /// Records the values of these outputs, what these operations take or read from outside, and what is pushed into these channels in the trace, so that
+    /// the run can be [replayed](mod@crate::replay). Jobs do not wait for that.
     pub fn keep_values(mut self, outputs: KeptOutputs) -> Self {
         self.options.keep_values = outputs;
         self

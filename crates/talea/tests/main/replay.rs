@@ -396,7 +396,7 @@ fn posted_work_is_named_and_not_replayed() {
         .expect("it can be prepared");
     let dispatcher = prepared.dispatcher();
     let (tell, told) = std::sync::mpsc::channel();
-    let alarm = Declaration::new("alarm", Duration::from_millis(5));
+    let alarm = Declaration::new("alarm", Duration::from_millis(5)).lane(0);
     let alarm = dispatcher.declare(alarm, move |job: &JobContext<'_>| _ = tell.send(job.handle()));
     let alarm = alarm.expect("there is room");
     let mut poster = dispatcher.poster().expect("there is room");
