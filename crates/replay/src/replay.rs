@@ -613,24 +613,18 @@ fn compare_tables(system: &System, trace: &Metadata) -> Result<Vec<TableDifferen
     let described = Metadata::new(system, &plans, trace.origin, trace.start);
     let mut differences = schedule_differences(trace, &described);
     differences.extend(connection_differences(trace, &described));
-    // Behind the operations that are described, there may be places for those that programs declare.
-    let operations = |metadata: &Metadata| {
+    let lists = |metadata: &Metadata| {
+        // Behind the operations that are described, there may be places for those that programs declare.
         let operations = metadata.operations.iter().take(described.operations.len());
-        operations.map(|operation| operation.name.clone()).collect()
+        let publications = metadata.described_publications();
+        [
+            ("operation", names(operations.map(|operation| &operation.name))),
+            ("output", names(metadata.outputs.iter().map(|output| &output.name))),
+            ("input", metadata.inputs.iter().map(|input| metadata.connection(input)).collect()),
+            ("publication", names(publications.map(|publication| &publication.name))),
+        ]
     };
-    let outputs = |metadata: &Metadata| names(metadata.outputs.iter().map(|output| &output.name));
-    let inputs =
-        |metadata: &Metadata| metadata.inputs.iter().map(|input| metadata.connection(input)).collect();
-    let publications =
-        |metadata: &Metadata| names(metadata.described_publications().map(|publication| &publication.name));
-    let lists: [(&str, &dyn Fn(&Metadata) -> Vec<String>); 4] = [
-        ("operation", &operations),
-        ("output", &outputs),
-        ("input", &inputs),
-        ("publication", &publications),
-    ];
-    for (what, list) in lists {
-        let (in_trace, in_description) = (list(trace), list(&described));
+    for ((what, in_trace), (_, in_description)) in lists(trace).into_iter().zip(lists(&described)) {
         if in_trace == in_description {
             continue;
         }
