@@ -319,7 +319,10 @@ fn connect_all(
             return None;
         }
         let outputs = outputs.into_iter().map(RefCell::new).collect();
-        let reading = registered.as_mut().and_then(|registered| registered.reading.take()).map(RefCell::new);
+        let reading = registered
+            .as_mut()
+            .and_then(|registered| registered.reading.take())
+            .map(|reading| RefCell::new(Box::new(reading)));
         let body = registered.map_or(Body::Synthetic, |registered| Body::User(registered.code));
         let fields = if is_synthetic { fields.into() } else { Box::default() };
         let ends = Ends { operation, inputs, input_ids, outputs, events, reading };

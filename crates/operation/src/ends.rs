@@ -59,5 +59,5 @@ pub(crate) struct Ends {
     /// At channels, if it has any.
     pub events: Option<RefCell<Box<dyn EventEnds>>>,
     /// What it reads of the descriptor that releases its task, if it does.
-    pub reading: Option<RefCell<Reading>>,
+    pub reading: Option<RefCell<Box<Reading>>>,
 }
