@@ -189,17 +189,17 @@ fn sensors(operations: Operations) -> Operations {
         })
 }
 
-fn control(operations: Operations, operator: UdpSocket, tell: mpsc::Sender<Said>) -> Operations {
+fn control(operations: Operations, tell: mpsc::Sender<Said>) -> Operations {
     let (log, doctor) = (tell.clone(), tell.clone());
     operations
-        .with_ports("stop", move |ports| {
-            // What it reads from the socket, no replay can give it.
-            ports.outside();
-            let word = told::<Spoken>(ports, "Operator/Word");
+        .with_ports("stop", |ports| {
             let mut text = [0; 64];
+            // The socket that releases the task. What is read of it is recorded, and there again in a replay.
+            let operator = ports.descriptor(text.len());
+            let word = told::<Spoken>(ports, "Operator/Word");
             move |job: &JobContext<'_>| {
                 // It is ready, or the task would not have been released; without the operator arrivals are drawn, and nothing is there.
-                let Ok(length) = operator.recv(&mut text) else { return };
+                let Ok(length) = job.read(operator, &mut text) else { return };
                 let stop = !text[..length].starts_with(b"go");
                 let at = job.release().as_nanos();
                 let has_room = job.push(word, |spoken, _| *spoken = Spoken { stop, at });
@@ -281,15 +281,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/robot.toml");
     let system = talea::read(&file).map_err(|problems| problems.to_string())?.system;
 
-    let operator = UdpSocket::bind(&address)?;
-    operator.set_nonblocking(true)?;
     let (tell, told) = mpsc::channel();
-    let operations = control(sensors(Operations::synthetic()), operator.try_clone()?, tell);
+    let operations = control(sensors(Operations::synthetic()), tell);
     let run = Run::new(&system).operations(operations).duration(time);
     let run = trace.iter().fold(run, |run, path| run.keep_trace(path).keep_values(KeptOutputs::All));
     let prepared = run.prepare()?;
     prepared.missing().iter().for_each(|missing| eprintln!("note: {missing}"));
     // Whenever a word has come, the task is released; it is not looked at again before the job that reads it has ended.
+    let operator = UdpSocket::bind(&address)?;
     let place = operator.local_addr()?;
     prepared.descriptor("stop", operator)?;
     let way = format!("nc -u -w0 {} {}", place.ip(), place.port());

@@ -5,8 +5,8 @@ use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::{Code, Coded, EdgeChange, Lost, Member, Take};
 use talea_record::{
-    ChangeAuthor, DropReason, EdgeEntry, EventLossReason, LossCause, Metadata, NameSpace, Question, Record,
-    RunOutcome, Typed, ValueLoss,
+    ChangeAuthor, DropReason, EdgeEntry, EventLossReason, JobId, LossCause, Metadata, NameSpace, Question,
+    Record, RunOutcome, Typed, ValueLoss,
 };
 use talea_time::{Duration, Instant};
 
@@ -228,7 +228,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         Typed::Value(value) => {
             let shown = &value.head[..value.head.len().min(value.bytes as usize)];
             let more = if shown.len() < value.bytes as usize { " …" } else { "" };
-            let name = kept_name(metadata, value.output);
+            let name = kept_name(metadata, (value.job, value.output));
             format!("{name}, {} bytes: {}{more}", value.bytes, hex(shown))
         }
         Typed::ValuePart(part) => {
@@ -237,13 +237,8 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             format!("… {}", bytes.join(" "))
         }
         Typed::ValueLost(lost) => {
-            let why = match lost.cause.known() {
-                Some(ValueLoss::NoRoom) => "there was no room".into(),
-                Some(ValueLoss::TooLong) => "it is too long".into(),
-                Some(ValueLoss::Failed) => "making its bytes panicked".into(),
-                None => format!("reason {}", lost.cause.number()),
-            };
-            format!("{}: {why}", kept_name(metadata, lost.output))
+            let why = loss_reason(lost.cause);
+            format!("{}: {why}", kept_name(metadata, (lost.job, lost.output)))
         }
         Typed::Answer(answer) => match answer.what.known() {
             Some(Question::Time) => {
@@ -267,15 +262,26 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
                 Some(DropReason::NoRoom) | None => format!("never taken by {input}"),
             }
         }
-        Typed::Push(push) => match metadata.publications.get(push.publication as usize) {
-            Some(publication) => format!("{} into {}", publication.event_type, publication.channel),
-            None => format!("publication {}", push.publication),
-        },
+        Typed::Push(push) => publication_name(metadata, push.publication),
         Typed::Deliver(deliver) => {
             let publication = deliver.publication.and_then(|of| metadata.publications.get(of as usize));
             let event_type = publication.map_or("an event", |publication| publication.event_type.as_str());
             let from = deliver.from.map(|from| format!(", from {}", metadata.job_name(from)));
             format!("{event_type}{}", from.unwrap_or_default())
+        }
+        Typed::PushKept(kept) => {
+            let name = publication_name(metadata, kept.publication);
+            let shown = &kept.head[..kept.head.len().min(kept.bytes as usize)];
+            match kept.bytes {
+                0 => format!("{name}: there was no room for it"),
+                bytes => {
+                    let more = if shown.len() < bytes as usize { " …" } else { "" };
+                    format!("{name}, push {} of the job, {bytes} bytes: {}{more}", kept.number, hex(shown))
+                }
+            }
+        }
+        Typed::PushUnkept(lost) => {
+            format!("{}: {}", publication_name(metadata, lost.publication), loss_reason(lost.cause))
         }
         Typed::EventsLost(lost) => {
             let operation = metadata.operations.get(lost.operation as usize);
@@ -343,8 +349,30 @@ fn output_name(metadata: &Metadata, output: u32) -> String {
 }
 
 /// What was to be kept of a job.
-fn kept_name(metadata: &Metadata, output: Option<u32>) -> String {
-    output.map_or_else(|| "events taken".into(), |output| output_name(metadata, output))
+fn publication_name(metadata: &Metadata, publication: u32) -> String {
+    match metadata.publications.get(publication as usize) {
+        Some(publication) => format!("{} into {}", publication.event_type, publication.channel),
+        None => format!("publication {publication}"),
+    }
+}
+
+/// Why bytes are not kept.
+fn loss_reason(cause: Code<ValueLoss>) -> String {
+    match cause.known() {
+        Some(ValueLoss::NoRoom) => "there was no room".into(),
+        Some(ValueLoss::TooLong) => "it is too long".into(),
+        Some(ValueLoss::Failed) => "making its bytes panicked".into(),
+        None => format!("reason {}", cause.number()),
+    }
+}
+
+fn kept_name(metadata: &Metadata, (job, output): (JobId, Option<u32>)) -> String {
+    let reads = || metadata.operations.get(job.operation.index()).is_some_and(|entry| entry.keeps_reads);
+    match output {
+        Some(output) => output_name(metadata, output),
+        None if reads() => "read from outside".into(),
+        None => "events taken".into(),
+    }
 }
 
 fn hex(bytes: &[u8]) -> String {

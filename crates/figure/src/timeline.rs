@@ -147,6 +147,7 @@ mod tests {
             wcet: Work::from_millis(2),
             predecessors: Vec::new(),
             is_last: true,
+            keeps_reads: false,
         };
         Metadata {
             system: "test".into(),

@@ -228,6 +228,12 @@ impl System {
         is_first && matches!(self.task_of(id).trigger, Some(crate::Trigger::Events(_)))
     }
 
+    /// Whether something outside releases the jobs of the operation: it is a first one of a task with that trigger.
+    pub fn reads_outside(&self, id: OperationId) -> bool {
+        let is_first = self.operations[id.index()].predecessors.is_empty();
+        is_first && matches!(self.task_of(id).trigger, Some(crate::Trigger::External { .. }))
+    }
+
     /// All outputs, indexed by [`OutputId::index`].
     pub fn outputs(&self) -> &[OutputSite] {
         &self.connections.outputs

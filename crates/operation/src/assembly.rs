@@ -8,6 +8,7 @@ use crate::kind::OutputKind;
 use crate::operation::{Body, Operation};
 use crate::operations::Operations;
 use crate::ports::{AllEnds, Audience, OpenedOutput, Ports, ValueType, connect};
+use crate::reading::Reading;
 use crate::synthetic::{Fields, SyntheticValue};
 use crate::workplace::Binding;
 use std::cell::RefCell;
@@ -88,6 +89,7 @@ struct Registered {
     code: Code,
     inputs: Vec<Option<ValueType>>,
     is_outside: bool,
+    reading: Option<Reading>,
 }
 
 impl Operations {
@@ -121,15 +123,17 @@ impl Operations {
                 opened_inputs: vec![None; subtask.inputs.len()],
                 opened_outputs: subtask.outputs.iter().map(|_| None).collect(),
                 is_outside: false,
+                is_external: system.reads_outside(operation.id),
+                reading: None,
                 events: self.events.get_mut(&operation.id),
                 errors: &mut errors,
             };
             let code = registration(&mut ports);
-            let Ports { opened_inputs: inputs, opened_outputs, is_outside, .. } = ports;
+            let Ports { opened_inputs: inputs, opened_outputs, is_outside, reading, .. } = ports;
             for (site, opened) in system.outputs_of(operation.id).iter().zip(opened_outputs) {
                 outputs[site.id.index()] = opened;
             }
-            registered.push(Some(Registered { code, inputs, is_outside }));
+            registered.push(Some(Registered { code, inputs, is_outside, reading }));
             let unopened = self.events.get(&operation.id).map_or_else(Vec::new, |ends| ends.unopened());
             errors.extend(unopened.into_iter().map(|what| OperationError::Events {
                 operation: operation.name.clone(),
@@ -300,7 +304,7 @@ fn connect_all(
             inputs[input.index()] = Some(end);
         }
     }
-    let mut assemble = |(operation, registered): (OperationId, Option<Registered>)| {
+    let mut assemble = |(operation, mut registered): (OperationId, Option<Registered>)| {
         let sites = if is_here(operation) { system.inputs_of(operation) } else { &[] };
         let taken = |site: &InputSite| inputs[site.id.index()].take().expect("each input reads one output");
         let inputs: Box<[Box<dyn Input>]> = sites.iter().map(taken).collect();
@@ -315,9 +319,13 @@ fn connect_all(
             return None;
         }
         let outputs = outputs.into_iter().map(RefCell::new).collect();
+        let reading = registered
+            .as_mut()
+            .and_then(|registered| registered.reading.take())
+            .map(|reading| RefCell::new(Box::new(reading)));
         let body = registered.map_or(Body::Synthetic, |registered| Body::User(registered.code));
         let fields = if is_synthetic { fields.into() } else { Box::default() };
-        let ends = Ends { operation, inputs, input_ids, outputs, events };
+        let ends = Ends { operation, inputs, input_ids, outputs, events, reading };
         Some(Operation { body, ends, fields, is_outside })
     };
     let operations = system.operations().iter().map(|operation| operation.id);

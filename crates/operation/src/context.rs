@@ -2,8 +2,9 @@
 
 use crate::ends::{Ends, EventEnds};
 use crate::events::EventNote;
-use crate::ports::{Input, Output};
+use crate::ports::{Descriptor, Input, Output};
 use crate::posting::{NotPosted, Posted, PostedOperation};
+use crate::reading::NotRead;
 use crate::services::JobServices;
 use std::any::Any;
 use std::cell::RefMut;
@@ -119,6 +120,20 @@ impl JobContext<'_> {
     #[inline]
     pub fn set<T: Send + Sync + 'static>(&self, output: Output<T>, value: T) {
         *self.write(output) = value;
+    }
+
+    /// Reads of the descriptor that releases the task, without waiting, as long as nobody else reads it. Returns how many bytes there were; 0
+    /// at the end, when the other side has closed it, and of an empty datagram. A run that keeps it hands the job the same again when it is replayed.
+    ///
+    /// # Errors
+    /// [`NotRead`].
+    ///
+    /// # Panics
+    /// If the token is another operation's.
+    pub fn read(&self, descriptor: Descriptor, buffer: &mut [u8]) -> Result<usize, NotRead> {
+        let reading = self.ends.reading.as_ref().filter(|_| descriptor.operation == self.ends.operation);
+        let reading = reading.expect("a descriptor's token is used by its own operation");
+        reading.borrow_mut().read(buffer, |buffer| self.services.read(buffer))
     }
 
     /// The job's ends at channels, if it has any, for who has made them.

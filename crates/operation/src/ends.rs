@@ -1,11 +1,13 @@
 //! What an operation reads and writes by.
 
 use crate::events::{EventNote, TakenEvent};
+use crate::pushes::PushedBytes;
+use crate::reading::Reading;
 use crate::services::JobServices;
 use std::any::Any;
 use std::cell::RefCell;
 use talea_channel::{Input, KeptEnd, Output};
-use talea_model::OperationId;
+use talea_model::{OperationId, PublicationId};
 use talea_time::Instant;
 
 /// The ends of an operation at channels: what it takes and what it pushes. Whoever makes channels gives each operation that publishes or has subscribed
@@ -26,6 +28,16 @@ pub trait EventEnds: Any + Send {
     fn are_bytes(&self) -> bool;
     /// From now on, what jobs take comes to this end, too, as bytes; none if what may come has none, or nothing comes.
     fn keep(&mut self) -> Option<Box<dyn KeptEnd>>;
+    /// From now on, what jobs push comes to these ends, too, as bytes: for each publication for whose pushes there was to be room; none if they
+    /// are never bytes.
+    fn keep_pushes(&mut self) -> Vec<(PublicationId, Option<Box<dyn KeptEnd>>)>;
+    /// From now on, what jobs push as one of these publications is made bytes of at once, up to so many, which allocates, and is there to be
+    /// [taken](Self::pushed). Returns of which publications it is; those of others are never bytes.
+    fn log_pushes(&mut self, wanted: &dyn Fn(PublicationId) -> bool, most: usize) -> Vec<PublicationId>;
+    /// What was [pushed](Self::log_pushes) since the last call, in its order.
+    fn pushed(&mut self) -> Vec<PushedBytes>;
+    /// For the pushes of these numbers of the job that is called next there is no room, and for all others there is.
+    fn refuse_again(&mut self, refused: Vec<u16>);
     /// The job of this instance, which has no code, has completed: pushes what the description says.
     fn push_synthetic(&mut self, services: &dyn JobServices, instance: u64);
     /// The job that began last is over, and does not have its events any more.
@@ -46,4 +58,6 @@ pub(crate) struct Ends {
     pub outputs: Box<[RefCell<Box<dyn Output>>]>,
     /// At channels, if it has any.
     pub events: Option<RefCell<Box<dyn EventEnds>>>,
+    /// What it reads of the descriptor that releases its task, if it does.
+    pub reading: Option<RefCell<Box<Reading>>>,
 }

@@ -16,7 +16,7 @@ pub enum OperationError {
     },
     /// Values of an output are to be kept that the system does not have.
     #[error(
-        "the system has no output \"{name}\" whose values could be kept, and no operation of that name that takes events{}",
+        "the system has no output \"{name}\" whose values could be kept, no channel of that name, no operation of that name that reads from outside, and no operation of that name that takes events{}",
         hint(nearest)
     )]
     UnknownOutput {
@@ -42,6 +42,15 @@ pub enum OperationError {
     EventsNeverBytes {
         /// The operation's name.
         operation: String,
+    },
+    /// What jobs push is to be kept, and is never bytes.
+    #[error(
+        "the events that are pushed as \"{publication}\" cannot be kept, for they are never bytes; open them with `publication_of` and \
+         `OutputKind::any().serialized()` or `.plain()`"
+    )]
+    PushesNeverBytes {
+        /// The name of the publication.
+        publication: String,
     },
     /// Code opens a port that its operation does not have.
     #[error(
@@ -80,6 +89,24 @@ pub enum OperationError {
         direction: &'static str,
         /// The port.
         name: String,
+    },
+    /// Code opens the descriptor that releases its task, and none can.
+    #[error(
+        "the code of operation \"{operation}\" opens the descriptor that releases its task, and none can: write trigger = \"external\" in its \
+         [[task]], and let the first subtask read"
+    )]
+    NoDescriptor {
+        /// Whose code.
+        operation: String,
+    },
+    /// What an operation reads is to be kept, and it has no code that opens what it would read.
+    #[error(
+        "nothing that \"{operation}\" reads from outside can be kept: its jobs do not read by `JobContext::read`; let its code open \
+         `Ports::descriptor`"
+    )]
+    NotReadHere {
+        /// The operation's name.
+        operation: String,
     },
     /// Code opens an end at a channel that its operation does not have, or in a way in which it cannot be.
     #[error("the code of operation \"{operation}\" {problem}")]

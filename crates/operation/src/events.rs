@@ -35,4 +35,6 @@ pub enum EventNote {
     },
     /// What the job took was to be kept, and there was no room for it.
     NotKept,
+    /// What the job pushes was to be kept, and there is no room for it.
+    PushNotKept(PublicationId),
 }

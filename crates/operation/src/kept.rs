@@ -4,7 +4,8 @@ use crate::error::{OperationError, OperationErrors, nearest};
 use std::str::FromStr;
 use talea_model::{Operation, System};
 
-/// What the trace of a run keeps, so that the run can be replayed: values of outputs, and events that jobs take.
+/// What the trace of a run keeps, so that the run can be replayed: values of outputs, events that jobs take and push, and what
+/// they read from outside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeptOutputs {
     /// None.
@@ -12,7 +13,8 @@ pub enum KeptOutputs {
     None,
     /// All that can be bytes.
     All,
-    /// The outputs of these names, `task.output` or `task.subtask.output`, and what the operations of these names take, `task` or `task.subtask`.
+    /// The outputs of these names, `task.output` or `task.subtask.output`, what the operations of these names take or read, `task` or `task.subtask`,
+    /// and what jobs push into the channels of these names.
     Named(Vec<String>),
 }
 
@@ -23,6 +25,10 @@ pub struct KeptParts {
     pub outputs: Vec<bool>,
     /// By operation: the events that its jobs take.
     pub events: Vec<bool>,
+    /// By operation: what its jobs read of the descriptor that releases them, if their code does.
+    pub reads: Vec<bool>,
+    /// By publication: what jobs push.
+    pub pushes: Vec<bool>,
 }
 
 impl KeptParts {
@@ -31,9 +37,15 @@ impl KeptParts {
         self.count() > 0
     }
 
-    /// How many there are.
+    /// How many there are at most.
     pub fn count(&self) -> usize {
-        self.outputs.iter().chain(&self.events).filter(|is_kept| **is_kept).count()
+        self.outputs
+            .iter()
+            .chain(&self.events)
+            .chain(&self.reads)
+            .chain(&self.pushes)
+            .filter(|is_kept| **is_kept)
+            .count()
     }
 }
 
@@ -50,20 +62,22 @@ impl FromStr for KeptOutputs {
 }
 
 impl KeptOutputs {
-    /// Which outputs of `system` these are, and whose events.
+    /// Which parts of `system` these are.
     ///
     /// # Errors
-    /// [`OperationError::UnknownOutput`] for each name of neither.
+    /// [`OperationError::UnknownOutput`] for each name of none.
     pub fn among(&self, system: &System) -> Result<KeptParts, OperationErrors> {
         let named = |name: &str| match self {
             KeptOutputs::None => false,
             KeptOutputs::All => true,
             KeptOutputs::Named(names) => names.iter().any(|wanted| wanted == name),
         };
-        let takers = || system.operations().iter().filter(|operation| system.takes_events(operation.id));
+        let takes = |id| system.takes_events(id) || system.reads_outside(id);
+        let takers = || system.operations().iter().filter(|operation| takes(operation.id));
         let names = || {
             let outputs = system.outputs().iter().map(|site| site.name.as_str());
-            outputs.chain(takers().map(|operation| operation.name.as_str()))
+            let channels = system.channels.iter().map(|channel| channel.name.as_str());
+            outputs.chain(takers().map(|operation| operation.name.as_str())).chain(channels)
         };
         if let KeptOutputs::Named(wanted) = self {
             let unknown = wanted.iter().filter(|name| !names().any(|known| known == **name));
@@ -79,8 +93,17 @@ impl KeptOutputs {
         }
         let is_kept = |operation: &Operation| system.takes_events(operation.id) && named(&operation.name);
         let events = system.operations().iter().map(is_kept);
+        let is_read = |operation: &Operation| system.reads_outside(operation.id) && named(&operation.name);
+        let reads = system.operations().iter().map(is_read);
         let outputs = system.outputs().iter().map(|site| named(&site.name));
-        Ok(KeptParts { outputs: outputs.collect(), events: events.collect() })
+        let pushes = system.publications().iter();
+        let pushes = pushes.map(|site| named(&system.channels[system.publication(site).channel].name));
+        Ok(KeptParts {
+            outputs: outputs.collect(),
+            events: events.collect(),
+            reads: reads.collect(),
+            pushes: pushes.collect(),
+        })
     }
 }
 

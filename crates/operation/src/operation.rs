@@ -3,6 +3,7 @@
 use crate::context::{Code, JobContext};
 use crate::ends::Ends;
 use crate::events::{EventNote, TakenEvent};
+use crate::pushes::PushedBytes;
 use crate::services::JobServices;
 use crate::synthetic::Fields;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::cell::RefCell;
 use talea_channel::{
     Dropped, Encoded, FullReader, Input, KeptEnd, Moment, Output, Published, Reach, Stamp, Taken, Visible,
 };
-use talea_model::OperationId;
+use talea_model::{OperationId, PublicationId};
 use talea_policy::job::Job;
 use talea_time::Instant;
 
@@ -99,7 +100,7 @@ impl Operation {
     /// Code without ports, as of an operation that is declared while a run lasts.
     pub fn without_ports(operation: OperationId, code: Code) -> Self {
         let (inputs, input_ids, outputs) = (Box::default(), Box::default(), Box::default());
-        let ends = Ends { operation, inputs, input_ids, outputs, events: None };
+        let ends = Ends { operation, inputs, input_ids, outputs, events: None, reading: None };
         Operation { body: Body::User(code), ends, fields: Box::default(), is_outside: false }
     }
 
@@ -154,6 +155,55 @@ impl Operation {
         self.ends.events.as_mut().and_then(|events| events.get_mut().keep())
     }
 
+    /// From now on, what its jobs push comes to these ends, too, by publication, of those for which there was to be room; none if it is never bytes.
+    pub fn keep_pushes(&mut self) -> Vec<(PublicationId, Option<Box<dyn KeptEnd>>)> {
+        self.ends.events.as_mut().map_or_else(Vec::new, |events| events.get_mut().keep_pushes())
+    }
+
+    /// From now on, what its jobs push as one of these publications is made bytes of, up to so many, to be [taken](Self::pushed). Returns of which it is.
+    pub fn log_pushes(&mut self, wanted: impl Fn(PublicationId) -> bool, most: usize) -> Vec<PublicationId> {
+        self.ends.events.as_mut().map_or_else(Vec::new, |events| events.get_mut().log_pushes(&wanted, most))
+    }
+
+    /// What jobs have pushed since the last call, if it is [logged](Self::log_pushes).
+    pub fn pushed(&mut self) -> Vec<PushedBytes> {
+        self.ends.events.as_mut().map_or_else(Vec::new, |events| events.get_mut().pushed())
+    }
+
+    /// The job that is called next is told of its pushes of these numbers that there is no room, as it once was.
+    pub fn refuse_again(&mut self, refused: Vec<u16>) {
+        if let Some(events) = &mut self.ends.events {
+            events.get_mut().refuse_again(refused);
+        }
+    }
+
+    /// How many bytes a job reads at most of the descriptor that releases its task; none if its code has not [opened](crate::Ports::descriptor) that.
+    pub fn reads(&self) -> Option<usize> {
+        self.ends.reading.as_ref().map(|reading| reading.borrow().most())
+    }
+
+    /// From now on, what its jobs read comes to this end, too, with room for so many jobs; none if its code reads nothing.
+    pub fn keep_reads(&mut self, room: usize) -> Option<Box<dyn KeptEnd>> {
+        self.ends.reading.as_mut().and_then(|reading| reading.get_mut().keep(room))
+    }
+
+    /// A job of this instance, which began at `started`, has been called: what it has read goes where it is [kept](Self::keep_reads). False if there was
+    /// no room for it.
+    #[inline]
+    pub fn end_reads(&mut self, instance: u64, started: Instant) -> bool {
+        self.ends.reading.as_mut().is_none_or(|reading| reading.get_mut().end(instance, started))
+    }
+
+    /// A job, which begins, reads again what it once read, as bytes; none if that is not known. False if these are none.
+    pub fn read_again(&mut self, recorded: Option<&[u8]>) -> bool {
+        self.ends.reading.as_mut().is_some_and(|reading| reading.get_mut().begin_again(recorded))
+    }
+
+    /// Whether the job that [reads again](Self::read_again) has asked otherwise than it did then, so that what it was answered proves nothing.
+    pub fn has_read_otherwise(&self) -> bool {
+        self.ends.reading.as_ref().is_some_and(|reading| reading.borrow().is_otherwise())
+    }
+
     /// A job takes of the input at this place what it once took: so many values, the newest of this instance, visible from `visible_at`
     /// on if that is not when it was published again. False if they are not there.
     pub fn take_again(
@@ -172,6 +222,9 @@ impl Operation {
     /// If the code does. The operation is as the code left it, and what was written is there to be [discarded](Self::discard).
     #[inline]
     pub fn call(&mut self, services: &dyn JobServices, name: &str, job: &Job, started: Instant, handle: u64) {
+        if let Some(reading) = &mut self.ends.reading {
+            reading.get_mut().begin();
+        }
         let ends = &self.ends;
         match &mut self.body {
             Body::User(code) => code(&JobContext { services, name, job, started, handle, ends }),

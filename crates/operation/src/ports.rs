@@ -3,6 +3,7 @@
 use crate::ends::EventEnds;
 use crate::error::{OperationError, nearest};
 use crate::kind::{OutputKind, Value};
+use crate::reading::Reading;
 use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
@@ -44,6 +45,12 @@ token! {
 token! {
     /// The token of an output, by which jobs write what they publish.
     Output
+}
+
+/// The token of the descriptor that releases an operation's task, by which jobs read of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Descriptor {
+    pub(crate) operation: OperationId,
 }
 
 /// A type, by identity and for people.
@@ -128,6 +135,10 @@ pub struct Ports<'a> {
     pub(crate) opened_inputs: Vec<Option<ValueType>>,
     pub(crate) opened_outputs: Vec<Option<OpenedOutput>>,
     pub(crate) is_outside: bool,
+    /// Whether something outside releases its jobs.
+    pub(crate) is_external: bool,
+    /// What it reads of that, if it has opened it.
+    pub(crate) reading: Option<Reading>,
     pub(crate) events: Option<&'a mut Box<dyn EventEnds>>,
     pub(crate) errors: &'a mut Vec<OperationError>,
 }
@@ -151,9 +162,22 @@ impl<'a> Ports<'a> {
     }
 
     /// The operation reads something from outside, or does something there: a sensor, a socket, an actuator. When a run is replayed it is not
-    /// called, and what it published is taken from the record.
+    /// called, and what it published is taken from the record. One that only reads the descriptor which releases its task
+    /// [opens that](Self::descriptor) instead.
     pub fn outside(&mut self) {
         self.is_outside = true;
+    }
+
+    /// Opens the descriptor that releases the operation's task, of which a job [reads](crate::JobContext::read) so many bytes at most: for these
+    /// there is room where a run is recorded. What a job reads beyond is not recorded, and counted as lost. A replayed job reads what was recorded.
+    pub fn descriptor(&mut self, most: usize) -> Descriptor {
+        let operation = self.name.to_owned();
+        if !self.is_external {
+            self.errors.push(OperationError::NoDescriptor { operation });
+        } else if self.reading.replace(Reading::new(most)).is_some() {
+            self.errors.push(OperationError::OpenedTwice { operation, name: "its descriptor".into() });
+        }
+        Descriptor { operation: self.operation }
     }
 
     /// The operation's ends at channels, if it has any, for who has made them.

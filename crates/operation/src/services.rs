@@ -2,6 +2,7 @@
 
 use crate::events::EventNote;
 use crate::posting::{NotPosted, Posted};
+use crate::reading::NotRead;
 use talea_time::Instant;
 
 /// What a job can ask of what executes it.
@@ -27,6 +28,14 @@ pub trait JobServices {
     fn post_here(&self, posted: Posted, released: Option<Instant>) -> Result<u64, NotPosted> {
         _ = released;
         self.post(posted)
+    }
+    /// Reads of the descriptor that releases the job's task into `buffer`, without waiting. Returns how many bytes.
+    ///
+    /// # Errors
+    /// [`NotRead`]; where nothing comes from outside, [`NotRead::NoDescriptor`].
+    fn read(&self, buffer: &mut [u8]) -> Result<usize, NotRead> {
+        _ = buffer;
+        Err(NotRead::NoDescriptor)
     }
     /// A channel tells something of the instant `at`, no earlier one than it told of before, which is recorded if that is wanted.
     fn note(&self, note: EventNote, at: Instant);

@@ -45,6 +45,9 @@ pub struct PublicationEntry {
     pub event_type: String,
     /// The tasks that have subscribed to it, by index.
     pub subscribers: Vec<usize>,
+    /// Whether what jobs push is kept: [`crate::event::PushKept`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_kept: bool,
 }
 
 /// An input of an operation.
@@ -220,6 +223,7 @@ pub(crate) fn publications_of(system: &System) -> Vec<PublicationEntry> {
             channel: system.channels[described.channel].name.clone(),
             event_type: described.event_type.to_string(),
             subscribers: site.subscribers.iter().map(|(task, _)| *task).collect(),
+            is_kept: false,
         }
     };
     system.publications().iter().map(entry).collect()

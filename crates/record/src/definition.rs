@@ -120,6 +120,7 @@ impl Definition {
             channel: channel.to_owned(),
             event_type: event_type.to_owned(),
             subscribers: Vec::new(),
+            is_kept: false,
         };
         Definition::Publication { number, entry }
     }
@@ -162,6 +163,7 @@ impl Metadata {
                         channel,
                         event_type,
                         subscribers,
+                        is_kept: false,
                     });
                 }
                 self.publications[*number].clone_from(entry);
@@ -276,6 +278,7 @@ mod tests {
             channel: channel.into(),
             event_type: "T/A".into(),
             subscribers: Vec::new(),
+            is_kept: false,
         };
         metadata.publications = vec![entry("described", Some(0))];
         let mut define = |number: usize, entry: PublicationEntry| {

@@ -14,6 +14,7 @@
 //! | [`merge`] | several sources of records as one stream |
 //! | [`read`] | opens either kind of file |
 //! | [`damage`] | what in it cannot be, and is left out |
+//! | [`difference`] | what its tables and those of a description disagree about |
 //! | [`contents`] | what a trace holds at all |
 //! | [`values`] | bytes of values in records, and back |
 //! | [`recorded_events`] | what it can tell, and what was not recorded |
@@ -26,6 +27,7 @@ pub mod damage;
 pub mod decisions;
 pub mod declaration;
 mod definition;
+pub mod difference;
 mod directory;
 pub mod event;
 mod layout;

@@ -288,8 +288,15 @@ pub(crate) fn posted_entries(
     (deadline, criticality): (Duration, Criticality),
 ) -> (OperationEntry, TaskEntry) {
     let name = name.to_owned();
-    let operation =
-        OperationEntry { name: name.clone(), task, lane, wcet, predecessors: Vec::new(), is_last: true };
+    let operation = OperationEntry {
+        name: name.clone(),
+        task,
+        lane,
+        wcet,
+        predecessors: Vec::new(),
+        is_last: true,
+        keeps_reads: false,
+    };
     let task = TaskEntry {
         name,
         period: Duration::ZERO,
@@ -352,6 +359,9 @@ pub struct OperationEntry {
     pub predecessors: Vec<usize>,
     /// Whether no operation waits for it; a task's instance is complete when all its last operations are.
     pub is_last: bool,
+    /// Whether what its jobs read of the descriptor that releases them is kept: [`crate::event::Value`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_reads: bool,
 }
 
 impl TaskEntry {
@@ -431,6 +441,7 @@ impl Metadata {
                 wcet: system.subtask(operation.id).wcet,
                 predecessors: operation.predecessors.iter().map(|id| id.index()).collect(),
                 is_last: operation.successors.is_empty(),
+                keeps_reads: false,
             })
             .collect();
         let tasks = (0..system.tasks.len()).map(|index| TaskEntry::of(system, index)).collect();

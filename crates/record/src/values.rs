@@ -1,7 +1,7 @@
-//! Values that operations have published, and events that jobs have taken, as records: the first says whose it is and how long, those behind it have
-//! the bytes.
+//! Values that operations have published, and what jobs have taken and pushed besides, as records: the first says whose it is and how long, those
+//! behind it have the bytes.
 
-use crate::event::{Typed, Value, ValuePart};
+use crate::event::{PushKept, Typed, Value, ValuePart};
 use crate::{JobId, Record, Sink};
 use std::collections::BTreeMap;
 use talea_time::Instant;
@@ -13,13 +13,29 @@ const WORD: usize = 8;
 /// Bytes in a record behind the first.
 const PART: usize = 3 * WORD;
 
-/// A value that was published, or what a job took of a channel.
+/// What the bytes are that are kept of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptOf {
+    /// The value that it published on this output.
+    Output(u32),
+    /// The events that it took, or what it read of the descriptor that released it.
+    Taken,
+    /// An event that it pushed; without bytes, one for which there was no room.
+    Pushed {
+        /// As what it is published.
+        publication: u32,
+        /// Which of the pushes of the job it is, from 0.
+        number: u16,
+    },
+}
+
+/// A value that was published, or what a job took or pushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptValue {
-    /// The job that published it, or took the events.
+    /// The job.
     pub job: JobId,
-    /// The output; none: the events that the job took.
-    pub output: Option<u32>,
+    /// What it is.
+    pub of: KeptOf,
     /// Its bytes, as the kind of the output, or of the events, made them.
     pub bytes: Vec<u8>,
 }
@@ -33,17 +49,18 @@ pub fn records_of(bytes: usize) -> usize {
 ///
 /// # Panics
 /// If it has more than [`MOST_BYTES`].
-pub fn write(
-    sink: &mut impl Sink,
-    (job, output): (JobId, Option<u32>),
-    bytes: &[u8],
-    node: u16,
-    time: Instant,
-) {
+pub fn write(sink: &mut impl Sink, (job, of): (JobId, KeptOf), bytes: &[u8], node: u16, time: Instant) {
     assert!(bytes.len() <= MOST_BYTES, "{} bytes are more than are kept", bytes.len());
     let (head, rest) = bytes.split_at(bytes.len().min(WORD));
-    let value = Value { job, output, bytes: bytes.len() as u32, head: word(head, 0), node };
-    sink.record(value.at(time, Record::NO_CPU));
+    let (length, head) = (bytes.len() as u32, word(head, 0));
+    let value = |output| Value { job, output, bytes: length, head, node }.at(time, Record::NO_CPU);
+    sink.record(match of {
+        KeptOf::Output(output) => value(Some(output)),
+        KeptOf::Taken => value(None),
+        KeptOf::Pushed { publication, number } => {
+            PushKept { job, publication, bytes: length, head, node, number }.at(time, Record::NO_CPU)
+        }
+    });
     for (part, number) in rest.chunks(PART).zip(1..) {
         let [first, second, third] = [0, 1, 2].map(|place| word(part, place));
         let part = ValuePart { first, second, third, node, number };
@@ -79,11 +96,17 @@ struct Begun {
 impl ValueReader {
     /// Takes the next record; returns the value that is whole with it.
     pub fn take(&mut self, record: &Record) -> Option<KeptValue> {
+        let begin = |job, of, bytes: u32, head: [u8; WORD]| {
+            let bytes = bytes as usize;
+            let value = KeptValue { job, of, bytes: head[..bytes.min(WORD)].to_vec() };
+            Begun { value, bytes, parts: 0 }
+        };
         let (node, begun) = match record.typed() {
             Typed::Value(Value { job, output, bytes, head, node }) => {
-                let bytes = bytes as usize;
-                let value = KeptValue { job, output, bytes: head[..bytes.min(WORD)].to_vec() };
-                (node, Begun { value, bytes, parts: 0 })
+                (node, begin(job, output.map_or(KeptOf::Taken, KeptOf::Output), bytes, head))
+            }
+            Typed::PushKept(PushKept { job, publication, bytes, head, node, number }) => {
+                (node, begin(job, KeptOf::Pushed { publication, number }, bytes, head))
             }
             Typed::ValuePart(ValuePart { first, second, third, node, number }) => {
                 let mut begun = self.begun.remove(&node)?;
@@ -126,12 +149,18 @@ mod tests {
 
     fn kept(instance: u64, bytes: Vec<u8>) -> KeptValue {
         let job = JobId { operation: OperationId::from_index(3), instance };
-        KeptValue { job, output: Some(7), bytes }
+        // Of each kind some, by the instance.
+        let of = match instance % 3 {
+            0 => KeptOf::Output(7),
+            1 => KeptOf::Taken,
+            _ => KeptOf::Pushed { publication: 4, number: instance as u16 },
+        };
+        KeptValue { job, of, bytes }
     }
 
     fn written(value: &KeptValue, node: u16) -> Vec<Record> {
         let mut records = Vec::new();
-        write(&mut records, (value.job, value.output), &value.bytes, node, Instant::from_nanos(9));
+        write(&mut records, (value.job, value.of), &value.bytes, node, Instant::from_nanos(9));
         assert_eq!(records.len(), records_of(value.bytes.len()));
         records
     }

@@ -1,6 +1,7 @@
-//! Holding a value against the recorded one.
+//! Holding a value, or an event, against the recorded one.
 
 use crate::report::What;
+use talea_notification::declared::parts_of_push;
 
 /// Bytes that are shown from the first that differs on.
 const SHOWN: usize = 16;
@@ -16,9 +17,48 @@ pub(crate) fn compare(recorded: &[u8], now: &[u8]) -> Option<What> {
     Some(What::Bytes { at, recorded: shown(recorded), now: shown(now), recorded_length, length })
 }
 
+/// What differs of a push, if anything does: its turn among all that the job pushes, and its bytes, none if there was no room for it.
+pub(crate) fn compare_pushes((turn, recorded): (u16, &[u8]), (turn_now, now): (u16, &[u8])) -> Option<What> {
+    match (recorded.is_empty(), now.is_empty()) {
+        (true, false) => return Some(What::NothingThen),
+        (false, true) => return Some(What::NothingNow),
+        (true, true) | (false, false) => {}
+    }
+    let bytes = match (parts_of_push(recorded), parts_of_push(now)) {
+        (Some((header, content)), Some((header_now, content_now))) => {
+            let of_header = compare(header, header_now).map(|what| match what {
+                What::Bytes { at, recorded, now, .. } => What::Header { at, recorded, now },
+                what => what,
+            });
+            of_header.or_else(|| compare(content, content_now))
+        }
+        _ => compare(recorded, now),
+    };
+    bytes.or((turn != turn_now).then_some(What::Turn { recorded: turn, now: turn_now }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_pushes_header_content_and_turn_are_told_apart() {
+        let push = |header: &[u8], content: &[u8]| {
+            let part = |bytes: &[u8]| [&(bytes.len() as u32).to_le_bytes(), bytes].concat();
+            [part(header), part(content)].concat()
+        };
+        let one = push(&[1, 2], &[3, 4]);
+        let compared = |turn, bytes: &[u8]| compare_pushes((0, &one), (turn, bytes));
+        assert_eq!(compared(0, &one), None);
+        assert_eq!(compared(2, &one), Some(What::Turn { recorded: 0, now: 2 }));
+        let of_header = What::Header { at: 1, recorded: vec![2], now: vec![] };
+        assert_eq!(compared(2, &push(&[1], &[7])), Some(of_header));
+        let of_content = compared(0, &push(&[1, 2], &[3, 5]));
+        assert!(matches!(of_content, Some(What::Bytes { at: 1, .. })), "{of_content:?}");
+        assert_eq!(compared(0, &[]), Some(What::NothingNow));
+        assert_eq!(compare_pushes((0, &[]), (0, &one)), Some(What::NothingThen));
+        assert_eq!(compare_pushes((0, &[]), (0, &[])), None);
+    }
 
     #[test]
     fn the_first_byte_that_differs_is_found_also_behind_the_shorter_one() {

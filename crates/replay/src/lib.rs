@@ -1,5 +1,5 @@
 //! Replays: the operations of a recorded run called again, in the order in which their jobs ended then, with the values that they took, the
-//! instants at which they began and the answers that they were given; what they publish is compared with what they published.
+//! instants at which they began and the answers that they were given; what they publish and push is compared with what they published and pushed.
 //!
 //! ```text
 //!   records ──► steps, in order: begin, take, end ──► operation: take again ─ call ─ compare ─ publish what was recorded
@@ -9,7 +9,8 @@
 //!
 //! An operation that uses only what it is handed does the same again, bit for bit. Each is judged by itself: what others take of it is what was
 //! recorded, also where it publishes something else now. One that has to do with something [outside](talea_operation::Ports::outside) is not
-//! called.
+//! called; one that reads the [descriptor](talea_operation::Ports::descriptor) which releases it reads what it read then. What the tables of the trace
+//! have otherwise than the description is told.
 
 #![forbid(unsafe_code)]
 
@@ -22,5 +23,6 @@ mod steps;
 mod unverified;
 
 pub use replay::{Replay, ReplayError};
-pub use report::{Difference, OutputReport, ReplayReport, What};
+pub use report::{Difference, OutputReport, PostedReport, ReplayReport, What};
 pub use request::{REPORT, ReplayFileError, Request, TRACE, replay_file};
+pub use talea_record::difference::Difference as TableDifference;

@@ -1,20 +1,25 @@
 //! Doing the steps of a recorded run again.
 
 use crate::answers::{Answering, Answers};
-use crate::compare::compare;
-use crate::report::{Difference, OutputReport, ReplayReport, What};
-use crate::steps::{End, Ending, Missing, Recorded, Step, Steps, Taken};
+use crate::compare::{compare, compare_pushes};
+use crate::report::{Compared, OutputReport, PostedReport, ReplayReport, What};
+use crate::steps::{End, Ending, Missing, Pushes, Recorded, Step, Steps, Taken};
 use crate::unverified::Unverified;
 use std::any::Any;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use talea_model::{OperationId, System};
-use talea_operation::{Encoded, Operation, OperationErrors, Operations, Reach, Stamp, Wiring};
+use talea_model::{OperationId, PublicationId, System};
+use talea_notification::declared;
+use talea_operation::{Encoded, Operation, OperationErrors, Operations, PushedBytes, Reach, Stamp, Wiring};
 use talea_policy::demand;
 use talea_policy::job::Job;
+use talea_policy::strategy::{NodeAnomaly, plan_lanes_of};
+use talea_record::difference::{
+    Difference as TableDifference, connection_differences, list_differences, schedule_differences,
+};
 use talea_record::event::{Typed, ValueLost};
-use talea_record::values::{KeptValue, MOST_BYTES, ValueReader};
-use talea_record::{JobId, Metadata, Origin, Record, Sink, ValueLoss};
+use talea_record::values::{KeptOf, KeptValue, MOST_BYTES, ValueReader};
+use talea_record::{Definition, JobId, Metadata, Origin, Record, Sink, ValueLoss};
 use talea_time::Instant;
 use thiserror::Error;
 
@@ -23,15 +28,21 @@ use thiserror::Error;
 pub enum ReplayError {
     /// The trace is of another system.
     #[error(
-        "the trace is of another system: it has {trace}, and the description has {description}; replay it with what was run then"
+        "the trace is of another system: it has {trace}, and the description has {description}; replay it with what was run then{}",
+        besides(differences)
     )]
     OtherSystem {
         /// What the trace has, and the description does not.
         trace: String,
         /// What the description has in its place.
         description: String,
+        /// What else differs.
+        differences: Vec<TableDifference>,
     },
-    /// The trace has no values of outputs, and no events.
+    /// The description cannot be run, so the trace is not of a run of it.
+    #[error("the description cannot be run: {}", .0.iter().map(|one| format!("{}: {}", one.node, one.anomaly)).collect::<Vec<_>>().join("; "))]
+    Anomalies(Vec<NodeAnomaly>),
+    /// The trace has no values of outputs, no events, neither taken nor pushed, and nothing that was read from outside.
     #[error(
         "the trace keeps neither values nor events; record them with `--keep-values`, or `Run::keep_values`"
     )]
@@ -56,34 +67,39 @@ struct Replayed {
     holder: Option<JobId>,
     /// Whether all its jobs have been done again as they were, so that it has kept what it kept then.
     is_on_track: bool,
-    events: Events,
+    taken: TakenBeside,
 }
 
 impl Replayed {
     /// What its jobs do besides, or have had besides, is not in the trace: they are not done again.
     fn is_outside(&self) -> bool {
-        self.operation.is_outside() || self.events == Events::Unkept && self.operation.has_code()
+        self.operation.is_outside() || self.taken == TakenBeside::Unkept && self.operation.has_code()
     }
 }
 
-/// The events that jobs of an operation take.
+/// What jobs of an operation take beside values: events, or what they read from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Events {
-    /// They take none.
-    None,
-    /// They are in the trace.
-    Kept,
+enum TakenBeside {
+    Nothing,
+    /// Events that are in the trace.
+    Events,
+    /// What they read, which is in the trace.
+    Reads,
+    /// It is not in the trace.
     Unkept,
 }
 
-impl Events {
+impl TakenBeside {
     fn of((system, metadata): (&System, &Metadata), id: OperationId, operation: &Operation) -> Self {
         let task = system.operations()[id.index()].task;
-        match system.takes_events(id) {
-            false => Events::None,
+        match (system.takes_events(id), operation.reads()) {
+            (false, None) => TakenBeside::Nothing,
+            (false, Some(_)) if metadata.operations[id.index()].keeps_reads => TakenBeside::Reads,
             // A run of several processes says only that they were to be kept.
-            true if metadata.tasks[task].keeps_events && operation.events_are_bytes() => Events::Kept,
-            true => Events::Unkept,
+            (true, _) if metadata.tasks[task].keeps_events && operation.events_are_bytes() => {
+                TakenBeside::Events
+            }
+            _ => TakenBeside::Unkept,
         }
     }
 }
@@ -97,6 +113,8 @@ pub struct Replay {
     operations: Vec<Option<Replayed>>,
     /// By output.
     kept: Vec<bool>,
+    /// By publication.
+    kept_pushes: Vec<bool>,
     /// By node, whether the trace has the end of its run.
     ended: Vec<bool>,
     values: ValueReader,
@@ -121,53 +139,70 @@ impl Replay {
     /// [`ReplayError`]; no code has been called but that which registers operations.
     pub fn new(system: &System, metadata: &Metadata, operations: Operations) -> Result<Self, ReplayError> {
         let system = system.with_threads_as_tasks();
-        check(&system, metadata)?;
+        let differences = compare_tables(&system, metadata)?;
         // Synthetic values and arrivals are drawn again as they were.
         let system = metadata.seed().map_or_else(|| system.clone(), |seed| system.with_seed(seed));
         let has_values = metadata.outputs.iter().any(|output| output.is_kept);
-        if !has_values && !metadata.tasks.iter().any(|task| task.keeps_events) {
+        let has_reads = metadata.operations.iter().any(|operation| operation.keeps_reads);
+        let has_pushes = metadata.publications.iter().any(|publication| publication.is_kept);
+        if !has_values && !has_reads && !has_pushes && !metadata.tasks.iter().any(|task| task.keeps_events) {
             return Err(ReplayError::NoValues);
         }
         // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
-        let operations = talea_notification::declared::connect(&system, operations, &|_| 0);
+        let operations = declared::connect(&system, operations, declared::Room::NONE);
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
         let replayed = |(operation, described): (Option<Operation>, &talea_model::Operation)| {
             let operation = operation?;
-            let events = Events::of((&system, metadata), described.id, &operation);
-            Some(Replayed { operation, holder: None, is_on_track: true, events })
+            let taken = TakenBeside::of((&system, metadata), described.id, &operation);
+            Some(Replayed { operation, holder: None, is_on_track: true, taken })
         };
         let mut operations: Vec<_> =
             assembled.operations.into_iter().zip(system.operations()).map(replayed).collect();
         let kept = has_bytes(&system, &mut operations);
         let kept: Vec<bool> =
             kept.into_iter().zip(&metadata.outputs).map(|(has, output)| has && output.is_kept).collect();
+        let mut kept_pushes = vec![false; system.publications().len()];
+        for replayed in operations.iter_mut().flatten() {
+            let is_kept = |publication: PublicationId| {
+                metadata.publications.get(publication.index()).is_some_and(|publication| publication.is_kept)
+            };
+            for publication in replayed.operation.log_pushes(is_kept, MOST_BYTES) {
+                kept_pushes[publication.index()] = true;
+            }
+        }
         let is_outside = |operation: OperationId| {
             let replayed = operations[operation.index()].as_ref();
             replayed.is_some_and(Replayed::is_outside)
         };
-        let output = |(site, is_kept): (&talea_model::OutputSite, &bool)| OutputReport {
-            output: site.name.clone(),
-            is_kept: *is_kept,
-            is_outside: is_outside(site.operation),
+        let row = |name: &str, operation, is_kept| OutputReport {
+            output: name.to_owned(),
+            is_kept,
+            is_outside: is_outside(operation),
             compared: 0,
             differing: 0,
             unknown: 0,
             unrecorded: 0,
             first: None,
         };
-        let outputs = system.outputs().iter().zip(&kept).map(output).collect();
+        let sites = system.outputs().iter().zip(&kept);
+        let outputs = sites.map(|(site, is_kept)| row(&site.name, site.operation, *is_kept)).collect();
+        let sites = system.publications().iter().zip(&kept_pushes);
+        let publications = sites.map(|(site, is_kept)| row(&site.name, site.operation, *is_kept)).collect();
+        let posted = metadata.operations.iter().skip(system.operations().len());
+        let posted = posted.map(|entry| PostedReport { operation: entry.name.clone(), jobs: 0 }).collect();
         Ok(Replay {
             start: metadata.start,
             is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
             operations,
             kept,
+            kept_pushes,
             ended: vec![false; system.nodes.len()],
             values: ValueReader::default(),
             steps: Steps::default(),
             begun: HashMap::new(),
             answers: HashMap::new(),
             unverified: Unverified::of(&system),
-            report: ReplayReport { outputs, ..ReplayReport::default() },
+            report: ReplayReport { outputs, publications, posted, differences, ..ReplayReport::default() },
             buffer: vec![0; MOST_BYTES],
             system,
         })
@@ -177,6 +212,7 @@ impl Replay {
     pub fn finish(mut self) -> ReplayReport {
         self.go_on(true);
         self.report.lost_records += self.values.damaged();
+        self.report.posted.retain(|posted| posted.jobs > 0);
         self.report
     }
 
@@ -220,10 +256,15 @@ impl Replay {
         let Begun { started, mut is_intact } = begun.unwrap_or(Begun { started: end.at, is_intact: false });
         let is_outside = replayed.is_outside();
         let operation = &mut replayed.operation;
-        if let Some(events) = &end.events {
-            is_intact &= match events {
-                Recorded::Bytes(bytes) => operation.take_events_again(end.job.instance, bytes),
-                Recorded::Awaited | Recorded::Unrecorded => false,
+        if let Some(beside) = &end.beside {
+            is_intact &= match (replayed.taken, beside) {
+                (TakenBeside::Reads, Recorded::Bytes(bytes)) => operation.read_again(Some(bytes)),
+                (TakenBeside::Reads, Recorded::Awaited | Recorded::Unrecorded) => {
+                    operation.read_again(None);
+                    false
+                }
+                (_, Recorded::Bytes(bytes)) => operation.take_events_again(end.job.instance, bytes),
+                (_, Recorded::Awaited | Recorded::Unrecorded) => false,
             };
         }
         let is_done = match end.how {
@@ -235,13 +276,20 @@ impl Replay {
         };
         let is_called = is_done && !is_outside;
         let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at));
+        is_intact &= !end.pushes.may_lack_a_refusal();
+        let refused = end.pushes.kept.iter().filter(|(_, _, bytes)| bytes.is_empty());
+        operation.refuse_again(refused.map(|(_, number, _)| *number).collect());
         let panicked = if is_called {
             self.report.called += 1;
             let job = job_of(&self.system, &end, answers.released);
             let name = self.system.operations()[end.job.operation.index()].name.as_str();
             // What the code keeps is its own business, as in a run.
             let code = AssertUnwindSafe(|| operation.call(&answering, name, &job, started, 0));
-            catch_unwind(code).err().map(text_of)
+            let panicked = catch_unwind(code).err().map(text_of);
+            if end.how == Ending::Completed {
+                operation.push_events(&answering, end.job.instance);
+            }
+            panicked
         } else {
             self.report.outside += u64::from(is_done && is_outside);
             None
@@ -252,21 +300,99 @@ impl Replay {
         } else {
             operation.leave_events();
         }
-        replayed.is_on_track &= !is_called || is_intact && !answering.has_run_out();
+        let is_answered = !answering.has_run_out() && !operation.has_read_otherwise();
+        replayed.is_on_track &= !is_called || is_intact && is_answered;
+        let pushed = operation.pushed();
+        self.settle_pushes(&end, is_called, pushed, panicked.as_deref());
         if end.how != Ending::Completed {
-            operation.discard();
+            if let Some(replayed) = &mut self.operations[end.job.operation.index()] {
+                replayed.operation.discard();
+            }
             return;
         }
         self.settle_outputs(&end, is_called, panicked);
         self.publish(&end);
     }
 
+    /// The trace may end between a job and what it published, or pushed.
+    fn is_cut(&self, end: &End) -> bool {
+        !end.is_settled && !self.ended[self.system.subtask(end.job.operation).node]
+    }
+
+    /// The job's number, and when it ended after the start, in nanoseconds.
+    fn known_as(&self, end: &End) -> (u64, i64) {
+        (end.job.instance, end.at.as_nanos().saturating_sub(self.start.as_nanos()))
+    }
+
+    /// Compares what the job pushed with what was recorded.
+    fn settle_pushes(
+        &mut self,
+        end: &End,
+        is_called: bool,
+        pushed: Vec<PushedBytes>,
+        panicked: Option<&str>,
+    ) {
+        let Some(replayed) = &self.operations[end.job.operation.index()] else { return };
+        let (is_on_track, is_cut) = (replayed.is_on_track, self.is_cut(end));
+        // In the order in which they were pushed, so that the first difference is that of the job.
+        let mut found: Vec<(u16, usize, usize, Option<What>)> = Vec::new();
+        for site in self.system.publications().iter().filter(|site| site.operation == end.job.operation) {
+            let place = site.id.index();
+            let row = &mut self.report.publications[place];
+            if !self.kept_pushes[place] {
+                continue;
+            }
+            let missing = end.pushes.missing(place as u32);
+            if missing > 0 {
+                row.unrecorded += missing as u64;
+                continue;
+            }
+            if !is_called {
+                continue;
+            }
+            let then = end.pushes.kept.iter().filter(|(publication, ..)| *publication as usize == place);
+            let mut then = then.map(|(_, number, bytes)| (*number, &bytes[..]));
+            let mut now = pushed.iter().filter(|push| push.publication == site.id);
+            for push in 0.. {
+                let (recorded, now) = (then.next(), now.next());
+                let (turn, what) = match (recorded, now) {
+                    (None, None) => break,
+                    (None, Some(_)) if is_cut => {
+                        row.unrecorded += 1;
+                        continue;
+                    }
+                    (None, Some(now)) => (now.number, Some(What::NothingThen)),
+                    (Some((number, _)), None) => {
+                        let message = panicked.map(str::to_owned);
+                        let panicked = |message| What::Panicked { message };
+                        (number, Some(message.map_or(What::NothingNow, panicked)))
+                    }
+                    (Some((number, recorded)), Some(now)) => {
+                        let what = match &now.bytes {
+                            Some(bytes) => compare_pushes((number, recorded), (now.number, bytes)),
+                            None => {
+                                let recorded_length = recorded.len();
+                                Some(What::TooLongNow { recorded_length, most: MOST_BYTES })
+                            }
+                        };
+                        (number.min(now.number), what)
+                    }
+                };
+                found.push((turn, place, push, what));
+            }
+        }
+        found.sort_by_key(|(turn, ..)| *turn);
+        let job = self.known_as(end);
+        for (_, publication, push, what) in found {
+            self.report.count(Compared::Push { publication, push }, job, is_on_track, what);
+        }
+    }
+
     /// Compares what the job wrote with what was recorded, and puts that in its place.
     fn settle_outputs(&mut self, end: &End, is_called: bool, panicked: Option<String>) {
+        let (is_cut, job) = (self.is_cut(end), self.known_as(end));
         let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
         let is_on_track = replayed.is_on_track;
-        // The trace may end between a job and what it published.
-        let is_cut = !end.is_settled && !self.ended[self.system.subtask(end.job.operation).node];
         let sites = self.system.outputs_of(end.job.operation);
         for (port, site) in replayed.operation.outputs().zip(sites) {
             let place = site.id.index();
@@ -311,23 +437,9 @@ impl Replay {
                 Some(Recorded::Awaited | Recorded::Unrecorded) => {}
                 None => port.discard(),
             }
-            let Some(what) = what.filter(|_| is_called) else { continue };
-            if what.is_some() && !is_on_track {
-                row.unknown += 1;
-                continue;
+            if let Some(what) = what.filter(|_| is_called) {
+                self.report.count(Compared::Output(place), job, is_on_track, what);
             }
-            row.compared += 1;
-            let Some(what) = what else { continue };
-            row.differing += 1;
-            let (output, instance) = (row.output.clone(), end.job.instance);
-            let difference = Difference {
-                output,
-                instance,
-                at_ns: end.at.as_nanos().saturating_sub(self.start.as_nanos()),
-                what,
-            };
-            row.first.get_or_insert_with(|| difference.clone());
-            self.report.first.get_or_insert(difference);
         }
     }
 
@@ -347,15 +459,33 @@ impl Replay {
             let (at, published) = (record.time, BTreeMap::new());
             let (taken, dropped) = (Vec::new(), Vec::new());
             let replayed = self.operations[job.operation.index()].as_ref();
-            let takes = replayed.is_some_and(|replayed| replayed.events == Events::Kept);
+            let takes = replayed
+                .is_some_and(|replayed| matches!(replayed.taken, TakenBeside::Events | TakenBeside::Reads));
             // Who is aborted while it waits for room has no processor, and has done its work.
             let has_returned = self.answers.get(&job).is_some_and(|answers| answers.returned.is_some());
             let has_begun = how != Ending::Unbegun || has_returned;
-            let events = (takes && has_begun).then_some(Recorded::Awaited);
+            let beside = (takes && has_begun).then_some(Recorded::Awaited);
             let is_settled = false;
-            let end = End { job, at, dates, how, taken, published, events, visible: at, dropped, is_settled };
+            let pushes = Pushes::default();
+            let end = End {
+                job,
+                at,
+                dates,
+                how,
+                taken,
+                published,
+                beside,
+                pushes,
+                visible: at,
+                dropped,
+                is_settled,
+            };
             self.steps.push(Step::End(end));
         }
+    }
+
+    fn is_push_kept(&self, publication: u32) -> bool {
+        self.kept_pushes.get(publication as usize).copied().unwrap_or(false)
     }
 
     fn is_known(&self, job: JobId) -> bool {
@@ -365,10 +495,13 @@ impl Replay {
 
 impl Sink for Replay {
     fn record(&mut self, record: Record) {
-        if let Some(KeptValue { job, output, bytes }) = self.values.take(&record) {
-            match output {
-                Some(output) => self.steps.receive(job, output, bytes),
-                None => self.steps.receive_events(job, Recorded::Bytes(bytes)),
+        if let Some(KeptValue { job, of, bytes }) = self.values.take(&record) {
+            match of {
+                KeptOf::Output(output) => self.steps.receive(job, output, bytes),
+                KeptOf::Taken => self.steps.receive_beside(job, Recorded::Bytes(bytes)),
+                KeptOf::Pushed { publication, number } => {
+                    self.steps.pushes_of(job).keep(publication, number, bytes);
+                }
             }
         }
         match record.typed() {
@@ -382,7 +515,19 @@ impl Sink for Replay {
                     self.steps.take(take.job, Taken { input: take.input as usize, newest, values });
                 }
             }
-            Typed::Complete(complete) => self.ended(record, complete.job, Ending::Completed),
+            Typed::Complete(complete) => {
+                let declared = complete.job.operation.index().checked_sub(self.system.operations().len());
+                if let Some(posted) = declared.and_then(|place| self.report.posted.get_mut(place)) {
+                    posted.jobs += 1;
+                }
+                self.ended(record, complete.job, Ending::Completed);
+            }
+            Typed::Push(push) if self.is_push_kept(push.publication) => {
+                self.steps.pushes_of(push.job).tell(push.publication);
+            }
+            Typed::PushUnkept(lost) if self.is_push_kept(lost.publication) => {
+                self.steps.pushes_of(lost.job).lose(lost.publication);
+            }
             Typed::Abort(abort) => {
                 let how = if abort.running.0 { Ending::Aborted } else { Ending::Unbegun };
                 self.ended(record, abort.job, how);
@@ -392,7 +537,7 @@ impl Sink for Replay {
                 self.steps.publish(publish.job, publish.output, publish.visible, is_kept);
             }
             Typed::ValueLost(ValueLost { job, output: None, .. }) => {
-                self.steps.receive_events(job, Recorded::Unrecorded);
+                self.steps.receive_beside(job, Recorded::Unrecorded);
             }
             Typed::ValueLost(ValueLost { job, output: Some(output), cause, .. }) => {
                 let why = match cause.known() {
@@ -425,6 +570,16 @@ impl Sink for Replay {
         self.steps.reach(record.time);
         self.go_on(false);
     }
+
+    // The tables of a trace have what came to them while the run lasted; those of a run that is followed have it from here.
+    fn define(&mut self, definition: &Definition) {
+        if let Definition::Operation { number, entry, .. } = definition
+            && let Some(place) = number.checked_sub(self.system.operations().len())
+            && let Some(posted) = self.report.posted.get_mut(place)
+        {
+            posted.operation.clone_from(&entry.name);
+        }
+    }
 }
 
 /// By output, whether its values can be bytes.
@@ -452,42 +607,56 @@ fn job_of(system: &System, end: &End, released: Option<Instant>) -> Job {
     Job { release, deadline, wcet, rank: 0, number: instance, tag: 0 }
 }
 
-/// Holds the names in the trace against those of the description.
-fn check(system: &System, metadata: &Metadata) -> Result<(), ReplayError> {
-    let operations = system.operations().iter().map(|operation| operation.name.as_str());
-    let recorded = metadata.operations.iter().map(|operation| operation.name.as_str());
-    // Behind them, there may be places for operations that programs declare.
-    same("operation", recorded.take(system.operations().len()), operations)?;
-    let outputs = system.outputs().iter().map(|site| site.name.as_str());
-    same("output", metadata.outputs.iter().map(|output| output.name.as_str()), outputs)?;
-    let connection = |input: &str, output: &str| format!("{input} from {output}");
-    let inputs = system.inputs().iter();
-    let inputs = inputs.map(|site| connection(&site.name, &system.outputs()[site.output.index()].name));
-    let known = |output: usize| metadata.outputs.get(output).map_or("?", |output| output.name.as_str());
-    let recorded = metadata.inputs.iter().map(|input| connection(&input.name, known(input.output)));
-    same("input", recorded, inputs)
-}
-
-fn same<T: AsRef<str>, D: AsRef<str>>(
-    what: &str,
-    mut recorded: impl Iterator<Item = T>,
-    mut described: impl Iterator<Item = D>,
-) -> Result<(), ReplayError> {
-    loop {
-        let (trace, description) = (recorded.next(), described.next());
-        let (trace, description) = (trace.as_ref().map(T::as_ref), description.as_ref().map(D::as_ref));
-        if trace == description {
-            match trace {
-                Some(_) => continue,
-                None => return Ok(()),
-            }
+/// Holds the tables of the trace against those of the description. Returns what differs and does not keep records from being understood.
+fn compare_tables(system: &System, trace: &Metadata) -> Result<Vec<TableDifference>, ReplayError> {
+    let plans = plan_lanes_of(system).map_err(ReplayError::Anomalies)?;
+    let described = Metadata::new(system, &plans, trace.origin, trace.start);
+    let mut differences = schedule_differences(trace, &described);
+    differences.extend(connection_differences(trace, &described));
+    let lists = |metadata: &Metadata| {
+        // Behind the operations that are described, there may be places for those that programs declare.
+        let operations = metadata.operations.iter().take(described.operations.len());
+        let publications = metadata.described_publications();
+        [
+            ("operation", names(operations.map(|operation| &operation.name))),
+            ("output", names(metadata.outputs.iter().map(|output| &output.name))),
+            ("input", metadata.inputs.iter().map(|input| metadata.connection(input)).collect()),
+            ("publication", names(publications.map(|publication| &publication.name))),
+        ]
+    };
+    for ((what, in_trace), (_, in_description)) in lists(trace).into_iter().zip(lists(&described)) {
+        if in_trace == in_description {
+            continue;
         }
-        let shown = |name: Option<&str>| match name {
+        let place = in_trace.iter().zip(&in_description).take_while(|(one, other)| one == other).count();
+        let shown = |list: &[String]| match list.get(place) {
             Some(name) => format!("{what} \"{name}\""),
             None => format!("no other {what}"),
         };
-        return Err(ReplayError::OtherSystem { trace: shown(trace), description: shown(description) });
+        let (trace, description) = (shown(&in_trace), shown(&in_description));
+        return Err(ReplayError::OtherSystem { trace, description, differences });
     }
+    differences.extend(list_differences(trace, &described));
+    Ok(differences)
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    names.cloned().collect()
+}
+
+/// Differences that are told with a refusal.
+const TOLD: usize = 8;
+
+/// What else differs, in words.
+fn besides(differences: &[TableDifference]) -> String {
+    if differences.is_empty() {
+        return String::new();
+    }
+    let mut told: Vec<String> = differences.iter().take(TOLD).map(ToString::to_string).collect();
+    if differences.len() > TOLD {
+        told.push(format!("and {} more", differences.len() - TOLD));
+    }
+    format!(". Besides, {}", told.join("; "))
 }
 
 fn text_of(panic: Box<dyn Any + Send>) -> String {

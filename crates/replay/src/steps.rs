@@ -48,14 +48,75 @@ pub(crate) struct End {
     pub taken: Vec<Taken>,
     /// What it published, by output, as far as it is known.
     pub published: BTreeMap<u32, Recorded>,
-    /// The events that it took, if these are kept.
-    pub events: Option<Recorded>,
+    /// The events that it took, or what it read from outside, if that is kept.
+    pub beside: Option<Recorded>,
+    /// What it pushed, as far as that is known.
+    pub pushes: Pushes,
     /// From when on readers saw that.
     pub visible: Instant,
     /// Inputs that never had it.
     pub dropped: Vec<u32>,
     /// Whether word of all that it published has come, if the trace did not end before.
     pub is_settled: bool,
+}
+
+/// What there is in the trace of what a job pushed into channels whose events are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pushes {
+    /// By publication, how many events it pushed, as the job itself has told.
+    told: BTreeMap<u32, usize>,
+    /// What it pushed or wanted to, in its order: as which publication, which of its pushes, and the event, empty if there was no room for it.
+    pub kept: Vec<(u32, u16, Vec<u8>)>,
+    /// By publication, of how many it is known that they are not kept.
+    lost: BTreeMap<u32, usize>,
+}
+
+impl Pushes {
+    /// How many of the events of this publication are not there, or not yet.
+    pub fn missing(&self, publication: u32) -> usize {
+        self.lost(publication).max(self.told(publication).saturating_sub(self.kept(publication)))
+    }
+
+    /// Whether it may be one for which there was no room that is not kept: then it is not known what the job was told.
+    pub fn may_lack_a_refusal(&self) -> bool {
+        let is_beyond = |of: &u32| self.lost(*of) + self.kept(*of) > self.told(*of);
+        self.lost.keys().any(is_beyond)
+    }
+
+    /// How many of its events of this publication are there.
+    fn kept(&self, publication: u32) -> usize {
+        let is_event = |(of, _, bytes): &&(u32, u16, Vec<u8>)| *of == publication && !bytes.is_empty();
+        self.kept.iter().filter(is_event).count()
+    }
+
+    fn told(&self, publication: u32) -> usize {
+        self.told.get(&publication).copied().unwrap_or(0)
+    }
+
+    fn lost(&self, publication: u32) -> usize {
+        self.lost.get(&publication).copied().unwrap_or(0)
+    }
+
+    /// Whether nothing more is to come.
+    fn are_whole(&self) -> bool {
+        self.told.keys().all(|publication| self.missing(*publication) == self.lost(*publication))
+    }
+
+    /// The job has pushed an event, whose bytes are to come.
+    pub fn tell(&mut self, publication: u32) {
+        *self.told.entry(publication).or_default() += 1;
+    }
+
+    /// The bytes of one do not come.
+    pub fn lose(&mut self, publication: u32) {
+        *self.lost.entry(publication).or_default() += 1;
+    }
+
+    /// This is one that it pushed.
+    pub fn keep(&mut self, publication: u32, number: u16, bytes: Vec<u8>) {
+        let place = self.kept.partition_point(|(_, before, _)| *before <= number);
+        self.kept.insert(place, (publication, number, bytes));
+    }
 }
 
 /// How a job ended.
@@ -68,7 +129,7 @@ pub(crate) enum Ending {
     Unbegun,
 }
 
-/// What there is in the trace of a value that a job published, or of the events that it took.
+/// What there is in the trace of a value that a job published, or of what it took beside values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     /// Its bytes have not come yet.
@@ -98,8 +159,10 @@ pub(crate) struct Steps {
     ends: HashMap<JobId, u64>,
     /// By output, the jobs whose values have not come, in the order in which they published.
     awaited: HashMap<u32, VecDeque<JobId>>,
-    /// The events of jobs that have not ended.
-    events: HashMap<JobId, Recorded>,
+    /// What jobs took beside values that have not ended.
+    beside: HashMap<JobId, Recorded>,
+    /// What jobs pushed that have not ended.
+    pushes: HashMap<JobId, Pushes>,
     /// The instant of the last record.
     now: Option<Instant>,
 }
@@ -108,9 +171,10 @@ impl Steps {
     pub fn push(&mut self, mut step: Step) {
         if let Step::End(end) = &mut step {
             self.ends.insert(end.job, self.first + self.pending.len() as u64);
-            let events = self.events.remove(&end.job);
-            if end.events.is_some() && events.is_some() {
-                end.events = events;
+            end.pushes = self.pushes.remove(&end.job).unwrap_or_default();
+            let beside = self.beside.remove(&end.job);
+            if end.beside.is_some() && beside.is_some() {
+                end.beside = beside;
             }
         }
         self.pending.push_back(step);
@@ -157,11 +221,24 @@ impl Steps {
         self.settle(job, output, Recorded::Bytes(bytes));
     }
 
-    /// These are the events that a job took, which ends later or has ended.
-    pub fn receive_events(&mut self, job: JobId, events: Recorded) {
+    /// This is what a job took beside values, which ends later or has ended.
+    pub fn receive_beside(&mut self, job: JobId, beside: Recorded) {
         match self.end_of(job) {
-            Some(end) => end.events = Some(events),
-            None => drop(self.events.insert(job, events)),
+            Some(end) => end.beside = Some(beside),
+            None => drop(self.beside.insert(job, beside)),
+        }
+    }
+
+    /// What a job pushed, which ends later or has ended.
+    pub fn pushes_of(&mut self, job: JobId) -> &mut Pushes {
+        match self.ends.get(&job).map(|place| (*place - self.first) as usize) {
+            Some(place) => match &mut self.pending[place] {
+                Step::End(end) => &mut end.pushes,
+                Step::Begin { .. } | Step::Take { .. } | Step::Gap => {
+                    unreachable!("there is the end of a job")
+                }
+            },
+            None => self.pushes.entry(job).or_default(),
         }
     }
 
@@ -207,8 +284,9 @@ impl Steps {
             Step::End(end) => {
                 end.is_settled = self.now.is_some_and(|now| now > end.at.saturating_add(SETTLING));
                 let is_there = |published: &Recorded| *published != Recorded::Awaited;
-                let is_whole =
-                    end.published.values().all(is_there) && end.events.as_ref().is_none_or(is_there);
+                let is_whole = end.published.values().all(is_there)
+                    && end.beside.as_ref().is_none_or(is_there)
+                    && end.pushes.are_whole();
                 let is_given_up =
                     self.now.is_some_and(|now| now > end.visible.max(end.at).saturating_add(PATIENCE));
                 end.is_settled && (is_whole || is_given_up)
@@ -257,7 +335,8 @@ mod tests {
             how,
             taken: Vec::new(),
             published,
-            events: None,
+            beside: None,
+            pushes: Pushes::default(),
             visible: at(0),
             dropped,
             is_settled: false,
@@ -308,6 +387,28 @@ mod tests {
             assert_eq!(published(&mut steps, true), [(2, Recorded::Awaited)]);
             assert!(steps.awaited[&7].is_empty() && steps.ends.is_empty());
         }
+    }
+
+    #[test]
+    fn the_end_of_a_job_is_due_when_all_is_known_that_it_pushed() {
+        let mut steps = Steps::default();
+        // One comes before its end, and one of another publication after it.
+        steps.pushes_of(job(0)).tell(1);
+        steps.pushes_of(job(0)).keep(2, 2, Vec::new());
+        steps.push(end(0));
+        steps.pushes_of(job(0)).tell(2);
+        steps.reach(at(3));
+        assert!(steps.next(false).is_none());
+        steps.pushes_of(job(0)).keep(2, 1, vec![9]);
+        assert!(steps.next(false).is_none());
+        steps.pushes_of(job(0)).lose(1);
+        let Some(Step::End(end)) = steps.next(false) else { panic!("it is due") };
+        assert_eq!([1, 2].map(|publication| end.pushes.missing(publication)), [1, 0]);
+        assert!(!end.pushes.may_lack_a_refusal());
+        let mut pushes = end.pushes.clone();
+        pushes.lose(2);
+        assert!(pushes.may_lack_a_refusal());
+        assert_eq!(end.pushes.kept, [(2, 1, vec![9]), (2, 2, Vec::new())]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Recording the values that operations publish, and the events that their jobs take: an ordinary thread takes them as one more reader and writes
+//! Recording the values that operations publish, and what their jobs take, read from outside, and push: an ordinary thread takes them as one more reader and writes
 //! them into the trace.
 //!
 //! A job does not wait for that, nor write any bytes: it hands on a value to one reader more. If the thread does not run in time, values are
@@ -8,10 +8,13 @@
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
-use talea_model::{Excess, OperationId, OutputId, PublicationSite, Separation, System};
-use talea_operation::{KeptBytes, KeptEnd, KeptOutput, KeptOutputs, OperationError, OperationErrors};
-use talea_record::event::ValueLost;
-use talea_record::values::{self, MOST_BYTES, records_of};
+use talea_model::{Excess, OperationId, OutputId, PublicationId, PublicationSite, Separation, System};
+use talea_notification::declared::numbered_push;
+use talea_operation::{
+    KeptBytes, KeptEnd, KeptOutput, KeptOutputs, KeptParts, Operation, OperationError, OperationErrors,
+};
+use talea_record::event::{PushUnkept, ValueLost};
+use talea_record::values::{self, KeptOf, MOST_BYTES, records_of};
 use talea_record::{JobId, Record, RingWriter, Sink, ValueLoss};
 use talea_time::{Clock, Duration, Instant};
 
@@ -67,10 +70,66 @@ pub(crate) fn ring_records(system: &System, kept: impl Iterator<Item = (Operatio
     kept.map(rate).sum::<f64>().min(MOST) as usize
 }
 
-/// The operations of which what jobs take is kept, with where it comes; none where it is never bytes.
-pub(crate) type KeptEvents = Vec<(OperationId, Option<Box<dyn KeptEnd>>)>;
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// The values of an output.
+    Output(OutputId),
+    /// The events that the jobs of an operation take.
+    Events,
+    /// What they read of the descriptor that releases them.
+    Reads,
+    /// What they push as this publication.
+    Pushes(PublicationId),
+}
 
-/// Writes the values of a process's outputs, and the events that its jobs take, into the trace.
+/// What is to be written of an operation, beside values.
+pub(crate) struct Wanted {
+    pub operation: OperationId,
+    pub what: Kept,
+    /// Of what one job takes or pushes, about.
+    pub bytes: usize,
+    /// Where it comes; none where it is never bytes, or nothing is read.
+    pub end: Option<Box<dyn KeptEnd>>,
+}
+
+/// About how many bytes an event of this publication has.
+pub(crate) fn push_bytes(system: &System, publication: PublicationId) -> usize {
+    EVENT_BYTES + system.publication(&system.publications()[publication.index()]).bytes as usize
+}
+
+/// What of the operations, beside values, is to be kept by `parts` in a process that hosts these operations, with where it comes.
+pub(crate) fn beside_values(
+    system: &System,
+    operations: &mut [Option<Operation>],
+    parts: &KeptParts,
+    is_here: impl Fn(OperationId) -> bool,
+) -> Vec<Wanted> {
+    let mut all = Vec::new();
+    for (operation, described) in operations.iter_mut().zip(system.operations()) {
+        let id = described.id;
+        if !is_here(id) {
+            continue;
+        }
+        if parts.events[id.index()] {
+            let end = operation.as_mut().and_then(Operation::keep_events);
+            all.push(Wanted { operation: id, what: Kept::Events, bytes: event_bytes(system, id), end });
+        }
+        if parts.reads[id.index()] {
+            let bytes = operation.as_ref().and_then(Operation::reads).unwrap_or(0);
+            let room = room(system, id, parts.count(), bytes);
+            let end = operation.as_mut().and_then(|operation| operation.keep_reads(room));
+            all.push(Wanted { operation: id, what: Kept::Reads, bytes, end });
+        }
+        for (publication, end) in operation.as_mut().map_or_else(Vec::new, Operation::keep_pushes) {
+            let bytes = push_bytes(system, publication);
+            all.push(Wanted { operation: id, what: Kept::Pushes(publication), bytes, end });
+        }
+    }
+    all
+}
+
+/// Writes the values of a process's outputs, and what its jobs take and push, into the trace.
 pub(crate) struct ValueLog {
     pub all: Vec<Logged>,
     /// The first node of the process, by which records of several processes are told apart.
@@ -80,10 +139,9 @@ pub(crate) struct ValueLog {
     unwritten: u64,
 }
 
-/// An output whose values are written, or an operation with the events that its jobs take.
+/// An output whose values are written, or an operation with what its jobs take or push.
 pub(crate) struct Logged {
-    /// None of events.
-    pub output: Option<OutputId>,
+    pub what: Kept,
     pub operation: OperationId,
     /// Of a value in its slot, or of what a job takes.
     pub bytes: usize,
@@ -94,27 +152,40 @@ impl ValueLog {
     /// What can be kept of what is to be, in the process whose first node this is: says of what never has bytes why it is not.
     pub fn new(
         (system, node): (&System, usize),
-        (kept, events): (Vec<KeptOutput>, KeptEvents),
+        (kept, beside): (Vec<KeptOutput>, Vec<Wanted>),
         wanted: &KeptOutputs,
     ) -> Result<(Self, Vec<OperationError>), OperationErrors> {
         let (mut all, mut without) = (Vec::new(), Vec::new());
         for KeptOutput { output, bytes, end } in kept {
             let site = &system.outputs()[output.index()];
             match end {
-                Some(end) => all.push(Logged { output: Some(output), operation: site.operation, bytes, end }),
+                Some(end) => {
+                    all.push(Logged { what: Kept::Output(output), operation: site.operation, bytes, end });
+                }
                 None => without.push(OperationError::NeverBytes { output: site.name.clone() }),
             }
         }
-        for (operation, end) in events {
-            let bytes = event_bytes(system, operation);
+        let is_named = matches!(wanted, KeptOutputs::Named(_));
+        for Wanted { operation, what, bytes, end } in beside {
+            if let Some(end) = end {
+                all.push(Logged { what, operation, bytes, end });
+                continue;
+            }
             let name = || system.operations()[operation.index()].name.clone();
-            match end {
-                Some(end) => all.push(Logged { output: None, operation, bytes, end }),
-                None => without.push(OperationError::EventsNeverBytes { operation: name() }),
+            match what {
+                Kept::Events => without.push(OperationError::EventsNeverBytes { operation: name() }),
+                Kept::Pushes(publication) => {
+                    let publication = system.publications()[publication.index()].name.clone();
+                    without.push(OperationError::PushesNeverBytes { publication });
+                }
+                Kept::Reads if is_named => without.push(OperationError::NotReadHere { operation: name() }),
+                // It reads nothing, so nothing of that is missing.
+                Kept::Reads => {}
+                Kept::Output(_) => unreachable!("outputs have been looked at"),
             }
         }
         match wanted {
-            KeptOutputs::Named(_) if !without.is_empty() => Err(OperationErrors(without)),
+            _ if is_named && !without.is_empty() => Err(OperationErrors(without)),
             _ => {
                 let buffer = if all.is_empty() { Vec::new() } else { vec![0; MOST_BYTES] };
                 Ok((ValueLog { all, node: node as u16, buffer, unwritten: 0 }, without))
@@ -127,21 +198,42 @@ impl ValueLog {
     pub fn keep(&mut self, as_of: Instant, sink: &mut impl Sink, now: Instant) -> bool {
         let mut were_any = false;
         let ValueLog { all, node, buffer, unwritten } = self;
-        for Logged { output, operation, end, .. } in all {
-            let output = output.map(|output| output.index() as u32);
+        for Logged { what, operation, end, .. } in all {
             end.take_all(as_of, buffer, &mut |stamp, value| {
                 were_any = true;
                 let job = JobId { operation: *operation, instance: stamp.instance };
                 let cause = match value {
                     KeptBytes::Bytes(bytes) => {
-                        return values::write(sink, (job, output), bytes, *node, now);
+                        let (of, bytes) = match *what {
+                            Kept::Output(output) => (KeptOf::Output(output.index() as u32), bytes),
+                            Kept::Events | Kept::Reads => (KeptOf::Taken, bytes),
+                            Kept::Pushes(publication) => {
+                                let (number, bytes) = numbered_push(bytes).expect("it was numbered");
+                                let publication = publication.index() as u32;
+                                (KeptOf::Pushed { publication, number }, bytes)
+                            }
+                        };
+                        return values::write(sink, (job, of), bytes, *node, now);
                     }
                     KeptBytes::TooLong => ValueLoss::TooLong,
                     KeptBytes::Failed => ValueLoss::Failed,
                 };
                 *unwritten += 1;
-                let lost = ValueLost { job, output, node: *node, cause: cause.into() };
-                sink.record(lost.at(now, Record::NO_CPU));
+                let cause = cause.into();
+                sink.record(match *what {
+                    Kept::Pushes(publication) => {
+                        let publication = publication.index() as u32;
+                        let lost = PushUnkept { job, publication, node: *node, cause };
+                        lost.at(now, Record::NO_CPU)
+                    }
+                    Kept::Output(_) | Kept::Events | Kept::Reads => {
+                        let output = match *what {
+                            Kept::Output(output) => Some(output.index() as u32),
+                            _ => None,
+                        };
+                        ValueLost { job, output, node: *node, cause }.at(now, Record::NO_CPU)
+                    }
+                });
             });
         }
         were_any

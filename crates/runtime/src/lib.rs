@@ -99,9 +99,9 @@ pub use run::Prepared;
 pub use talea_analysis::system::Leaving;
 pub use talea_manage::{ForeignChanges, JudgedBy, LongestWithheld, ShortQuantum, ToldBy, Withholder};
 pub use talea_operation::{
-    Declaration, DeclareError, Input, JobContext, KeptOutputs, LostValues, NotPosted, OperationError,
-    OperationErrors, Operations, Output, OutputKind, Ports, Post, Posted, PostedCode, PostedOperation,
-    PostingRoom, Stamp, SyntheticValue, Value, Workplace,
+    Declaration, DeclareError, Descriptor, Input, JobContext, KeptOutputs, LostValues, NotPosted, NotRead,
+    OperationError, OperationErrors, Operations, Output, OutputKind, Ports, Post, Posted, PostedCode,
+    PostedOperation, PostingRoom, Stamp, SyntheticValue, Value, Workplace,
 };
 pub use triggering::{ExternalTrigger, NotTriggered, TriggerError};
 pub use workplace::RunWorkplace;

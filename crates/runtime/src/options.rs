@@ -200,7 +200,7 @@ pub struct RunOptions {
     /// Where the trace of the run is kept, if it is. Then everything is recorded that threads of the run can tell, what
     /// lies between the jobs as well; otherwise only what the report needs.
     pub keep_log: Option<std::path::PathBuf>,
-    /// The outputs whose values, and the operations whose events, are in the trace, if one is kept, so that the run can be replayed.
+    /// What of values, of events that jobs take and push, and of what they read from outside is in the trace, if one is kept, so that the run can be replayed.
     pub keep_values: KeptOutputs,
     /// What the links of the system mean to a run of several processes.
     pub links: Links,

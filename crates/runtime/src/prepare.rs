@@ -9,7 +9,7 @@ use crate::hierarchy::{self, HierarchyError, HierarchyParts, release_is_above};
 use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
-use crate::keeping::{self, ValueLog, ValueWriting};
+use crate::keeping::{self, Kept, ValueLog, ValueWriting};
 use crate::lane::SteppedLanesSetUp;
 use crate::layout::{Hosted, LaneSite, Layout};
 use crate::link::Link;
@@ -35,7 +35,8 @@ use talea_linux::ready::ReadySet;
 use talea_linux::sched::Policy;
 use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
-use talea_model::{OperationId, OutputId, Scheduling, System, Task, Trigger};
+use talea_model::{OperationId, OutputId, PublicationId, Scheduling, System, Task, Trigger};
+use talea_notification::declared;
 use talea_operation::{Assembled, Operations, PostingRoom, ProgramPublications, Wiring, Workplace};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
@@ -91,18 +92,22 @@ pub(crate) fn prepare(
         true => keeping::room(system, operation, kept_count, keeping::event_bytes(system, operation)),
         false => 0,
     };
+    let room_of_pushes = |publication: PublicationId| {
+        let operation = system.publications()[publication.index()].operation;
+        let is_kept = kept_parts.pushes[publication.index()] && hosted.hosts(system.subtask(operation).node);
+        let bytes = keeping::push_bytes(system, publication);
+        if is_kept { keeping::room(system, operation, kept_count, bytes) } else { 0 }
+    };
+    let room_of_kept = declared::Room { taken: &room_of_events, pushed: &room_of_pushes };
     let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
-    let operations = talea_notification::declared::connect(system, operations, &room_of_events);
+    let operations = declared::connect(system, operations, room_of_kept);
     let Assembled { mut operations, kept, bindings } = operations.assemble_as(system, &wiring)?;
     // One thread posts what waits for its time in channels.
     let room = PostingRoom { posters: room.posters + usize::from(!bindings.is_empty()), ..room };
     let first_node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
-    let takers =
-        operations.iter_mut().zip(system.operations()).filter(|(_, described)| keeps_events(described.id));
-    let kept_events = takers.map(|(operation, described)| {
-        (described.id, operation.as_mut().and_then(|operation| operation.keep_events()))
-    });
-    let kept = (kept, kept_events.collect());
+    let is_here = |operation: OperationId| hosted.hosts(system.subtask(operation).node);
+    let beside = keeping::beside_values(system, &mut operations, &kept_parts, is_here);
+    let kept = (kept, beside);
     let (value_log, without_bytes) = ValueLog::new((system, first_node), kept, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
@@ -201,12 +206,14 @@ pub(crate) fn prepare(
     let ring_records =
         options.ring_records.unwrap_or_else(|| ring_records(system, &shared, wants_all).max(of_values));
     let rings = (&names[..], ring_records);
-    let kept: Vec<_> = value_log.all.iter().map(|kept| (kept.output, kept.operation)).collect();
+    let kept: Vec<_> = value_log.all.iter().map(|kept| (kept.what, kept.operation)).collect();
     let say_kept = |metadata: &mut Metadata| {
-        for (output, operation) in &kept {
-            match output {
-                Some(output) => metadata.outputs[output.index()].is_kept = true,
-                None => metadata.keep_events_of(*operation),
+        for (what, operation) in &kept {
+            match what {
+                Kept::Output(output) => metadata.outputs[output.index()].is_kept = true,
+                Kept::Events => metadata.keep_events_of(*operation),
+                Kept::Reads => metadata.operations[operation.index()].keeps_reads = true,
+                Kept::Pushes(publication) => metadata.publications[publication.index()].is_kept = true,
             }
         }
     };

@@ -1,10 +1,11 @@
 //! What the threads of a process share about tasks that are released otherwise than by a period.
 
-use rustix::io::ioctl_fionread;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, ioctl_fionread, retry_on_intr};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use talea_operation::ChannelTask;
+use talea_operation::{ChannelTask, NotRead};
 
 /// What is known of the arrivals of a task with a trigger, while the run lasts. One thread at a time brings arrivals about: that of
 /// the one operation whose values do, the release thread, or the one of the program that has the trigger. Only events may be pushed by several
@@ -78,6 +79,22 @@ impl Triggering {
         self.unfinished.store(firsts as u32, Ordering::Relaxed);
         let is_empty = || ioctl_fionread(descriptor).unwrap_or(0) == 0;
         self.has_ended.store(is_hung_up && is_empty(), Ordering::Relaxed);
+    }
+
+    /// Reads of the descriptor, if there is one, without waiting.
+    pub fn read(&self, buffer: &mut [u8]) -> Result<usize, NotRead> {
+        const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let descriptor = self.descriptor.get().ok_or(NotRead::NoDescriptor)?;
+        let failed = |error: Errno| match error {
+            Errno::AGAIN => NotRead::Nothing,
+            error => NotRead::Failed(error.raw_os_error()),
+        };
+        // It may be one that waits, and something may have been there that was not as the kernel saw when it came to read it.
+        let mut ready = [PollFd::new(descriptor, PollFlags::IN)];
+        match retry_on_intr(|| poll(&mut ready, Some(&NO_TIME))).map_err(failed)? {
+            0 => Err(NotRead::Nothing),
+            _ => retry_on_intr(|| rustix::io::read(descriptor, &mut *buffer)).map_err(failed),
+        }
     }
 
     /// One first subtask of an instance has ended. Returns whether its descriptor, if there is one, is to be looked at again.

@@ -9,7 +9,7 @@ use talea_linux::clock::MonotonicClock;
 use talea_model::OnValue;
 use talea_operation::{Dropped, EventNote, Moment, Operation, Published, Stamp, TakenEvent};
 use talea_policy::job::Job;
-use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, Take, ValueLost};
+use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, PushUnkept, Take, ValueLost};
 use talea_record::{DropReason, Event, EventLossReason, JobId, ValueLoss};
 use talea_time::{Clock, Instant};
 
@@ -77,6 +77,7 @@ impl JobFlow {
             EventNote::Taken { .. } => Event::DELIVER,
             EventNote::Lost { .. } => Event::EVENT_LOST,
             EventNote::NotKept => Event::VALUE_LOST,
+            EventNote::PushNotKept(_) => Event::PUSH_UNKEPT,
         };
         if !self.recorder.is_wanted(event) {
             return;
@@ -97,6 +98,10 @@ impl JobFlow {
             EventNote::NotKept => {
                 let cause = ValueLoss::NoRoom.into();
                 self.recorder.put_if_wanted(now, ValueLost { job, output: None, node, cause });
+            }
+            EventNote::PushNotKept(publication) => {
+                let (publication, cause) = (publication.index() as u32, ValueLoss::NoRoom.into());
+                self.recorder.put_if_wanted(now, PushUnkept { job, publication, node, cause });
             }
         }
     }

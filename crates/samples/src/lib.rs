@@ -32,6 +32,7 @@ pub fn metadata() -> Metadata {
         wcet: Work::from_millis(2),
         predecessors: predecessors.to_vec(),
         is_last,
+        keeps_reads: false,
     };
     let lane = |level, label: &str| LaneEntry {
         node: 0,

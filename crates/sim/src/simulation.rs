@@ -16,6 +16,7 @@ use std::sync::Arc;
 use talea_model::{
     Execution, InputSite, LaneDispatch, Operation, OperationId, Overrun, Synchronisation, System,
 };
+use talea_notification::declared;
 use talea_operation::{
     KeptOutputs, OperationError, OperationErrors, Operations, PostingRoom, TRY_AGAIN, Workplace,
 };
@@ -215,8 +216,9 @@ impl Simulation {
         if let Some(input) = system.inputs().iter().find(|input| blocks_preemptible(system, plans, input)) {
             return Err(SimulationError::Blocking(input.name.clone()));
         }
-        let mut assembled =
-            talea_notification::declared::connect(system, operations, &|_| KEPT_AT_ONCE).assemble(system)?;
+        // What jobs push is made bytes of before anybody records it.
+        let room_of_kept = declared::Room { taken: &|_| KEPT_AT_ONCE, pushed: &|_| 0 };
+        let mut assembled = declared::connect(system, operations, room_of_kept).assemble(system)?;
         let reserved = room.unwrap_or_default();
         let workplace = (room.is_some() || !assembled.bindings.is_empty())
             .then(|| VirtualWorkplace::new(system, plans, reserved));
@@ -313,6 +315,21 @@ impl Simulation {
                 self.metadata.keep_events_of(operation.id);
             } else if is_asked_for(wanted) {
                 errors.push(OperationError::EventsNeverBytes { operation: operation.name.clone() });
+            }
+        }
+        for ((publication, wanted), is_kept) in
+            self.metadata.publications.iter_mut().zip(wanted.pushes).zip(is_kept.pushes)
+        {
+            publication.is_kept = is_kept;
+            if is_asked_for(wanted) && !is_kept {
+                errors.push(OperationError::PushesNeverBytes { publication: publication.name.clone() });
+            }
+        }
+        for ((operation, wanted), is_kept) in system.operations().iter().zip(wanted.reads).zip(is_kept.reads)
+        {
+            self.metadata.operations[operation.id.index()].keeps_reads = is_kept;
+            if is_asked_for(wanted) && !is_kept {
+                errors.push(OperationError::NotReadHere { operation: operation.name.clone() });
             }
         }
         if errors.is_empty() { Ok(self) } else { Err(OperationErrors(errors).into()) }

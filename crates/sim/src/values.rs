@@ -9,16 +9,17 @@ use crate::workplace::{Arriving, Call, PostedJob, Told, VirtualPoster, VirtualWo
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use talea_model::{Communication, InputId, OnValue, OperationId, System, Take, Trigger};
+use talea_model::{Communication, InputId, OnValue, OperationId, PublicationId, System, Take, Trigger};
 use talea_operation::{
     Assembled, Beginning, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts,
-    LostValues, Moment, NotPosted, Operation, Posted, PostedCode, Published, Reach, Stamp, TakenEvent,
+    LostValues, Moment, NotPosted, Operation, Posted, PostedCode, Published, PushedBytes, Reach, Stamp,
+    TakenEvent,
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
-use talea_record::event::{self, Answer, Deliver, Drop, EventsLost, Publish, Push, ValueLost};
-use talea_record::values::{self, MOST_BYTES};
+use talea_record::event::{self, Answer, Deliver, Drop, EventsLost, Publish, Push, PushUnkept, ValueLost};
+use talea_record::values::{self, KeptOf, MOST_BYTES};
 use talea_record::{Definition, DropReason, EventLossReason, JobId, Record, Sink, ValueLoss};
 use talea_time::{Duration, Instant};
 
@@ -98,8 +99,8 @@ struct OperationState {
     is_recorded: bool,
     /// Whether what a job is told is recorded, too, so that it can be replayed.
     keeps_answers: bool,
-    /// Where the events come that its jobs take, if these are kept.
-    kept_events: Option<Box<dyn KeptEnd>>,
+    /// Where what its jobs take comes, events or bytes from outside, if that is kept.
+    kept_taken: Option<Box<dyn KeptEnd>>,
     node: u16,
     /// Whether its jobs may have to wait for readers to have room.
     may_wait: bool,
@@ -211,6 +212,8 @@ impl Values {
         let mut kept = KeptParts {
             outputs: vec![false; wanted.outputs.len()],
             events: vec![false; wanted.events.len()],
+            reads: vec![false; wanted.reads.len()],
+            pushes: vec![false; wanted.pushes.len()],
         };
         for (index, state) in self.operations.iter_mut().enumerate() {
             let Some(state) = state else { continue };
@@ -219,8 +222,17 @@ impl Values {
                 kept.outputs[output.id as usize] = output.is_kept;
             }
             if wanted.events.get(index) == Some(&true) {
-                state.kept_events = state.operation.keep_events();
-                kept.events[index] = state.kept_events.is_some();
+                state.kept_taken = state.operation.keep_events();
+                kept.events[index] = state.kept_taken.is_some();
+            }
+            if wanted.reads.get(index) == Some(&true) {
+                // Who has read writes it down before another one reads.
+                state.kept_taken = state.operation.keep_reads(1);
+                kept.reads[index] = state.kept_taken.is_some();
+            }
+            let is_wanted = |publication: PublicationId| wanted.pushes[publication.index()];
+            for publication in state.operation.log_pushes(is_wanted, MOST_BYTES) {
+                kept.pushes[publication.index()] = true;
             }
         }
         let keeps_answers = kept.are_any();
@@ -343,6 +355,7 @@ impl Values {
         for note in self.told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), state.node, now));
         }
+        state.keep_pushes(id, now, sink);
         state.begun.remove(place);
         let visible_at = match state.planned {
             None => now,
@@ -431,7 +444,7 @@ impl Values {
             outputs: Vec::new(),
             is_recorded: false,
             keeps_answers: false,
-            kept_events: None,
+            kept_taken: None,
             node: node as u16,
             may_wait: false,
             handles: BTreeMap::new(),
@@ -487,14 +500,19 @@ impl OperationState {
         }
         let services = Services { now, job: id, told: &*told, workplace };
         let handle = self.handles.remove(&id.instance).unwrap_or(0);
-        self.operation.call(&services, &self.name, &job, self.begun[place].started, handle);
+        let started = self.begun[place].started;
+        self.operation.call(&services, &self.name, &job, started, handle);
+        let has_room = self.operation.end_reads(id.instance, started);
+        debug_assert!(has_room, "what was read before is written down");
         // Before the first record of what it has pushed.
         let defined = workplace.map(VirtualWorkplace::take_new_publications).unwrap_or_default();
         defined.iter().for_each(|definition| sink.define(definition));
         told.get_mut().defined.extend(defined);
+        self.keep_taken(id, bytes, now, sink);
         for note in told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), self.node, now));
         }
+        self.keep_pushes(id, now, sink);
         self.operation.leave();
         self.begun[place].has_returned = true;
         place
@@ -508,7 +526,7 @@ impl OperationState {
             match port.encode(bytes) {
                 Encoded::Nothing => {}
                 Encoded::Bytes(length) => {
-                    values::write(&mut sink, (job, Some(output)), &bytes[..length], node, now);
+                    values::write(&mut sink, (job, KeptOf::Output(output)), &bytes[..length], node, now);
                 }
                 Encoded::NoRoom => {
                     let (output, cause) = (Some(output), ValueLoss::TooLong.into());
@@ -519,13 +537,48 @@ impl OperationState {
         }
     }
 
+    /// Records what the job has pushed since the last call, of channels whose events are kept.
+    fn keep_pushes(&mut self, job: JobId, now: Instant, mut sink: &mut dyn Sink) {
+        let node = self.node;
+        for PushedBytes { publication, number, bytes } in self.operation.pushed() {
+            let publication = publication.index() as u32;
+            match bytes {
+                Some(bytes) => {
+                    let of = KeptOf::Pushed { publication, number };
+                    values::write(&mut sink, (job, of), &bytes, node, now);
+                }
+                None => {
+                    let cause = ValueLoss::TooLong.into();
+                    let lost = PushUnkept { job, publication, node, cause };
+                    sink.record(lost.at(now, Record::NO_CPU));
+                }
+            }
+        }
+    }
+
+    /// Records what the job has taken of a channel or read from outside since the last call, if that is kept.
+    fn keep_taken(&mut self, job: JobId, bytes: &mut [u8], now: Instant, mut sink: &mut dyn Sink) {
+        let (node, Some(kept)) = (self.node, &mut self.kept_taken) else { return };
+        kept.take_all(Instant::MAX, bytes, &mut |_, taken| {
+            let cause = match taken {
+                KeptBytes::Bytes(bytes) => {
+                    return values::write(&mut sink, (job, KeptOf::Taken), bytes, node, now);
+                }
+                KeptBytes::TooLong => ValueLoss::TooLong,
+                KeptBytes::Failed => ValueLoss::Failed,
+            };
+            let lost = ValueLost { job, output: None, node, cause: cause.into() };
+            sink.record(lost.at(now, Record::NO_CPU));
+        });
+    }
+
     fn take(
         &mut self,
         job: JobId,
         deadline: Instant,
         (lane, now): (u16, Instant),
         bytes: &mut [u8],
-        mut sink: &mut dyn Sink,
+        sink: &mut dyn Sink,
     ) {
         let begun = self.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
         begun.has_taken = true;
@@ -540,19 +593,7 @@ impl OperationState {
             },
             |note| records.borrow_mut().record(record_of(note, (job, lane), node, now)),
         );
-        if let Some(kept) = &mut self.kept_events {
-            kept.take_all(Instant::MAX, bytes, &mut |_, taken| {
-                let cause = match taken {
-                    KeptBytes::Bytes(bytes) => {
-                        return values::write(&mut sink, (job, None), bytes, node, now);
-                    }
-                    KeptBytes::TooLong => ValueLoss::TooLong,
-                    KeptBytes::Failed => ValueLoss::Failed,
-                };
-                let lost = ValueLost { job, output: None, node, cause: cause.into() };
-                sink.record(lost.at(now, Record::NO_CPU));
-            });
-        }
+        self.keep_taken(job, bytes, now, sink);
         let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
         self.operation.take(
             |input| {
@@ -605,6 +646,10 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
             let cause = ValueLoss::NoRoom.into();
             ValueLost { job, output: None, node, cause }.at(now, Record::NO_CPU)
         }
+        EventNote::PushNotKept(publication) => {
+            let (publication, cause) = (publication.index() as u32, ValueLoss::NoRoom.into());
+            PushUnkept { job, publication, node, cause }.at(now, Record::NO_CPU)
+        }
     }
 }
 
@@ -646,7 +691,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
         is_recorded: false,
         keeps_answers: false,
-        kept_events: None,
+        kept_taken: None,
         node: node(id) as u16,
         may_wait: system.wait_limits(id).next().is_some(),
         handles: BTreeMap::new(),

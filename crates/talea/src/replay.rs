@@ -1,4 +1,5 @@
-//! A recorded run once more: operations are called with what they were handed then, and what they publish is compared with what they published.
+//! A recorded run once more: operations are called with what they were handed then, and what they publish and push is compared with what
+//! they published and pushed.
 //!
 //! A run that [keeps its values](crate::Run::keep_values) can be replayed, on threads or simulated. `talea replay TRACE -- PROGRAM` asks a program
 //! for that: at the first [`Run::prepare`](crate::Run::prepare) or [`Run::run`](crate::Run::run) that it comes to, it replays the trace and ends. So
@@ -43,9 +44,12 @@ use std::path::Path;
 use talea_model::System;
 use talea_runtime::Operations;
 
-pub use talea_replay::{Difference, OutputReport, Replay, ReplayError, ReplayFileError, ReplayReport, What};
+pub use talea_replay::{
+    Difference, OutputReport, PostedReport, Replay, ReplayError, ReplayFileError, ReplayReport,
+    TableDifference, What,
+};
 
-/// Calls the operations again as the trace in this file tells, in the order in which their jobs ended, and compares what they publish. Those that
+/// Calls the operations again as the trace in this file tells, in the order in which their jobs ended, and compares what they publish and push. Those that
 /// have said that they have to do with something [outside](crate::run::Ports::outside) are not called, nor those that take events which the trace does
 /// not have.
 ///

@@ -31,11 +31,11 @@ use talea_time::Duration;
 pub use talea_linux::timer::Tail;
 pub use talea_manage::control;
 pub use talea_runtime::{
-    BoundOverrun, Declaration, DeclareError, Dispatcher, EarlyArrivals, Ending, ExternalTrigger, FinishedJob,
-    HierarchyOutcome, Input, JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes, Lower, Mishaps,
-    NoPoster, NotPosted, NotTriggered, OperationError, OperationErrors, Operations, Outcome, Output,
-    OutputKind, Ports, Post, Posted, PostedCode, PostedOperation, Poster, PostingRoom, PrepareError,
-    Prepared, RtMode, RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped,
+    BoundOverrun, Declaration, DeclareError, Descriptor, Dispatcher, EarlyArrivals, Ending, ExternalTrigger,
+    FinishedJob, HierarchyOutcome, Input, JobContext, JudgeBy, KeptOutputs, LaneStep, Links, LostNodes,
+    Lower, Mishaps, NoPoster, NotPosted, NotRead, NotTriggered, OperationError, OperationErrors, Operations,
+    Outcome, Output, OutputKind, Ports, Post, Posted, PostedCode, PostedOperation, Poster, PostingRoom,
+    PrepareError, Prepared, RtMode, RunOptions, Stamp, SteppedLanes, SteppedLanesSetUp, StopHandle, Stopped,
     SyntheticValue, TriggerError, Value, Workplace,
 };
 
@@ -160,8 +160,8 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Records the values of these outputs, and the events that these operations take, in the trace, so that the run can be
-    /// [replayed](mod@crate::replay). Jobs do not wait for that.
+    /// Records the values of these outputs, what these operations take or read from outside, and what is pushed into these channels in the trace, so that
+    /// the run can be [replayed](mod@crate::replay). Jobs do not wait for that.
     pub fn keep_values(mut self, outputs: KeptOutputs) -> Self {
         self.options.keep_values = outputs;
         self

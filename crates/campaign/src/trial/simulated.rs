@@ -128,6 +128,9 @@ fn is_the_same_replayed(system: &System, plans: &[Plan], counts: &mut Counts) ->
     let report = replay.finish();
     match &report.first {
         Some(first) => Err(format!("replayed, it differs: {first}")),
+        None if !report.differences.is_empty() => {
+            Err(format!("replayed, the same description differs: {:?}", report.differences))
+        }
         None if report.unknown() + report.outside > 0 => {
             Err(format!("replayed, not all is known: {report:?}"))
         }

@@ -436,6 +436,7 @@ fn arrows_lead_from_an_event_to_the_job_that_takes_it() {
         channel: "health".into(),
         event_type: "Robot/Battery".into(),
         subscribers: vec![metadata.operations[1].task],
+        is_kept: false,
     }];
     let id =
         |operation, instance| JobId { operation: talea_model::OperationId::from_index(operation), instance };
@@ -466,6 +467,7 @@ fn events_of_a_programs_channel_are_shown_with_its_name() {
         channel: "motion".into(),
         event_type: "Arm/Command".into(),
         subscribers: Vec::new(),
+        is_kept: false,
     };
     metadata.define(&Definition::Publication { number, entry });
     let id =

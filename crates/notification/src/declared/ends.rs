@@ -2,6 +2,7 @@
 
 use super::filters::ByContent;
 use super::kept::{Contents, Taken, taken_again};
+use super::pushes::{Keeper, PushKeeping, PushPlace};
 use super::synthetic::SyntheticSource;
 use crate::channel::EventChannelFactory;
 use crate::connected::{ConnectedConsumer, Watched};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_channel::{Handling, KeptEnd, Output, OutputPort, Visible};
 use talea_model::{EventTypeName, OperationId, PublicationId};
-use talea_operation::{EventEnds, EventLoss, EventNote, JobServices, TakenEvent};
+use talea_operation::{EventEnds, EventLoss, EventNote, JobServices, PushedBytes, TakenEvent};
 use talea_time::{Duration, Instant};
 
 /// See the module.
@@ -25,6 +26,10 @@ pub(super) struct Ends {
     watched: Vec<Losses>,
     /// What it belongs to.
     factory: Option<Arc<EventChannelFactory>>,
+    /// The instance of the job that pushed last, and how often it has.
+    pushes: (u64, u16),
+    /// Pushes of the job that is called next for which there is no room, where it is replayed.
+    refused: Option<Vec<u16>>,
 }
 
 /// What an operation publishes.
@@ -46,6 +51,9 @@ pub(super) struct Published {
     pub filters: Vec<ByContent>,
     /// How the events of all publications become bytes.
     pub contents: Arc<Contents>,
+    /// As many pushes as wait to be recorded; 0 if none ever are.
+    pub pushed_room: usize,
+    pub keeping: PushKeeping,
 }
 
 impl Published {
@@ -58,9 +66,18 @@ impl Published {
         pool.downcast_mut().expect("a token has the type with which it was opened")
     }
 
+    /// What is pushed is kept, if it is to be; no event: there was no room for it.
+    pub fn keep(&mut self, services: &dyn JobServices, place: PushPlace, event: Option<&Event>) {
+        let publication = self.origin.publication;
+        if !self.keeping.take(Keeper { contents: &self.contents, publication }, place, event) {
+            services.note(EventNote::PushNotKept(publication), services.clock());
+        }
+    }
+
     /// Pushes an event in this job.
-    pub fn push(&mut self, services: &dyn JobServices, event: &Event) {
+    pub fn push(&mut self, services: &dyn JobServices, place: PushPlace, event: &Event) {
         services.note(EventNote::Pushed(self.origin.publication), services.clock());
+        self.keep(services, place, Some(event));
         // The channel of a description rejects nothing, and the type was offered.
         _ = self.supplier.push(services, event);
     }
@@ -189,6 +206,17 @@ impl Ends {
         self.factory = Some(factory);
     }
 
+    /// The next push of the job of this instance, and whether there is no room for it because there once was none.
+    pub fn next_push(&mut self, instance: u64, begun: Instant) -> (PushPlace, bool) {
+        if self.pushes.0 != instance {
+            self.pushes = (instance, 0);
+        }
+        let number = self.pushes.1;
+        self.pushes.1 = number.saturating_add(1);
+        let is_refused = self.refused.as_ref().is_some_and(|refused| refused.contains(&number));
+        (PushPlace { instance, number, begun }, is_refused)
+    }
+
     /// Tells what has been lost by what was pushed.
     pub fn tell_losses(&self, services: &dyn JobServices) {
         self.watched.iter().for_each(|losses| losses.tell(&mut |note| services.note(note, services.clock())));
@@ -250,15 +278,55 @@ impl EventEnds for Ends {
         end
     }
 
+    fn keep_pushes(&mut self) -> Vec<(PublicationId, Option<Box<dyn KeptEnd>>)> {
+        let kept = self.published.iter_mut().filter(|published| published.pushed_room > 0);
+        let ends = kept.map(|Published { origin, contents, pushed_room, keeping, .. }| {
+            let publication = origin.publication;
+            (publication, keeping.keep(Keeper { contents, publication }, *pushed_room))
+        });
+        ends.collect()
+    }
+
+    fn log_pushes(&mut self, wanted: &dyn Fn(PublicationId) -> bool, most: usize) -> Vec<PublicationId> {
+        let mut logged = Vec::new();
+        for Published { origin, contents, keeping, .. } in &mut self.published {
+            if wanted(origin.publication) && contents.has(origin.publication) {
+                *keeping = PushKeeping::AtOnce { buffer: vec![0; most], pushed: Vec::new() };
+                logged.push(origin.publication);
+            }
+        }
+        logged
+    }
+
+    fn pushed(&mut self) -> Vec<PushedBytes> {
+        let logs = self.published.iter_mut().filter_map(|published| match &mut published.keeping {
+            PushKeeping::AtOnce { pushed, .. } => Some(pushed),
+            PushKeeping::Nothing | PushKeeping::Port(_) => None,
+        });
+        let mut all: Vec<PushedBytes> = logs.flat_map(std::mem::take).collect();
+        all.sort_by_key(|pushed| pushed.number);
+        all
+    }
+
+    fn refuse_again(&mut self, refused: Vec<u16>) {
+        // A job that is called for the second time pushes from the beginning.
+        self.pushes.1 = 0;
+        self.refused = Some(refused);
+    }
+
     fn push_synthetic(&mut self, services: &dyn JobServices, instance: u64) {
-        for published in &mut self.published {
+        for place in 0..self.published.len() {
+            let is_kept = !matches!(self.published[place].keeping, PushKeeping::Nothing);
+            let begun = if is_kept { services.clock() } else { Instant::ZERO };
+            let (push_place, _) = self.next_push(instance, begun);
+            let published = &mut self.published[place];
             let Published { origin, priority, timeout, source, number_of_source, .. } = published;
             let Some(source) = source else { continue };
             let origin = Origin { instance, ..*origin };
             let event = source.event((origin, *number_of_source), *priority, *timeout);
             // There is one for each place in which one can be.
             let event = event.expect("an event is free");
-            published.push(services, &event);
+            published.push(services, push_place, &event);
         }
         self.tell_losses(services);
     }

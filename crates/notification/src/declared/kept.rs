@@ -133,19 +133,25 @@ impl Taken {
         }
         let mut end = HEAD;
         for event in &self.events {
-            let message = event.message(Body::raw(&[]));
-            end += with_length(to.get_mut(end..)?, |to| message.encode_into(to).ok())?;
-            end += with_length(to.get_mut(end..)?, |to| match event.header().origin {
-                Some(origin) => {
-                    let coding = self.contents.of(origin.publication);
-                    coding.expect("only events that can be bytes are kept").encode(event, to)
-                }
-                // It is time, or stands for several.
-                None => Some(0),
-            })?;
+            end += encode_event(&self.contents, event, to.get_mut(end..)?)?;
         }
         Some(end)
     }
+}
+
+/// Writes header and content of an event, each behind its length. None if there is no room for it.
+pub(super) fn encode_event(contents: &Contents, event: &Event, to: &mut [u8]) -> Option<usize> {
+    let message = event.message(Body::raw(&[]));
+    let end = with_length(to, |to| message.encode_into(to).ok())?;
+    let content = with_length(to.get_mut(end..)?, |to| match event.header().origin {
+        Some(origin) => {
+            let coding = contents.of(origin.publication);
+            coding.expect("only events that can be bytes are kept").encode(event, to)
+        }
+        // It is time, or stands for several.
+        None => Some(0),
+    })?;
+    Some(end + content)
 }
 
 /// What `write` writes, behind its length.
@@ -157,7 +163,7 @@ fn with_length(to: &mut [u8], write: impl FnOnce(&mut [u8]) -> Option<usize>) ->
 }
 
 /// What stands behind its length at the beginning of `from`, which is shorter by that then.
-fn behind_length<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn behind_length<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = from.split_first_chunk::<LENGTH>()?;
     let (taken, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     *from = rest;

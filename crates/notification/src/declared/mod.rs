@@ -9,9 +9,11 @@ mod ends;
 mod filters;
 mod kept;
 mod ports;
+mod pushes;
 mod synthetic;
 
 pub use ports::{EventPorts, JobEvents, Publication};
+pub use pushes::{numbered_push, parts_of_push};
 pub use synthetic::SyntheticEvent;
 
 use crate::channel::{EventChannel, EventChannelFactory};
@@ -23,19 +25,40 @@ use crate::qos::QosSettings;
 use ends::{Ends, Keeping, Published, Subscribed};
 use filters::{ByContent, Carried};
 use kept::Contents;
+use pushes::PushKeeping;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use synthetic::SyntheticSource;
-use talea_model::{Mapped, OperationId, Subscription, System, Trigger};
+use talea_model::{Mapped, OperationId, PublicationId, Subscription, System, Trigger};
 use talea_operation::{EventEnds, Operations};
 
-/// Connects operations with the channels that the description declares. Nothing changes where it declares none. `room` says for how much of what
-/// jobs of an operation take there is to be room until it is recorded, if it is to be [kept](talea_operation::EventEnds::keep): 0 if it never is.
+/// For how much there is to be room until it is recorded; 0 for what never is.
+#[derive(Clone, Copy)]
+pub struct Room<'a> {
+    /// Of what jobs of an operation [take](talea_operation::EventEnds::keep).
+    pub taken: &'a dyn Fn(OperationId) -> usize,
+    /// Of what jobs [push](talea_operation::EventEnds::keep_pushes) as a publication.
+    pub pushed: &'a dyn Fn(PublicationId) -> usize,
+}
+
+impl Room<'static> {
+    /// Nothing is recorded.
+    pub const NONE: Room<'static> = Room { taken: &|_| 0, pushed: &|_| 0 };
+}
+
+impl std::fmt::Debug for Room<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Room").finish_non_exhaustive()
+    }
+}
+
+/// Connects operations with the channels that the description declares, with this room for what is recorded of them. Nothing changes where it
+/// declares none.
 ///
 /// # Panics
 /// If the system has not been validated, which there is no other way to have one.
 #[must_use]
-pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationId) -> usize) -> Operations {
+pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Operations {
     if system.channels.is_empty() || operations.have_events() {
         return operations;
     }
@@ -74,7 +97,7 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
             subscribe(&channels[subscription.channel], (&described.name, first), subscription, carried);
         let publications = may_come.iter().map(|site| site.id).collect();
         let contents = Arc::clone(&contents);
-        let keeping = Keeping { contents, publications, room: room(first), port: None };
+        let keeping = Keeping { contents, publications, room: (room.taken)(first), port: None };
         ends.entry(first).or_default().subscribed = Some(Subscribed::new(consumer, first, filters, keeping));
     }
     for site in system.publications() {
@@ -101,7 +124,9 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
             let subscribed = ends.get(&first_of(task)?)?.subscribed.as_ref()?;
             Some(subscribed.room(leaves.len().max(1)))
         };
-        let events = site.subscribers.iter().filter_map(held).sum::<usize>() + 2;
+        let pushed_room = (room.pushed)(site.id);
+        let events =
+            site.subscribers.iter().filter_map(held).sum::<usize>() + PushKeeping::held(pushed_room) + 2;
         let origin = Origin { publication: site.id, operation: site.operation, instance: 0 };
         let source = SyntheticSource::new(system, site, &event_type, events);
         if !operations.have_code(&system.operations()[site.operation.index()].name) {
@@ -119,6 +144,8 @@ pub fn connect(system: &System, operations: Operations, room: &dyn Fn(OperationI
             pool: None,
             filters,
             contents: Arc::clone(&contents),
+            pushed_room,
+            keeping: PushKeeping::Nothing,
         });
     }
     // Whoever pushes tells of what that discards at whose events it went to.

@@ -112,20 +112,25 @@ impl JobEvents for JobContext<'_> {
     fn push<T: Content>(&self, publication: Publication<T>, write: impl FnOnce(&mut T, &mut Header)) -> bool {
         let ends = self.event_ends().expect("a publication's token is used by its own operation");
         let mut ends = RefMut::map(ends, own);
+        let (place, is_refused) = ends.next_push(self.instance(), self.started());
         let published = ends.published.get_mut(publication.place);
         let published = published.filter(|published| published.origin.operation == publication.operation);
         let published = published.expect("a publication's token is used by its own operation");
         let origin = Origin { instance: self.instance(), ..published.origin };
         let stated = (published.priority, published.timeout);
         let number_of_source = published.number_of_source;
-        let Some(mut loan) = published.pool_of::<T>().loan() else { return false };
+        let loan = if is_refused { None } else { published.pool_of::<T>().loan() };
+        let Some(mut loan) = loan else {
+            published.keep(self.services(), place, None);
+            return false;
+        };
         let (content, header) = loan.parts_mut();
         (header.priority, header.timeout) = stated;
         header.source = number_of_source;
         write(content, header);
         header.origin = Some(origin);
         let event = loan.done();
-        published.push(self.services(), &event);
+        published.push(self.services(), place, &event);
         ends.tell_losses(self.services());
         true
     }

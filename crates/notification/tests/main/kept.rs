@@ -1,7 +1,8 @@
 //! What jobs take is handed to who keeps it, as far as that has room.
 
+use std::cell::RefCell;
 use talea_model::{OperationId, PublicationBuilder, SubscriptionBuilder, System, TaskBuilder};
-use talea_notification::declared::connect;
+use talea_notification::declared::{Room, connect, numbered_push, parts_of_push};
 use talea_notification::qos::QosSettings;
 use talea_operation::{EventNote, JobServices, KeptBytes, Moment, NotPosted, Operation, Operations, Posted};
 use talea_time::{Duration, Instant, Work};
@@ -19,8 +20,9 @@ fn system() -> System {
         .expect("sound")
 }
 
-/// Posts go nowhere: the test takes what was pushed.
-struct Pushing;
+/// Posts go nowhere: the test takes what was pushed. What is told is noted.
+#[derive(Default)]
+struct Pushing(RefCell<Vec<EventNote>>);
 
 impl JobServices for Pushing {
     fn clock(&self) -> Instant {
@@ -35,27 +37,30 @@ impl JobServices for Pushing {
         Ok(0)
     }
 
-    fn note(&self, _note: EventNote, _at: Instant) {}
+    fn note(&self, note: EventNote, _at: Instant) {
+        self.0.borrow_mut().push(note);
+    }
 }
 
-/// The operations `push` and `take`, connected with so much room for what is kept.
-fn operations(room: usize) -> [Operation; 2] {
+/// The operations `push` and `take`, connected with so much room for what is taken and pushed.
+fn operations(taken: usize, pushed: usize) -> [Operation; 2] {
     let system = system();
-    let is_taker = |operation: OperationId| if system.takes_events(operation) { room } else { 0 };
-    let assembled = connect(&system, Operations::synthetic(), &is_taker).assemble(&system).expect("sound");
+    let is_taker = |operation: OperationId| if system.takes_events(operation) { taken } else { 0 };
+    let room = Room { taken: &is_taker, pushed: &|_| pushed };
+    let assembled = connect(&system, Operations::synthetic(), room).assemble(&system).expect("sound");
     let operations: Vec<Operation> = assembled.operations.into_iter().flatten().collect();
     operations.try_into().unwrap_or_else(|_| panic!("there are two"))
 }
 
 #[test]
 fn what_is_not_taken_in_time_is_told_and_nothing_else_suffers() {
-    let [mut push, mut take] = operations(ROOM);
+    let [mut push, mut take] = operations(ROOM, 0);
     assert!(push.keep_events().is_none(), "it takes none");
     let mut end = take.keep_events().expect("synthetic events are bytes");
     let mut not_kept = Vec::new();
     // More than all slots, so that events go round.
     for instance in 0..20 {
-        push.push_events(&Pushing, instance);
+        push.push_events(&Pushing::default(), instance);
         let (mut taken, mut notes) = (0, Vec::new());
         let moment = Moment { instance, as_of: Instant::ZERO };
         take.take_events(moment, |_| taken += 1, |note| notes.push(note));
@@ -78,7 +83,33 @@ fn what_is_not_taken_in_time_is_told_and_nothing_else_suffers() {
 }
 
 #[test]
+fn pushes_are_numbered_and_told_of_when_they_are_not_recorded_in_time() {
+    let [mut push, mut take] = operations(0, ROOM);
+    assert!(take.keep_pushes().is_empty(), "it pushes nothing");
+    let mut ends = push.keep_pushes();
+    let (publication, Some(mut end)) = ends.pop().expect("it pushes as one publication") else {
+        panic!("synthetic events are bytes")
+    };
+    for round in 0..3 {
+        let services = Pushing::default();
+        (0..4).for_each(|job| push.push_events(&services, 4 * round + job));
+        let is_told = |note: &EventNote| *note == EventNote::PushNotKept(publication);
+        assert_eq!(services.0.borrow().iter().filter(|note| is_told(note)).count(), 4 - ROOM);
+        let mut kept = Vec::new();
+        end.take_all(Instant::MAX, &mut [0; 1 << 10], &mut |stamp, bytes| {
+            let KeptBytes::Bytes(bytes) = bytes else { panic!("there is room for its bytes") };
+            let (number, event) = numbered_push(bytes).expect("it has a number");
+            let (header, content) = parts_of_push(event).expect("it is an event");
+            assert!(!header.is_empty() && number == 0 && parts_of_push(&event[1..]).is_none());
+            kept.push((stamp.instance, content.last().copied()));
+        });
+        let expected = [0, 1].map(|job| (4 * round + job, Some((4 * round + job) as u8)));
+        assert_eq!(kept, expected, "the content of a synthetic event is the number of its job");
+    }
+}
+
+#[test]
 fn without_room_nothing_is_kept() {
-    let [_, mut take] = operations(0);
+    let [_, mut take] = operations(0, 0);
     assert!(take.events_are_bytes() && take.keep_events().is_none());
 }

@@ -502,11 +502,11 @@ events! {
             /// Why.
             why: Code<DropReason> = Arg,
         }
-        /// A published value is kept, or what a job took of a channel; its first bytes stand here, and the others in the value-part records that follow on the same node.
+        /// A published value is kept, or what a job took of a channel or read from outside; its first bytes stand here, and the others in the value-part records that follow on the same node.
         VALUE = 4 "value" Value {
-            /// The job that published it, or took the events.
+            /// The job that published it, or took or read it.
             job: JobId = Causal,
-            /// The output; `None`: the events that the job took.
+            /// The output; `None`: the events that the job took, or what it read of the descriptor that released it.
             output: Option<u32> = First means Output,
             /// How many bytes it has.
             bytes: u32 = First << 32,
@@ -530,9 +530,9 @@ events! {
         }
         /// A published value was to be kept, and is not: it came faster than values are kept, or is too long, or is never bytes.
         VALUE_LOST = 6 "value-lost" ValueLost {
-            /// The job that published it, or took the events.
+            /// The job that published it, or took or read it.
             job: JobId = Causal,
-            /// The output; `None`: the events that the job took.
+            /// The output; `None`: the events that the job took, or what it read of the descriptor that released it.
             output: Option<u32> = First means Output,
             /// The node.
             node: u16 = Source means Node,
@@ -588,6 +588,32 @@ events! {
             node: u16 = Source means Node,
             /// Why.
             why: Code<EventLossReason> = Arg,
+        }
+        /// What a job pushed is kept; its first bytes stand here, and the others in the value-part records that follow on the same node. No bytes: there was no room for the event.
+        PUSH_KEPT = 4 "push-kept" PushKept {
+            /// The job.
+            job: JobId = Causal,
+            /// As what it is published.
+            publication: u32 = First means Publication,
+            /// How many bytes it has.
+            bytes: u32 = First << 32,
+            /// The first eight of them, and zeros behind them if there are fewer.
+            head: [u8; 8] = Second,
+            /// The node.
+            node: u16 = Source means Node,
+            /// Which of the pushes of the job it is, from 0.
+            number: u16 = Arg,
+        }
+        /// What a job pushed was to be kept, and is not: it came faster than events are kept, or is too long.
+        PUSH_UNKEPT = 5 "push-unkept" PushUnkept {
+            /// The job.
+            job: JobId = Causal,
+            /// As what it is published.
+            publication: u32 = First means Publication,
+            /// The node.
+            node: u16 = Source means Node,
+            /// Why.
+            cause: Code<ValueLoss> = Arg,
         }
     }
 }

@@ -12,7 +12,9 @@ use talea_notification::declared::{EventPorts, JobEvents};
 use talea_notification::qos::QosSettings;
 use talea_notification::{Content, Filterable, TimeCame};
 use talea_operation::{JobContext, KeptOutputs, Operations, OutputKind, Ports};
-use talea_record::Record;
+use talea_record::event::{Lost, PushKept, PushUnkept};
+use talea_record::{Event, LossCause, Record, ValueLoss};
+use talea_replay::What;
 use talea_time::{Duration, Work};
 
 /// What the events carry.
@@ -195,9 +197,19 @@ proptest! {
         let same = replayed(&system, &run, operations(&drawn, 0));
         prop_assert_eq!((&same.first, same.unknown(), same.outside), (&None, 0, 0));
         prop_assert!(same.called <= completed && same.called >= completed.saturating_sub(4));
-        // Whatever others push now, each is handed what it had then.
+        let pushes = run.1.iter().filter(|record| record.event == talea_record::Event::PUSH).count() as u64;
+        let compared: u64 = same.publications.iter().map(|row| row.compared).sum();
+        prop_assert_eq!((compared, same.publications.iter().all(|row| row.is_kept)), (pushes, true));
+        // Whatever others push now, each is handed what it had then; and what is pushed otherwise is found, of each job that does.
         let pushed_otherwise = replayed(&system, &run, operations(&drawn, twist));
-        prop_assert_eq!((&pushed_otherwise.first, pushed_otherwise.unknown()), (&None, 0));
+        prop_assert_eq!(pushed_otherwise.unknown(), 0);
+        prop_assert!(pushed_otherwise.outputs.iter().all(|row| row.differing == 0));
+        for (row, as_then) in pushed_otherwise.publications.iter().zip(&same.publications) {
+            let is_changed = (0..3).any(|place| drawn.have_code[place] && row.output.starts_with(&format!("push{place}>")));
+            let expected = (as_then.compared, if is_changed { as_then.compared } else { 0 });
+            prop_assert_eq!((row.compared, row.differing), expected, "{}", &row.output);
+            prop_assert_eq!(row.first.as_ref().map(|first| first.push), (row.differing > 0).then_some(Some(0)));
+        }
 
         // Without the events of one, that one is left as it was, and so are those of which it takes them.
         let named = KeptOutputs::Named(vec!["take0.out".into(), "last.out".into(), "last".into()]);
@@ -254,6 +266,156 @@ fn one_that_was_changed_is_found() {
     records.remove(lost);
     let report = replayed(&system, &(run.0, records), operations(&drawn, 0));
     assert!(report.first.is_none() && report.unknown() > 0, "{report:?}");
+}
+
+/// Records that are lost leave operations with something else than they kept, which is no difference of theirs.
+#[test]
+fn no_difference_is_told_of_what_the_trace_has_lost() {
+    let drawn = one();
+    let system = system(&drawn);
+    let (metadata, records) = recorded(&system, operations(&drawn, 0), 60, &KeptOutputs::All);
+    for missing in 0..records.len() {
+        let mut records = records.clone();
+        let (time, cause) = (records[missing].time, LossCause::Overwritten.into());
+        records[missing] = Lost { records: 1, since: None, ring: 0, cause }.at(time, Record::NO_CPU);
+        let report = replayed(&system, &(metadata.clone(), records), operations(&drawn, 0));
+        assert_eq!(report.first, None, "without record {missing}");
+    }
+}
+
+/// What the third job of a task does, which pushes events of two types.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Third {
+    AsEver,
+    Priority,
+    Content,
+    Field,
+    OneMore,
+    OneLess,
+    OtherTurn,
+    Panic,
+}
+
+/// A task that pushes an event of each of two types, and one that keeps for ever what it takes of the first, so that there is no room at some time. Without
+/// the others' code, what is pushed is recorded all the same.
+fn pushing(third: Third) -> (System, Operations) {
+    let publication = |name: &str| PublicationBuilder::new("c", name).bytes(16);
+    let push = TaskBuilder::new("push", Duration::from_nanos(10)).wcet(Work::from_nanos(1));
+    let take = TaskBuilder::triggered_by("take", SubscriptionBuilder::new("c").types(["T/A"]));
+    let system = System::builder("pushing")
+        .channel("c", QosSettings::new().max_events(2))
+        .task(push.event(publication("T/A")).event(publication("T/B")).output(OutputBuilder::new("out")))
+        .task(take.deadline(Duration::from_nanos(9)).wcet(Work::from_nanos(1)))
+        .build()
+        .expect("sound");
+    let operations = Operations::synthetic()
+        .with_ports("push", move |ports| {
+            let [a, b] = ["T/A", "T/B"].map(|event_type| ports.publication_of::<Count>(event_type, kind()));
+            let out = ports.output_of::<u64>("out", OutputKind::any().plain(), Default::default);
+            move |job: &JobContext<'_>| {
+                let third = if job.instance() == 2 { third } else { Third::AsEver };
+                let push = |events| {
+                    job.push(events, |count, header| {
+                        let state = u64::from(third == Third::Content);
+                        *count = Count { number: job.instance(), state };
+                        header.priority = (third == Third::Priority).then_some(7);
+                        header.fields.set("state", u64::from(third == Third::Field)).expect("sound");
+                    })
+                };
+                let [first, second] = if third == Third::OtherTurn { [b, a] } else { [a, b] };
+                let mut pushed = u64::from(push(first));
+                assert!(third != Third::Panic, "in the midst");
+                if third != Third::OneLess {
+                    pushed += u64::from(push(second));
+                }
+                if third == Third::OneMore {
+                    push(b);
+                }
+                job.set(out, pushed);
+            }
+        })
+        .with_ports("take", |ports| {
+            ports.subscription();
+            let mut all = Vec::new();
+            move |job: &JobContext<'_>| all.extend(job.event())
+        });
+    (system, operations)
+}
+
+#[test]
+fn the_first_push_that_differs_is_named() {
+    let (system, operations) = pushing(Third::AsEver);
+    let run = recorded(&system, operations, UNTIL, &KeptOutputs::All);
+    let found = |third| replayed(&system, &run, pushing(third).1);
+    let same = found(Third::AsEver);
+    let pushed = run.1.iter().filter(|record| record.event == Event::PUSH).count() as u64;
+    let jobs = same.outputs[0].compared;
+    // Some were refused for want of room, and are so again, of which the output tells.
+    assert!(same.first.is_none() && pushed < 2 * jobs && pushed > jobs, "{same:?}");
+    assert_eq!(same.publications.iter().map(|row| row.compared).collect::<Vec<_>>(), [jobs, jobs]);
+
+    let first = |third| {
+        let report = found(third);
+        let differing: Vec<u64> = report.publications.iter().map(|row| row.differing).collect();
+        let first = report.first.unwrap_or_else(|| panic!("{third:?} is found"));
+        assert_eq!(first.instance, 2);
+        (first.output, first.push, first.what, differing)
+    };
+    for (third, is_of_header) in [(Third::Priority, true), (Third::Field, true), (Third::Content, false)] {
+        let (output, push, what, differing) = first(third);
+        assert_eq!((output.as_str(), push, differing), ("push>c T/A", Some(0), vec![1, 1]));
+        assert_eq!(matches!(what, What::Header { .. }), is_of_header, "{what:?}");
+        assert_eq!(matches!(what, What::Bytes { at: 8, .. }), !is_of_header, "{what:?}");
+    }
+    let of_b =
+        |push, what, differing: [u64; 2]| ("push>c T/B".to_owned(), Some(push), what, differing.to_vec());
+    assert_eq!(first(Third::OneMore), of_b(1, What::NothingThen, [0, 1]));
+    assert_eq!(first(Third::OneLess), of_b(0, What::NothingNow, [0, 1]));
+    let message = "in the midst".into();
+    assert_eq!(first(Third::Panic), of_b(0, What::Panicked { message }, [0, 1]));
+    let of_a = ("push>c T/A".to_owned(), Some(0));
+    let turn = What::Turn { recorded: 0, now: 1 };
+    assert_eq!(first(Third::OtherTurn), (of_a.0, of_a.1, turn, vec![1, 1]));
+    let told = found(Third::OneMore).first.expect("it is found").to_string();
+    assert!(
+        told.starts_with("push>c T/B of job 2, event 1, 21ns after the start: an event is pushed now"),
+        "{told}"
+    );
+}
+
+/// By the name of its channel; of what is not kept, nothing is said.
+#[test]
+fn pushes_are_kept_by_the_name_of_their_channel() {
+    let (system, operations) = pushing(Third::AsEver);
+    let run = recorded(&system, operations, UNTIL, &KeptOutputs::Named(vec!["c".into()]));
+    let report = replayed(&system, &run, pushing(Third::Content).1);
+    assert_eq!((report.differing(), report.outputs[0].is_kept), (2, false));
+    let (system, operations) = pushing(Third::AsEver);
+    let run = recorded(&system, operations, UNTIL, &KeptOutputs::Named(vec!["take".into()]));
+    let report = replayed(&system, &run, pushing(Third::Content).1);
+    assert!(
+        report.first.is_none() && report.publications.iter().all(|row| !row.is_kept && row.compared == 0)
+    );
+}
+
+/// A push that is not recorded says nothing of the others.
+#[test]
+fn pushes_that_are_not_recorded_are_counted() {
+    let (system, operations) = pushing(Third::AsEver);
+    let (metadata, mut records) = recorded(&system, operations, UNTIL, &KeptOutputs::All);
+    let is_third = |record: &Record| PushKept::read(record).is_some_and(|kept| kept.job.instance == 2);
+    let place = records.iter().position(is_third).expect("it is there");
+    let PushKept { job, publication, node, .. } = PushKept::read(&records[place]).expect("it is one");
+    let lost = PushUnkept { job, publication, node, cause: ValueLoss::NoRoom.into() };
+    records[place] = lost.at(records[place].time, Record::NO_CPU);
+    let run = (metadata, records);
+    let same = replayed(&system, &run, pushing(Third::AsEver).1);
+    assert_eq!(
+        (&same.first, same.publications[0].unrecorded, same.publications[1].unrecorded),
+        (&None, 1, 0)
+    );
+    let other = replayed(&system, &run, pushing(Third::Content).1);
+    assert_eq!(other.first.expect("the other one is there").output, "push>c T/B");
 }
 
 /// A trace that ends anywhere, as that of a program which is killed does, tells of no difference.

@@ -1,6 +1,7 @@
 //! Recorded simulations, replayed.
 
 mod events;
+mod reading;
 mod simulated;
 
 use talea_model::System;

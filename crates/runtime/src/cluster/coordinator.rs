@@ -140,6 +140,12 @@ pub fn run_cluster(
     }
     let takers = executed.operations().iter().zip(kept.events).filter(|(_, is_kept)| *is_kept);
     takers.for_each(|(operation, _)| metadata.keep_events_of(operation.id));
+    for (entry, is_kept) in metadata.operations.iter_mut().zip(kept.reads) {
+        entry.keeps_reads = is_kept;
+    }
+    for (entry, is_kept) in metadata.publications.iter_mut().zip(kept.pushes) {
+        entry.is_kept = is_kept;
+    }
     let rings = members.rings(directory.path(), &options.collected(&executed))?;
     let log = options.keep_log.clone();
     let collector = Collector::new(metadata, (rings, None), options.samples(), log.as_deref(), None)

@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
-use talea_operation::{EventNote, FullReader, JobServices, NotPosted, Operation, Posted};
+use talea_operation::{EventNote, FullReader, JobServices, NotPosted, NotRead, Operation, Posted};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::event::{Answer, Dates, Flag, Wait};
@@ -117,6 +117,9 @@ pub(crate) fn execute<H: JobHost>(
     }
     let returned = call(shared, site, (job, started, chosen), operation.as_deref_mut(), (host, flow));
     if let Some(operation) = &mut operation {
+        if !operation.end_reads(job.number, started) {
+            flow.note(site, subject.job, (EventNote::NotKept, MonotonicClock.now()));
+        }
         operation.leave();
         if matches!(returned, Return::Whole) {
             wait_for_room(site, subject, operation, (host, flow));
@@ -319,6 +322,10 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         shared.jobs.forget(job.tag, job.number);
         flow.ring(shared);
         Ok(instance)
+    }
+
+    fn read(&self, buffer: &mut [u8]) -> Result<usize, NotRead> {
+        self.shared.triggering[self.site.task].read(buffer)
     }
 
     fn note(&self, note: EventNote, at: Instant) {

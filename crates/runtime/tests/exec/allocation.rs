@@ -190,6 +190,10 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
                 ran.count(Event::VALUE, "alone") > 0,
                 *kept == KeptOutputs::All && ran.count(Event::DELIVER, "alone") > 0
             );
+            assert_eq!(
+                ran.count(Event::PUSH_KEPT, "pushing") > 0,
+                *kept == KeptOutputs::All && ran.count(Event::PUSH, "pushing") > 0
+            );
             assert_eq!(ran.outcome.mishaps.panics, []);
             // What a long stall of the machine leaves no room for is told.
             let lost = &ran.outcome.mishaps.lost_values;
@@ -265,18 +269,24 @@ fn releases_from_outside_do_not_allocate() {
         let node = system(Strategy::Rms).lane_dispatch(dispatch).node("frugal", [0]);
         let system = node.task(external("ready")).task(external("called")).build().expect("a system");
         let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
-        let own = reader.try_clone().expect("another descriptor of it");
         let [ready, called] = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
         let (readies, calls) = (Arc::clone(&ready), Arc::clone(&called));
         let operations = Operations::synthetic()
-            .with("ready", move |_: &JobContext<'_>| {
-                rustix::io::read(&own, &mut [0; 1]).expect("it is ready");
-                readies.fetch_add(1, Ordering::Release);
+            .with_ports("ready", move |ports| {
+                let outside = ports.descriptor(1);
+                move |job: &JobContext<'_>| {
+                    assert_eq!(job.read(outside, &mut [0; 1]), Ok(1), "it is ready");
+                    readies.fetch_add(1, Ordering::Release);
+                }
             })
             .with("called", move |_: &JobContext<'_>| _ = calls.fetch_add(1, Ordering::Release));
         let _alone = alone();
-        let prepared =
-            Executive::prepare(&system, operations, options(RtMode::Warn, 60_000)).expect("prepared");
+        // What is read is kept, too.
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let log = directory.path().join("log");
+        let (keep_log, keep_values) = (Some(log.clone()), KeptOutputs::All);
+        let options = RunOptions { keep_log, keep_values, ..options(RtMode::Warn, 60_000) };
+        let prepared = Executive::prepare(&system, operations, options).expect("prepared");
         prepared.descriptor("ready", reader).expect("a pipe can be waited for");
         let mut trigger = prepared.trigger("called").expect("it is external");
         let stop = prepared.stop_handle();
@@ -302,6 +312,8 @@ fn releases_from_outside_do_not_allocate() {
         stop.stop();
         let outcome = running.join().expect("no thread panics");
         assert_eq!(ALLOCATIONS.swap(0, Ordering::Relaxed), 0, "{dispatch}");
+        let kept = records_of(&log, &outcome).iter().filter(|record| record.event == Event::VALUE).count();
+        assert_eq!(kept as u64 + outcome.mishaps.values_unkept, TIMES);
         assert!(
             outcome.report.tasks.iter().all(|task| task.completed == TIMES),
             "{:?}",

@@ -71,7 +71,7 @@ pub struct ResultOptions {
     /// Write who ran when to this file: start_ns,end_ns,node,cpu,task,subtask,job
     #[arg(long, value_name = "FILE.csv")]
     pub schedule: Option<PathBuf>,
-    /// Record the values of these outputs in the trace, and the events that these operations take, so that the run can be replayed: all, or names such as imu.read.sample,halt
+    /// Record the values of these outputs in the trace, the events that these operations take, and those that are pushed into these channels, so that the run can be replayed: all, or names such as imu.read.sample,halt,operator
     #[arg(long, value_name = "all|NAME,...", requires = "out", value_parser = kept_outputs)]
     pub keep_values: Option<KeptOutputs>,
     /// Length of the samples in which soft deadlines count only if no hard one was missed
@@ -101,10 +101,11 @@ impl ResultOptions {
     /// What is recorded of outputs and events, which the system has.
     pub fn kept(&self, system: &System) -> Result<KeptOutputs, Failure> {
         let kept = self.keep_values.clone().unwrap_or_default();
-        let help =
-            "name an output as task.output or task.subtask.output, or an operation that events release";
+        let help = "name an output as task.output or task.subtask.output, an operation that events release, or a channel";
         let parts = kept.among(system).map_err(|error| Failure::new(error, help))?;
-        if kept != KeptOutputs::None && !parts.are_any() {
+        // Operations without code read nothing from outside.
+        let are_any = parts.outputs.iter().chain(&parts.events).chain(&parts.pushes).any(|is_kept| *is_kept);
+        if kept == KeptOutputs::All && !are_any {
             let help =
                 "give subtasks outputs, have events of a channel release a task, or leave --keep-values out";
             return Err(Failure::new("the system has no outputs or events that could be kept", help));

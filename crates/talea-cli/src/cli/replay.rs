@@ -12,16 +12,17 @@ use std::sync::atomic::Ordering;
 use talea_replay::{OutputReport, REPORT, ReplayReport, TRACE, replay_file};
 use talea_runtime::Operations;
 
-/// Call the operations of a recorded run again, and compare what they publish
+/// Call the operations of a recorded run again, and compare what they publish and push
 ///
 /// The trace has to have been recorded with --keep-values (in a program, Run::keep_values). Each operation is called in the order of the
-/// recorded run, with the values and events that it took then, the instant at which it began and the answers that it was given; what it publishes is
-/// compared, byte for byte, with what it published then. An operation that uses only what it is handed publishes the same again; so a
+/// recorded run, with the values and events that it took then, the instant at which it began, the answers that it was given, and what it read of the
+/// descriptor that released it; what it publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then. An operation that uses only what it is handed publishes the same again; so a
 /// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by itself: the others are
 /// handed what was recorded.
 ///
 /// PROGRAM is a program that runs its system with the library (talea::Run). It is started as for a run and gets as far as Run::prepare or Run::run,
-/// where it replays the trace and ends; so the first system that it prepares has to be that of the trace. Operations that read sensors or sockets
+/// where it replays the trace and ends; so the first system that it prepares has to be that of the trace. What its description has otherwise is said
+/// first. Operations that read sensors or sockets by other ways than job.read
 /// say so when they are registered (ports.outside()); they are not called, and what they published is taken from the trace. Without a program,
 /// the synthetic operations of a system file are replayed, with the seed of the recorded run.
 #[derive(Args)]
@@ -71,7 +72,7 @@ pub fn main(options: &Options) -> super::Outcome {
     }
     if report.compared() == 0 {
         return Err(Failure::new(
-            "nothing was compared: no operation that was called published a value that is known",
+            "nothing was compared: no operation that was called published a value, or pushed an event, that is known",
             "keep the values of operations that are not outside, and of those that they read",
         ));
     }
@@ -116,10 +117,26 @@ fn replayed_by(program: &[OsString], trace: &Path) -> Result<ReplayReport, Failu
     })
 }
 
+/// Differences of the description that are listed.
+const LISTED: usize = 20;
+
 fn show(report: &ReplayReport) -> Result<(), Failure> {
-    let mut sheet =
-        Sheet::new(1, &["output", "compared", "equal", "differing", "unknown", "note"]).with_text_last();
-    for row in &report.outputs {
+    let mut lines = Lines::new();
+    for difference in report.differences.iter().take(LISTED) {
+        lines.prose(&format!("note: {difference}"))?;
+    }
+    if report.differences.len() > LISTED {
+        let more = report.differences.len() - LISTED;
+        lines.prose(&format!(
+            "note: {more} more are otherwise in the trace than in the description (--json lists them)"
+        ))?;
+    }
+    if !report.differences.is_empty() {
+        lines.line("")?;
+    }
+    let mut sheet = Sheet::new(1, &["output or events", "compared", "equal", "differing", "unknown", "note"])
+        .with_text_last();
+    for row in report.outputs.iter().chain(&report.publications) {
         let number =
             |number: u64| if row.compared + row.unknown == 0 { "-".into() } else { number.to_string() };
         sheet.row(vec![
@@ -131,7 +148,6 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
             note(row),
         ]);
     }
-    let mut lines = Lines::new();
     lines.line(&sheet.render())?;
     lines.line("")?;
     if report.lost_records > 0 {
@@ -140,14 +156,27 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     }
     if report.unknown() > 0 {
         lines.prose(&format!(
-            "note: {} values differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
+            "note: {} values or events differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
             report.unknown()
+        ))?;
+    }
+    for posted in &report.posted {
+        let (jobs, are) = if posted.jobs == 1 { ("job", "is") } else { ("jobs", "are") };
+        lines.prose(&format!(
+            "note: {} {jobs} of {}, which the program posted, {are} not replayed",
+            posted.jobs, posted.operation
         ))?;
     }
     if report.compared() == 0 {
         return lines.finish();
     }
-    let called = format!("{} jobs called again, {} values compared", report.called, report.compared());
+    let values: u64 = report.outputs.iter().map(|row| row.compared).sum();
+    let events = match report.compared() - values {
+        0 => String::new(),
+        1 => "1 event and ".to_owned(),
+        events => format!("{events} events and "),
+    };
+    let called = format!("{} jobs called again, {events}{values} values compared", report.called);
     match &report.first {
         None => lines.prose(&format!("{called}: all equal"))?,
         Some(first) => {

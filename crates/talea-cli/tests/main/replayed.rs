@@ -20,6 +20,10 @@ fn what_synthetic_operations_publish_is_the_same_again() {
         );
         let json = run(&["replay", &trace, "--system", &example("robot.toml"), "--json"]).exits(0).json();
         assert!(json["called"].as_u64() > Some(50), "{json}");
+        // What they push is compared, too.
+        let of_events = |row: &serde_json::Value| row["compared"].as_u64().expect("a number");
+        let events: u64 = json["publications"].as_array().expect("a list").iter().map(of_events).sum();
+        assert!(events > 50 && words.contains("events and"), "{json}");
         assert_eq!(
             (&json["first"], json["outputs"].as_array().map(Vec::len)),
             (&serde_json::Value::Null, Some(7))
@@ -67,6 +71,81 @@ fn the_first_difference_is_named() {
         words.contains("the first: t.v of job 0, 1ms after the start: from byte 0 on, recorded "),
         "{words}"
     );
+}
+
+/// What the description has otherwise than the trace is said by name, whether the replay goes on or is refused.
+#[test]
+fn what_the_description_has_otherwise_is_named() {
+    let place = folder();
+    let text = |period: u32, strategy: &str, name: &str| {
+        format!(
+            "[system]\nname = \"s\"\nseed = 3\nstrategy = \"{strategy}\"\n[[task]]\nname = \"t\"\nperiod = \"{period}ms\"\n\
+             deadline = \"9ms\"\nwcet = \"1ms\"\noutputs = [{{ name = \"{name}\", bytes = 10 }}]\n"
+        )
+    };
+    let then = write(&place, "then.toml", &text(10, "edf", "v"));
+    let now = write(&place, "now.toml", &text(20, "rms", "v"));
+    let other = write(&place, "other.toml", &text(20, "edf", "w"));
+    let notes = [
+        "note: the period of task \"t\" is 10ms in the trace and 20ms in the description",
+        "note: the strategy is edf in the trace and rms in the description",
+    ];
+    for command in [&["sim"][..], &["run", "--rt", "off", "--fail-on", "never"]] {
+        let out = within(&place, command[0]);
+        let given = [&then[..], "--for", "100ms", "--out", &out, "--keep-values", "all"];
+        run(&[command, &given[..]].concat()).exits(0);
+        let trace = format!("{out}/trace.talea");
+        let same = run(&["replay", &trace, "--system", &then]).exits(0);
+        assert!(!same.stdout.contains("note:"), "{}", same.stdout);
+        let done = run(&["replay", &trace, "--system", &now]).exits(0).fits();
+        for note in notes {
+            assert!(done.words().contains(note), "{note} is missing in {}", done.stdout);
+        }
+        let json = run(&["replay", &trace, "--system", &now, "--json"]).exits(0).json();
+        let what = |place: usize| json["differences"][place]["what"].as_str().map(str::to_owned);
+        assert_eq!(what(0).as_deref(), Some("the period of task \"t\""), "{json}");
+        let refused = run(&["replay", &trace, "--system", &other]).exits(2);
+        for part in [
+            "it has output \"t.v\", and the description has output \"t.w\"",
+            "Besides, the period of task \"t\" is 10ms in the trace and 20ms in the description",
+        ] {
+            assert!(refused.stderr.contains(part), "{part} is missing in {}", refused.stderr);
+        }
+    }
+}
+
+/// Events that are pushed are drawn again; of another distribution they are others, and their header is another with another priority.
+#[test]
+fn the_first_push_that_differs_is_named() {
+    let place = folder();
+    let text = |most: u32, priority: u32| {
+        format!(
+            "[system]\nname = \"s\"\n[[channel]]\nname = \"c\"\n[[task]]\nname = \"t\"\nperiod = \"10ms\"\nwcet = \"1ms\"\n\
+             events = [{{ channel = \"c\", type = \"T/A\", bytes = 16, priority = {priority}, \
+             fields = {{ x = {{ uniform = [1, {most}] }} }} }}]\n"
+        )
+    };
+    let one = write(&place, "one.toml", &text(1_000_000, 1));
+    let (two, three) =
+        (write(&place, "two.toml", &text(7, 1)), write(&place, "three.toml", &text(1_000_000, 2)));
+    for command in [&["sim"][..], &["run", "--rt", "off", "--fail-on", "never"]] {
+        let out = within(&place, command[0]);
+        let given = [&one[..], "--for", "100ms", "--out", &out, "--keep-values", "c"];
+        run(&[command, &given[..]].concat()).exits(0);
+        let trace = format!("{out}/trace.talea");
+        let same = run(&["replay", &trace, "--system", &one]).exits(0).fits();
+        assert!(same.words().contains("events and 0 values compared: all equal"), "{}", same.stdout);
+        for (file, part) in
+            [(&two, ": from byte 0 on, recorded "), (&three, ": its header differs from byte ")]
+        {
+            let done = run(&["replay", &trace, "--system", file]).exits(1).fits();
+            let words = done.words();
+            assert!(
+                words.contains("the first: t>c T/A of job 0, event 0, ") && words.contains(part),
+                "{words}"
+            );
+        }
+    }
 }
 
 #[test]

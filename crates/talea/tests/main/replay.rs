@@ -5,7 +5,7 @@ use std::path::Path;
 use talea::notification::qos::QosSettings;
 use talea::notification::{Content, Filterable};
 use talea::replay::What;
-use talea::run::{KeptOutputs, Operations, OutputKind, Ports};
+use talea::run::{KeptOutputs, NotRead, Operations, OutputKind, Ports};
 use talea::{
     Communication, Duration, InputBuilder, JobContext, LaneDispatch, OutputBuilder, Overrun,
     PublicationBuilder, RtMode, Run, Strategy, SubscriptionBuilder, SubtaskBuilder, Synchronisation, System,
@@ -240,7 +240,12 @@ fn operations_that_take_events_are_called_again_where_these_are_kept() {
         for twist in [0, 1] {
             let report =
                 talea::replay(&system, with_events(kind, twist), &trace).expect("it can be replayed");
-            assert_eq!(report.first, None, "{report:?}");
+            assert!(report.outputs.iter().all(|row| row.differing == 0), "{report:?}");
+            // What is pushed otherwise is found, where it was kept.
+            let pushes = &report.publications[0];
+            let is_found = are_kept && twist > 0;
+            assert_eq!((pushes.is_kept, pushes.differing > 0), (are_kept, is_found), "{report:?}");
+            assert_eq!(report.first.as_ref().map(|first| first.push), is_found.then_some(Some(0)));
             let row =
                 |name: &str| report.outputs.iter().find(|row| row.output == name).expect("it has a row");
             let is_outside = |name: &str| row(name).is_outside;
@@ -252,11 +257,166 @@ fn operations_that_take_events_are_called_again_where_these_are_kept() {
             let completed = |name: &str| {
                 ran.report.tasks.iter().find(|task| task.name == name).expect("it has a row").completed
             };
+            if are_kept {
+                assert_eq!((pushes.compared, pushes.unrecorded), (completed("push"), 0), "{report:?}");
+            }
             let (others, taking) = (completed("push") + completed("read"), completed("take"));
             let expected = if are_kept { (others + taking, 0) } else { (others, taking) };
             assert_eq!((report.called, report.outside), expected, "{report:?}");
         }
     }
+}
+
+/// A task that a socket releases, and whose jobs read it: until nothing is there, or with a buffer of three bytes once.
+fn reading(is_greedy: bool) -> (System, Operations, std::sync::mpsc::Receiver<Vec<u8>>) {
+    let task =
+        TaskBuilder::external("read", Duration::from_millis(1)).burst(4).deadline(Duration::from_secs(1));
+    let task = task.wcet(Work::from_micros(20)).output(OutputBuilder::new("out"));
+    let system = System::builder("reading").node("n", [0]).task(task).build().expect("sound");
+    let (tell, told) = std::sync::mpsc::channel();
+    let operations = Operations::synthetic().with_ports("read", move |ports| {
+        let outside = ports.descriptor(64);
+        let out = ports.output_of::<Vec<u8>>("out", OutputKind::any().serialized(), Vec::new);
+        move |job: &JobContext<'_>| {
+            let (mut all, mut buffer) = (Vec::new(), [0; 3]);
+            loop {
+                match job.read(outside, &mut buffer) {
+                    Ok(0) => break all.extend(b"."),
+                    Ok(length) => all.extend(&buffer[..length]),
+                    Err(NotRead::Nothing) => break,
+                    Err(error) => panic!("{error}"),
+                }
+                if !is_greedy {
+                    break;
+                }
+            }
+            let _ = tell.send(all.clone());
+            job.set(out, all);
+        }
+    });
+    (system, operations, told)
+}
+
+/// Bytes of a socket that nobody has any more are read again, also those at its end.
+#[test]
+fn what_jobs_read_of_a_descriptor_they_read_again() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace.talea");
+    let (system, operations, told) = reading(true);
+    let prepared = Run::new(&system)
+        .operations(operations)
+        .keep_values(KeptOutputs::All)
+        .keep_trace(&trace)
+        .realtime(RtMode::Warn)
+        .duration(Duration::from_secs(60))
+        .prepare()
+        .expect("it can be prepared");
+    let (mut writer, reader) = std::os::unix::net::UnixStream::pair().expect("two sockets");
+    prepared.descriptor("read", reader).expect("a socket can be waited for");
+    let stop = prepared.stop_handle();
+    let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+    let mut read = Vec::new();
+    for word in ["go", "stop now", "on"] {
+        writer.write_all(word.as_bytes()).expect("there is room");
+        let expected = read.len() + word.len();
+        while read.len() < expected {
+            read.extend(told.recv().expect("it is read"));
+        }
+    }
+    drop(writer);
+    while !read.ends_with(b".") {
+        read.extend(told.recv().expect("its end is read"));
+    }
+    stop.stop();
+    assert!(running.join().expect("no thread panics").mishaps.panics.is_empty());
+    assert_eq!(read, b"gostop nowon.");
+
+    let (_, operations, told) = reading(true);
+    let same = talea::replay(&system, operations, &trace).expect("it can be replayed");
+    assert_eq!((&same.first, same.outside, same.unknown()), (&None, 0, 0), "{same:?}");
+    assert!(same.lost_records > 0 || told.iter().flatten().eq(*b"gostop nowon."));
+    // Reading less of the second word is found.
+    let (_, operations, _told) = reading(false);
+    let less = talea::replay(&system, operations, &trace).expect("it can be replayed");
+    assert!(same.lost_records > 0 || less.first.is_some_and(|first| first.output == "read.out"));
+}
+
+#[test]
+fn a_descriptor_is_opened_once_and_where_one_can_be() {
+    let (system, _, _told) = reading(true);
+    let refused = |register: fn(&mut Ports<'_>), part: &str| {
+        let run = Run::new(&system).operation_with_ports("read", move |ports| {
+            let _out = ports.output_of::<Vec<u8>>("out", OutputKind::any().serialized(), Vec::new);
+            register(ports);
+            |_| ()
+        });
+        let error = run.prepare().expect_err("refused").to_string();
+        assert!(error.contains(part), "{error}");
+    };
+    let twice = |ports: &mut Ports<'_>| {
+        let _both = (ports.descriptor(1), ports.descriptor(1));
+    };
+    refused(twice, "opens \"its descriptor\" twice");
+    let periodic = of_events(LaneDispatch::NonPreemptive);
+    let error = Run::new(&periodic)
+        .operations(with_events(OutputKind::any, 0))
+        .operation_with_ports("read", |ports| {
+            ports.descriptor(1);
+            digest(ports, &["taken"], "out", 0)
+        })
+        .prepare()
+        .expect_err("refused");
+    let part = "opens the descriptor that releases its task, and none can: write trigger = \"external\"";
+    assert!(error.to_string().contains(part), "{error}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let unread = Run::new(&system)
+        .keep_trace(folder.path().join("trace.talea"))
+        .keep_values("read".parse().expect("a name"))
+        .prepare();
+    let error = unread.expect_err("refused").to_string();
+    assert!(error.contains("nothing that \"read\" reads from outside can be kept"), "{error}");
+}
+
+/// Jobs that were posted are not replayed, and named.
+#[test]
+fn posted_work_is_named_and_not_replayed() {
+    use talea::run::{Declaration, PostingRoom};
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace.talea");
+    let system = system(LaneDispatch::NonPreemptive);
+    let prepared = Run::new(&system)
+        .operations(operations(0))
+        .keep_values(KeptOutputs::All)
+        .keep_trace(&trace)
+        .realtime(RtMode::Warn)
+        .posting(PostingRoom { operations: 2, jobs: 4, posters: 1 })
+        .duration(Duration::from_secs(60))
+        .prepare()
+        .expect("it can be prepared");
+    let dispatcher = prepared.dispatcher();
+    let (tell, told) = std::sync::mpsc::channel();
+    let alarm = Declaration::new("alarm", Duration::from_millis(5)).lane(0);
+    let alarm = dispatcher.declare(alarm, move |job: &JobContext<'_>| _ = tell.send(job.handle()));
+    let alarm = alarm.expect("there is room");
+    let mut poster = dispatcher.poster().expect("there is room");
+    let stop = prepared.stop_handle();
+    let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+    for handle in 0..3 {
+        while poster.post(alarm, handle).is_err() {
+            std::thread::yield_now();
+        }
+        assert_eq!(told.recv().expect("it is called"), handle);
+    }
+    stop.stop();
+    running.join().expect("no thread panics");
+    let report = talea::replay(&system, operations(0), &trace).expect("it can be replayed");
+    let posted: Vec<_> =
+        report.posted.iter().map(|posted| (posted.operation.as_str(), posted.jobs)).collect();
+    assert_eq!(
+        (posted, report.first.is_none(), report.differences.is_empty()),
+        (vec![("alarm", 3)], true, true)
+    );
 }
 
 #[test]
