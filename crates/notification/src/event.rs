@@ -438,7 +438,7 @@ mod tests {
             properties.iter().map(pair).collect::<Vec<_>>()
         };
         let own = vec![("leg".to_owned(), OwnedValue::from(1))];
-        let of_header = vec![("mission".to_owned(), OwnedValue::from(7)), ("leg".into(), 2.into())];
+        let of_header = [("mission".to_owned(), OwnedValue::from(7)), ("leg".into(), 2.into())];
         let both = vec![("leg".to_owned(), OwnedValue::from(2)), ("mission".into(), 7.into())];
         for use_again in 0..3 {
             let mut loan = pool.loan().expect("nobody has it");
@@ -456,10 +456,11 @@ mod tests {
         let mut loan = pool.loan().expect("nobody has it");
         loan.header().fields.clear();
         assert_eq!(fields(loan.done().variable_header()), own);
-        let mut loan = pool.loan().expect("nobody has it");
-        loan.content().remove_from_header("leg");
-        loan.header().fields.set("leg", 5).expect("sound");
-        drop(loan);
+        {
+            let mut loan = pool.loan().expect("nobody has it");
+            loan.content().remove_from_header("leg");
+            loan.header().fields.set("leg", 5).expect("sound");
+        }
         let mut loan = pool.loan().expect("a loan that is dropped is as it was left");
         assert!(loan.content().variable_header().is_empty());
         assert_eq!(loan.done().variable_header().get("leg"), Some(&5.into()));
