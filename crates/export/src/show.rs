@@ -348,7 +348,6 @@ fn output_name(metadata: &Metadata, output: u32) -> String {
     metadata.outputs.get(output as usize).map_or_else(|| output.to_string(), |output| output.name.clone())
 }
 
-/// What was to be kept of a job.
 fn publication_name(metadata: &Metadata, publication: u32) -> String {
     match metadata.publications.get(publication as usize) {
         Some(publication) => format!("{} into {}", publication.event_type, publication.channel),
@@ -366,6 +365,7 @@ fn loss_reason(cause: Code<ValueLoss>) -> String {
     }
 }
 
+/// What was to be kept of a job.
 fn kept_name(metadata: &Metadata, (job, output): (JobId, Option<u32>)) -> String {
     let reads = || metadata.operations.get(job.operation.index()).is_some_and(|entry| entry.keeps_reads);
     match output {

@@ -72,11 +72,14 @@ impl Publication {
     /// The range of priorities.
     pub const PRIORITIES: std::ops::RangeInclusive<i16> = -32_767..=32_767;
 
-    /// The most bytes that the fields of the header have as they are sent: each its name, a number, and a byte for the length of the one and the kind of the other.
+    /// The most bytes that the fields of the header have as they are sent: how many there are, and of each its name, a number, and a byte for the length of
+    /// the one and the kind of the other.
     pub fn header_bytes(&self) -> usize {
+        const COUNT: usize = 2;
         const NUMBER: usize = 10;
         let bytes = |field: &SyntheticField| field.name.len() + NUMBER + 2;
-        self.header_fields.iter().map(bytes).sum()
+        let fields: usize = self.header_fields.iter().map(bytes).sum();
+        if self.header_fields.is_empty() { 0 } else { COUNT + fields }
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) enum Deadline {
 
 /// What a file says of a criticality.
 #[derive(Clone, Copy)]
-pub(crate) enum Urgency {
+pub(crate) enum StatedCriticality {
     /// This one.
     Own(Criticality),
     /// The highest of those that it releases.

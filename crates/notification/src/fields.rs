@@ -95,6 +95,11 @@ impl HeaderFields {
         Ok(())
     }
 
+    /// The same of a field of which it is known that it is allowed: limits hold when the event is pushed, whatever was put into it.
+    pub(crate) fn put_allowed(&mut self, name: &str, value: impl Into<OwnedValue>) {
+        self.properties.insert(name, value.into());
+    }
+
     /// The value of the field of this name.
     pub fn get(&self, name: &str) -> Option<&OwnedValue> {
         self.properties.get(name)
@@ -269,6 +274,32 @@ mod tests {
     }
 
     /// The limit of bytes is that of the bytes that are sent: a text as long as fits is allowed, and one byte more is not.
+    /// To the byte.
+    #[test]
+    fn what_a_description_may_have_is_allowed_of_events() {
+        let parsed = |last: usize| {
+            let name = |number: usize| {
+                let length = if number == 255 { last } else { 52 };
+                format!("f{number}{}", "x".repeat(length - 1 - number.to_string().len()))
+            };
+            let fields: Vec<String> =
+                (0..256).map(|number| format!("{} = {}", name(number), i64::MIN)).collect();
+            let text = format!(
+                "[system]\nname = 's'\n[[channel]]\nname = 'c'\n[[task]]\nname = 't'\nperiod = '10ms'\nwcet = '1ms'\n\
+                 events = [{{ channel = 'c', type = 'A/B', header_fields = {{ {} }} }}]\n",
+                fields.join(", ")
+            );
+            talea_model::parse("t.toml", &text, ".".as_ref())
+        };
+        let most = parsed(50).expect("it is as large as it may be");
+        assert!(parsed(51).expect_err("one byte more").to_string().contains("16385 bytes"));
+        let described = &most.system.tasks[0].subtasks[0].events[0].header_fields;
+        let mut properties = Properties::default();
+        described.iter().for_each(|field| _ = properties.insert(&field.name, i64::MIN));
+        assert_eq!(excess(&properties), None);
+        assert_eq!(properties_len(&properties), HeaderFields::MOST_BYTES);
+    }
+
     #[test]
     fn bytes_are_counted_as_they_are_sent() {
         let text = |bytes: usize| OwnedValue::from("x".repeat(bytes));

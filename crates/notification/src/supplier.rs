@@ -241,7 +241,18 @@ impl Supplier {
     ///
     /// # Errors
     /// [`PushError`].
-    pub fn push(&mut self, mut via: impl Post, event: &Event) -> Result<Pushed, PushError> {
+    pub fn push(&mut self, via: impl Post, event: &Event) -> Result<Pushed, PushError> {
+        let now = via.now();
+        self.push_at(via, event, now)
+    }
+
+    /// The same at this instant, which `via` has just [told](Post::now).
+    pub(crate) fn push_at(
+        &mut self,
+        mut via: impl Post,
+        event: &Event,
+        now: Instant,
+    ) -> Result<Pushed, PushError> {
         if self.shared.is_closed.load(Ordering::Relaxed) {
             return Err(PushError::Closed);
         }
@@ -285,7 +296,6 @@ impl Supplier {
             counters.add(Counted::Expired, 1);
             return Ok(Pushed::default());
         }
-        let now = via.now();
         let (proxy, errors) = (state.filters.judge(event, now), &state.filter_errors);
         if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), errors) {
             state.filtered.store(state.filtered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use crate::error::{OperationError, OperationErrors, nearest};
 use std::str::FromStr;
-use talea_model::{Operation, System};
+use talea_model::{Operation, PublicationSite, System};
 
 /// What the trace of a run keeps, so that the run can be replayed: values of outputs, events that jobs take and push, and what
 /// they read from outside.
@@ -76,7 +76,13 @@ impl KeptOutputs {
         let takers = || system.operations().iter().filter(|operation| takes(operation.id));
         let names = || {
             let outputs = system.outputs().iter().map(|site| site.name.as_str());
-            let channels = system.channels.iter().map(|channel| channel.name.as_str());
+            // Of others nothing could be kept.
+            let is_used =
+                |channel: usize| move |site: &PublicationSite| system.publication(site).channel == channel;
+            let channels = system.channels.iter().enumerate();
+            let channels =
+                channels.filter(move |(index, _)| system.publications().iter().any(is_used(*index)));
+            let channels = channels.map(|(_, channel)| channel.name.as_str());
             outputs.chain(takers().map(|operation| operation.name.as_str())).chain(channels)
         };
         if let KeptOutputs::Named(wanted) = self {

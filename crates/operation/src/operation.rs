@@ -177,9 +177,10 @@ impl Operation {
         }
     }
 
-    /// How many bytes a job reads at most of the descriptor that releases its task; none if its code has not [opened](crate::Ports::descriptor) that.
+    /// How many bytes are kept at most of what a job reads of the descriptor that releases its task; none if its code has not
+    /// [opened](crate::Ports::descriptor) that.
     pub fn reads(&self) -> Option<usize> {
-        self.ends.reading.as_ref().map(|reading| reading.borrow().most())
+        self.ends.reading.as_ref().map(|reading| reading.borrow().most_kept())
     }
 
     /// From now on, what its jobs read comes to this end, too, with room for so many jobs; none if its code reads nothing.
@@ -201,7 +202,7 @@ impl Operation {
 
     /// Whether the job that [reads again](Self::read_again) has asked otherwise than it did then, so that what it was answered proves nothing.
     pub fn has_read_otherwise(&self) -> bool {
-        self.ends.reading.as_ref().is_some_and(|reading| reading.borrow().is_otherwise())
+        self.ends.reading.as_ref().is_some_and(|reading| reading.borrow().has_diverged())
     }
 
     /// A job takes of the input at this place what it once took: so many values, the newest of this instance, visible from `visible_at`

@@ -55,9 +55,14 @@ impl Calls {
         decode: |_, _| false,
     };
 
+    /// Bytes for a job that reads so many.
+    fn room(most: usize) -> usize {
+        most.min(MOST_BYTES) + CALLS * HEAD
+    }
+
     /// With room for a job that reads so many bytes.
     fn with_room(most: usize) -> Self {
-        Calls { bytes: Vec::with_capacity(most.min(MOST_BYTES) + CALLS * HEAD), are_whole: true }
+        Calls { bytes: Vec::with_capacity(Calls::room(most)), are_whole: true }
     }
 
     fn clear(&mut self) {
@@ -117,17 +122,17 @@ struct Answers {
     bytes: Vec<u8>,
     place: usize,
     /// Whether it has asked otherwise than it did then.
-    is_otherwise: bool,
+    has_diverged: bool,
 }
 
 impl Answers {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, NotRead> {
         let Some((Again { asked, answer }, rest)) = first_call(&self.bytes[self.place..]) else {
-            self.is_otherwise = true;
+            self.has_diverged = true;
             return Err(NotRead::Unrecorded);
         };
         self.place = self.bytes.len() - rest.len();
-        self.is_otherwise |= asked != buffer.len();
+        self.has_diverged |= asked != buffer.len();
         let bytes = answer?;
         let length = bytes.len().min(buffer.len());
         buffer[..length].copy_from_slice(&bytes[..length]);
@@ -150,8 +155,9 @@ impl Reading {
         Reading { most, port: None, again: None }
     }
 
-    pub fn most(&self) -> usize {
-        self.most
+    /// Bytes that are kept of a job at most.
+    pub fn most_kept(&self) -> usize {
+        Calls::room(self.most)
     }
 
     /// From now on, what jobs read comes to this end, too, of which there is room for so many.
@@ -178,13 +184,13 @@ impl Reading {
         }
         let are_calls = rest.is_empty();
         let bytes = if are_calls { bytes.to_vec() } else { Vec::new() };
-        self.again = Some(Answers { bytes, place: 0, is_otherwise: false });
+        self.again = Some(Answers { bytes, place: 0, has_diverged: false });
         are_calls
     }
 
     /// Whether a replayed job has asked otherwise than it did.
-    pub fn is_otherwise(&self) -> bool {
-        self.again.as_ref().is_some_and(|again| again.is_otherwise)
+    pub fn has_diverged(&self) -> bool {
+        self.again.as_ref().is_some_and(|again| again.has_diverged)
     }
 
     /// A job reads: `read` does so where it is not replayed.
@@ -260,13 +266,13 @@ mod tests {
         for (asked, answer) in calls {
             assert_eq!(read(&mut reading, asked), answer.map(<[u8]>::to_vec));
         }
-        assert!(!reading.is_otherwise());
+        assert!(!reading.has_diverged());
         assert_eq!(read(&mut reading, 4), Err(NotRead::Unrecorded));
-        assert!(reading.is_otherwise());
+        assert!(reading.has_diverged());
 
         let mut shorter = again(Some(&bytes));
         assert_eq!(read(&mut shorter, 1), Ok(b"g".to_vec()));
-        assert!(shorter.is_otherwise(), "it had room for more");
+        assert!(shorter.has_diverged(), "it had room for more");
         assert_eq!(read(&mut again(None), 1), Err(NotRead::Unrecorded));
     }
 

@@ -2,6 +2,7 @@
 
 use crate::{InputEntry, Metadata, OperationEntry, PublicationEntry, ReleasedBy, TaskEntry};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::fmt;
 
 /// Something that a trace's tables have otherwise than those of a description.
@@ -90,9 +91,8 @@ pub fn schedule_differences(trace: &Metadata, described: &Metadata) -> Vec<Diffe
         found.hold(|| of("phase"), task.phase, other.phase);
         found.hold(|| of("jitter"), task.jitter, other.jitter);
     }
-    for operation in trace.described_operations() {
-        let other = described.described_operations().find(|other| other.name == operation.name);
-        let Some(other) = other else { continue };
+    let operations = (trace.described_operations(), described.described_operations());
+    for (operation, other) in common(operations, |operation| &operation.name) {
         let of = |what: &str| format!("the {what} of \"{}\"", operation.name);
         found.hold(|| of("worst-case execution time"), operation.wcet, other.wcet);
         let node = |metadata: &Metadata, lane: usize| metadata.nodes[metadata.lanes[lane].node].name.clone();
@@ -110,10 +110,16 @@ fn common_tasks<'a>(
     trace: &'a Metadata,
     described: &'a Metadata,
 ) -> impl Iterator<Item = (&'a TaskEntry, &'a TaskEntry)> {
-    trace.described_tasks().filter_map(|task| {
-        let other = described.described_tasks().find(|other| other.name == task.name)?;
-        Some((task, other))
-    })
+    common((trace.described_tasks(), described.described_tasks()), |task| &task.name)
+}
+
+/// What both have, by name.
+fn common<'a, T: 'a>(
+    (in_trace, described): (impl Iterator<Item = &'a T>, impl Iterator<Item = &'a T>),
+    name: fn(&T) -> &String,
+) -> impl Iterator<Item = (&'a T, &'a T)> {
+    let described: HashMap<&String, &T> = described.map(|entry| (name(entry), entry)).collect();
+    in_trace.filter_map(move |entry| Some((entry, *described.get(name(entry))?)))
 }
 
 /// Where the strategy is another one, or what both have is released by something else, is more or less critical, or has other subscribers.
@@ -131,9 +137,8 @@ pub fn connection_differences(trace: &Metadata, described: &Metadata) -> Vec<Dif
         found.hold(|| of("what releases"), releases(task), releases(other));
         found.hold(|| of("the criticality of"), task.criticality, other.criticality);
     }
-    for publication in trace.described_publications() {
-        let other = described.described_publications().find(|other| other.name == publication.name);
-        let Some(other) = other else { continue };
+    let publications = (trace.described_publications(), described.described_publications());
+    for (publication, other) in common(publications, |publication| &publication.name) {
         let of = || format!("the list of subscribers of \"{}\"", publication.name);
         let subscribers = |metadata: &Metadata, entry: &PublicationEntry| {
             listed(entry.subscribers.iter().map(|task| &metadata.tasks[*task].name))

@@ -575,9 +575,11 @@ impl Sink for Replay {
     fn define(&mut self, definition: &Definition) {
         if let Definition::Operation { number, entry, .. } = definition
             && let Some(place) = number.checked_sub(self.system.operations().len())
-            && let Some(posted) = self.report.posted.get_mut(place)
         {
-            posted.operation.clone_from(&entry.name);
+            let posted = &mut self.report.posted;
+            let missing = (place + 1).saturating_sub(posted.len());
+            posted.extend((0..missing).map(|_| PostedReport { operation: String::new(), jobs: 0 }));
+            posted[place].operation.clone_from(&entry.name);
         }
     }
 }

@@ -8,7 +8,9 @@
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
-use talea_model::{Excess, OperationId, OutputId, PublicationId, PublicationSite, Separation, System};
+use talea_model::{
+    Excess, OperationId, OutputId, Publication, PublicationId, PublicationSite, Separation, System,
+};
 use talea_notification::declared::numbered_push;
 use talea_operation::{
     KeptBytes, KeptEnd, KeptOutput, KeptOutputs, KeptParts, Operation, OperationError, OperationErrors,
@@ -54,8 +56,7 @@ pub(crate) fn event_bytes(system: &System, operation: OperationId) -> usize {
     let task = system.operations()[operation.index()].task;
     let of_site = |site: &PublicationSite| {
         let (_, leaves) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
-        let publication = system.publication(site);
-        Some(leaves.len().max(1) * (EVENT_BYTES + publication.bytes as usize + publication.header_bytes()))
+        Some(leaves.len().max(1) * bytes_of(system.publication(site)))
     };
     system.publications().iter().filter_map(of_site).sum::<usize>().max(EVENT_BYTES)
 }
@@ -95,7 +96,11 @@ pub(crate) struct Wanted {
 
 /// About how many bytes an event of this publication has.
 pub(crate) fn push_bytes(system: &System, publication: PublicationId) -> usize {
-    EVENT_BYTES + system.publication(&system.publications()[publication.index()]).bytes as usize
+    bytes_of(system.publication(&system.publications()[publication.index()]))
+}
+
+fn bytes_of(publication: &Publication) -> usize {
+    EVENT_BYTES + publication.bytes as usize + publication.header_bytes()
 }
 
 /// What of the operations, beside values, is to be kept by `parts` in a process that hosts these operations, with where it comes.

@@ -39,6 +39,39 @@ pub fn add(description: &mut Description, rng: &mut impl Rng) {
     }
 }
 
+/// Events have fields in their headers, and subscriptions ask for these: by filters, and for priorities and timeouts.
+pub fn head(description: &mut Description, rng: &mut impl Rng) {
+    let subtasks = description.tasks.iter_mut().flat_map(|task| &mut task.subtasks);
+    for publication in subtasks.flat_map(|subtask| &mut subtask.events) {
+        if rng.random_ratio(1, 2) {
+            let field = |name: &str, values| SyntheticField { name: name.into(), values };
+            publication.header_fields.push(field("leg", FieldValues::Uniform(0, 9)));
+            let wide = FieldValues::Uniform(i64::MIN, i64::MAX);
+            (0..one_of(rng, &[0, 1, 40])).for_each(|number| {
+                publication.header_fields.push(field(&format!("wide{number}"), wide.clone()));
+            });
+        }
+    }
+    const ASKED: [&str; 4] = [
+        "$.header.variable_header(leg) < 5",
+        "exist $.header.variable_header(wide0)",
+        "$.header.variable_header(leg) == x",
+        "not (exist $.header.variable_header(leg))",
+    ];
+    for task in &mut description.tasks {
+        let Some(Trigger::Events(subscription)) = &mut task.trigger else { continue };
+        if rng.random_ratio(1, 2) {
+            subscription.filter = Some(one_of(rng, &ASKED).into());
+        }
+        if let Some(Mapped { filter: Some(filter), .. }) = subscription.priority_by.first_mut() {
+            *filter = one_of(rng, &ASKED).into();
+        }
+        if let Some(Mapped { filter: Some(filter), .. }) = subscription.timeout_by.first_mut() {
+            *filter = one_of(rng, &ASKED).into();
+        }
+    }
+}
+
 fn qos(rng: &mut impl Rng) -> QosSettings {
     let order =
         one_of(rng, &[OrderPolicy::Any, OrderPolicy::Fifo, OrderPolicy::Priority, OrderPolicy::Deadline]);

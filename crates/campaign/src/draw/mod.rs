@@ -116,6 +116,11 @@ fn description(seed: u64, size: Size) -> Description {
             chains::read_twice(&mut description, of_chains);
         }
         chains::add(&mut description, of_chains);
+        let of_headers = &mut numbers(seed.rotate_left(56));
+        if of_headers.random_ratio(1, 2) {
+            channels::head(&mut description, of_headers);
+            tasks::inherit(&mut description, of_headers);
+        }
     }
     description.links = links(rng, nodes);
     description

@@ -4,6 +4,7 @@ use super::{micros, one_of};
 use rand::{Rng, RngExt};
 use talea_model::{
     Communication, Criticality, Description, Execution, Join, Overrun, Subtask, Synchronisation, Task,
+    Trigger,
 };
 use talea_time::{Duration, Work};
 
@@ -89,5 +90,18 @@ fn subtask(
         outputs: Vec::new(),
         inputs: Vec::new(),
         events: Vec::new(),
+    }
+}
+
+/// Some of those that release others are as critical as these.
+pub fn inherit(description: &mut Description, rng: &mut impl Rng) {
+    for heir in 0..description.tasks.len() {
+        let releases = |task: &Task| match &task.trigger {
+            Some(Trigger::Output { output, .. }) => output.operation.task == heir,
+            Some(Trigger::Events(_) | Trigger::External { .. }) | None => false,
+        };
+        if description.tasks.iter().any(releases) && rng.random_ratio(1, 2) {
+            description.tasks[heir].inherits_criticality = true;
+        }
     }
 }

@@ -12,7 +12,7 @@ use super::{Finding, MemberLines};
 use crate::builder::{LinkBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder};
 use crate::description::{Description, Overhead, Strategy};
 use crate::execution::Execution;
-use crate::inheritance::{Deadline, Urgency};
+use crate::inheritance::{Deadline, StatedCriticality};
 use crate::keys::{FILE, Kind};
 use crate::problem::Lines;
 use crate::validate::{TIME_LIMIT, misplaced_strategy};
@@ -368,8 +368,8 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
         task = task.communication(communication);
     }
     match own.criticality("criticality", findings) {
-        Some(Urgency::Own(criticality)) => task = task.criticality(criticality),
-        Some(Urgency::Inherited) => task = task.inherit_criticality(),
+        Some(StatedCriticality::Own(criticality)) => task = task.criticality(criticality),
+        Some(StatedCriticality::Inherited) => task = task.inherit_criticality(),
         None => {}
     }
     if let Some(importance) = own.integer("importance", findings) {

@@ -4,7 +4,7 @@ use super::section::{Findings, Given, Section};
 use crate::OperationId;
 use crate::description::{Criticality, Join};
 use crate::hierarchy::SchedulerKind;
-use crate::inheritance::{Deadline, INHERITED, Urgency};
+use crate::inheritance::{Deadline, INHERITED, StatedCriticality};
 use crate::keys::{CPUS, Key, Kind, Literal};
 use crate::keyword::UnknownKeyword;
 use crate::link::LossRate;
@@ -179,8 +179,13 @@ impl<'t> Section<'t> {
     }
 
     /// A criticality by number or name, or that it is inherited.
-    pub(super) fn criticality(&self, name: &'static str, findings: &mut Findings) -> Option<Urgency> {
-        let named = |text: &str| Urgency::Own(text.parse().expect("the declared default is a name"));
+    pub(super) fn criticality(
+        &self,
+        name: &'static str,
+        findings: &mut Findings,
+    ) -> Option<StatedCriticality> {
+        let named =
+            |text: &str| StatedCriticality::Own(text.parse().expect("the declared default is a name"));
         self.value(name, findings, |default| named(word_of(default)), criticality)
     }
 
@@ -400,21 +405,23 @@ fn no_such_word(key: &Key, value: &Spanned<DeValue<'_>>, written: &str, known: &
     }
 }
 
-fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<Urgency> {
+fn criticality(key: &Key, value: &Spanned<DeValue<'_>>) -> Reading<StatedCriticality> {
     match value.get_ref() {
         DeValue::Integer(_) => {
             let level = integer(key, value, 0..=Criticality::ALL.len() as i128 - 1)?;
-            Ok(Urgency::Own(Criticality::from_level(level as u8).expect("the range was checked")))
+            Ok(StatedCriticality::Own(Criticality::from_level(level as u8).expect("the range was checked")))
         }
-        DeValue::String(name) if name == INHERITED => Ok(Urgency::Inherited),
-        DeValue::String(name) => name.parse().map(Urgency::Own).map_err(|unknown: UnknownKeyword| Misfit {
-            span: value.span(),
-            message: format!("\"{}\" cannot be \"{name}\"", key.name),
-            remedy: Criticality::meant_by(name).map_or_else(
-                || known_words(name, unknown.known.iter().copied().chain([INHERITED])),
-                Into::into,
-            ),
-        }),
+        DeValue::String(name) if name == INHERITED => Ok(StatedCriticality::Inherited),
+        DeValue::String(name) => {
+            name.parse().map(StatedCriticality::Own).map_err(|unknown: UnknownKeyword| Misfit {
+                span: value.span(),
+                message: format!("\"{}\" cannot be \"{name}\"", key.name),
+                remedy: Criticality::meant_by(name).map_or_else(
+                    || known_words(name, unknown.known.iter().copied().chain([INHERITED])),
+                    Into::into,
+                ),
+            })
+        }
         _ => Err(wrong_type(key, value)),
     }
 }

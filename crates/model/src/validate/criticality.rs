@@ -2,7 +2,7 @@
 
 use super::{Place, Unresolved, Violation};
 use crate::description::{Criticality, Description, Strategy, Task};
-use crate::inheritance::{INHERITED, needed as needed_of};
+use crate::inheritance::{INHERITED, needed};
 use crate::trigger::Trigger;
 use std::collections::VecDeque;
 
@@ -17,14 +17,6 @@ pub(super) struct Release {
     pub place: Place,
     /// By what.
     pub by: &'static str,
-}
-
-/// What is needed of a task, and of whom that comes.
-#[derive(Clone, Copy)]
-struct Needed {
-    criticality: Criticality,
-    /// The release that needs it, and the critical task for which.
-    of: Option<(Release, usize)>,
 }
 
 /// Criticality flows from consumer to supplier (Kokyu's scheduling service), or the consumer waits for what its supplier waits for: through as many
@@ -54,25 +46,26 @@ pub(super) fn check(
             releases.push(Release { supplier: output.operation.task, consumer, place, by: "values" });
         }
     }
-    let needed = needed(description, &releases);
-    for (supplier, (task, needed)) in description.tasks.iter().zip(&needed).enumerate() {
-        let Some((release, origin)) = needed.of.filter(|_| needed.criticality > task.criticality) else {
-            continue;
-        };
+    let mut of_supplier = vec![Vec::new(); description.tasks.len()];
+    releases.iter().for_each(|release| of_supplier[release.supplier].push(*release));
+    for (supplier, (task, needed)) in description.tasks.iter().zip(needed(&description.tasks)).enumerate() {
+        let needed = needed.filter(|needed| needed.is_critical() && *needed > task.criticality);
+        let origin = needed.and_then(|needed| nearest(&description.tasks, &of_supplier, supplier, needed));
+        let (Some(needed), Some((release, origin))) = (needed, origin) else { continue };
         let name = |task: usize| &description.tasks[task].name;
         let (by, consumer) = (release.by, name(release.consumer));
         let waits = match release.consumer == origin {
             true => {
-                format!("the {by} that release task \"{consumer}\", which is {}, wait", needed.criticality)
+                format!("the {by} that release task \"{consumer}\", which is {}, wait", needed)
             }
             false => format!(
                 "the {by} that release task \"{consumer}\" and, through it, task \"{}\", which is {}, wait",
                 name(origin),
-                needed.criticality
+                needed
             ),
         };
         let message = format!("task \"{}\" is {}, but {waits} until it has run", task.name, task.criticality);
-        let remedy = format!("write criticality = \"{}\" there, too, or \"{INHERITED}\"", needed.criticality);
+        let remedy = format!("write criticality = \"{}\" there, too, or \"{INHERITED}\"", needed);
         found.push(Violation {
             related: Some(release.place),
             ..Violation::warning(Place::Task(supplier, "criticality"), message, remedy)
@@ -88,7 +81,7 @@ fn inherited(tasks: &[Task], unresolved: &Unresolved, found: &mut Vec<Violation>
     if tasks.iter().all(|task| !task.inherits_criticality) || unresolved.iter().any(is_unresolved) {
         return;
     }
-    let heirs = tasks.iter().zip(needed_of(tasks)).enumerate();
+    let heirs = tasks.iter().zip(needed(tasks)).enumerate();
     for (index, (task, _)) in
         heirs.filter(|(_, (task, needed))| task.inherits_criticality && needed.is_none())
     {
@@ -101,24 +94,23 @@ fn inherited(tasks: &[Task], unresolved: &Unresolved, found: &mut Vec<Violation>
     }
 }
 
-/// Of each task the highest criticality of those that it releases, directly or through others; its own if that is higher.
-fn needed(description: &Description, releases: &[Release]) -> Vec<Needed> {
-    let own = |criticality| Needed { criticality, of: None };
-    let mut needed: Vec<Needed> = description.tasks.iter().map(|task| own(task.criticality)).collect();
-    let mut of_consumer = vec![Vec::new(); description.tasks.len()];
-    releases.iter().for_each(|release| of_consumer[release.consumer].push(*release));
-    let is_critical = |task: &usize| description.tasks[*task].criticality.is_critical();
-    let mut changed: VecDeque<usize> = (0..description.tasks.len()).filter(is_critical).collect();
-    // Each task changes at most as often as there are criticalities.
-    while let Some(consumer) = changed.pop_front() {
-        let Needed { criticality, of } = needed[consumer];
-        let origin = of.map_or(consumer, |(_, origin)| origin);
-        for release in &of_consumer[consumer] {
-            if needed[release.supplier].criticality < criticality {
-                needed[release.supplier] = Needed { criticality, of: Some((*release, origin)) };
-                changed.push_back(release.supplier);
-            }
+/// The nearest task of this criticality that `supplier` releases, directly or through others, with the first release on the way.
+fn nearest(
+    tasks: &[Task],
+    of_supplier: &[Vec<Release>],
+    supplier: usize,
+    criticality: Criticality,
+) -> Option<(Release, usize)> {
+    let mut seen = vec![false; tasks.len()];
+    let mut next: VecDeque<(Release, usize)> =
+        of_supplier[supplier].iter().map(|release| (*release, release.consumer)).collect();
+    while let Some((first, task)) = next.pop_front() {
+        if tasks[task].criticality == criticality && !tasks[task].inherits_criticality {
+            return Some((first, task));
+        }
+        if !std::mem::replace(&mut seen[task], true) {
+            next.extend(of_supplier[task].iter().map(|release| (first, release.consumer)));
         }
     }
-    needed
+    None
 }

@@ -76,10 +76,11 @@ impl Published {
 
     /// Pushes an event in this job.
     pub fn push(&mut self, services: &dyn JobServices, place: PushPlace, event: &Event) {
-        services.note(EventNote::Pushed(self.origin.publication), services.clock());
+        let now = services.clock();
+        services.note(EventNote::Pushed(self.origin.publication), now);
         self.keep(services, place, Some(event));
         // The channel of a description rejects nothing, and the type was offered.
-        _ = self.supplier.push(services, event);
+        _ = self.supplier.push_at(services, event, now);
     }
 }
 

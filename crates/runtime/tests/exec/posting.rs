@@ -378,7 +378,8 @@ fn an_operation_posts_into_a_higher_lane() {
         .expect("a system");
     let (handle, handles) = mpsc::channel::<PostedOperation>();
     let (done, is_done) = mpsc::channel();
-    let (order, seen) = mpsc::channel();
+    // With room beforehand: who has to wait for memory lets lower lanes go on.
+    let (order, seen) = mpsc::sync_channel(2);
     let told = order.clone();
     let low = move |context: &JobContext<'_>| {
         let Ok(operation) = handles.try_recv() else { return };
