@@ -77,9 +77,11 @@ fn parent_of(process: u32) -> Option<u32> {
     state_of(process).map(|(_, parent)| parent)
 }
 
-/// It has ended, even if nobody has asked how.
+/// It has ended with all its threads, of which the last one closes what it had open, even if nobody has asked how.
 fn is_gone(process: u32) -> bool {
-    state_of(process).is_none_or(|(state, _)| state == 'Z')
+    let has_others =
+        || fs::read_dir(format!("/proc/{process}/task")).is_ok_and(|threads| threads.count() > 1);
+    state_of(process).is_none_or(|(state, _)| state == 'Z' && !has_others())
 }
 
 fn send(process: u32, signal: Signal) {
