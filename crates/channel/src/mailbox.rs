@@ -27,7 +27,8 @@ struct Slot<T> {
 
 struct Slots<T> {
     slots: Box<[Slot<T>]>,
-    /// Where the next producer looks first.
+    /// Where the next producer looks first: at the slot that was freed last, which is still in the processor's caches, or behind the one that was
+    /// claimed last.
     next: AtomicUsize,
 }
 
@@ -37,13 +38,17 @@ unsafe impl<T: Send> Sync for Slots<T> {}
 
 impl<T> Slots<T> {
     fn claim(&self) -> Option<usize> {
-        let count = self.slots.len();
-        let first = self.next.fetch_add(1, Ordering::Relaxed);
-        (0..count).map(|step| first.wrapping_add(step) % count).find(|slot| {
+        let following = |slot| if slot + 1 < self.slots.len() { slot + 1 } else { 0 };
+        let first = self.next.load(Ordering::Relaxed);
+        let mut all =
+            std::iter::successors(Some(first), |slot| Some(following(*slot))).take(self.slots.len());
+        let claimed = all.find(|slot| {
             let is_claimed = &self.slots[*slot].is_claimed;
             !is_claimed.load(Ordering::Relaxed)
                 && is_claimed.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
-        })
+        })?;
+        self.next.store(following(claimed), Ordering::Relaxed);
+        Some(claimed)
     }
 }
 
@@ -77,6 +82,7 @@ impl<T: Send> MailSender<T> {
     ///
     /// # Errors
     /// The value, if as many are there as there is room for.
+    #[inline]
     pub fn push(&self, value: T) -> Result<(), T> {
         let Some(slot) = self.slots.claim() else { return Err(value) };
         // SAFETY: this producer has claimed the slot and not pushed its number, so nobody else reaches the value.
@@ -101,10 +107,12 @@ impl<T> std::fmt::Debug for MailSender<T> {
 impl<T: Send> MailReceiver<T> {
     /// Takes the oldest value.
     pub fn pop(&mut self) -> Option<T> {
-        let slot = &self.slots.slots[self.numbers.pop()? as usize];
+        let number = self.numbers.pop()? as usize;
+        let slot = &self.slots.slots[number];
         // SAFETY: the number was popped and the slot is not free yet, so nobody else reaches the value.
         let value = unsafe { (*slot.value.get()).take() };
         slot.is_claimed.store(false, Ordering::Release);
+        self.slots.next.store(number, Ordering::Relaxed);
         Some(value.expect("a pushed slot has a value"))
     }
 

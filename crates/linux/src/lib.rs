@@ -13,6 +13,7 @@
 //! | [`cpu_account`] | what several of them have received together |
 //! | [`peer`] | who is at the other end of a Unix socket |
 //! | [`pi_lock`] | a lock that lends its holder the priority of those that wait |
+//! | [`replaced`] | a value that is replaced as a whole while others read it without a lock |
 //! | [`proc`] | what proc tells of threads and processes |
 //! | [`cgroup`] | control groups: which there are, and starting, holding, ending and accounting processes in one |
 //! | [`seccomp`] | calls by which a program would change how it is scheduled, answered by somebody else |
@@ -41,6 +42,7 @@ pub mod peer;
 pub mod pi_lock;
 pub mod proc;
 pub mod ready;
+pub mod replaced;
 pub mod sched;
 pub mod seccomp;
 pub mod setting;

@@ -24,7 +24,7 @@ use crate::mapping::{MappedValue, MappingFilters};
 use crate::publications::Publications;
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
 use crate::queue::{Came, From, OrderedQueue};
-use crate::replaced::{Replaced, ReplacedFilters};
+use crate::replaced::ReplacedFilters;
 use crate::signal::{Followers, Signal};
 use crate::stated::Stated;
 use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
@@ -33,6 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::PiLock;
+use talea_linux::replaced::Replaced;
 use talea_model::OperationId;
 use talea_operation::JobContext;
 use talea_time::{Duration, Instant};
@@ -372,30 +373,31 @@ impl Consumer {
     /// that, `wait` says what time it is.
     pub fn offer(
         &self,
-        (event, stated): (&Event, Stated),
+        (event, stated): (&Event, &Stated),
         now: Instant,
         wait: Option<&dyn Fn() -> Instant>,
-        each: &mut dyn FnMut(Offered),
+        each: &mut dyn FnMut(&Offered),
     ) {
         let settings = self.settings.load();
         match self.passed((event, stated), &settings, now) {
-            Err(why) => each(why),
+            Err(why) => each(&why),
             Ok(()) => match &self.grouped {
-                None => each(self.offer_one((event, stated), now, wait, &settings)),
+                None => each(&self.offer_one((event, stated), now, wait, &settings)),
                 Some(grouped) if !grouped.concerns(event, now) => {
                     self.counts.filtered.add(1);
-                    each(Offered::Unwanted);
+                    each(&Offered::Unwanted);
                 }
                 Some(grouped) => {
-                    let mut came =
-                        |event: Event| each(self.offer_one((&event, Stated::NOTHING), now, None, &settings));
+                    let mut came = |event: Event| {
+                        each(&self.offer_one((&event, &Stated::NOTHING), now, None, &settings))
+                    };
                     let has_room = grouped.offer(event, now, &mut came);
                     match has_room {
                         true => _ = self.counts.grouped.fetch_add(1, Ordering::Relaxed),
                         false => self.counts.no_room.add(1),
                     }
                     if let Some(at) = grouped.due() {
-                        each(Offered::Due(Due { at, priority: settings.qos.priority }));
+                        each(&Offered::Due(Due { at, priority: settings.qos.priority }));
                     }
                 }
             },
@@ -403,12 +405,13 @@ impl Consumer {
     }
 
     /// Time has come to this, which may complete what a condition waits for.
+    #[inline]
     fn pass_time(&self, now: Instant) {
         if let Some(grouped) = &self.grouped {
             // What comes of it is delivered by the job that looks.
             let settings = self.settings.load();
             grouped
-                .pass(now, &mut |event| _ = self.offer_one((&event, Stated::NOTHING), now, None, &settings));
+                .pass(now, &mut |event| _ = self.offer_one((&event, &Stated::NOTHING), now, None, &settings));
         }
     }
 
@@ -419,7 +422,7 @@ impl Consumer {
             let settings = self.settings.load();
             grouped.pass(now, &mut |event| {
                 if let Offered::Queued { not_before, .. } =
-                    self.offer_one((&event, Stated::NOTHING), now, None, &settings)
+                    self.offer_one((&event, &Stated::NOTHING), now, None, &settings)
                 {
                     *(if not_before > now { &mut held } else { &mut ready }) += 1;
                 }
@@ -434,7 +437,7 @@ impl Consumer {
     /// Whether it is connected, the event can be judged in the time that is left to it, and filters let it through.
     fn passed(
         &self,
-        (event, stated): (&Event, Stated),
+        (event, stated): (&Event, &Stated),
         settings: &Settings,
         now: Instant,
     ) -> Result<(), Offered> {
@@ -461,7 +464,7 @@ impl Consumer {
 
     fn offer_one(
         &self,
-        (event, stated): (&Event, Stated),
+        (event, stated): (&Event, &Stated),
         now: Instant,
         wait: Option<&dyn Fn() -> Instant>,
         settings: &Settings,
@@ -505,9 +508,10 @@ impl Consumer {
     }
 
     /// The event as it is for this consumer; none if it has expired.
+    #[inline]
     fn delivery(
         &self,
-        (event, stated): (&Event, Stated),
+        (event, stated): (&Event, &Stated),
         settings: &Settings,
         now: Instant,
     ) -> Option<Delivery> {
@@ -536,7 +540,7 @@ impl Consumer {
     #[inline]
     fn time_left(
         &self,
-        (event, stated): (&Event, Stated),
+        (event, stated): (&Event, &Stated),
         settings: &Settings,
         now: Instant,
     ) -> Option<Duration> {
@@ -639,6 +643,7 @@ impl Consumer {
         false
     }
 
+    #[inline]
     fn enter(&self, delivery: Delivery, qos: &Qos) -> Entered {
         let is_full_channel = self.load.is_full();
         if delivery.is_counted {
@@ -647,9 +652,11 @@ impl Consumer {
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
         self.counts.queue(&delivery.event);
         let is_full = is_full_channel || before >= qos.max_events as usize;
-        if !is_full {
-            return self.post(delivery);
-        }
+        if is_full { self.enter_full(delivery, is_full_channel) } else { self.post(delivery) }
+    }
+
+    #[cold]
+    fn enter_full(&self, delivery: Delivery, is_full_channel: bool) -> Entered {
         match self.inner.try_lock() {
             Some(mut inner) => {
                 self.drain(&mut inner, delivery.pushed);
@@ -661,6 +668,7 @@ impl Consumer {
         }
     }
 
+    #[inline]
     fn post(&self, delivery: Delivery) -> Entered {
         match self.mail.push(delivery) {
             Ok(()) => Entered::Waits,
@@ -672,6 +680,7 @@ impl Consumer {
     }
 
     /// Puts the event into the queue, unless it is the one that goes for want of room.
+    #[inline]
     fn place(&self, inner: &mut Inner, mut delivery: Delivery, from: From, is_full: bool) -> Entered {
         if delivery.number == UNNUMBERED {
             delivery.number = inner.next_number;
@@ -875,7 +884,7 @@ impl Consumer {
     }
 
     /// Changes what is set.
-    pub fn set(&self, change: impl Fn(&mut Settings)) -> Vec<Arc<Settings>> {
+    pub fn set(&self, change: impl FnOnce(&mut Settings)) -> Vec<Box<Settings>> {
         self.settings.update(|settings| {
             let mut settings = Settings::clone(settings);
             change(&mut settings);

@@ -3,6 +3,7 @@
 use crate::condition::{EventSet, TimeCame};
 use crate::event::Event;
 use talea_model::OperationId;
+use talea_record::JobId;
 use talea_time::Instant;
 
 /// An event for one consumer.
@@ -20,7 +21,34 @@ pub struct Delivery {
     /// Whether it counts among those that wait in all of the channel.
     pub(crate) is_counted: bool,
     /// The job that pushed it, if one did. What a condition has come true with has several.
-    pub(crate) by: Option<(OperationId, u64)>,
+    pub(crate) by: Pusher,
+}
+
+// As many bytes as the processor fetches at once: deliveries are moved from place to place.
+const _: () = assert!(size_of::<Delivery>() <= 64);
+
+/// The job that pushed an event, if one did, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pusher(u64);
+
+impl Pusher {
+    /// None did. No job has this word: it would be the last one of the last operation that there can be.
+    pub const NO_JOB: Pusher = Pusher(u64::MAX);
+
+    /// This one, by its operation and its instance.
+    #[inline]
+    pub fn of(job: Option<(OperationId, u64)>) -> Self {
+        job.map_or(Pusher::NO_JOB, |(operation, instance)| Pusher(JobId { operation, instance }.pack()))
+    }
+
+    /// Its operation and its instance.
+    #[inline]
+    pub fn job(self) -> Option<(OperationId, u64)> {
+        (self != Pusher::NO_JOB).then(|| {
+            let JobId { operation, instance } = JobId::unpack(self.0);
+            (operation, instance)
+        })
+    }
 }
 
 impl Delivery {

@@ -193,8 +193,8 @@ pub(crate) fn offer_retained(consumer: &Consumer, channel: &Shared, before: &BTr
     let now = channel.place.get().map(|workplace| workplace.now());
     for (event, stated) in retained {
         let now = now.or(stated.pushed).expect("what is retained has been pushed");
-        consumer.offer((&event, stated), now, None, &mut |offered| {
-            let due = match offered {
+        consumer.offer((&event, &stated), now, None, &mut |offered| {
+            let due = match *offered {
                 Offered::Queued { not_before, priority, .. } => Due { at: not_before, priority },
                 Offered::Due(due) => due,
                 _ => return,

@@ -5,9 +5,9 @@
 
 use crate::event::EventType;
 use crate::place::Place;
-use crate::replaced::Replaced;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use talea_linux::replaced::Replaced;
 use talea_model::PublicationId;
 use talea_operation::{ProgramChannel, Workplace};
 

@@ -80,7 +80,12 @@ impl OrderedQueue {
     /// Takes the first of those with such a priority.
     pub fn pop_of(&mut self, is_of: impl Fn(i16) -> bool) -> Option<Delivery> {
         let place = self.waiting.iter().position(|waiting| is_of(waiting.priority))?;
-        self.waiting.remove(place)
+        let taken = if place == 0 { self.waiting.pop_front() } else { self.waiting.remove(place) };
+        if self.waiting.is_empty() {
+            // It begins at the front of its memory again, which is still in the processor's caches.
+            self.waiting.clear();
+        }
+        taken
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Delivery> {
@@ -89,6 +94,7 @@ impl OrderedQueue {
 
     /// An event comes, and another one goes if there is no room, or if `is_full` for another reason. With room this takes as many steps as the
     /// shorter way to its place; without, as many as events wait.
+    #[inline]
     pub fn push(&mut self, event: Delivery, from: From, is_full: bool) -> Came {
         let has_room = self.waiting.len() + self.held.len() < self.bound && !is_full;
         if has_room {
@@ -125,9 +131,14 @@ impl OrderedQueue {
         self.held.extract_if(.., |held| held.expires < now).for_each(expired);
     }
 
+    #[inline]
     fn put(&mut self, event: Delivery, from: From) {
         if from == From::Later {
             self.held.push(event);
+            return;
+        }
+        if self.waiting.is_empty() {
+            self.waiting.push_back(event);
             return;
         }
         let place = match self.order {
@@ -207,7 +218,7 @@ mod tests {
             expires: Instant::from_nanos(expires),
             number,
             is_counted: false,
-            by: None,
+            by: crate::delivery::Pusher::NO_JOB,
         }
     }
 

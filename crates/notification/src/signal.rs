@@ -1,9 +1,9 @@
 //! Something that happens again and again, for which any number of threads can wait.
 
-use crate::replaced::Replaced;
 use rustix::thread::futex::{self, Flags, Timespec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use talea_linux::replaced::Replaced;
 use talea_time::Duration;
 
 /// How often it has happened. To say so costs a system call only if somebody waits.

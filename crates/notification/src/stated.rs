@@ -1,23 +1,23 @@
 //! What is set for suppliers: of the quality of service, what concerns them.
 
+use crate::delivery::Pusher;
 use crate::event::Event;
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings};
-use talea_model::OperationId;
 use talea_time::{Duration, Instant};
 
 /// What is said of an event beside its header: by its supplier, where it states nothing itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stated {
     pub priority: Option<i16>,
     pub timeout: Option<Duration>,
     /// When the event was pushed, if that was before.
     pub pushed: Option<Instant>,
     /// The job that pushed it, if one did.
-    pub by: Option<(OperationId, u64)>,
+    pub by: Pusher,
 }
 
 impl Stated {
-    pub const NOTHING: Stated = Stated { priority: None, timeout: None, pushed: None, by: None };
+    pub const NOTHING: Stated = Stated { priority: None, timeout: None, pushed: None, by: Pusher::NO_JOB };
 
     /// What is set for a supplier or its admin. What is set for all of the channel, consumers have as well, and may have replaced.
     pub fn of(qos: &Qos) -> Self {
@@ -25,13 +25,12 @@ impl Stated {
         Stated {
             priority: is_own(PropertyName::Priority).then_some(qos.priority),
             timeout: qos.timeout.filter(|_| is_own(PropertyName::Timeout)),
-            pushed: None,
-            by: None,
+            ..Stated::NOTHING
         }
     }
 
     /// How long the event is worth anything after its push, if it or its supplier says so.
-    pub fn timeout(self, event: &Event) -> Option<Duration> {
+    pub fn timeout(&self, event: &Event) -> Option<Duration> {
         event.header().timeout.or(self.timeout)
     }
 }

@@ -194,17 +194,16 @@ impl ChannelCounters {
     #[inline]
     fn add_queued(self, what: Counted, events: i64, bytes: i64) {
         let Some(OfFamily { made, untold_queued, .. }) = self.0 else { return };
-        let mut more = [events, bytes];
-        for (more, untold) in more.iter_mut().zip(untold_queued) {
-            if untold.load(Ordering::Relaxed) != 0 {
-                *more += untold.swap(0, Ordering::Relaxed);
-            }
-        }
-        let [of_events, of_bytes] = more;
-        let gauges = [(QUEUED, of_events), (QUEUED_SIZE, of_bytes)];
+        let [untold_events, untold_bytes] = untold_queued;
+        let and_untold = |more: i64, untold: &AtomicI64| match untold.load(Ordering::Relaxed) {
+            0 => more,
+            _ => more + untold.swap(0, Ordering::Relaxed),
+        };
+        let gauges =
+            || [(QUEUED, and_untold(events, untold_events)), (QUEUED_SIZE, and_untold(bytes, untold_bytes))];
         if made.add([(what as usize, 1)], gauges).is_none() {
-            let untold = more.into_iter().zip(untold_queued).filter(|(more, _)| *more != 0);
-            untold.for_each(|(more, untold)| _ = untold.fetch_add(more, Ordering::Relaxed));
+            untold_events.fetch_add(events, Ordering::Relaxed);
+            untold_bytes.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 

@@ -5,6 +5,7 @@ use crate::attached::{FilterAdmin, Owner};
 use crate::changes::OfferChange;
 use crate::connect::ConnectError;
 use crate::consumer::{AdminFilters, Offered};
+use crate::delivery::Pusher;
 use crate::event::{Content, ContentType, Event, EventType, Header};
 use crate::fields::FieldProblem;
 use crate::filter::{Filter, FilterGroup, passes, together};
@@ -289,8 +290,9 @@ impl Supplier {
             return Err(PushError::Rejected);
         }
         let state = &*self.handle.state;
-        let stated = Stated { by: via.job(), ..state.settings.load().stated };
-        if self.expires_in_filters(event, stated) && !self.may_last_longer(number) {
+        let job = via.job();
+        let stated = Stated { by: Pusher::of(job), ..state.settings.load().stated };
+        if self.expires_in_filters(event, &stated) && !self.may_last_longer(number) {
             state.expired.store(state.expired.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             expired.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::Expired, 1);
@@ -307,13 +309,13 @@ impl Supplier {
         state.pushed.store(state.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
         // What a description says has no number here, and is told of by the operation.
-        if stated.by.is_some()
+        if job.is_some()
             && let Some(publication) = entry.publication(publications)
         {
             via.note(EventNote::Pushed(publication), now);
         }
         if let Some(retained) = entry.retained.get() {
-            retained.lock().0.add(event, stated, now);
+            retained.lock().0.add(event, &stated, now);
         }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
@@ -323,7 +325,7 @@ impl Supplier {
         for consumer in subscribers.iter() {
             let time = || place.get().map_or(Instant::MAX, |workplace| workplace.now());
             let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&time) } else { None };
-            consumer.offer((event, stated), now, wait, &mut |offered| match offered {
+            consumer.offer((event, &stated), now, wait, &mut |offered| match *offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
                     post(consumer, place, &mut via, (not_before, priority, expires), (now, &mut released));
@@ -345,7 +347,7 @@ impl Supplier {
 
     /// Whether the event, by its own timeout or what is set for its supplier, is worth something for less time than its filters and those of its admin may
     /// take. Whether consumers heed its stop time is not known here.
-    fn expires_in_filters(&self, event: &Event, stated: Stated) -> bool {
+    fn expires_in_filters(&self, event: &Event, stated: &Stated) -> bool {
         let timeout = stated.timeout(event).filter(|timeout| *timeout > Duration::ZERO);
         let filters = &self.handle.state.filters;
         timeout.is_some_and(|timeout| timeout < together([filters.longest(), self.admin.filters.longest()]))

@@ -10,7 +10,7 @@ use crate::filter::{FilterGroup, GroupOperator};
 use crate::pool::ThreadPool;
 use crate::publications::Publications;
 use crate::qos::Qos;
-use crate::replaced::{Replaced, ReplacedFilters};
+use crate::replaced::ReplacedFilters;
 use crate::stated::Stated;
 use crate::statistics::{Members, Told};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use talea_event::TypePattern;
 use talea_linux::pi_lock::PiLock;
+use talea_linux::replaced::Replaced;
 use talea_model::PublicationId;
 use talea_time::Instant;
 
 /// A list of consumers.
-pub(crate) type Subscribers = Arc<Vec<Arc<Consumer>>>;
+pub(crate) type Subscribers = Box<Vec<Arc<Consumer>>>;
 
 /// A consumer whose subscriptions have changed, and what it had subscribed to before.
 pub(crate) type Resubscribed = (Arc<Consumer>, BTreeSet<TypePattern>);
@@ -63,11 +64,11 @@ impl Retained {
         Retained { events: VecDeque::with_capacity(most), most }
     }
 
-    pub fn add(&mut self, event: &Event, stated: Stated, pushed: Instant) {
+    pub fn add(&mut self, event: &Event, stated: &Stated, pushed: Instant) {
         if self.events.len() == self.most {
             self.events.pop_front();
         }
-        self.events.push_back((event.clone(), Stated { pushed: Some(pushed), ..stated }));
+        self.events.push_back((event.clone(), Stated { pushed: Some(pushed), ..*stated }));
     }
 }
 

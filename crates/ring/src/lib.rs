@@ -12,6 +12,7 @@
 //! | [`bell`] | a sleeper and those who wake it |
 //! | [`queue`] | one producer of entries and their consumer |
 //! | [`holders`] | the maker of things and those that hold them |
+//! | [`hazard`] | who replaces a value, and readers |
 //!
 //! Those of files run on [words](primitive::Word) of any [memory](primitive::Memory): a mapped file, or plain memory. All
 //! atomics come from [`primitive`], so that loom's models (`tests/loom`) run the same source, and Miri runs it in plain memory
@@ -19,6 +20,7 @@
 
 pub mod bell;
 pub mod control;
+pub mod hazard;
 pub mod header;
 pub mod holders;
 pub mod inbox;

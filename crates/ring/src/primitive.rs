@@ -17,11 +17,11 @@
 #[cfg(loom)]
 pub(crate) use loom::sync::Arc;
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
+pub(crate) use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, fence};
 #[cfg(not(loom))]
 pub(crate) use std::sync::Arc;
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, fence};
+pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, fence};
 
 pub(crate) use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -115,6 +115,60 @@ macro_rules! word {
 word!(std::sync::atomic::AtomicU64, std::sync::atomic::fence);
 #[cfg(loom)]
 word!(loom::sync::atomic::AtomicU64, loom::sync::atomic::fence);
+
+/// The barriers of a process for which the kernel does the heavy half.
+#[cfg(not(loom))]
+mod expedited {
+    use rustix::thread::{MembarrierCommand, membarrier};
+    use std::sync::OnceLock;
+    use std::sync::atomic::AtomicBool;
+
+    /// Whether light halves need no fence. Never before [`is_there`] says so.
+    pub static IS_THERE: AtomicBool = AtomicBool::new(false);
+
+    /// Whether the kernel does heavy halves, which is found out once.
+    pub fn is_there() -> bool {
+        static FOUND: OnceLock<bool> = OnceLock::new();
+        *FOUND.get_or_init(|| {
+            let is_there = !cfg!(miri) && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
+            IS_THERE.store(is_there, super::Ordering::Relaxed);
+            is_there
+        })
+    }
+
+    /// Every thread of the process that runs passes a full barrier before this returns; those that do not run passed one when they stopped.
+    pub fn pass() {
+        let passed = membarrier(MembarrierCommand::PrivateExpedited);
+        assert!(passed.is_ok(), "a membarrier for which the process has been registered failed: {passed:?}");
+    }
+}
+
+/// The half of a barrier that those do who do it often: it costs nothing where the kernel has all threads pass a barrier for the other half.
+#[inline]
+pub(crate) fn light_barrier() {
+    #[cfg(not(loom))]
+    if expedited::IS_THERE.load(Ordering::Relaxed) {
+        std::sync::atomic::compiler_fence(Ordering::SeqCst);
+        return;
+    }
+    fence(Ordering::SeqCst);
+}
+
+/// The other half. What a thread did before its own half, whoever is past this sees; or that thread sees what was done before this.
+pub(crate) fn heavy_barrier() {
+    #[cfg(not(loom))]
+    if expedited::is_there() {
+        expedited::pass();
+        return;
+    }
+    fence(Ordering::SeqCst);
+}
+
+/// Finds out which barriers there are, so that light ones are as cheap as they can be.
+pub(crate) fn prepare_barriers() {
+    #[cfg(not(loom))]
+    expedited::is_there();
+}
 
 /// A word on which one thread sleeps until another one changes it and says so.
 pub(crate) struct Futex {

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 use talea_ring::bell::{Bell, Waited};
 use talea_ring::control::{CONTROL_WORDS, Control, SwitchSet};
+use talea_ring::hazard::{Hazard, Replaceable};
 use talea_ring::header::{HEADER_WORDS, Place, RingState, Writer};
 use talea_ring::inbox::Links;
 use talea_ring::line::{Line, Published};
@@ -259,4 +260,33 @@ fn consumers_that_come_and_go_leave_nothing_on() {
     consumers.into_iter().for_each(|consumer| consumer.join().expect("it comes and goes"));
     assert!(Control::new(&words).consumers().is_empty());
     assert!(Control::new(&words).switches().iter().all(|word| word.load(Ordering::Relaxed) == 0));
+}
+
+#[test]
+fn a_value_that_is_replaced_is_freed_when_nobody_reads_it() {
+    let boxed = |number: u64| Box::into_raw(Box::new([number; 3]));
+    let (pointer, hazard) = (Arc::new(Replaceable::new(boxed(0))), Arc::new(Hazard::default()));
+    let (theirs, read) = (Arc::clone(&pointer), Arc::clone(&hazard));
+    let reader = thread::spawn(move || {
+        let mut newest = 0;
+        while newest < ROUNDS {
+            // SAFETY: it is protected.
+            let value = unsafe { *read.protect(&theirs) };
+            read.clear();
+            assert!(value == [value[0]; 3] && value[0] >= newest);
+            newest = value[0];
+        }
+    });
+    let mut former: Vec<*mut [u64; 3]> = Vec::new();
+    for number in 1..=ROUNDS {
+        former.push(pointer.replace(boxed(number)));
+        // SAFETY: each came from a box, is there once, and nobody reads it.
+        former
+            .extract_if(.., |value| !hazard.protects(*value))
+            .for_each(|value| unsafe { drop(Box::from_raw(value)) });
+    }
+    reader.join().expect("it reads");
+    former.push(Arc::into_inner(pointer).expect("the reader is gone").get_mut());
+    // SAFETY: nobody reads any more.
+    former.into_iter().for_each(|value| unsafe { drop(Box::from_raw(value)) });
 }

@@ -170,7 +170,7 @@ impl Consumer {
         let was_there = deliveries.iter().all(|delivery| delivery.pushed <= now);
         let at = if was_there { now } else { job.services().clock() };
         let events = deliveries.iter().flat_map(|delivery| {
-            let from = delivery.by;
+            let from = delivery.by.job();
             delivery.pushed_events().map(move |event| (event, from))
         });
         for (number, (event, from)) in (0..).zip(events) {

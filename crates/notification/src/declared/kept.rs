@@ -8,7 +8,7 @@
 
 use super::SyntheticEvent;
 use crate::condition::{EventSet, TimeCame};
-use crate::delivery::Delivery;
+use crate::delivery::{Delivery, Pusher};
 use crate::event::{Content, Event, EventType, Header};
 use std::sync::{Arc, OnceLock};
 use talea_channel::Codec;
@@ -201,7 +201,16 @@ pub(super) fn taken_again(contents: &Contents, mut from: &[u8]) -> Result<Option
     };
     let priority = i16::from_le_bytes([head[0], head[1]]);
     let (number, not_before) = (word(2), pushed);
-    Ok(Some(Delivery { event, priority, pushed, not_before, expires, number, is_counted: false, by: None }))
+    Ok(Some(Delivery {
+        event,
+        priority,
+        pushed,
+        not_before,
+        expires,
+        number,
+        is_counted: false,
+        by: Pusher::NO_JOB,
+    }))
 }
 
 /// These bytes say not what a job took.
@@ -274,7 +283,7 @@ mod tests {
             expires,
             number: 12,
             is_counted: false,
-            by: None,
+            by: Pusher::NO_JOB,
         }
     }
 

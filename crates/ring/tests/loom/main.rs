@@ -5,4 +5,5 @@
 
 mod files;
 mod handover;
+mod hazards;
 mod lanes;

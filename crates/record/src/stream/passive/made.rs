@@ -19,7 +19,7 @@ pub struct Made<const COUNTERS: usize, const GAUGES: usize> {
 
 impl<const COUNTERS: usize, const GAUGES: usize> Made<COUNTERS, GAUGES> {
     /// Adds to several of its counters and gauges at once, which are given by their numbers. That costs less than adding to one after the other. Returns in
-    /// which stream, that of the calling thread; `None` if that has none, and then nothing knows of it.
+    /// which stream, that of the calling thread; `None` if that has none: then nothing knows of it, and nobody is asked for gauges.
     ///
     /// # Panics
     /// If there is no such counter or gauge.
@@ -27,14 +27,14 @@ impl<const COUNTERS: usize, const GAUGES: usize> Made<COUNTERS, GAUGES> {
     pub fn add<const N: usize, const M: usize>(
         &self,
         counters: [(usize, u64); N],
-        gauges: [(usize, i64); M],
+        gauges: impl FnOnce() -> [(usize, i64); M],
     ) -> Option<StreamNumber> {
         const { assert!(COUNTERS > 0, "whether the family is registered is known of the first") };
         self.counters[0].0.count_in_area(|area| {
             for (number, amount) in counters {
                 self.counters[number].0.word(area).fetch_add(amount, Ordering::Relaxed);
             }
-            for (number, amount) in gauges {
+            for (number, amount) in gauges() {
                 self.gauges[number].0.word(area).fetch_add(amount as u64, Ordering::Relaxed);
             }
         })?;
