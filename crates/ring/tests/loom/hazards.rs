@@ -1,5 +1,5 @@
 //! Values that are replaced while they are read, under loom. Barriers are fences here: that a light half together with the kernel's heavy half orders as
-//! much is what the kernel promises (membarrier(2)).
+//! much is what the kernel promises (membarrier(2)). Where three threads take part, at most two preemptions are explored.
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -33,7 +33,9 @@ fn replace(hazards: &[Arc<Hazard>], pointer: &Replaceable<Value>, number: u64) {
 
 #[test]
 fn nobody_reads_what_one_of_two_who_replace_it_has_freed() {
-    loom::model(|| {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
         let pointer = Arc::new(Replaceable::new(value(0)));
         let hazards: Vec<Arc<Hazard>> = vec![Arc::default()];
         let (hazard, theirs) = (Arc::clone(&hazards[0]), Arc::clone(&pointer));
