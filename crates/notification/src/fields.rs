@@ -95,7 +95,8 @@ impl HeaderFields {
         Ok(())
     }
 
-    /// The same of a field of which it is known that it is allowed: limits hold when the event is pushed, whatever was put into it.
+    /// The same of a field that the validation of a description has allowed and bounded. Of structured content, which has fields of its own, limits are
+    /// looked at again when the event is pushed.
     pub(crate) fn put_allowed(&mut self, name: &str, value: impl Into<OwnedValue>) {
         self.properties.insert(name, value.into());
     }

@@ -41,11 +41,12 @@ use thiserror::Error;
 compile_error!("trace files are mapped as little-endian words");
 
 pub(crate) const MAGIC: [u8; 8] = *b"TALEATRC";
-/// The version of logs. Those of version 2 had no seals.
-pub(crate) const LOG_VERSION: u32 = 3;
-/// The version of rings. In version 2 who registered a family switched it on for those who want everything; since version 3
-/// they have done so themselves, beforehand. Neither would hear of the families of the other.
-pub(crate) const RINGS_VERSION: u32 = 3;
+/// The version of logs and of rings that is written. What is read besides has the same form with less in it: version 3 does not define threads and
+/// publications, so that who reads no later one would break off where it comes upon these.
+const VERSION: u32 = 4;
+/// The oldest version that is read. Logs of version 2 had no seals. In rings of version 2 who registered a family switched it on for those who want
+/// everything; since version 3 they have done so themselves, beforehand. Neither would hear of the families of the other.
+const OLDEST_VERSION: u32 = 3;
 /// Bytes of the fixed part.
 pub(crate) const HEADER_BYTES: usize = 128;
 /// Rings start on pages, so that prefaulting one touches no other.
@@ -85,9 +86,7 @@ pub enum TraceError {
     Unfinished,
     /// Another version of the format.
     #[error(
-        "the trace has format version {found}, but this Talea reads version {} of streams and {} of logs",
-        RINGS_VERSION,
-        LOG_VERSION
+        "the trace has format version {found}, but this Talea reads versions {OLDEST_VERSION} to {VERSION}"
     )]
     OtherVersion {
         /// The file's version.
@@ -281,14 +280,14 @@ impl Header {
     }
 
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
-        let (version, kind, rings, capacity) = match self.body {
-            Body::Rings { count, capacity } => (RINGS_VERSION, KIND_RINGS, count, capacity),
-            Body::Log => (LOG_VERSION, KIND_LOG, 0, 0),
+        let (kind, rings, capacity) = match self.body {
+            Body::Rings { count, capacity } => (KIND_RINGS, count, capacity),
+            Body::Log => (KIND_LOG, 0, 0),
         };
         let stride = if capacity == 0 { 0 } else { ring_stride(capacity).expect("validated before") };
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        for (at, value) in [(8, version), (12, kind), (16, Record::BYTES as u32), (20, rings)] {
+        for (at, value) in [(8, VERSION), (12, kind), (16, Record::BYTES as u32), (20, rings)] {
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
         let longs = [
@@ -326,12 +325,7 @@ impl Header {
         };
         let short = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("inside the head"));
         let long = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().expect("inside the head"));
-        let versions: &[u32] = match short(12) {
-            KIND_LOG => &[LOG_VERSION],
-            KIND_RINGS => &[RINGS_VERSION],
-            _ => &[LOG_VERSION, RINGS_VERSION],
-        };
-        if !versions.contains(&short(8)) {
+        if !(OLDEST_VERSION..=VERSION).contains(&short(8)) {
             return Err(TraceError::OtherVersion { found: short(8) });
         }
         let body = match (short(12), short(20), long(24)) {
@@ -373,7 +367,9 @@ impl Header {
         if needs > file_bytes {
             return Err(TraceError::Truncated { needs, has: file_bytes });
         }
-        if &header.encode() != bytes {
+        let mut in_this_version = *bytes;
+        in_this_version[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        if header.encode() != in_this_version {
             return Err(TraceError::CorruptHeader("ring stride or padding"));
         }
         if let Body::Rings { .. } = body {
