@@ -20,6 +20,7 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use talea_event::TypePattern;
+use talea_linux::replaced::Replaced;
 use talea_model::OperationId;
 use talea_operation::{Declaration, JobContext};
 use talea_time::Duration;
@@ -231,7 +232,7 @@ impl ConsumerBuilder {
         code: impl Fn(&Delivery, &JobContext<'_>) -> Outcome + Send + Sync + 'static,
     ) -> Result<ConnectedConsumer, ConnectError> {
         self.refuse_batches()?;
-        self.connect_as(Call::Concurrent(Box::new(code)))
+        self.connect_as(Call::Concurrent(Replaced::new(Box::new(code))))
     }
 
     /// Connects it: `code` is called with up to as many events at once as its quality of service says.

@@ -74,7 +74,7 @@ pub enum NotReconnected {
     /// It is disconnected, for it was removed or its code has failed: what waited is gone.
     #[error("the consumer is not connected any more; connect another one")]
     NotConnected,
-    /// It has its events otherwise: several at once, by several lanes at once, or by taking them itself.
+    /// It has its events otherwise: one at a time, several at once, by several lanes at once, or by taking them itself.
     #[error(
         "the consumer has its events in another way than this code would; disconnect it, and connect another one"
     )]
@@ -186,11 +186,27 @@ impl ConsumerHandle {
         self.call_with(Box::new(code))
     }
 
+    /// The same of one that has been connected by [`connect_concurrent`](crate::ConsumerBuilder::connect_concurrent). Calls that have begun end with the
+    /// former code, which is dropped when nobody has it any more, by who replaces the next one or with the consumer at the latest.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reconnect_concurrent(
+        &self,
+        code: impl Fn(&Delivery, &JobContext<'_>) -> Outcome + Send + Sync + 'static,
+    ) -> Result<(), NotReconnected> {
+        self.reconnected(|consumer| consumer.call_concurrently_with(Box::new(code)))
+    }
+
     fn call_with(&self, code: SerialCode) -> Result<(), NotReconnected> {
+        self.reconnected(|consumer| consumer.call_with(code))
+    }
+
+    fn reconnected(&self, replace: impl FnOnce(&Consumer) -> bool) -> Result<(), NotReconnected> {
         if self.connection() == Connection::Closed {
             return Err(NotReconnected::NotConnected);
         }
-        if self.consumer.call_with(code) { Ok(()) } else { Err(NotReconnected::Otherwise) }
+        if replace(&self.consumer) { Ok(()) } else { Err(NotReconnected::Otherwise) }
     }
 
     /// One job for each event that waits, in its lane.

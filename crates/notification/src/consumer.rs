@@ -41,13 +41,13 @@ use talea_time::{Duration, Instant};
 /// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
 pub(crate) type SerialCode = Box<dyn FnMut(&[Delivery], &JobContext<'_>) -> Outcome + Send>;
 /// Code that may be called by several lanes at once.
-type ConcurrentCode = Box<dyn Fn(&Delivery, &JobContext<'_>) -> Outcome + Send + Sync>;
+pub(crate) type ConcurrentCode = Box<dyn Fn(&Delivery, &JobContext<'_>) -> Outcome + Send + Sync>;
 
 /// How a consumer has its events.
 pub(crate) enum Call {
     /// A delivery that waits for another one lends it its priority.
     Serial(PiLock<Serial>),
-    Concurrent(ConcurrentCode),
+    Concurrent(Replaced<ConcurrentCode>),
     /// The consumer takes them itself.
     Pull,
     /// Jobs of a task of the system take them.
@@ -77,6 +77,13 @@ impl Call {
         drop(serial);
         // Dropping it may run code of the program, so the lock is released before.
         drop(before);
+        true
+    }
+
+    /// The same of code that may be called by several lanes at once. Calls that have begun end with the former code.
+    pub fn replace_concurrent(&self, code: ConcurrentCode) -> bool {
+        let Call::Concurrent(current) = self else { return false };
+        drop(current.store(code));
         true
     }
 }
@@ -362,6 +369,11 @@ impl Consumer {
     /// It is called with this code from now on, if it is called with one event, or batch, at a time.
     pub fn call_with(&self, code: SerialCode) -> bool {
         self.call.replace(code)
+    }
+
+    /// The same if it is called by several lanes at once.
+    pub fn call_concurrently_with(&self, code: ConcurrentCode) -> bool {
+        self.call.replace_concurrent(code)
     }
 
     /// The same of those that it has at once.

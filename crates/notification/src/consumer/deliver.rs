@@ -43,7 +43,7 @@ impl Consumer {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
-                self.call_concurrently(code, delivery, (job, by), now);
+                self.call_concurrently(&code.load(), delivery, (job, by), now);
                 self.turn(1, &self.inner.lock().0)
             }
         }
@@ -74,7 +74,10 @@ impl Consumer {
                 self.call_serially(&mut serial.lock().0.code, &mut taken, (job, by), began);
             }
             Call::Concurrent(code) => {
-                taken.drain(..).for_each(|delivery| self.call_concurrently(code, delivery, (job, by), began));
+                let code = code.load();
+                taken
+                    .drain(..)
+                    .for_each(|delivery| self.call_concurrently(&code, delivery, (job, by), began));
             }
         }
         self.turn(delivered, &self.inner.lock().0)

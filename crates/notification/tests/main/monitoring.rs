@@ -234,6 +234,10 @@ fn a_consumer_that_is_reconnected_keeps_what_waits_and_what_it_was() {
     for other in [&*pull, &concurrent] {
         assert_eq!(other.reconnect(code.clone()), Err(NotReconnected::Otherwise));
     }
+    let is_concurrent = |_: &talea_notification::Delivery, _: &talea_operation::JobContext<'_>| Outcome::Ok;
+    for other in [&*pull, &consumer] {
+        assert_eq!(other.reconnect_concurrent(is_concurrent), Err(NotReconnected::Otherwise));
+    }
     let batch = QosSettings::new().max_batch(4);
     let sequence = channel.consumer("sequence").qos(batch).connect_sequence(|_, _| Outcome::Fail);
     let sequence = sequence.expect("connected");
@@ -252,6 +256,39 @@ fn a_consumer_that_is_reconnected_keeps_what_waits_and_what_it_was() {
     assert_eq!(sizes.lock().unwrap().iter().sum::<usize>(), 4, "{sizes:?}");
     assert!(channel.remove_consumer(consumer.id()));
     assert_eq!(consumer.reconnect(code), Err(NotReconnected::NotConnected));
+}
+
+/// Also by its own code, in whose midst the call that has begun is whole; and the former code is dropped once.
+#[test]
+fn a_concurrent_consumer_is_reconnected_while_it_is_called() {
+    let (mut time, channel) = channel(QosSettings::new());
+    let (first, second) = (crate::Had::default(), crate::Had::default());
+    let (token, itself) = (std::sync::Arc::new(()), std::sync::Arc::new(std::sync::OnceLock::new()));
+    let is_kept = std::sync::Arc::downgrade(&token);
+    let (own, other, handle) = (first.clone(), second.clone(), std::sync::Arc::clone(&itself));
+    let consumer = channel.consumer("c").connect_concurrent(move |delivery, _| {
+        let (other, _kept) = (other.clone(), &token);
+        let consumer: &talea_notification::ConsumerHandle = handle.get().expect("it is set");
+        let code = move |delivery: &talea_notification::Delivery, _: &talea_operation::JobContext<'_>| {
+            other.add(delivery);
+            Outcome::Ok
+        };
+        consumer.reconnect_concurrent(code).expect("it is connected");
+        own.add(delivery);
+        Outcome::Ok
+    });
+    let consumer = consumer.expect("connected");
+    itself.set(channel.consumer_of(consumer.id()).expect("it is connected")).expect("set once");
+    let mut supplier = channel.supplier("s").connect().expect("connected");
+    for number in 1..4 {
+        supplier.push(&mut time, &event(number)).expect("pushed");
+    }
+    time.run();
+    assert_eq!((first.take(), second.take()), (vec![1], vec![2, 3]));
+    assert!(is_kept.upgrade().is_some(), "it was in use when it was replaced");
+    consumer.reconnect_concurrent(|_, _| Outcome::Ok).expect("it is connected");
+    assert!(is_kept.upgrade().is_none(), "nobody has it any more");
+    assert_eq!(consumer.statistics().delivered, 3);
 }
 
 #[test]
