@@ -18,3 +18,4 @@ mod reference;
 mod responses;
 mod sets;
 mod soundness;
+mod subdeadlines;
