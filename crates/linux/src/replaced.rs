@@ -135,9 +135,9 @@ impl<T> Former<T> {
 
     /// # Safety
     /// It is not read.
-    unsafe fn into_box(self) -> Box<T> {
+    unsafe fn into_value(self) -> T {
         // SAFETY: it came from a box, and nobody else has it: it was replaced once, and is not read.
-        unsafe { Box::from_raw(self.0) }
+        unsafe { *Box::from_raw(self.0) }
     }
 }
 
@@ -172,18 +172,18 @@ impl<T> Replaced<T> {
     }
 
     /// Replaces the value, and returns those that nobody reads any more: dropping them may call code of the program.
-    pub fn store(&self, value: T) -> Vec<Box<T>> {
+    pub fn store(&self, value: T) -> Vec<T> {
         self.update(|_| value)
     }
 
     /// Replaces the value by what `change` makes of it; of several one after the other. Returns what [`Self::store`] does.
-    pub fn update(&self, change: impl FnOnce(&T) -> T) -> Vec<Box<T>> {
+    pub fn update(&self, change: impl FnOnce(&T) -> T) -> Vec<T> {
         let mut former = self.former.lock().0;
         let value = change(&self.load());
         let replaced = self.current.replace(Box::into_raw(Box::new(value)));
         former.push(Former(replaced));
         // SAFETY: who begins to read does not find it any more, so that what is not read now is not read for ever.
-        former.extract_if(.., |value| !value.is_read()).map(|value| unsafe { value.into_box() }).collect()
+        former.extract_if(.., |value| !value.is_read()).map(|value| unsafe { value.into_value() }).collect()
     }
 }
 
@@ -192,7 +192,7 @@ impl<T> Drop for Replaced<T> {
         let current = Former(self.current.get_mut());
         let former = std::mem::take(self.former.get_mut());
         // SAFETY: whoever reads has borrowed this.
-        former.into_iter().chain([current]).for_each(|value| drop(unsafe { value.into_box() }));
+        former.into_iter().chain([current]).for_each(|value| drop(unsafe { value.into_value() }));
     }
 }
 

@@ -896,7 +896,7 @@ impl Consumer {
     }
 
     /// Changes what is set.
-    pub fn set(&self, change: impl FnOnce(&mut Settings)) -> Vec<Box<Settings>> {
+    pub fn set(&self, change: impl FnOnce(&mut Settings)) -> Vec<Settings> {
         self.settings.update(|settings| {
             let mut settings = Settings::clone(settings);
             change(&mut settings);

@@ -21,7 +21,7 @@ impl<T: Collection + Clone> ReplacedFilters<T> {
     }
 
     /// Replaces them. Returns what nobody looks at any more: dropping that may call code of the program.
-    pub fn set(&self, filters: T) -> Vec<Box<T>> {
+    pub fn set(&self, filters: T) -> Vec<T> {
         let are_none = filters.is_empty();
         let former = self.filters.store(filters);
         self.are_none.store(are_none, Ordering::Release);

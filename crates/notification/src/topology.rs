@@ -23,7 +23,7 @@ use talea_model::PublicationId;
 use talea_time::Instant;
 
 /// A list of consumers.
-pub(crate) type Subscribers = Box<Vec<Arc<Consumer>>>;
+pub(crate) type Subscribers = Vec<Arc<Consumer>>;
 
 /// A consumer whose subscriptions have changed, and what it had subscribed to before.
 pub(crate) type Resubscribed = (Arc<Consumer>, BTreeSet<TypePattern>);
@@ -31,7 +31,7 @@ pub(crate) type Resubscribed = (Arc<Consumer>, BTreeSet<TypePattern>);
 /// A type that somebody has named, and who wants events of it.
 pub(crate) struct TypeEntry {
     pub event_type: EventType,
-    pub subscribers: Replaced<Vec<Arc<Consumer>>>,
+    pub subscribers: Replaced<Subscribers>,
     /// Suppliers that have said that they push it.
     pub offers: AtomicUsize,
     /// The newest events of it, if these are kept for who comes later.
