@@ -96,10 +96,12 @@ impl Handle {
         }
     }
 
-    /// The job that it began has ended. `record` is called with the instant, between two decisions.
-    pub fn end_in_lane<R>(&self, record: impl FnOnce(Instant) -> R) -> R {
+    /// The job that it began has ended. `record` is called with the instant, between two decisions; with none if the run was over before: of the
+    /// decisions since then nothing is recorded, so nobody would know whether the job had a processor.
+    pub fn end_in_lane<R>(&self, record: impl FnOnce(Option<Instant>) -> R) -> R {
         let mut state = self.lock_in_turn();
-        let recorded = record(self.shared.now());
+        let is_over = state.run.as_ref().is_some_and(|run| run.is_over());
+        let recorded = record((!is_over).then(|| self.shared.now()));
         state.end_in_lane(self.sleep_word.member);
         recorded
     }
@@ -110,8 +112,8 @@ impl Handle {
         act(self.shared.now())
     }
 
-    /// The lock, to say that a job begins or has ended. A thread that lost its processor to another one while it waited for the lock
-    /// is lent it for as long as it has the lock; its job begins or ends when the processor is its own again.
+    /// The lock, to say that a job begins or has ended. A thread that lost its processor while it waited for the lock is lent it for as long as it
+    /// has the lock; its job begins or ends when the processor is its own again.
     fn lock_in_turn(&self) -> Guard<'_, State> {
         loop {
             if let Some(state) = self.lock_unless_displaced() {
@@ -122,7 +124,7 @@ impl Handle {
         }
     }
 
-    /// The lock, unless the thread has lost its processor to another one.
+    /// The lock, unless the thread has [lost its processor](State::is_displaced).
     fn lock_unless_displaced(&self) -> Option<Guard<'_, State>> {
         let state = self.shared.state.lock();
         (!state.is_displaced(self.sleep_word.member)).then_some(state)

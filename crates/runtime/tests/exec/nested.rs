@@ -454,6 +454,32 @@ fn each_of_several_lanes_has_what_is_reserved_for_it() {
     }
 }
 
+/// Jobs end about when the reservation of their lanes runs out, which have nobody beside them. So the thread of a lane often waits to say that its job
+/// has ended when its processor is left idle.
+const JUST_ENOUGH: &str = "
+[[scheduler]]
+name = \"RES\"
+kind = \"reservation\"
+[[scheduler]]
+name = \"jobs\"
+kind = \"lanes\"
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 1ms 2ms\" }]
+[[task]]
+name = \"short\"
+period = \"2ms\"
+overrun = \"skip-next\"
+wcet = \"1ms\"
+exec = { uniform = [\"0.75ms\", \"0.9ms\"] }
+";
+
+#[test]
+fn no_job_of_a_limited_lane_ends_on_an_idle_processor() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let ran = synthetic(&described(at.cpus[0], JUST_ENOUGH), completed(["short"], 500));
+    one_at_a_time(&ran);
+    assert!(ran.count(Event::PREEMPT, "short") > 0, "the reservation runs out in the midst of a job");
+}
+
 #[test]
 fn who_posts_says_in_which_of_several_lanes() {
     let Some((_alone, at)) = stage(1) else { return };

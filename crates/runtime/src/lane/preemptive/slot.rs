@@ -128,8 +128,8 @@ impl JobHost for InSlot<'_> {
         &mut self,
         flow: &mut JobFlow,
         finish: impl FnOnce() -> F,
-        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
-    ) -> R {
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>,
+    ) -> Option<R> {
         ended_on(self.shared, self.processor, flow, (finish, record))
     }
 }
