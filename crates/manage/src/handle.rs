@@ -124,10 +124,18 @@ impl Handle {
         }
     }
 
-    /// The lock, unless the thread has [lost its processor](State::is_displaced).
+    /// The lock, unless the thread has [lost its processor](State::is_displaced). Of one that blocked and goes on already the hierarchy hears by
+    /// this, if nobody has told it yet.
     fn lock_unless_displaced(&self) -> Option<Guard<'_, State>> {
-        let state = self.shared.state.lock();
-        (!state.is_displaced(self.sleep_word.member)).then_some(state)
+        let (shared, member) = (&self.shared, self.sleep_word.member);
+        let mut state = shared.state.lock();
+        if state.is_waiting(member) && !state.ended {
+            let now = shared.now();
+            state.request(member, now);
+            shared.settle_and_call(state, now);
+            state = shared.state.lock();
+        }
+        (!state.is_displaced(member)).then_some(state)
     }
 
     /// The job that has arrived and is not done, of a thread that has a part in a run; waits for one. None once the set has
