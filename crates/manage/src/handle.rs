@@ -96,10 +96,12 @@ impl Handle {
         }
     }
 
-    /// The job that it began has ended. `record` is called with the instant, between two decisions.
-    pub fn end_in_lane<R>(&self, record: impl FnOnce(Instant) -> R) -> R {
+    /// The job that it began has ended. `record` is called with the instant, between two decisions; with none if the run was over before: of the
+    /// decisions since then nothing is recorded, so nobody would know whether the job had a processor.
+    pub fn end_in_lane<R>(&self, record: impl FnOnce(Option<Instant>) -> R) -> R {
         let mut state = self.lock_in_turn();
-        let recorded = record(self.shared.now());
+        let is_over = state.run.as_ref().is_some_and(|run| run.is_over());
+        let recorded = record((!is_over).then(|| self.shared.now()));
         state.end_in_lane(self.sleep_word.member);
         recorded
     }
@@ -110,8 +112,8 @@ impl Handle {
         act(self.shared.now())
     }
 
-    /// The lock, to say that a job begins or has ended. A thread that lost its processor to another one while it waited for the lock
-    /// is lent it for as long as it has the lock; its job begins or ends when the processor is its own again.
+    /// The lock, to say that a job begins or has ended. A thread that lost its processor while it waited for the lock is lent it for as long as it
+    /// has the lock; its job begins or ends when the processor is its own again.
     fn lock_in_turn(&self) -> Guard<'_, State> {
         loop {
             if let Some(state) = self.lock_unless_displaced() {
@@ -122,10 +124,18 @@ impl Handle {
         }
     }
 
-    /// The lock, unless the thread has lost its processor to another one.
+    /// The lock, unless the thread has [lost its processor](State::is_displaced). Of one that blocked and goes on already the hierarchy hears by
+    /// this, if nobody has told it yet.
     fn lock_unless_displaced(&self) -> Option<Guard<'_, State>> {
-        let state = self.shared.state.lock();
-        (!state.is_displaced(self.sleep_word.member)).then_some(state)
+        let (shared, member) = (&self.shared, self.sleep_word.member);
+        let mut state = shared.state.lock();
+        if state.is_waiting(member) && !state.ended {
+            let now = shared.now();
+            state.request(member, now);
+            shared.settle_and_call(state, now);
+            state = shared.state.lock();
+        }
+        (!state.is_displaced(member)).then_some(state)
     }
 
     /// The job that has arrived and is not done, of a thread that has a part in a run; waits for one. None once the set has

@@ -272,11 +272,6 @@ impl JobTable {
         counts
     }
 
-    /// Whether the job has ended and the lane has not removed it yet.
-    pub fn has_ended(&self, tag: Tag, instance: u64) -> bool {
-        self.word(tag).load(Ordering::Acquire) == word(instance, ENDED)
-    }
-
     /// Whether the job has begun and not ended.
     pub fn is_under_way(&self, tag: Tag, instance: u64) -> bool {
         let seen = self.word(tag).load(Ordering::Acquire);

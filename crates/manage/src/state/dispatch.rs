@@ -96,14 +96,18 @@ impl State {
         occupant.and_then(|occupant| self.slot_of(occupant.thread()))
     }
 
-    /// Whether another member is granted the processor of this one, or nobody is for a moment.
+    /// Whether the member may not use its processor: another one is granted it, it is left to the kernel for a moment, or nobody is granted it and
+    /// the member may not use an idle one. The last of these is so before the member is held: a thread that waits for the lock is held after it has
+    /// given it back.
     pub fn is_displaced(&self, slot: u32) -> bool {
         let member = self.members.get(slot as usize).and_then(Option::as_ref).filter(|_| !self.ended);
-        let Some(place) = member.map(|member| member.place).filter(|place| *place < self.places()) else {
-            return false;
-        };
-        self.engine.is_away(ProcessorId::from_index(place as u16))
-            || self.wanted(place).is_some_and(|other| other != slot)
+        let Some(member) = member.filter(|member| member.place < self.places()) else { return false };
+        let is_away = self.engine.is_away(ProcessorId::from_index(member.place as u16));
+        is_away
+            || match self.wanted(member.place) {
+                Some(granted) => granted != slot,
+                None => member.hold.is_some(),
+            }
     }
 
     /// The level of who is raised on `place`.

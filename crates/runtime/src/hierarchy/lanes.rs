@@ -170,9 +170,12 @@ impl JobHost for InSet<'_> {
         &mut self,
         flow: &mut JobFlow,
         finish: impl FnOnce() -> F,
-        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
-    ) -> R {
-        self.handle.end_in_lane(|now| record(flow, now, finish()))
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>,
+    ) -> Option<R> {
+        self.handle.end_in_lane(|ended| {
+            let finished = finish();
+            ended.and_then(|now| record(flow, now, finished))
+        })
     }
 
     /// Between two decisions: members of other lanes may be let run at any other instant.

@@ -203,8 +203,8 @@ mod tests {
             &mut self,
             flow: &mut JobFlow,
             finish: impl FnOnce() -> F,
-            record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
-        ) -> R {
+            record: impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>,
+        ) -> Option<R> {
             let end = MonotonicClock.now();
             record(flow, end, finish())
         }

@@ -45,9 +45,9 @@ pub(crate) trait JobHost {
     fn end_within<F, R>(
         &mut self,
         flow: &mut JobFlow,
-        (finish, record): (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> R),
+        (finish, record): (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>),
         (outer, resume): (JobId, impl FnOnce(&mut JobFlow, Instant)),
-    ) -> R {
+    ) -> Option<R> {
         let recorded = self.end(flow, finish, record);
         self.begin(flow, outer, resume);
         recorded
@@ -74,13 +74,13 @@ pub(crate) trait JobHost {
         release(flow, now)
     }
     /// The job's code has returned. Calls `finish` once, from which on the job has ended for everybody, and `record` with the instant of that
-    /// and what came of it.
+    /// and what came of it, unless the run of its node was over before.
     fn end<F, R>(
         &mut self,
         flow: &mut JobFlow,
         finish: impl FnOnce() -> F,
-        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
-    ) -> R;
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>,
+    ) -> Option<R>;
 }
 
 /// What sees to it that a lane's thread runs when the lane has jobs and nobody above it does.
@@ -133,8 +133,8 @@ impl JobHost for KernelPriorities<'_> {
         &mut self,
         flow: &mut JobFlow,
         finish: impl FnOnce() -> F,
-        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
-    ) -> R {
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>,
+    ) -> Option<R> {
         let recorded = ended_on(self.shared, self.processor, flow, (finish, record));
         self.has_had_turn = true;
         recorded
@@ -157,9 +157,9 @@ impl JobHost for KernelPriorities<'_> {
     fn end_within<F, R>(
         &mut self,
         flow: &mut JobFlow,
-        ended: (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> R),
+        ended: (impl FnOnce() -> F, impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>),
         (outer, resume): (JobId, impl FnOnce(&mut JobFlow, Instant)),
-    ) -> R {
+    ) -> Option<R> {
         let (recorded, at) = self.preemption.hand_back(self.shared, flow, ended, outer);
         resume(flow, at);
         recorded

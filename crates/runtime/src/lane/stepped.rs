@@ -58,8 +58,8 @@ impl JobHost for Stepped {
         &mut self,
         flow: &mut JobFlow,
         finish: impl FnOnce() -> F,
-        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
-    ) -> R {
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>,
+    ) -> Option<R> {
         let end = MonotonicClock.now();
         record(flow, end, finish())
     }

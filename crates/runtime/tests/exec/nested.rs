@@ -5,7 +5,6 @@ use super::hierarchy::described;
 use super::*;
 use crate::programs::stage;
 use talea_insight::accounting::HierarchyReport;
-use talea_linux::burn::Burner;
 use talea_model::Criticality;
 use talea_policy::arrangement::Kept;
 use talea_record::event::{Complete, Trigger, Typed};
@@ -248,18 +247,37 @@ fn a_job_that_blocks_lets_others_run_and_ends() {
     let Some((_alone, at)) = stage(1) else { return };
     let system = described(at.cpus[0], &format!("{RESERVED}{TASKS}")).with_threads_as_tasks();
     let pause = std::time::Duration::from_millis(2);
-    // It has to be granted a processor again, or it might end in the instant in which it wakes.
-    let burner = Burner::calibrate();
-    let first = move |_: &JobContext<'_>| {
-        std::thread::sleep(pause);
-        burner.burn(Work::from_micros(500), || false);
-    };
+    let first = move |_: &JobContext<'_>| std::thread::sleep(pause);
     let operations = Operations::synthetic().with("chain.first", first);
     let ran = run_until(&system, operations, options(RtMode::Warn, 0), completed(["chain.second"], 20));
     one_at_a_time(&ran);
     assert!(ran.count(Event::PREEMPT, "chain.first") > 0, "it lost the processor while it slept");
     assert!(ran.count(Event::RESUME, "chain.first") > 0);
     assert!(ran.outcome.mishaps.panics.is_empty());
+}
+
+/// Also one that has nothing to do any more when it wakes has got the processor again before it ends, whoever has it meanwhile.
+#[test]
+fn a_job_that_ends_as_soon_as_it_wakes_has_gone_on_before() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let alone = TASKS.replace("40ms", "5ms").replace("20ms", "5ms").replace("1ms", "0.1ms");
+    let of_priority = "
+[[scheduler]]
+name = \"FP\"
+kind = \"fixed-priority\"
+[[scheduler]]
+name = \"jobs\"
+kind = \"lanes\"
+under = [{ scheduler = \"FP\", priority = 1 }]
+";
+    for schedulers in [of_priority, RESERVED] {
+        let system = described(at.cpus[0], &format!("{schedulers}{alone}")).with_threads_as_tasks();
+        let first = |_: &JobContext<'_>| std::thread::sleep(std::time::Duration::from_micros(50));
+        let operations = Operations::synthetic().with("chain.first", first);
+        let ran = run_until(&system, operations, options(RtMode::Warn, 0), completed(["chain.second"], 200));
+        one_at_a_time(&ran);
+        assert!(ran.count(Event::RESUME, "chain.first") > 0);
+    }
 }
 
 /// Nobody could release anything while the hierarchy grants the processor to somebody.
@@ -452,6 +470,32 @@ fn each_of_several_lanes_has_what_is_reserved_for_it() {
         let job = |event, name| ran.position(event, name, k).unwrap_or_else(|| panic!("{name}#{k}"));
         assert!(job(Event::COMPLETE, "request.ask") < job(Event::RELEASE, "request.answer"));
     }
+}
+
+/// Jobs end about when the reservation of their lanes runs out, which have nobody beside them. So the thread of a lane often waits to say that its job
+/// has ended when its processor is left idle.
+const JUST_ENOUGH: &str = "
+[[scheduler]]
+name = \"RES\"
+kind = \"reservation\"
+[[scheduler]]
+name = \"jobs\"
+kind = \"lanes\"
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 1ms 2ms\" }]
+[[task]]
+name = \"short\"
+period = \"2ms\"
+overrun = \"skip-next\"
+wcet = \"1ms\"
+exec = { uniform = [\"0.75ms\", \"0.9ms\"] }
+";
+
+#[test]
+fn no_job_of_a_limited_lane_ends_on_an_idle_processor() {
+    let Some((_alone, at)) = stage(1) else { return };
+    let ran = synthetic(&described(at.cpus[0], JUST_ENOUGH), completed(["short"], 500));
+    one_at_a_time(&ran);
+    assert!(ran.count(Event::PREEMPT, "short") > 0, "the reservation runs out in the midst of a job");
 }
 
 #[test]

@@ -31,8 +31,9 @@
 //!
 //! Without real-time priorities the kernel cannot do this. There a job that is outranked parks itself at its
 //! next cancellation point ([`crate::JobContext::aborted`], which synthetic work passes every 50 µs) until
-//! it is granted again.
+//! it is granted again. It may end before it comes to one, while the controller decides ([`interruption`]).
 
+mod interruption;
 mod slot;
 
 use super::agent::forget;
@@ -195,8 +196,8 @@ impl Controller {
     /// say so as soon as this thread sleeps; lowering it now would delay the release of the job's
     /// successors by whatever is elected instead.
     fn granted_is_ending(&self) -> bool {
-        let held = self.granted.and_then(|slot| self.slots[slot].held);
-        held.is_some_and(|job| self.shared.jobs.has_ended(job.tag, job.number))
+        let granted = self.granted.map(|slot| &self.slots[slot]).filter(|slot| slot.held.is_some());
+        granted.is_some_and(|slot| slot.cell.interruptions.is_over())
     }
 
     /// How long a job of this lane has executed; at least one nanosecond once it has begun, which is
@@ -217,6 +218,7 @@ impl Controller {
         let free = |level| self.slots.iter().position(|slot| slot.held.is_none() && slot.level == level);
         let position = free(Level::Granted).or_else(|| free(Level::Parked))?;
         self.slots[position].held = Some(job);
+        self.slots[position].cell.interruptions.begin();
         let dead = self.shared.port(self.lane).dead.load(Ordering::Relaxed) as usize;
         let depth = self.queue.len().saturating_sub(dead).max(1);
         self.slots[position].cell.assignment.put(job.tag, depth);
@@ -242,8 +244,8 @@ impl Controller {
             self.park(flow, outranked, has_begun.then_some((id, now)));
         }
         // A job that began while it was parked, because the granted one blocked, was never preempted.
-        let preempted = std::mem::take(&mut self.slots[position].preempted);
-        if preempted && self.shared.jobs.is_under_way(job.tag, job.number) {
+        let slot = &mut self.slots[position];
+        if std::mem::take(&mut slot.preempted) && slot.cell.interruptions.count(now) {
             let subject = Subject { job: id, lane: self.lane };
             if let Some(processor) = self.preemption.processor(&self.shared) {
                 processor.goes_on(now);
@@ -262,10 +264,12 @@ impl Controller {
         self.slots[position].held.is_some_and(|job| self.shared.jobs.is_under_way(job.tag, job.number))
     }
 
-    /// Lowers the slot. Its job, if it had begun, is displaced by another one from an instant on.
+    /// Lowers the slot. Its job, if it had begun and is not over, is displaced by another one from an instant on.
     fn park(&mut self, flow: &mut JobFlow, position: usize, displaced: Option<(JobId, Instant)>) {
         let Some(job) = self.slots[position].held else { return };
-        if let Some((by, now)) = displaced {
+        if let Some((by, now)) = displaced
+            && self.slots[position].cell.interruptions.count(now)
+        {
             let subject = Subject { job: self.id(&job), lane: self.lane };
             flow.recorder.put(now, subject.preempt(by));
             self.slots[position].preempted = true;

@@ -1,6 +1,7 @@
 //! A slot of a preemptive lane: the thread that runs one job at a time, and what it shares with the
 //! controller.
 
+use super::interruption::Interruptions;
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::job_table::{Begin, Tag};
 use crate::lane::enforcement::JobHost;
@@ -48,6 +49,8 @@ pub(crate) struct SlotCell {
     pub parked: AtomicBool,
     /// The thread's processor time when the job began.
     pub began_at: AtomicI64,
+    /// What the controller records of the job, against its end.
+    pub interruptions: Interruptions,
 }
 
 impl SlotCell {
@@ -58,6 +61,7 @@ impl SlotCell {
             permit: Bell::new(),
             parked: AtomicBool::new(false),
             began_at: AtomicI64::new(0),
+            interruptions: Interruptions::new(),
         }
     }
 
@@ -128,8 +132,14 @@ impl JobHost for InSlot<'_> {
         &mut self,
         flow: &mut JobFlow,
         finish: impl FnOnce() -> F,
-        record: impl FnOnce(&mut JobFlow, Instant, F) -> R,
-    ) -> R {
+        record: impl FnOnce(&mut JobFlow, Instant, F) -> Option<R>,
+    ) -> Option<R> {
+        let interruptions = &self.cell.interruptions;
+        let before = interruptions.before();
+        let finish = || (interruptions.end(before), finish());
+        let record = |flow: &mut JobFlow, end: Instant, (earliest, finished): (Instant, F)| {
+            record(flow, end.max(earliest), finished)
+        };
         ended_on(self.shared, self.processor, flow, (finish, record))
     }
 }
