@@ -23,6 +23,6 @@ mod steps;
 mod unverified;
 
 pub use replay::{Replay, ReplayError};
-pub use report::{Difference, OutputReport, PostedReport, ReplayReport, What};
-pub use request::{REPORT, ReplayFileError, Request, TRACE, replay_file};
+pub use report::{Difference, NotCalled, OutputReport, PostedReport, ReplayReport, What};
+pub use request::{PreparedReplay, REPORT, ReplayFileError, Request, TRACE, replay_file};
 pub use talea_record::difference::Difference as TableDifference;

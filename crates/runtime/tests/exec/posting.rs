@@ -66,6 +66,11 @@ impl Drop for StopAtEnd {
 }
 
 impl Posted {
+    /// How many records of this event there are.
+    pub fn count(&self, event: Event) -> usize {
+        self.records.iter().filter(|record| record.event == event).count()
+    }
+
     /// Says why what depends on real-time priorities is not tested, if so.
     pub fn lacks_realtime(&self) -> bool {
         if !self.outcome.realtime {
