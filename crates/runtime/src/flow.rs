@@ -468,13 +468,18 @@ impl JobFlow {
         by: Option<(JobId, Instant)>,
     ) -> Result<u64, NotPosted> {
         let now = MonotonicClock.now();
+        let may = may_post(shared, posted.operation.run, now);
+        // Numbers of other runs stand for nothing here, nor do those of a replay, in which no job posts. What jobs are told is recorded below.
+        if may == Err(NotPosted::OtherRun) || by.is_none() {
+            may?;
+        }
         let site = shared.layout.operation(posted.operation.id);
         if let Origin::Posting { .. } = site.origin {
             let (instance, tag) = self.post_apart(shared, posted, by.map(|(job, _)| job), now)?;
             self.hand_over(shared, site.lane, tag, now);
             return Ok(instance);
         }
-        may_post(shared, posted.operation.run, now)?;
+        may?;
         self.post_task(shared, site.task, (now, by.map(|(_, due)| due)))
     }
 

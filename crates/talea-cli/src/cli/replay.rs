@@ -14,17 +14,20 @@ use talea_runtime::Operations;
 
 /// Call the operations of a recorded run again, and compare what they publish and push
 ///
-/// The trace has to have been recorded with --keep-values (in a program, Run::keep_values). Each operation is called in the order of the
-/// recorded run, with the values and events that it took then, the instant at which it began, the answers that it was given, what it read of the
-/// descriptor that released it, and the handle with which it was posted; what it publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then, and what it posts by operation and handle. An operation that uses only what it is handed publishes the same again; so a
-/// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by itself: the others are
-/// handed what was recorded.
+/// The trace has to have been recorded with --keep-values (in a program, Run::keep_values). Each operation is called in
+/// the order of the recorded run, with the values and events that it took then, the instant at which it began, the
+/// answers that it was given, what it read of the descriptor that released it, and the handle with which it was posted;
+/// what it publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then, and
+/// what it posts by operation and handle. An operation that uses only what it is handed publishes the same again; so a
+/// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by
+/// itself: the others are handed what was recorded.
 ///
-/// PROGRAM is a program that runs its system with the library (talea::Run). It is started as for a run and gets as far as Run::prepare or Run::run,
-/// or with room for posted work, whose operations it has to declare, as Prepared::run, where it replays the trace and ends; so the first system that it prepares has to be that of the trace. What its description has otherwise is said
-/// first. Operations that read sensors or sockets by other ways than job.read
-/// say so when they are registered (ports.outside()); they are not called, and what they published is taken from the trace. Without a program,
-/// the synthetic operations of a system file are replayed, with the seed of the recorded run.
+/// PROGRAM is a program that runs its system with the library (talea::Run). It is started as for a run and gets as far
+/// as Run::prepare or Run::run, or with room for posted work, whose operations it has to declare, as Prepared::run,
+/// where it replays the trace and ends; so the first system that it prepares has to be that of the trace. What its
+/// description has otherwise is said first. Operations that read sensors or sockets by other ways than job.read say so
+/// when they are registered (ports.outside()); they are not called, and what they published is taken from the trace.
+/// Without a program, the synthetic operations of a system file are replayed, with the seed of the recorded run.
 #[derive(Args)]
 #[command(after_help = "\
 Exit status: 0 everything that was compared is equal; 1 something differs; 2 bad input, or nothing could be compared.

@@ -450,7 +450,8 @@ fn posted_work_is_called_again_with_what_it_had() {
         let then = [then, notes.try_iter().collect()];
         let answers: Vec<_> = then[0].iter().flat_map(|(.., answers)| answers).collect();
         assert!(answers.iter().any(|answer| answer.is_ok()), "{answers:?}");
-        assert!(answers.contains(&&Err(NotPosted::Full)), "{answers:?}");
+        // Where nothing keeps lanes apart, the lower one may make room meanwhile.
+        assert!(!outcome.realtime || answers.contains(&&Err(NotPosted::Full)), "{answers:?}");
 
         let replayed = |changed: u64| {
             let replay = ReplayRun::new(&system).operations(operations(0)).posting(POSTED);
