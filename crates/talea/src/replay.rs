@@ -81,7 +81,7 @@ pub fn replay(
 ///     Operations::synthetic().with("watch", move |job| {
 ///         if job.instance() % every == 0 {
 ///             let alarm = alarm.get().expect("it is declared before the run begins");
-///             job.post(*alarm, job.instance()).expect("there is room");
+///             _ = job.post(*alarm, job.instance());
 ///         }
 ///     })
 /// };
