@@ -1,9 +1,10 @@
 //! Work that no description has: alarms, which come from outside when they come, and what each of them sets off.
 //!
 //! `cargo run --example posted_work [-- TIME [TRACE]]`, such as `2s alarms.talea`: how long it runs, one second unless given, and where the
-//! trace of it is kept, which `talea trace stats`, `show` and `explain` read.
+//! trace of it is kept, which `talea trace stats`, `show` and `explain` read. `talea replay alarms.talea -- target/debug/examples/posted_work` calls the
+//! jobs of the trace again.
 
-use talea::run::{Declaration, NotPosted, PostingRoom, RunOptions};
+use talea::run::{Declaration, KeptOutputs, NotPosted, PostingRoom, RunOptions};
 use talea::{Criticality, Duration, Run, Strategy, System, TaskBuilder, Work};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,8 +19,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // All memory for it is taken here: two operations, 16 unfinished jobs of each, one thread that posts.
     let posting = PostingRoom { operations: 2, jobs: 16, posters: 1 };
-    let keep_log = std::env::args().nth(2).map(Into::into);
-    let options = RunOptions { posting, keep_log, duration: Some(duration), ..RunOptions::default() };
+    let keep_log: Option<std::path::PathBuf> = std::env::args().nth(2).map(Into::into);
+    let keep_values = if keep_log.is_some() { KeptOutputs::All } else { KeptOutputs::None };
+    let options =
+        RunOptions { posting, keep_log, keep_values, duration: Some(duration), ..RunOptions::default() };
     let prepared = Run::new(&system).options(options).prepare()?;
     let dispatcher = prepared.dispatcher();
     let note = Declaration::new("note", Duration::from_millis(50)).criticality(Criticality::Low);

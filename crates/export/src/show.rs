@@ -5,8 +5,8 @@ use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::{Code, Coded, EdgeChange, Lost, Member, Take};
 use talea_record::{
-    ChangeAuthor, DropReason, EdgeEntry, EventLossReason, JobId, LossCause, Metadata, NameSpace, Question,
-    Record, RunOutcome, Typed, ValueLoss,
+    ChangeAuthor, DropReason, EdgeEntry, EventLossReason, JobId, LossCause, Metadata, NameSpace, PostOutcome,
+    Question, Record, RunOutcome, Typed, ValueLoss,
 };
 use talea_time::{Duration, Instant};
 
@@ -255,6 +255,16 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             }
             None => format!("question {}", answer.what.number()),
         },
+        Typed::Post(post) => {
+            let by = post.by.0.map_or("the program".to_owned(), |by| metadata.job_name(by));
+            let came = match post.outcome.known() {
+                Some(PostOutcome::Posted) => "posted".to_owned(),
+                Some(PostOutcome::Full) => "refused for want of room, wanted".to_owned(),
+                Some(PostOutcome::NotRunning) => "refused since the run is over, wanted".to_owned(),
+                None => format!("outcome {}, wanted", post.outcome.number()),
+            };
+            format!("{came} by {by} with handle {}", post.handle)
+        }
         Typed::Drop(drop) => {
             let input = input_name(metadata, drop.input);
             match drop.why.known() {

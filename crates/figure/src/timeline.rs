@@ -148,6 +148,7 @@ mod tests {
             predecessors: Vec::new(),
             is_last: true,
             keeps_reads: false,
+            is_of_channel: false,
         };
         Metadata {
             system: "test".into(),
@@ -173,6 +174,7 @@ mod tests {
             chains: Vec::new(),
             names_senders: true,
             promise_tolerance: None,
+            keeps_posts: false,
             recorded: None,
             seed: None,
             realtime_offset_ns: None,

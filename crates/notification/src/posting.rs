@@ -248,6 +248,7 @@ pub(crate) fn begin(
         let declare = |(server, declaration): (usize, Declaration)| {
             let code = code_of(consumer, (lane, server), channel);
             let deadline = declaration.deadline;
+            let declaration = Declaration { is_of_channel: true, ..declaration };
             Ok::<_, Box<dyn Error + Send + Sync>>(Server::new(
                 workplace.declare(declaration, code)?,
                 deadline,

@@ -238,7 +238,7 @@ fn begin(pulled: &Arc<Pulled>, work: Declaration, place: &Place) -> Result<(), B
             pulled.run(&weak, job);
         }
     });
-    let operation = workplace.declare(work, code)?;
+    let operation = workplace.declare(Declaration { is_of_channel: true, ..work }, code)?;
     _ = pulled.operation.set(operation);
     workplace.post_at(workplace.now(), operation);
     Ok(())

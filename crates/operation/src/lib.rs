@@ -26,6 +26,7 @@ mod posting;
 mod publications;
 mod pushes;
 mod reading;
+mod replaying;
 mod services;
 mod synthetic;
 mod threads;
@@ -46,6 +47,7 @@ pub use posting::{Declaration, NotPosted, Posted, PostedOperation, PostingRoom};
 pub use publications::ProgramPublications;
 pub use pushes::PushedBytes;
 pub use reading::NotRead;
+pub use replaying::{DeclaredOperation, ReplayWorkplace};
 pub use services::JobServices;
 pub use synthetic::{SyntheticValue, decode_fields, encode_fields};
 pub use talea_channel::{

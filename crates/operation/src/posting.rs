@@ -16,8 +16,8 @@ pub enum NotPosted {
     /// The run has not begun, or is over.
     #[error("the run has not begun, or is over")]
     NotRunning,
-    /// The job is replayed.
-    #[error("what is posted is not replayed")]
+    /// The job is replayed, and had posted nothing there; or it is not known what it was told.
+    #[error("the job is replayed, and the trace does not tell what came of this when it was recorded")]
     Replayed,
     /// The operation was declared for another run.
     #[error("the operation was declared for another run, or simulation; declare it for this one, too")]
@@ -86,6 +86,10 @@ pub struct Declaration {
     pub period: Duration,
     /// See [`Self::criticality`].
     pub criticality: Criticality,
+    /// See [`Self::outside`].
+    pub is_outside: bool,
+    /// Whether a channel posts its jobs, by which it hands on events: a replay does not call these again. Channels say it.
+    pub is_of_channel: bool,
 }
 
 impl Declaration {
@@ -94,7 +98,19 @@ impl Declaration {
         let (name, criticality) = (name.to_owned(), Criticality::DEFAULT);
         let (node, lanes, level) = (None, None, None);
         let (wcet, period) = (Work::ZERO, Duration::ZERO);
-        Declaration { name, node, lanes, level, deadline, wcet, period, criticality }
+        let (is_outside, is_of_channel) = (false, false);
+        Declaration {
+            name,
+            node,
+            lanes,
+            level,
+            deadline,
+            wcet,
+            period,
+            criticality,
+            is_outside,
+            is_of_channel,
+        }
     }
 
     /// The node it runs on. The first one unless told otherwise.
@@ -138,6 +154,14 @@ impl Declaration {
     #[must_use]
     pub fn criticality(mut self, criticality: Criticality) -> Self {
         self.criticality = criticality;
+        self
+    }
+
+    /// Its code has to do with something outside, as of operations that [say so](crate::Ports::outside), or uses what the program has put behind the handle
+    /// otherwise than in jobs: it is not called when the run is replayed.
+    #[must_use]
+    pub fn outside(mut self) -> Self {
+        self.is_outside = true;
         self
     }
 }

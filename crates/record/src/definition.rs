@@ -112,6 +112,15 @@ impl Definition {
         Definition::Operation { number, entry, task }
     }
 
+    /// The same, whose jobs are posted by a channel if `is_of_channel`.
+    #[must_use]
+    pub fn of_channel(mut self, is_of_channel: bool) -> Self {
+        if let Definition::Operation { entry, .. } = &mut self {
+            entry.is_of_channel = is_of_channel;
+        }
+        self
+    }
+
     /// Events of this type, which a program pushes into the channel that records call so.
     pub fn of_program(number: usize, channel: &str, event_type: &str) -> Self {
         let entry = PublicationEntry {

@@ -4,6 +4,8 @@ use crate::{InputEntry, Metadata, OperationEntry, PublicationEntry, ReleasedBy, 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;
+use talea_model::Criticality;
+use talea_time::{Duration, Work};
 
 /// Something that a trace's tables have otherwise than those of a description.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +147,27 @@ pub fn connection_differences(trace: &Metadata, described: &Metadata) -> Vec<Dif
         };
         found.hold(of, subscribers(trace, publication), subscribers(described, other));
     }
+    found.0
+}
+
+/// Where an operation whose jobs were posted, by its number in the trace, is declared otherwise now: what it executes at most, in which lane it is, by node and
+/// level, when its jobs are due, and how critical they are.
+pub fn declaration_differences(
+    trace: &Metadata,
+    operation: usize,
+    (wcet, (node, level)): (Work, (usize, usize)),
+    (deadline, criticality): (Duration, Criticality),
+) -> Vec<Difference> {
+    let mut found = Differences::default();
+    let entry = &trace.operations[operation];
+    let (task, lane) = (&trace.tasks[entry.task], &trace.lanes[entry.lane]);
+    let of = |what: &str| format!("the {what} of \"{}\", which is posted,", entry.name);
+    found.hold(|| of("deadline"), task.deadline, deadline);
+    found.hold(|| of("worst-case execution time"), entry.wcet, wcet);
+    found.hold(|| of("criticality"), task.criticality, criticality);
+    let name = |node: usize| trace.nodes.get(node).map_or("?", |node| node.name.as_str());
+    let lane_of = |node: usize, level: usize| format!("{level} on {}", name(node));
+    found.hold(|| of("lane"), lane_of(lane.node, lane.level), lane_of(node, level));
     found.0
 }
 

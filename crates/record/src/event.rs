@@ -23,8 +23,8 @@ use talea_time::{Duration, Instant};
 pub use builtin::*;
 pub use codes::{
     ChangeAuthor, ChangeKind, ChangeReason, Codes, CostKind, DropReason, EventLossReason, InterruptKind,
-    LossCause, LossReason, MemberRole, Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss,
-    ViolationSide, WakeContext,
+    LossCause, LossReason, MemberRole, PostOutcome, Question, RunOutcome, SkipReason, ThreadRole, Trigger,
+    ValueLoss, ViolationSide, WakeContext,
 };
 pub use field::{Code, Coded, FieldType, Flag, JobOrNone, Meaning, WordType};
 

@@ -64,6 +64,9 @@ pub struct Metadata {
     /// By how much who judged the edges' promises let them be short. `None` where nobody judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promise_tolerance: Option<Duration>,
+    /// Whether the records say of posted jobs with what handle they were posted, and what posting was answered: [`crate::event::Post`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_posts: bool,
     /// The builtin events, as `job.release`, that every stream of a recording was asked for; those of the kernel, which
     /// tells what it is permitted to, are not among them. `None` where nobody chose: the log of a run itself has
     /// everything, and of rings it is unknown what was wanted when.
@@ -296,6 +299,7 @@ pub(crate) fn posted_entries(
         predecessors: Vec::new(),
         is_last: true,
         keeps_reads: false,
+        is_of_channel: false,
     };
     let task = TaskEntry {
         name,
@@ -362,6 +366,9 @@ pub struct OperationEntry {
     /// Whether what its jobs read of the descriptor that releases them is kept: [`crate::event::Value`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_reads: bool,
+    /// Whether a channel posts its jobs, by which it hands on events. Not in traces of old.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_of_channel: bool,
 }
 
 impl TaskEntry {
@@ -442,6 +449,7 @@ impl Metadata {
                 predecessors: operation.predecessors.iter().map(|id| id.index()).collect(),
                 is_last: operation.successors.is_empty(),
                 keeps_reads: false,
+                is_of_channel: false,
             })
             .collect();
         let tasks = (0..system.tasks.len()).map(|index| TaskEntry::of(system, index)).collect();
@@ -491,6 +499,7 @@ impl Metadata {
             chains: chains_of(system),
             names_senders: true,
             promise_tolerance,
+            keeps_posts: false,
             recorded,
             seed,
             realtime_offset_ns,
@@ -559,6 +568,7 @@ impl Metadata {
             chains: Vec::new(),
             names_senders: true,
             promise_tolerance: None,
+            keeps_posts: false,
             recorded: None,
             seed: None,
             realtime_offset_ns: None,

@@ -1,9 +1,9 @@
 //! What jobs were told, and are told again.
 
-use std::cell::Cell;
-use talea_operation::{EventNote, JobServices, NotPosted, Posted};
-use talea_record::Question;
+use std::cell::{Cell, RefCell};
+use talea_operation::{EventNote, JobServices, NotPosted, Posted, ReplayWorkplace};
 use talea_record::event::Answer;
+use talea_record::{JobId, PostOutcome, Question};
 use talea_time::Instant;
 
 /// What a job was told.
@@ -19,6 +19,27 @@ pub(crate) struct Answers {
     pub returned: Option<Instant>,
     /// From when on the newest values of inputs were visible to it, where that was not when they were published.
     visible_at: Vec<(u64, Instant)>,
+    /// What it posted, in this order.
+    pub posts: Vec<RecordedPost>,
+    /// With what handle it was posted, if it was.
+    pub handle: Option<u64>,
+}
+
+/// A job that a job posted, or wanted to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordedPost {
+    pub job: JobId,
+    pub handle: u64,
+    /// What came of it; none where the trace is newer than this.
+    pub outcome: Option<PostOutcome>,
+}
+
+/// A job that a job posts when it is called again.
+#[derive(Clone, Debug)]
+pub(crate) struct PostNow {
+    /// The operation.
+    pub operation: String,
+    pub handle: u64,
 }
 
 impl Answers {
@@ -51,11 +72,20 @@ pub(crate) struct Answering<'a> {
     done: Instant,
     times: Cell<usize>,
     stops: Cell<u64>,
+    /// Where what it posts has been declared, if that is known.
+    workplace: Option<&'a ReplayWorkplace>,
+    posted: RefCell<Vec<PostNow>>,
 }
 
 impl<'a> Answering<'a> {
-    pub fn new(answers: &'a Answers, done: Instant) -> Self {
-        Answering { answers, done, times: Cell::new(0), stops: Cell::new(0) }
+    pub fn new(answers: &'a Answers, done: Instant, workplace: Option<&'a ReplayWorkplace>) -> Self {
+        let (times, stops, posted) = (Cell::new(0), Cell::new(0), RefCell::default());
+        Answering { answers, done, times, stops, workplace, posted }
+    }
+
+    /// What it has posted.
+    pub fn posted(self) -> Vec<PostNow> {
+        self.posted.into_inner()
     }
 
     /// Whether it asked the time more often than answers were recorded, of which there is one at least.
@@ -80,8 +110,17 @@ impl JobServices for Answering<'_> {
         self.answers.stop.is_some_and(|first| question >= first)
     }
 
-    fn post(&self, _posted: Posted) -> Result<u64, NotPosted> {
-        Err(NotPosted::Replayed)
+    fn post(&self, Posted { operation, handle, .. }: Posted) -> Result<u64, NotPosted> {
+        let operation = self.workplace.ok_or(NotPosted::Replayed)?.posted(operation)?;
+        let mut posted = self.posted.borrow_mut();
+        let recorded = self.answers.posts.get(posted.len());
+        posted.push(PostNow { operation, handle });
+        match recorded.and_then(|recorded| Some((recorded.job, recorded.outcome?))) {
+            Some((job, PostOutcome::Posted)) => Ok(job.instance),
+            Some((_, PostOutcome::Full)) => Err(NotPosted::Full),
+            Some((_, PostOutcome::NotRunning)) => Err(NotPosted::NotRunning),
+            None => Err(NotPosted::Replayed),
+        }
     }
 
     // What is pushed in a replay reaches nobody.

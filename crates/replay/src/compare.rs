@@ -37,6 +37,27 @@ pub(crate) fn compare_pushes((turn, recorded): (u16, &[u8]), (turn_now, now): (u
     bytes.or((turn != turn_now).then_some(What::Turn { recorded: turn, now: turn_now }))
 }
 
+/// What differs of a post, if anything does: the operation and the handle, of then and of now, and the panic of the job, if there was one now.
+pub(crate) fn compare_posts(
+    recorded: Option<(&str, u64)>,
+    now: Option<(&str, u64)>,
+    panicked: Option<&str>,
+) -> Option<What> {
+    let (Some((recorded, handle)), Some((now, handle_now))) = (recorded, now) else {
+        let as_panic = |message: &str| What::Panicked { message: message.to_owned() };
+        return match (recorded, now) {
+            (None, Some(_)) => Some(What::NothingThen),
+            (Some(_), None) => Some(panicked.map_or(What::NothingNow, as_panic)),
+            _ => None,
+        };
+    };
+    if recorded != now {
+        let (recorded, now) = (recorded.to_owned(), now.to_owned());
+        return Some(What::OtherOperation { recorded, now });
+    }
+    (handle != handle_now).then_some(What::Handle { recorded: handle, now: handle_now })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

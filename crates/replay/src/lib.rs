@@ -11,6 +11,9 @@
 //! recorded, also where it publishes something else now. One that has to do with something [outside](talea_operation::Ports::outside) is not
 //! called; one that reads the [descriptor](talea_operation::Ports::descriptor) which releases it reads what it read then. What the tables of the trace
 //! have otherwise than the description is told.
+//!
+//! Operations whose jobs a program posted are declared at the [workplace](Replay::workplace) of the replay and found by their names; their jobs have turns as others
+//! do, with the handles that are recorded, and posting is answered as it was. Those that channels of the program post, to hand on events, are not called.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +26,6 @@ mod steps;
 mod unverified;
 
 pub use replay::{Replay, ReplayError};
-pub use report::{Difference, OutputReport, PostedReport, ReplayReport, What};
-pub use request::{REPORT, ReplayFileError, Request, TRACE, replay_file};
+pub use report::{Difference, NotCalled, OutputReport, PostedReport, ReplayReport, What};
+pub use request::{PreparedReplay, REPORT, ReplayFileError, Request, TRACE, replay_file};
 pub use talea_record::difference::Difference as TableDifference;

@@ -1,8 +1,8 @@
 //! Doing the steps of a recorded run again.
 
-use crate::answers::{Answering, Answers};
-use crate::compare::{compare, compare_pushes};
-use crate::report::{Compared, OutputReport, PostedReport, ReplayReport, What};
+use crate::answers::{Answering, Answers, PostNow, RecordedPost};
+use crate::compare::{compare, compare_posts, compare_pushes};
+use crate::report::{Compared, NotCalled, OutputReport, PostedReport, ReplayReport, What};
 use crate::steps::{End, Ending, Missing, Pushes, Recorded, Step, Steps, Taken};
 use crate::unverified::Unverified;
 use std::any::Any;
@@ -10,16 +10,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_model::{OperationId, PublicationId, System};
 use talea_notification::declared;
-use talea_operation::{Encoded, Operation, OperationErrors, Operations, PushedBytes, Reach, Stamp, Wiring};
+use talea_operation::{
+    DeclaredOperation, Encoded, Operation, OperationErrors, Operations, PostingRoom, PushedBytes, Reach,
+    ReplayWorkplace, Stamp, Wiring,
+};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_policy::strategy::{NodeAnomaly, plan_lanes_of};
 use talea_record::difference::{
-    Difference as TableDifference, connection_differences, list_differences, schedule_differences,
+    Difference as TableDifference, connection_differences, declaration_differences, list_differences,
+    schedule_differences,
 };
-use talea_record::event::{Typed, ValueLost};
+use talea_record::event::{Post, Typed, ValueLost};
 use talea_record::values::{KeptOf, KeptValue, MOST_BYTES, ValueReader};
-use talea_record::{Definition, JobId, Metadata, Origin, Record, Sink, ValueLoss};
+use talea_record::{Definition, JobId, Metadata, Origin, PostOutcome, Record, Sink, ValueLoss};
 use talea_time::Instant;
 use thiserror::Error;
 
@@ -42,7 +46,7 @@ pub enum ReplayError {
     /// The description cannot be run, so the trace is not of a run of it.
     #[error("the description cannot be run: {}", .0.iter().map(|one| format!("{}: {}", one.node, one.anomaly)).collect::<Vec<_>>().join("; "))]
     Anomalies(Vec<NodeAnomaly>),
-    /// The trace has no values of outputs, no events, neither taken nor pushed, and nothing that was read from outside.
+    /// The trace has no values of outputs, no events, neither taken nor pushed, nothing that was read from outside, and not what was posted.
     #[error(
         "the trace keeps neither values nor events; record them with `--keep-values`, or `Run::keep_values`"
     )]
@@ -107,10 +111,19 @@ impl TakenBeside {
 /// Runs operations again as the records of a run tell; a [`Sink`] of these.
 pub struct Replay {
     system: System,
-    start: Instant,
+    /// The tables of the trace, with what was defined while the run lasted.
+    tables: Metadata,
     is_simulated: bool,
-    /// By operation; those with code or ports.
+    /// By operation of the trace; those with code or ports, and those whose jobs were posted that are declared.
     operations: Vec<Option<Replayed>>,
+    /// Where operations are declared whose jobs were posted, if they can be.
+    workplace: Option<ReplayWorkplace>,
+    /// What has been declared there, and the trace does not have, or not yet.
+    not_posted: Vec<DeclaredOperation>,
+    /// Jobs of posted work that were not called again, by operation and reason.
+    not_called: BTreeMap<(usize, NotCalled), u64>,
+    /// Whether records are lost.
+    has_gaps: bool,
     /// By output.
     kept: Vec<bool>,
     /// By publication.
@@ -145,7 +158,8 @@ impl Replay {
         let has_values = metadata.outputs.iter().any(|output| output.is_kept);
         let has_reads = metadata.operations.iter().any(|operation| operation.keeps_reads);
         let has_pushes = metadata.publications.iter().any(|publication| publication.is_kept);
-        if !has_values && !has_reads && !has_pushes && !metadata.tasks.iter().any(|task| task.keeps_events) {
+        let has_events = metadata.tasks.iter().any(|task| task.keeps_events);
+        if !has_values && !has_reads && !has_pushes && !has_events && !metadata.keeps_posts {
             return Err(ReplayError::NoValues);
         }
         // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
@@ -174,26 +188,20 @@ impl Replay {
             let replayed = operations[operation.index()].as_ref();
             replayed.is_some_and(Replayed::is_outside)
         };
-        let row = |name: &str, operation, is_kept| OutputReport {
-            output: name.to_owned(),
-            is_kept,
-            is_outside: is_outside(operation),
-            compared: 0,
-            differing: 0,
-            unknown: 0,
-            unrecorded: 0,
-            first: None,
-        };
+        let row = |name: &str, operation, is_kept| OutputReport::new(name, is_kept, is_outside(operation));
         let sites = system.outputs().iter().zip(&kept);
         let outputs = sites.map(|(site, is_kept)| row(&site.name, site.operation, *is_kept)).collect();
         let sites = system.publications().iter().zip(&kept_pushes);
         let publications = sites.map(|(site, is_kept)| row(&site.name, site.operation, *is_kept)).collect();
-        let posted = metadata.operations.iter().skip(system.operations().len());
-        let posted = posted.map(|entry| PostedReport { operation: entry.name.clone(), jobs: 0 }).collect();
+        operations.resize_with(metadata.operations.len().max(operations.len()), || None);
         Ok(Replay {
-            start: metadata.start,
+            tables: metadata.clone(),
             is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
             operations,
+            workplace: None,
+            not_posted: Vec::new(),
+            not_called: BTreeMap::new(),
+            has_gaps: false,
             kept,
             kept_pushes,
             ended: vec![false; system.nodes.len()],
@@ -202,17 +210,31 @@ impl Replay {
             begun: HashMap::new(),
             answers: HashMap::new(),
             unverified: Unverified::of(&system),
-            report: ReplayReport { outputs, publications, posted, differences, ..ReplayReport::default() },
+            report: ReplayReport { outputs, publications, differences, ..ReplayReport::default() },
             buffer: vec![0; MOST_BYTES],
             system,
         })
+    }
+
+    /// Room for operations whose jobs were posted, and the way in: those that are declared there by the time at which the first of their recorded jobs has
+    /// its turn are called again, found by their names.
+    pub fn workplace(&mut self, room: PostingRoom) -> ReplayWorkplace {
+        let plans = plan_lanes_of(&self.system).expect("the tables of the system were made with its plans");
+        let workplace = ReplayWorkplace::new(&self.system, plans, room);
+        self.workplace = Some(workplace.clone());
+        workplace
     }
 
     /// All records have come. What is still awaited does not come.
     pub fn finish(mut self) -> ReplayReport {
         self.go_on(true);
         self.report.lost_records += self.values.damaged();
-        self.report.posted.retain(|posted| posted.jobs > 0);
+        let posted = self.not_called.iter().map(|((operation, why), jobs)| PostedReport {
+            operation: self.tables.operations[*operation].name.clone(),
+            jobs: *jobs,
+            why: *why,
+        });
+        self.report.posted = posted.collect();
         self.report
     }
 
@@ -225,6 +247,7 @@ impl Replay {
                 Step::Take { job, taken } => self.take(job, taken),
                 Step::End(end) => self.end(end),
                 Step::Gap => {
+                    self.has_gaps = true;
                     self.operations.iter_mut().flatten().for_each(|replayed| replayed.is_on_track = false);
                 }
             }
@@ -251,6 +274,15 @@ impl Replay {
         end.taken.iter().for_each(|taken| self.take(end.job, *taken));
         let (begun, answers) =
             (self.begun.remove(&end.job), self.answers.remove(&end.job).unwrap_or_default());
+        if let Some(workplace) = &self.workplace {
+            workplace.reach(end.at);
+            self.take_declared();
+        }
+        if self.is_posted(end.job)
+            && let Some(why) = self.reason_not_to_call(end.job, &answers)
+        {
+            return self.leave_out(&end, why);
+        }
         let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
         // That of a job whose beginning was lost, too: it is as if nothing was known of what it took.
         let Begun { started, mut is_intact } = begun.unwrap_or(Begun { started: end.at, is_intact: false });
@@ -275,16 +307,17 @@ impl Replay {
             Ending::Unbegun => false,
         };
         let is_called = is_done && !is_outside;
-        let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at));
+        let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at), self.workplace.as_ref());
         is_intact &= !end.pushes.may_lack_a_refusal();
         let refused = end.pushes.kept.iter().filter(|(_, _, bytes)| bytes.is_empty());
         operation.refuse_again(refused.map(|(_, number, _)| *number).collect());
         let panicked = if is_called {
             self.report.called += 1;
-            let job = job_of(&self.system, &end, answers.released);
-            let name = self.system.operations()[end.job.operation.index()].name.as_str();
+            let job = job_of(&self.system, &self.tables, &end, answers.released);
+            let name = self.tables.operations[end.job.operation.index()].name.as_str();
+            let handle = answers.handle.unwrap_or(0);
             // What the code keeps is its own business, as in a run.
-            let code = AssertUnwindSafe(|| operation.call(&answering, name, &job, started, 0));
+            let code = AssertUnwindSafe(|| operation.call(&answering, name, &job, started, handle));
             let panicked = catch_unwind(code).err().map(text_of);
             if end.how == Ending::Completed {
                 operation.push_events(&answering, end.job.instance);
@@ -303,7 +336,14 @@ impl Replay {
         let is_answered = !answering.has_run_out() && !operation.has_read_otherwise();
         replayed.is_on_track &= !is_called || is_intact && is_answered;
         let pushed = operation.pushed();
+        let posted = answering.posted();
         self.settle_pushes(&end, is_called, pushed, panicked.as_deref());
+        if is_called {
+            self.settle_posts(&end, &answers.posts, &posted, panicked.as_deref());
+        }
+        if self.is_posted(end.job) {
+            return;
+        }
         if end.how != Ending::Completed {
             if let Some(replayed) = &mut self.operations[end.job.operation.index()] {
                 replayed.operation.discard();
@@ -316,12 +356,130 @@ impl Replay {
 
     /// The trace may end between a job and what it published, or pushed.
     fn is_cut(&self, end: &End) -> bool {
-        !end.is_settled && !self.ended[self.system.subtask(end.job.operation).node]
+        let lane = self.tables.operations[end.job.operation.index()].lane;
+        !end.is_settled && !self.ended[self.tables.lanes[lane].node]
     }
 
     /// The job's number, and when it ended after the start, in nanoseconds.
     fn known_as(&self, end: &End) -> (u64, i64) {
-        (end.job.instance, end.at.as_nanos().saturating_sub(self.start.as_nanos()))
+        (end.job.instance, end.at.as_nanos().saturating_sub(self.tables.start.as_nanos()))
+    }
+
+    /// Whether it is a job of work that was posted.
+    fn is_posted(&self, job: JobId) -> bool {
+        job.operation.index() >= self.system.operations().len()
+    }
+
+    /// Operations that have been declared are those of the same names that the trace has.
+    fn take_declared(&mut self) {
+        let Some(workplace) = &self.workplace else { return };
+        let new = workplace.take_new();
+        if new.is_empty() {
+            return;
+        }
+        self.not_posted.extend(new);
+        self.find_declared();
+    }
+
+    /// The same of those that the trace did not have before.
+    fn find_declared(&mut self) {
+        let described = self.system.operations().len();
+        for declared in std::mem::take(&mut self.not_posted) {
+            let DeclaredOperation { declaration, placement, .. } = &declared;
+            let mut posted = self.tables.operations.iter().skip(described);
+            let Some(place) = posted.position(|entry| entry.name == declaration.name) else {
+                self.not_posted.push(declared);
+                continue;
+            };
+            let (wcet, lane) = (declaration.wcet, (placement.node, placement.level));
+            let dates = (declaration.deadline, declaration.criticality);
+            let differences = declaration_differences(&self.tables, described + place, (wcet, lane), dates);
+            self.report.differences.extend(differences);
+            let (is_on_track, taken) = (!self.has_gaps, TakenBeside::Nothing);
+            let operation = declared.operation;
+            self.operations[described + place] =
+                Some(Replayed { operation, holder: None, is_on_track, taken });
+        }
+    }
+
+    /// Why a job of posted work is not called again, if it is not.
+    fn reason_not_to_call(&self, job: JobId, answers: &Answers) -> Option<NotCalled> {
+        let place = job.operation.index();
+        if self.tables.operations[place].is_of_channel {
+            return Some(NotCalled::OfChannel);
+        }
+        let Some(replayed) = &self.operations[place] else { return Some(NotCalled::NotDeclared) };
+        match answers.handle {
+            _ if replayed.is_outside() => Some(NotCalled::Outside),
+            None => Some(NotCalled::Lost),
+            Some(_) => None,
+        }
+    }
+
+    /// A job of posted work is not called again.
+    fn leave_out(&mut self, end: &End, why: NotCalled) {
+        if end.how != Ending::Completed {
+            return;
+        }
+        let place = end.job.operation.index();
+        let jobs = self.not_called.entry((place, why)).or_default();
+        *jobs += 1;
+        let is_first = *jobs == 1;
+        match why {
+            NotCalled::NotDeclared if is_first && self.workplace.is_some() => {
+                let declared = self.workplace.as_ref().map_or_else(Vec::new, ReplayWorkplace::names);
+                let (what, job) = (What::NotDeclared { declared }, self.known_as(end));
+                let row = self.report.row_of_posts(&self.tables.operations[place].name);
+                self.report.count(Compared::Post { row, post: None }, job, true, Some(what));
+            }
+            NotCalled::Lost => {
+                if let Some(replayed) = &mut self.operations[place] {
+                    replayed.is_on_track = false;
+                }
+            }
+            NotCalled::Outside => self.report.outside += 1,
+            NotCalled::NotDeclared | NotCalled::OfChannel | NotCalled::NotRecorded => {}
+        }
+    }
+
+    /// Compares what the job posted with what was recorded.
+    fn settle_posts(
+        &mut self,
+        end: &End,
+        recorded: &[RecordedPost],
+        now: &[PostNow],
+        panicked: Option<&str>,
+    ) {
+        let place = end.job.operation.index();
+        let Some(replayed) = self.operations[place].as_ref().filter(|_| self.tables.keeps_posts) else {
+            return;
+        };
+        let (is_on_track, is_cut, job) = (replayed.is_on_track, self.is_cut(end), self.known_as(end));
+        let name = self.tables.operations[place].name.clone();
+        // Where nothing can be declared, nothing can be posted either.
+        let comparable = if self.workplace.is_some() { recorded.len().max(now.len()) } else { 0 };
+        for post in 0..comparable {
+            let (recorded, now) = (recorded.get(post), now.get(post));
+            let recorded = recorded.map(|recorded| {
+                let operation = &self.tables.operations[recorded.job.operation.index()].name;
+                (operation.as_str(), recorded.handle)
+            });
+            let now = now.map(|now| (now.operation.as_str(), now.handle));
+            let Some((posted, _)) = recorded.or(now) else { continue };
+            let row = self.report.row_of_posts(&format!("{name}>{posted}"));
+            if recorded.is_none() && is_cut {
+                self.report.posts[row].unrecorded += 1;
+                continue;
+            }
+            let what = compare_posts(recorded, now, panicked);
+            self.report.count(Compared::Post { row, post: Some(post) }, job, is_on_track, what);
+        }
+        let was_posted = self.is_posted(end.job) && end.how == Ending::Completed;
+        if let Some(message) = panicked.filter(|_| was_posted) {
+            let what = What::CompletedThen { message: message.to_owned() };
+            let row = self.report.row_of_posts(&name);
+            self.report.count(Compared::Post { row, post: None }, job, is_on_track, Some(what));
+        }
     }
 
     /// Compares what the job pushed with what was recorded.
@@ -488,8 +646,12 @@ impl Replay {
         self.kept_pushes.get(publication as usize).copied().unwrap_or(false)
     }
 
+    /// Whether jobs of the operation have a turn.
     fn is_known(&self, job: JobId) -> bool {
-        self.operations.get(job.operation.index()).is_some_and(Option::is_some)
+        match self.is_posted(job) {
+            false => self.operations[job.operation.index()].is_some(),
+            true => self.tables.keeps_posts && job.operation.index() < self.operations.len(),
+        }
     }
 }
 
@@ -516,9 +678,13 @@ impl Sink for Replay {
                 }
             }
             Typed::Complete(complete) => {
-                let declared = complete.job.operation.index().checked_sub(self.system.operations().len());
-                if let Some(posted) = declared.and_then(|place| self.report.posted.get_mut(place)) {
-                    posted.jobs += 1;
+                let place = complete.job.operation.index();
+                if self.is_posted(complete.job) && place < self.operations.len() && !self.tables.keeps_posts {
+                    let why = match self.tables.operations[place].is_of_channel {
+                        true => NotCalled::OfChannel,
+                        false => NotCalled::NotRecorded,
+                    };
+                    *self.not_called.entry((place, why)).or_default() += 1;
                 }
                 self.ended(record, complete.job, Ending::Completed);
             }
@@ -558,6 +724,15 @@ impl Sink for Replay {
             Typed::Wait(wait) if self.is_simulated && self.is_known(wait.job) => {
                 self.answers.entry(wait.job).or_default().returned.get_or_insert(record.time);
             }
+            Typed::Post(Post { job, by, handle, outcome, .. }) if self.is_known(job) => {
+                let outcome = outcome.known();
+                if let Some(by) = by.0.filter(|by| self.is_known(*by)) {
+                    self.answers.entry(by).or_default().posts.push(RecordedPost { job, handle, outcome });
+                }
+                if outcome == Some(PostOutcome::Posted) {
+                    self.answers.entry(job).or_default().handle = Some(handle);
+                }
+            }
             Typed::Answer(answer) if self.is_known(answer.job) => {
                 self.answers.entry(answer.job).or_default().take(answer);
             }
@@ -573,14 +748,9 @@ impl Sink for Replay {
 
     // The tables of a trace have what came to them while the run lasted; those of a run that is followed have it from here.
     fn define(&mut self, definition: &Definition) {
-        if let Definition::Operation { number, entry, .. } = definition
-            && let Some(place) = number.checked_sub(self.system.operations().len())
-        {
-            let posted = &mut self.report.posted;
-            let missing = (place + 1).saturating_sub(posted.len());
-            posted.extend((0..missing).map(|_| PostedReport { operation: String::new(), jobs: 0 }));
-            posted[place].operation.clone_from(&entry.name);
-        }
+        self.tables.define(definition);
+        self.operations.resize_with(self.tables.operations.len().max(self.operations.len()), || None);
+        self.find_declared();
     }
 }
 
@@ -597,15 +767,17 @@ fn has_bytes(system: &System, operations: &mut [Option<Replayed>]) -> Vec<bool> 
 }
 
 /// The job as its code saw it; where its release is not the nominal one, what was recorded of it.
-fn job_of(system: &System, end: &End, released: Option<Instant>) -> Job {
+fn job_of(system: &System, tables: &Metadata, end: &End, released: Option<Instant>) -> Job {
     let JobId { operation, instance } = end.job;
-    let described = &system.operations()[operation.index()];
+    let described = system.operations().get(operation.index());
     let nominal = end.dates.nominal;
-    let release = released.unwrap_or_else(|| match described.predecessors.is_empty() {
-        true => nominal.saturating_add(demand::release_jitter(system, described.task, instance)),
-        false => nominal,
+    let release = released.unwrap_or_else(|| match described.filter(|one| one.predecessors.is_empty()) {
+        Some(first) => nominal.saturating_add(demand::release_jitter(system, first.task, instance)),
+        None => nominal,
     });
-    let (deadline, wcet) = (end.dates.deadline, system.subtask(operation).wcet);
+    let of_posted = || tables.operations[operation.index()].wcet;
+    let wcet = described.map_or_else(of_posted, |described| system.subtask(described.id).wcet);
+    let deadline = end.dates.deadline;
     Job { release, deadline, wcet, rank: 0, number: instance, tag: 0 }
 }
 

@@ -18,7 +18,11 @@ pub struct ReplayReport {
     /// By publication of the system, in its order: what jobs pushed into channels.
     #[serde(default)]
     pub publications: Vec<OutputReport>,
-    /// Jobs that are not replayed, by operation: of work that was posted, deliveries to consumers of the program among it.
+    /// What jobs posted, by the operation that posts and the one that is posted, as `control>alarm`, in the order in which these were found; and by its
+    /// name alone an operation whose jobs cannot be called again as they were.
+    #[serde(default)]
+    pub posts: Vec<OutputReport>,
+    /// Jobs of work that was posted which are not called again, by operation and reason.
     #[serde(default)]
     pub posted: Vec<PostedReport>,
     /// The first difference, in the order in which the jobs ended.
@@ -31,15 +35,15 @@ pub struct ReplayReport {
 
 impl ReplayReport {
     fn rows(&self) -> impl Iterator<Item = &OutputReport> {
-        self.outputs.iter().chain(&self.publications)
+        self.outputs.iter().chain(&self.publications).chain(&self.posts)
     }
 
-    /// How many values and events were compared.
+    /// How many values, events and posted jobs were compared.
     pub fn compared(&self) -> u64 {
         self.rows().map(|row| row.compared).sum()
     }
 
-    /// Values and events that differ, which proves nothing, see [`OutputReport::unknown`].
+    /// Those that differ, which proves nothing, see [`OutputReport::unknown`].
     pub fn unknown(&self) -> u64 {
         self.rows().map(|row| row.unknown).sum()
     }
@@ -47,7 +51,7 @@ impl ReplayReport {
     /// No difference proves anything.
     pub(crate) fn distrust(&mut self) {
         self.first = None;
-        for row in self.outputs.iter_mut().chain(&mut self.publications) {
+        for row in self.outputs.iter_mut().chain(&mut self.publications).chain(&mut self.posts) {
             row.unknown += row.differing;
             row.compared -= std::mem::take(&mut row.differing);
             row.first = None;
@@ -67,9 +71,20 @@ pub(crate) enum Compared {
     Output(usize),
     /// What it pushed as this publication, by its place among these pushes.
     Push { publication: usize, push: usize },
+    /// A job that it posted, by its place among these, or how it ended, in this row of posts.
+    Post { row: usize, post: Option<usize> },
 }
 
 impl ReplayReport {
+    /// The row of posts of this name.
+    pub(crate) fn row_of_posts(&mut self, name: &str) -> usize {
+        let known = self.posts.iter().position(|row| row.output == name);
+        known.unwrap_or_else(|| {
+            self.posts.push(OutputReport::new(name, true, false));
+            self.posts.len() - 1
+        })
+    }
+
     /// Something of a job was compared, and differs so, if at all; which proves nothing if the job is not on its track.
     pub(crate) fn count(
         &mut self,
@@ -78,9 +93,10 @@ impl ReplayReport {
         is_on_track: bool,
         what: Option<What>,
     ) {
-        let (row, push) = match compared {
-            Compared::Output(output) => (&mut self.outputs[output], None),
-            Compared::Push { publication, push } => (&mut self.publications[publication], Some(push)),
+        let (row, push, post) = match compared {
+            Compared::Output(output) => (&mut self.outputs[output], None, None),
+            Compared::Push { publication, push } => (&mut self.publications[publication], Some(push), None),
+            Compared::Post { row, post } => (&mut self.posts[row], None, post),
         };
         if what.is_some() && !is_on_track {
             row.unknown += 1;
@@ -89,19 +105,52 @@ impl ReplayReport {
         row.compared += 1;
         let Some(what) = what else { return };
         row.differing += 1;
-        let difference = Difference { output: row.output.clone(), push, instance, at_ns, what };
+        let difference = Difference { output: row.output.clone(), push, post, instance, at_ns, what };
         row.first.get_or_insert_with(|| difference.clone());
         self.first.get_or_insert(difference);
     }
 }
 
-/// Jobs of posted work that a trace has, and that are not replayed.
+/// Jobs of posted work that a trace has, and that are not called again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PostedReport {
     /// The operation.
     pub operation: String,
     /// Jobs that completed.
     pub jobs: u64,
+    /// Why.
+    #[serde(default)]
+    pub why: NotCalled,
+}
+
+/// Why jobs of posted work are not called again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotCalled {
+    /// The trace does not record with what handle jobs are posted.
+    #[default]
+    NotRecorded,
+    /// The record of that is lost.
+    Lost,
+    /// A channel posted them, to hand on events that the program's threads or jobs had pushed there.
+    OfChannel,
+    /// The operation is not declared. Where operations can be declared, that is a difference, too.
+    NotDeclared,
+    /// Its declaration says that it has to do with something [outside](talea_operation::Declaration::outside).
+    Outside,
+}
+
+impl NotCalled {
+    /// In words, to follow *not called again:*.
+    pub fn words(self) -> &'static str {
+        match self {
+            NotCalled::NotRecorded => "the trace does not record what is posted",
+            NotCalled::Lost => "the records of with what they were posted are lost",
+            NotCalled::OfChannel => "they hand on events of a channel of the program",
+            NotCalled::NotDeclared => "the operation is not declared",
+            NotCalled::Outside => "the operation has to do with something outside",
+        }
+    }
 }
 
 /// What a replay found of an output, or of what is pushed as a publication.
@@ -126,14 +175,26 @@ pub struct OutputReport {
     pub first: Option<Difference>,
 }
 
-/// A value, or an event that was pushed, that differs from what was recorded.
+impl OutputReport {
+    /// Nothing has been compared.
+    pub(crate) fn new(name: &str, is_kept: bool, is_outside: bool) -> Self {
+        let (compared, differing, unknown, unrecorded, first) = (0, 0, 0, 0, None);
+        let output = name.to_owned();
+        OutputReport { output, is_kept, is_outside, compared, differing, unknown, unrecorded, first }
+    }
+}
+
+/// A value, or an event that was pushed, or a job that was posted, that differs from what was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The output, or publication.
+    /// The output, publication, or row of posts.
     pub output: String,
     /// Of a publication, which of the pushes of the job as it, from 0.
     #[serde(default)]
     pub push: Option<usize>,
+    /// Of posts, which of those of the job it is, from 0.
+    #[serde(default)]
+    pub post: Option<usize>,
     /// Number of the task's instance.
     pub instance: u64,
     /// From the start of the run to the end of the job, in nanoseconds.
@@ -182,10 +243,34 @@ pub enum What {
         /// How many are recorded at most.
         most: usize,
     },
-    /// The job published, or pushed, nothing now.
+    /// The job published, pushed or posted nothing now.
     NothingNow,
-    /// The job had published, or pushed, nothing.
+    /// The job had published, pushed or posted nothing.
     NothingThen,
+    /// The job posts a job of another operation.
+    OtherOperation {
+        /// The one that was recorded.
+        recorded: String,
+        /// The one of now.
+        now: String,
+    },
+    /// The job posts with another handle.
+    Handle {
+        /// The one that was recorded.
+        recorded: u64,
+        /// The one of now.
+        now: u64,
+    },
+    /// The operation was declared when this was recorded, and is not now.
+    NotDeclared {
+        /// What is declared now.
+        declared: Vec<String>,
+    },
+    /// The job, which completed then and is of posted work, panicked now, with this.
+    CompletedThen {
+        /// The text of the panic.
+        message: String,
+    },
     /// The job panicked now, with this.
     Panicked {
         /// The text of the panic.
@@ -195,13 +280,19 @@ pub enum What {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { output, push, instance, at_ns, what } = self;
+        let Difference { output, push, post, instance, at_ns, what } = self;
         let at = talea_time::Duration::from_nanos(*at_ns);
-        let (thing, published) =
-            if push.is_some() { ("an event", "pushed") } else { ("a value", "published") };
+        let (thing, published) = match (push, post) {
+            (Some(_), _) => ("an event", "pushed"),
+            (None, Some(_)) => ("a post", "made"),
+            (None, None) => ("a value", "published"),
+        };
         write!(f, "{output} of job {instance}")?;
         if let Some(push) = push {
             write!(f, ", event {push}")?;
+        }
+        if let Some(post) = post {
+            write!(f, ", post {post}")?;
         }
         write!(f, ", {at} after the start: ")?;
         let hex = |bytes: &[u8]| match bytes {
@@ -225,6 +316,17 @@ impl fmt::Display for Difference {
             }
             What::NothingNow => write!(f, "{thing} was recorded, and none is {published} now"),
             What::NothingThen => write!(f, "{thing} is {published} now, and none was recorded"),
+            What::OtherOperation { recorded, now } => {
+                write!(f, "a job of {recorded} was posted, and one of {now} is posted now")
+            }
+            What::Handle { recorded, now } => {
+                write!(f, "it was posted with the handle {recorded}, and is posted with {now} now")
+            }
+            What::NotDeclared { declared } => {
+                let declared = if declared.is_empty() { "nothing".to_owned() } else { declared.join(", ") };
+                write!(f, "its operation was declared then, and is not now, where {declared} is declared")
+            }
+            What::CompletedThen { message } => write!(f, "it completed then, and panics now: {message}"),
             What::Panicked { message } => {
                 write!(f, "{thing} was recorded, and the job panics now: {message}")
             }

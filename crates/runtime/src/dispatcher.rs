@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use talea_model::{Execution, OperationId, PublicationId, System};
 use talea_operation::{
     ChannelTask, Declaration, DeclareError, JobContext, LanePlacement, Operation, PostedOperation,
-    PostingRoom, ProgramChannel, ProgramPublications,
+    PostingRoom, ProgramChannel, ProgramPublications, ReplayWorkplace,
 };
 use talea_policy::strategy::Plan;
 use talea_record::ring::Definer;
@@ -29,6 +29,8 @@ pub(crate) struct Inner {
     pub plans: Vec<Plan>,
     pub room: PostingRoom,
     pub definer: Definer,
+    /// Where operations are declared in place of this run, if it is to be replayed.
+    pub replayed: Option<ReplayWorkplace>,
     pub state: Mutex<State>,
 }
 
@@ -121,6 +123,9 @@ impl Dispatcher {
         declaration: Declaration,
         code: impl FnMut(&JobContext<'_>) + Send + 'static,
     ) -> Result<PostedOperation, DeclareError> {
+        if let Some(workplace) = &self.0.replayed {
+            return workplace.declare(declaration, code);
+        }
         let Inner { shared, system, plans, room, definer, .. } = &*self.0;
         let mut state = self.state();
         let LanePlacement { node, level } = declaration.place(system, plans, &state.declared)?;
@@ -128,13 +133,14 @@ impl Dispatcher {
         if place == room.operations {
             return Err(DeclareError::NoRoom(room.operations));
         }
-        let Declaration { name, deadline, wcet, period, criticality, .. } = declaration;
+        let Declaration { name, deadline, wcet, period, criticality, is_of_channel, .. } = declaration;
         let number = shared.layout.operations.len() + place;
         let task = system.tasks.len() + place;
         let is_it = |site: &crate::layout::LaneSite| site.node == node && site.level == level;
         let lane = shared.layout.lanes.iter().position(is_it).expect("a lane of the plan is one of the run");
+        let definition = Definition::posted((number, task), &name, (lane, wcet), (deadline, criticality));
         definer
-            .define(&Definition::posted((number, task), &name, (lane, wcet), (deadline, criticality)))
+            .define(&definition.of_channel(is_of_channel))
             .map_err(|_no_room| DeclareError::Unrecorded(name.clone()))?;
         let id = OperationId::from_index(number);
         shared.posting.declare(number, Operation::without_ports(id, Box::new(code)));
@@ -152,7 +158,7 @@ impl Dispatcher {
             successors: Box::default(),
             local: Some(shared.layout.local.len() - room.operations + place),
             guard: None,
-            origin: Origin::Posting { deadline },
+            origin: Origin::Posting { deadline, is_of_channel },
             bound: None,
             period,
             band: criticality,

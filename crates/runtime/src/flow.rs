@@ -33,8 +33,8 @@ use talea_policy::lane::JobOrder;
 use talea_policy::release::guard::{self, NO_TIMER};
 use talea_policy::release::join::Heard;
 use talea_record::event;
-use talea_record::event::{Answer, Dates, Flag, MessageLost, Send};
-use talea_record::{JobId, LossReason, SkipReason, ThreadRole};
+use talea_record::event::{Answer, Dates, Flag, JobOrNone, MessageLost, Post, Send};
+use talea_record::{JobId, LossReason, PostOutcome, SkipReason, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
 use talea_time::{Clock, Instant};
@@ -220,6 +220,8 @@ pub(crate) struct Shared {
     pub alarms: Mutex<Vec<Alarms>>,
     /// Whether what jobs are answered is recorded, so that they can be replayed.
     pub keeps_answers: bool,
+    /// Whether it is recorded with what handle jobs are posted, and what posting is answered.
+    pub keeps_posts: bool,
 }
 
 /// How the run of a node ended whose hierarchy is lowered.
@@ -466,13 +468,18 @@ impl JobFlow {
         by: Option<(JobId, Instant)>,
     ) -> Result<u64, NotPosted> {
         let now = MonotonicClock.now();
+        let may = may_post(shared, posted.operation.run, now);
+        // Numbers of other runs stand for nothing here, nor do those of a replay, in which no job posts. What jobs are told is recorded below.
+        if may == Err(NotPosted::OtherRun) || by.is_none() {
+            may?;
+        }
         let site = shared.layout.operation(posted.operation.id);
         if let Origin::Posting { .. } = site.origin {
             let (instance, tag) = self.post_apart(shared, posted, by.map(|(job, _)| job), now)?;
             self.hand_over(shared, site.lane, tag, now);
             return Ok(instance);
         }
-        may_post(shared, posted.operation.run, now)?;
+        may?;
         self.post_task(shared, site.task, (now, by.map(|(_, due)| due)))
     }
 
@@ -485,11 +492,24 @@ impl JobFlow {
         now: Instant,
     ) -> Result<(u64, Tag), NotPosted> {
         let Posted { operation: PostedOperation { id: operation, run }, deadline, handle } = posted;
-        may_post(shared, run, now)?;
         let site = shared.layout.operation(operation);
-        let Origin::Posting { deadline: relative } = site.origin else {
+        let Origin::Posting { deadline: relative, is_of_channel } = site.origin else {
             unreachable!("jobs of tasks of the system are released otherwise");
         };
+        let keeps_post = shared.keeps_posts && !is_of_channel;
+        let told = |instance: u64, outcome: PostOutcome| {
+            let (job, by, lane) = (JobId { operation, instance }, JobOrNone(by), site.lane as u16);
+            Post { job, by, handle, lane, outcome: outcome.into() }
+        };
+        // A thread of the program that is refused is not called again.
+        let keeps_refusal = keeps_post && by.is_some();
+        if let Err(refused) = may_post(shared, run, now) {
+            if keeps_refusal && refused == NotPosted::NotRunning {
+                let next = shared.posting.next(operation.index());
+                self.recorder.put_if_wanted(now, told(next, PostOutcome::NotRunning));
+            }
+            return Err(refused);
+        }
         let local = site.local.expect("posted work is this process's");
         let deadline = deadline.unwrap_or(now.saturating_add(relative)).max(now);
         let dates = Dates { nominal: now, deadline };
@@ -503,9 +523,15 @@ impl JobFlow {
         let Some((instance, tag)) = std::iter::once(first).chain(others).find_map(claim) else {
             let subject = Subject { job: JobId { operation, instance: first }, lane: site.lane };
             self.recorder.put(now, subject.skip(dates, SkipReason::Full));
+            if keeps_refusal {
+                self.recorder.put_if_wanted(now, told(first, PostOutcome::Full));
+            }
             return Err(NotPosted::Full);
         };
         let job = JobId { operation, instance };
+        if keeps_post {
+            self.recorder.put_if_wanted(now, told(instance, PostOutcome::Posted));
+        }
         shared.posting.set(tag, handle, by);
         self.announce(shared, site, job, dates, now);
         Ok((instance, tag))

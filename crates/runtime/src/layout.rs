@@ -126,8 +126,8 @@ pub(crate) enum Origin {
     Trigger { deadline: Duration },
     /// Its predecessors, or a job of another task that releases it; the deadline is theirs.
     Others,
-    /// A program that posts them, each with a deadline of its own, or so long after it is posted.
-    Posting { deadline: Duration },
+    /// A program that posts them, or a channel of it, each with a deadline of its own, or so long after it is posted.
+    Posting { deadline: Duration, is_of_channel: bool },
 }
 
 impl OperationSite {

@@ -101,7 +101,7 @@ pub use talea_manage::{ForeignChanges, JudgedBy, LongestWithheld, ShortQuantum, 
 pub use talea_operation::{
     Declaration, DeclareError, Descriptor, Input, JobContext, KeptOutputs, LostValues, NotPosted, NotRead,
     OperationError, OperationErrors, Operations, Output, OutputKind, Ports, Post, Posted, PostedCode,
-    PostedOperation, PostingRoom, Stamp, SyntheticValue, Value, Workplace,
+    PostedOperation, PostingRoom, ReplayWorkplace, Stamp, SyntheticValue, Value, Workplace,
 };
 pub use triggering::{ExternalTrigger, NotTriggered, TriggerError};
 pub use workplace::RunWorkplace;

@@ -3,7 +3,7 @@
 use crate::operation::Behaviour;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use talea_operation::{Operation, PostedOperation, PostingRoom};
+use talea_operation::{Operation, PostingRoom};
 use talea_record::JobId;
 use talea_record::event::{JobOrNone, WordType};
 
@@ -27,12 +27,13 @@ pub(crate) struct PostingTable {
 }
 
 impl PostingTable {
-    pub fn new(room: PostingRoom, first_operation: usize, first_tag: usize) -> Self {
+    /// Of this run of the process.
+    pub fn new(run: u64, room: PostingRoom, first_operation: usize, first_tag: usize) -> Self {
         PostingTable {
             first_operation,
             first_tag,
             window: room.window(),
-            run: PostedOperation::next_run(),
+            run,
             behaviours: (0..room.operations).map(|_| OnceLock::new()).collect(),
             next: (0..room.operations).map(|_| AtomicU64::new(0)).collect(),
             handles: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
@@ -66,6 +67,11 @@ impl PostingTable {
     pub fn declare(&self, number: usize, operation: Operation) {
         let behaviour = &self.behaviours[number - self.first_operation];
         assert!(behaviour.set(Behaviour::of(Some(operation))).is_ok(), "an operation is declared once");
+    }
+
+    /// The number that the next job of the operation may have.
+    pub fn next(&self, operation: usize) -> u64 {
+        self.next[operation - self.first_operation].load(Ordering::Relaxed)
     }
 
     /// A number for the next job of the operation.

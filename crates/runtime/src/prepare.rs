@@ -18,6 +18,7 @@ use crate::lowering::{NodeSettings, lower};
 use crate::occupancy::Processor;
 use crate::operation::Behaviour;
 use crate::options::{RtMode, RunOptions};
+use crate::outcome::Outcome;
 use crate::plans::{NO_LANES, check_apart, metadata, plans, unset};
 use crate::posting_table::PostingTable;
 use crate::recorder::Recording;
@@ -37,7 +38,10 @@ use talea_linux::thread::spawn;
 use talea_model::LaneDispatch::Preemptive;
 use talea_model::{OperationId, OutputId, PublicationId, Scheduling, System, Task, Trigger};
 use talea_notification::declared;
-use talea_operation::{Assembled, Operations, PostingRoom, ProgramPublications, Wiring, Workplace};
+use talea_operation::{
+    Assembled, KeptOutputs, Operations, PostedOperation, PostingRoom, ProgramPublications, ReplayWorkplace,
+    Wiring, Workplace,
+};
 use talea_policy::lane::JobOrder;
 use talea_policy::release::bounds::ResponseBounds;
 use talea_policy::release::guard::Guards;
@@ -61,23 +65,55 @@ impl Executive {
         operations: Operations,
         options: RunOptions,
     ) -> Result<Prepared, PrepareError> {
-        prepare(system, operations, options, Hosted::All)
+        prepare(system, operations, options, Execution::Threads(Hosted::All))
+    }
+
+    /// Prepares what looks like a run and has no threads, for a program that is asked to replay one: what it declares comes to `workplace`, and in
+    /// place of [`Prepared::run`] this is called. Nothing is asked of the machine that a run needs, and no trace is kept.
+    ///
+    /// # Errors
+    /// See [`PrepareError`].
+    pub fn prepare_replay(
+        system: &System,
+        options: RunOptions,
+        workplace: ReplayWorkplace,
+        replay: impl FnOnce() -> Outcome + Send + 'static,
+    ) -> Result<Prepared, PrepareError> {
+        let (keep_log, keep_values) = (None, KeptOutputs::None);
+        let options = RunOptions { rt: RtMode::Off, keep_log, keep_values, ..options };
+        let mut prepared = prepare(system, Operations::synthetic(), options, Execution::Replay(workplace))?;
+        prepared.replay_with(Box::new(replay));
+        Ok(prepared)
     }
 }
 
-/// Prepares a run of the hosted nodes.
+/// Who executes what is prepared.
+pub(crate) enum Execution {
+    /// Threads of this process, of these nodes.
+    Threads(Hosted),
+    /// Nobody: jobs of a recorded run are called again, those of the operations too that are declared here.
+    Replay(ReplayWorkplace),
+}
+
+/// Prepares a run.
 pub(crate) fn prepare(
     system: &System,
     operations: Operations,
     options: RunOptions,
-    hosted: Hosted,
+    execution: Execution,
 ) -> Result<Prepared, PrepareError> {
+    let (hosted, replayed) = match execution {
+        Execution::Threads(hosted) => (hosted, None),
+        Execution::Replay(workplace) => (Hosted::All, Some(workplace)),
+    };
+    let is_executed = replayed.is_none();
     let system = &system.with_threads_as_tasks();
     let plans = plans(system)?;
     let room = room_of(&options, &plans, &hosted)?;
     let mut nodes = lower_nodes(system, &plans, &options, &hosted)?;
     let kept_parts = options.keep_values.among(system)?;
-    if hosted == Hosted::All && options.keep_log.is_none() && kept_parts.are_any() {
+    let keeps_posts = room.operations > 0 && options.keep_values != KeptOutputs::None;
+    if hosted == Hosted::All && options.keep_log.is_none() && (kept_parts.are_any() || keeps_posts) {
         return Err(PrepareError::ValuesWithoutTrace);
     }
     let kept_count = kept_parts.count();
@@ -111,13 +147,18 @@ pub(crate) fn prepare(
     let (value_log, without_bytes) = ValueLog::new((system, first_node), kept, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
-    check_cpus(system, &hosted)?;
+    if is_executed {
+        check_cpus(system, &hosted)?;
+    }
     let Privileges { realtime, mut missing } = Privileges::obtain(options.rt, options.band.top)?;
     let is_hierarchy = |node: &usize| system.scheduling(*node) == Scheduling::Hierarchy;
-    let hierarchies: Vec<usize> =
-        (0..system.nodes.len()).filter(is_hierarchy).filter(|node| hosted.hosts(*node)).collect();
-    let decided =
-        |node: usize| hosted.hosts(node).then(|| confirm_lowering(system, node, &options)).flatten();
+    let hierarchies: Vec<usize> = (0..system.nodes.len())
+        .filter(is_hierarchy)
+        .filter(|node| is_executed && hosted.hosts(*node))
+        .collect();
+    let decided = |node: usize| {
+        (is_executed && hosted.hosts(node)).then(|| confirm_lowering(system, node, &options)).flatten()
+    };
     let lowerings: Vec<_> = (0..system.nodes.len()).map(decided).collect();
     let settings_of = |node: usize| lowerings[node].as_ref().and_then(|lowering| lowering.settings.as_ref());
     let is_lowered = |node: usize| settings_of(node).is_some();
@@ -156,8 +197,9 @@ pub(crate) fn prepare(
     let link = open_link(system, &hosted, &options)?;
     let highest_cpu = system.nodes.iter().flat_map(|node| &node.cpus).max().copied().unwrap_or(0);
     let burner = Burner::calibrate();
+    let run = replayed.as_ref().map_or_else(PostedOperation::next_run, ReplayWorkplace::run);
     let shared = Arc::new(Shared {
-        posting: PostingTable::new(room, behaviours.len(), described),
+        posting: PostingTable::new(run, room, behaviours.len(), described),
         behaviours,
         input_names: system.inputs().iter().map(|site| site.name.clone()).collect(),
         jobs,
@@ -180,11 +222,12 @@ pub(crate) fn prepare(
         tally: Tally::new(system.inputs().len()),
         alarms: Mutex::default(),
         layout,
-        keeps_answers: !value_log.all.is_empty(),
+        keeps_answers: !value_log.all.is_empty() || keeps_posts,
+        keeps_posts,
     });
     let plan =
         ThreadPlan { system, options: &options, shared: &shared, nodes: &nodes, realtime, windows: &windows };
-    let roles = plan.roles();
+    let roles = if is_executed { plan.roles() } else { plan.stepped_roles() };
     let mut names: Vec<String> = roles.iter().map(|role| plan.name(*role)).collect();
     let mut first_ring = names.len();
     let rings_of = |node: usize| match is_lowered(node) {
@@ -223,6 +266,8 @@ pub(crate) fn prepare(
     }
     let mut store = Store::create(system, metadata, rings, &options, &hosted)?;
     say_kept(&mut store.metadata);
+    // Who follows the rings may have asked for less.
+    store.metadata.keeps_posts = keeps_posts;
     let CreatedThreads { threads, mut lane_members, stepped } =
         plan.create(&roles, store.rings(), inboxes, keepers)?;
     let mut others = threads.not_as_wanted();
@@ -251,7 +296,8 @@ pub(crate) fn prepare(
         return Err(PrepareError::OtherAttributes { threads: others });
     }
     missing.extend(others);
-    let dispatcher = open_dispatcher(system, plans, (room, first_poster), store.rings(), &shared);
+    let dispatcher =
+        open_dispatcher((system, plans), (room, first_poster), store.rings(), (&shared, replayed));
     if !bindings.is_empty() {
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| PrepareError::Events(error);
         let policy = if realtime { Policy::Fifo(options.band.top) } else { Policy::Other };
@@ -283,11 +329,10 @@ pub(crate) fn prepare(
 
 /// The way in for posted work, with the rings of posters from the first one on.
 fn open_dispatcher(
-    system: &System,
-    plans: Vec<Plan>,
+    (system, plans): (&System, Vec<Plan>),
     (room, first_poster): (PostingRoom, usize),
     rings: &mut RingFile,
-    shared: &Arc<Shared>,
+    (shared, replayed): (&Arc<Shared>, Option<ReplayWorkplace>),
 ) -> Dispatcher {
     let poster = |ring: usize| {
         // The program's thread runs wherever it likes.
@@ -306,6 +351,7 @@ fn open_dispatcher(
             posters,
         }),
         plans,
+        replayed,
     })
 }
 

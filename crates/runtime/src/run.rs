@@ -43,6 +43,8 @@ pub struct Prepared {
     realtime: bool,
     missing: Vec<String>,
     on_finished: Option<OnFinished>,
+    /// What is done in place of running it.
+    replay: Option<Box<dyn FnOnce() -> Outcome + Send>>,
 }
 
 impl std::fmt::Debug for Prepared {
@@ -109,7 +111,18 @@ impl Prepared {
             realtime,
             missing,
             on_finished: None,
+            replay: None,
         }
+    }
+
+    /// In place of being run, it is replayed so.
+    pub(crate) fn replay_with(&mut self, replay: Box<dyn FnOnce() -> Outcome + Send>) {
+        self.replay = Some(replay);
+    }
+
+    /// Whether the program has been asked for a replay, which [`run`](Self::run) does and ends the process.
+    pub fn is_replay(&self) -> bool {
+        self.replay.is_some()
     }
 
     /// Hands every finished job to `callback` during the run, some tens of milliseconds after its end, on
@@ -186,6 +199,9 @@ impl Prepared {
     /// # Panics
     /// If a thread of the runtime panicked; panics of operations do not come here.
     pub fn run(mut self) -> Result<Outcome, PrepareError> {
+        if let Some(replay) = self.replay.take() {
+            return Ok(replay());
+        }
         let start = match self.options.start {
             Start::After(delay) => MonotonicClock.now().saturating_add(delay),
             Start::At(instant) => instant,

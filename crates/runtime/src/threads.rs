@@ -144,6 +144,15 @@ impl ThreadPlan<'_> {
         roles
     }
 
+    /// Those of lanes that the caller steps, for whom they are there though nothing is executed.
+    pub fn stepped_roles(&self) -> Vec<ThreadPurpose> {
+        let is_stepped = |role: &ThreadPurpose| {
+            let is_lane = matches!(role, ThreadPurpose::Lane { .. });
+            is_lane && self.options.stepped && !self.is_managed(self.node(*role))
+        };
+        self.roles().into_iter().filter(is_stepped).collect()
+    }
+
     fn lane(&self, lane: usize) -> &Lane {
         self.shared.layout.lanes[lane].lane.as_ref().expect("it is executed")
     }

@@ -33,6 +33,7 @@ pub fn metadata() -> Metadata {
         predecessors: predecessors.to_vec(),
         is_last,
         keeps_reads: false,
+        is_of_channel: false,
     };
     let lane = |level, label: &str| LaneEntry {
         node: 0,
@@ -69,6 +70,7 @@ pub fn metadata() -> Metadata {
         chains: Vec::new(),
         names_senders: true,
         promise_tolerance: None,
+        keeps_posts: false,
         recorded: None,
         seed: None,
         realtime_offset_ns: None,

@@ -295,6 +295,8 @@ impl Simulation {
     /// [`SimulationError::Operations`]: there is no such output, or its values are never bytes.
     pub fn with_kept_values(mut self, system: &System, kept: &KeptOutputs) -> Result<Self, SimulationError> {
         let wanted = kept.among(system)?;
+        let can_post = self.metadata.operations.len() > self.described;
+        self.metadata.keeps_posts = can_post && *kept != KeptOutputs::None;
         let Some(values) = self.values.as_mut().filter(|_| wanted.are_any()) else { return Ok(self) };
         values.record();
         let is_kept = values.keep(&wanted);
@@ -412,6 +414,7 @@ impl Simulation {
                 // What its values would release comes too late.
                 self.complete_values(&slot, sink);
             }
+            self.tell_refused(sink);
             self.end_guards(index, sink);
             self.nodes[index].pay_off(self.now, sink);
             self.nodes[index].close_promises(self.now, sink);

@@ -459,6 +459,11 @@ impl Values {
         state.handles.insert(posted.id.instance, posted.handle);
     }
 
+    /// What jobs wanted to post when all was over, since this was asked last.
+    pub fn take_refused(&mut self) -> Vec<PostedJob> {
+        std::mem::take(&mut self.told.get_mut().refused)
+    }
+
     /// Code of the program is called at `now`. What it posts is [to arrive](Self::arriving). Returns when it is to be called again.
     pub fn call_outside(&mut self, code: &mut Call, now: Instant) -> Option<Instant> {
         self.arriving.clear();

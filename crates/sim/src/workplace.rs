@@ -293,6 +293,12 @@ impl VirtualWorkplace {
         Ok(Arriving::NoRoom(job(first)))
     }
 
+    /// The number that the next job of a declared operation may have.
+    pub(crate) fn next_number(&self, operation: OperationId) -> Option<u64> {
+        let place = operation.index().checked_sub(self.0.tasks.len())?;
+        lock(&self.0.declared).operations.get(place).map(|operation| operation.next)
+    }
+
     /// A job of an operation has ended, which leaves room for another one if it was posted.
     #[inline]
     pub(crate) fn leave(&self, job: JobId) {

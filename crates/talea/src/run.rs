@@ -177,19 +177,26 @@ impl<'a> Run<'a> {
     /// Makes everything ready and leaves the threads waiting at the start: for a program that wants a
     /// [`StopHandle`] or to look at the threads before it starts them.
     ///
-    /// Where `talea replay` has started the program, it replays a trace instead, and the process ends.
+    /// Where `talea replay` has started the program, it replays a trace instead, and the process ends: here, or, where there is [room](Self::posting) for
+    /// posted work, in [`Prepared::run`], so that the operations are there which are declared between the two. [`Prepared::is_replay`] says so.
     ///
     /// # Errors
     /// See [`PrepareError`]; no thread is left over.
     pub fn prepare(self) -> Result<Prepared, PrepareError> {
-        if let Some(request) = talea_replay::Request::from_environment() {
-            request.fulfil(self.system, self.operations);
-        }
+        let can_declare = self.options.posting.operations > 0;
         let mut options = self.options;
         if let Some(events) = self.events {
             options.posting = with_room_for(events, options.posting);
             // One thread posts what waits for its time.
             options.posting.posters += 1;
+        }
+        if let Some(request) = talea_replay::Request::from_environment() {
+            if !can_declare {
+                request.fulfil(self.system, self.operations);
+            }
+            let (workplace, replay) = request.prepare(self.system, self.operations, options.posting);
+            let replay = move || match replay() {};
+            return Executive::prepare_replay(&super::planned(self.system), options, workplace, replay);
         }
         let prepared = Executive::prepare(&super::planned(self.system), self.operations, options)?;
         if let Some(events) = self.events {

@@ -3,8 +3,8 @@
 use super::BuiltinEvent;
 use super::codes::{
     ChangeAuthor, ChangeKind, ChangeReason, CostKind, DropReason, EventLossReason, InterruptKind, LossCause,
-    LossReason, MemberRole, Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss, ViolationSide,
-    WakeContext,
+    LossReason, MemberRole, PostOutcome, Question, RunOutcome, SkipReason, ThreadRole, Trigger, ValueLoss,
+    ViolationSide, WakeContext,
 };
 use super::declare::events;
 use super::field::{Code, FieldType, Flag, JobOrNone, Meaning};
@@ -276,6 +276,19 @@ events! {
             at: Instant = First,
             /// The job's lane.
             lane: u16 = Source means Lane,
+        }
+        /// A program, or one of its jobs, has posted a job with a handle, or a job has wanted to; told in runs that are to be replayed. What channels post for their events is not.
+        POST = 11 "post" Post {
+            /// The job; of one that was refused, the number that the next one might have had.
+            job: JobId = Causal,
+            /// The job that posted it.
+            by: JobOrNone = First,
+            /// What it found.
+            handle: u64 = Second,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// What came of it.
+            outcome: Code<PostOutcome> = Arg,
         }
     }
 

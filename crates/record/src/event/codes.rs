@@ -100,6 +100,17 @@ codes! {
         /// From when on the newest value of an input was visible to it, if it came from another node.
         Visible = 4 "visible",
     }
+    /// What came of a job that was to be posted.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    PostOutcome "post_outcome" {
+        /// It was released.
+        Posted = 0 "posted",
+        /// As many jobs of the operation as there is room for were unfinished.
+        Full = 1 "full",
+        /// The run was over.
+        NotRunning = 2 "not-running",
+    }
     /// What dispatching costs time for.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "lowercase")]

@@ -1,6 +1,7 @@
 //! Recorded simulations, replayed.
 
 mod events;
+mod posted;
 mod reading;
 mod simulated;
 

@@ -6,7 +6,7 @@ use crate::error::PrepareError;
 use crate::layout::Hosted;
 use crate::options::RunOptions;
 use crate::outcome::Stopped;
-use crate::prepare::prepare;
+use crate::prepare::{Execution, prepare};
 use crate::run::Ended;
 use std::io::{self, BufReader};
 use std::net::Shutdown;
@@ -99,7 +99,7 @@ impl Membership {
             .map_err(lost)?;
 
         let hosted = Hosted::Node { node, directory: directory.clone() };
-        let mut prepared = match prepare(system, operations, options, hosted) {
+        let mut prepared = match prepare(system, operations, options, Execution::Threads(hosted)) {
             Ok(prepared) => prepared,
             Err(error) => {
                 send(&mut to, &FromMember::Failed { message: error.to_string() }).map_err(lost)?;

@@ -211,46 +211,50 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
     }
 }
 
-/// By a thread of the program and by operations, into another lane and the own one, also where there is no room.
+/// By a thread of the program and by operations, into another lane and the own one, also where there is no room, and where it is recorded so that it can be
+/// replayed.
 #[test]
 fn posting_does_not_allocate() {
     use super::posting::{post_first, posting, run_beside};
     use talea_model::Criticality;
     use talea_runtime::{Declaration, NotPosted, PostedOperation};
     allocations_are_counted();
-    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+    let kept = [KeptOutputs::None, KeptOutputs::All];
+    let dispatches = [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive];
+    for (keep_values, dispatch) in kept.iter().flat_map(|kept| dispatches.map(|dispatch| (kept, dispatch))) {
         let node = system(Strategy::Criticality).lane_dispatch(dispatch).node("frugal", [0]);
         let system = node
             .task(task("high", 10, 1).criticality(Criticality::High))
             .task(task("low", 10, 1).criticality(Criticality::Low))
             .build()
             .expect("a system");
-        let (ran, refused) =
-            run_beside(&system, (Operations::synthetic(), posting(RtMode::Warn)), |dispatcher| {
-                let both = [Criticality::High, Criticality::Low].map(|criticality| {
-                    let name = format!("echo {criticality}");
-                    let declaration = Declaration::new(&name, ms(5)).criticality(criticality);
-                    dispatcher.declare(declaration, |_| ()).expect("there is room")
-                });
-                let relay = Declaration::new("relay", ms(5)).criticality(Criticality::Low);
-                let post = move |context: &JobContext<'_>| {
-                    let post = |operation: PostedOperation| _ = context.post(operation, context.handle());
-                    both.into_iter().for_each(post);
-                };
-                let relay = dispatcher.declare(relay, post).expect("there is room");
-                let post = move || {
-                    let mut poster = dispatcher.poster().expect("there are two");
-                    post_first(&mut poster, relay, 0);
-                    COUNTING.store(true, Ordering::Relaxed);
-                    let post = |payload: &u64| poster.post(relay, *payload) == Err(NotPosted::Full);
-                    let refused = (1..2_000).filter(post).count();
-                    COUNTING.store(false, Ordering::Relaxed);
-                    refused
-                };
-                let thread = std::thread::Builder::new().name("post:frugal".into());
-                thread.spawn(post).expect("a thread").join().expect("it posts without a panic")
+        let options = RunOptions { keep_values: keep_values.clone(), ..posting(RtMode::Warn) };
+        let (ran, refused) = run_beside(&system, (Operations::synthetic(), options), |dispatcher| {
+            let both = [Criticality::High, Criticality::Low].map(|criticality| {
+                let name = format!("echo {criticality}");
+                let declaration = Declaration::new(&name, ms(5)).criticality(criticality);
+                dispatcher.declare(declaration, |_| ()).expect("there is room")
             });
+            let relay = Declaration::new("relay", ms(5)).criticality(Criticality::Low);
+            let post = move |context: &JobContext<'_>| {
+                let post = |operation: PostedOperation| _ = context.post(operation, context.handle());
+                both.into_iter().for_each(post);
+            };
+            let relay = dispatcher.declare(relay, post).expect("there is room");
+            let post = move || {
+                let mut poster = dispatcher.poster().expect("there are two");
+                post_first(&mut poster, relay, 0);
+                COUNTING.store(true, Ordering::Relaxed);
+                let post = |payload: &u64| poster.post(relay, *payload) == Err(NotPosted::Full);
+                let refused = (1..2_000).filter(post).count();
+                COUNTING.store(false, Ordering::Relaxed);
+                refused
+            };
+            let thread = std::thread::Builder::new().name("post:frugal".into());
+            thread.spawn(post).expect("a thread").join().expect("it posts without a panic")
+        });
         assert_eq!(ALLOCATIONS.swap(0, Ordering::Relaxed), 0, "{dispatch}");
+        assert_eq!(ran.count(Event::POST) > 0, *keep_values == KeptOutputs::All);
         let rows = ran.outcome.report.tasks.iter();
         let skipped = rows.filter(|task| task.name == "relay").map(|task| task.skipped).sum::<u64>();
         assert_eq!(skipped, refused as u64);

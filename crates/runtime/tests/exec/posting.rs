@@ -13,8 +13,8 @@ use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{JobOrNone, Start};
 use talea_record::{Activity, JobId, Metadata, Origin, Sink};
 use talea_runtime::{
-    Declaration, DeclareError, Dispatcher, JobContext, LaneStep, NoPoster, NotPosted, PostedOperation,
-    Poster, PostingRoom, PrepareError, Prepared, StopHandle,
+    Declaration, DeclareError, Dispatcher, JobContext, KeptOutputs, LaneStep, NoPoster, NotPosted,
+    PostedOperation, Poster, PostingRoom, PrepareError, Prepared, ReplayWorkplace, StopHandle,
 };
 use talea_time::Instant;
 
@@ -66,6 +66,11 @@ impl Drop for StopAtEnd {
 }
 
 impl Posted {
+    /// How many records of this event there are.
+    pub fn count(&self, event: Event) -> usize {
+        self.records.iter().filter(|record| record.event == event).count()
+    }
+
     /// Says why what depends on real-time priorities is not tested, if so.
     pub fn lacks_realtime(&self) -> bool {
         if !self.outcome.realtime {
@@ -312,6 +317,7 @@ fn an_operation_of_another_run_is_refused() {
     drop(other);
     run_beside(&system, (Operations::synthetic(), posting(RtMode::Off)), |dispatcher| {
         let mut poster = dispatcher.poster().expect("there are two");
+        assert_eq!(poster.post(foreign, 0), Err(NotPosted::OtherRun), "nothing is declared here");
         let own = dispatcher.declare(Declaration::new("own", ms(1)), |_| ()).expect("there is room");
         post_first(&mut poster, own, 0);
         assert_eq!(poster.post(foreign, 0), Err(NotPosted::OtherRun));
@@ -483,6 +489,41 @@ fn lanes_below_other_schedulers_take_posted_work() {
     assert_eq!(told, [1, 2, 3, 4]);
     let row = ran.outcome.report.tasks.iter().find(|task| task.name == "work").expect("a row");
     assert_eq!(row.completed, 4);
+}
+
+/// What is to be replayed needs no machine that could run it: no processor of that number, no priorities and no threads. What is declared comes to the
+/// replay, which is called in place of a run.
+#[test]
+fn what_is_to_be_replayed_is_prepared_without_what_a_run_needs() {
+    let below = described(
+        999,
+        "[[scheduler]]\nname = \"FP\"\nkind = \"fixed-priority\"\n\
+         [[scheduler]]\nname = \"jobs\"\nkind = \"lanes\"\nunder = [{ scheduler = \"FP\", priority = 2 }]\n\
+         [[thread]]\nname = \"hog\"\nwork = \"cpu-bound\"\nunder = [{ scheduler = \"FP\", priority = 1 }]\n\
+         [[task]]\nname = \"base\"\nperiod = \"10ms\"\nwcet = \"1ms\"\n",
+    );
+    let far = system(Strategy::Rms).node("far", [999]).task(task("base", 10, 1)).build().expect("a system");
+    for (system, stepped) in [(&below, false), (&far, false), (&far, true)] {
+        let plans = plan_lanes_of(system).expect("sorted");
+        let workplace = ReplayWorkplace::new(system, plans, ROOM);
+        let options = RunOptions { stepped, keep_values: KeptOutputs::All, ..posting(RtMode::Strict) };
+        let replay = || panic!("it is replayed");
+        let prepared = Executive::prepare_replay(system, options, workplace.clone(), replay);
+        let mut prepared = prepared.expect("nothing of the machine is asked for");
+        assert!(prepared.is_replay() && prepared.threads().is_empty() && prepared.missing().is_empty());
+        assert_eq!(prepared.lanes().is_some(), stepped);
+        let dispatcher = prepared.dispatcher();
+        let work = Declaration::new("work", ms(50)).wcet(Work::from_millis(1)).lane(0);
+        let work = dispatcher.declare(work, |_| ()).expect("there is room");
+        let mut poster = dispatcher.poster().expect("there are two");
+        assert_eq!(poster.post(work, 1), Err(NotPosted::NotRunning));
+        let declared: Vec<String> =
+            workplace.take_new().into_iter().map(|new| new.declaration.name).collect();
+        assert_eq!((declared, workplace.names()), (vec!["work".to_owned()], vec!["work".to_owned()]));
+        let replayed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| prepared.run()));
+        let panic = replayed.expect_err("it is called");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"it is replayed"));
+    }
 }
 
 #[test]

@@ -4,8 +4,10 @@ use super::{
     Arriving, Comes, Definition, Execution, NewOperation, OperationState, Posting, Simulation, SkipReason,
     Slot, Synchronisation, TRY_AGAIN, Workplace,
 };
+use crate::workplace::PostedJob;
 use talea_operation::Posted;
-use talea_record::Sink;
+use talea_record::event::{JobOrNone, Post};
+use talea_record::{PostOutcome, Record, Sink};
 use talea_time::Work;
 
 impl Simulation {
@@ -52,7 +54,8 @@ impl Simulation {
             &declaration.name,
             (self.nodes[node].lane_number(placement.level), declaration.wcet),
             (declaration.deadline, declaration.criticality),
-        );
+        )
+        .of_channel(declaration.is_of_channel);
         self.metadata.define(&definition);
         sink.define(&definition);
     }
@@ -101,6 +104,7 @@ impl Simulation {
         match arriving {
             Arriving::Instance(task) => self.arrive_by_trigger(task, by, sink),
             Arriving::Job(job) => {
+                self.tell_post(&job, PostOutcome::Posted, sink);
                 self.values.as_mut().expect("it has code").post(&job);
                 let times = (self.now, job.deadline);
                 let posting = Posting { by: job.by, rank: self.next_rank };
@@ -109,8 +113,29 @@ impl Simulation {
             }
             Arriving::NoRoom(job) => {
                 let now = self.now;
+                // What is called at an instant is not called again.
+                if job.by.is_some() {
+                    self.tell_post(&job, PostOutcome::Full, sink);
+                }
                 self.concern(job.id.operation).skip(job.id, now, job.deadline, SkipReason::Full, now, sink);
             }
+        }
+    }
+
+    /// Jobs that ended now have wanted to post when all was over.
+    pub(super) fn tell_refused(&mut self, sink: &mut dyn Sink) {
+        self.take_new(sink);
+        let refused = self.values.as_mut().map(|values| values.take_refused()).unwrap_or_default();
+        refused.iter().for_each(|posted| self.tell_post(posted, PostOutcome::NotRunning, sink));
+    }
+
+    /// Somebody has posted the job, or wanted to, which is recorded where the simulation is to be replayed.
+    fn tell_post(&self, posted: &PostedJob, outcome: PostOutcome, sink: &mut dyn Sink) {
+        let entry = &self.metadata.operations[posted.id.operation.index()];
+        if self.metadata.keeps_posts && !entry.is_of_channel {
+            let PostedJob { id: job, handle, by, .. } = *posted;
+            let (by, lane, outcome) = (JobOrNone(by), entry.lane as u16, outcome.into());
+            sink.record(Post { job, by, handle, lane, outcome }.at(self.now, Record::NO_CPU));
         }
     }
 }

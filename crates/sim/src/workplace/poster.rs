@@ -1,6 +1,6 @@
 //! What code of the program has that is called at an instant, as a thread of the program has a poster.
 
-use super::{Arriving, VirtualWorkplace};
+use super::{Arriving, PostedJob, VirtualWorkplace};
 use std::cell::RefCell;
 use talea_operation::{EventNote, NotPosted, Post, Posted, PostedOperation};
 use talea_record::{Definition, JobId};
@@ -10,6 +10,8 @@ use talea_time::Instant;
 #[derive(Default)]
 pub(crate) struct Told {
     pub posted: Vec<Arriving>,
+    /// What jobs wanted to post when all was over.
+    pub refused: Vec<PostedJob>,
     /// By task: how many jobs have been posted so far.
     pub posted_before: Vec<u64>,
     pub notes: Vec<EventNote>,
@@ -25,7 +27,14 @@ impl Told {
         by: Option<JobId>,
         now: Instant,
     ) -> Result<u64, NotPosted> {
-        let arriving = workplace.claim(posted, by, now)?;
+        let arriving = workplace.claim(posted, by, now).inspect_err(|refused| {
+            let (operation, handle) = (posted.operation.id, posted.handle);
+            let next = workplace.next_number(operation).filter(|_| *refused == NotPosted::NotRunning);
+            if let Some(instance) = next.filter(|_| by.is_some()) {
+                let id = JobId { operation, instance };
+                self.refused.push(PostedJob { id, deadline: now, handle, by });
+            }
+        })?;
         let number = match arriving {
             Arriving::Instance(task) => {
                 let number = self.posted_before[task];

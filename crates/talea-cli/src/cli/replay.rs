@@ -14,17 +14,20 @@ use talea_runtime::Operations;
 
 /// Call the operations of a recorded run again, and compare what they publish and push
 ///
-/// The trace has to have been recorded with --keep-values (in a program, Run::keep_values). Each operation is called in the order of the
-/// recorded run, with the values and events that it took then, the instant at which it began, the answers that it was given, and what it read of the
-/// descriptor that released it; what it publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then. An operation that uses only what it is handed publishes the same again; so a
-/// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by itself: the others are
-/// handed what was recorded.
+/// The trace has to have been recorded with --keep-values (in a program, Run::keep_values). Each operation is called in
+/// the order of the recorded run, with the values and events that it took then, the instant at which it began, the
+/// answers that it was given, what it read of the descriptor that released it, and the handle with which it was posted;
+/// what it publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then, and
+/// what it posts by operation and handle. An operation that uses only what it is handed publishes the same again; so a
+/// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by
+/// itself: the others are handed what was recorded.
 ///
-/// PROGRAM is a program that runs its system with the library (talea::Run). It is started as for a run and gets as far as Run::prepare or Run::run,
-/// where it replays the trace and ends; so the first system that it prepares has to be that of the trace. What its description has otherwise is said
-/// first. Operations that read sensors or sockets by other ways than job.read
-/// say so when they are registered (ports.outside()); they are not called, and what they published is taken from the trace. Without a program,
-/// the synthetic operations of a system file are replayed, with the seed of the recorded run.
+/// PROGRAM is a program that runs its system with the library (talea::Run). It is started as for a run and gets as far
+/// as Run::prepare or Run::run, or with room for posted work, whose operations it has to declare, as Prepared::run,
+/// where it replays the trace and ends; so the first system that it prepares has to be that of the trace. What its
+/// description has otherwise is said first. Operations that read sensors or sockets by other ways than job.read say so
+/// when they are registered (ports.outside()); they are not called, and what they published is taken from the trace.
+/// Without a program, the synthetic operations of a system file are replayed, with the seed of the recorded run.
 #[derive(Args)]
 #[command(after_help = "\
 Exit status: 0 everything that was compared is equal; 1 something differs; 2 bad input, or nothing could be compared.
@@ -134,9 +137,10 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     if !report.differences.is_empty() {
         lines.line("")?;
     }
-    let mut sheet = Sheet::new(1, &["output or events", "compared", "equal", "differing", "unknown", "note"])
-        .with_text_last();
-    for row in report.outputs.iter().chain(&report.publications) {
+    let compared = if report.posts.is_empty() { "output or events" } else { "output, events or posts" };
+    let mut sheet =
+        Sheet::new(1, &[compared, "compared", "equal", "differing", "unknown", "note"]).with_text_last();
+    for row in report.outputs.iter().chain(&report.publications).chain(&report.posts) {
         let number =
             |number: u64| if row.compared + row.unknown == 0 { "-".into() } else { number.to_string() };
         sheet.row(vec![
@@ -156,27 +160,38 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     }
     if report.unknown() > 0 {
         lines.prose(&format!(
-            "note: {} values or events differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
+            "note: {} values, events or posts differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
             report.unknown()
         ))?;
     }
     for posted in &report.posted {
         let (jobs, are) = if posted.jobs == 1 { ("job", "is") } else { ("jobs", "are") };
         lines.prose(&format!(
-            "note: {} {jobs} of {}, which the program posted, {are} not replayed",
-            posted.jobs, posted.operation
+            "note: {} {jobs} of {}, which the program posted, {are} not called again: {}",
+            posted.jobs,
+            posted.operation,
+            posted.why.words()
         ))?;
     }
     if report.compared() == 0 {
         return lines.finish();
     }
     let values: u64 = report.outputs.iter().map(|row| row.compared).sum();
-    let events = match report.compared() - values {
-        0 => String::new(),
-        1 => "1 event and ".to_owned(),
-        events => format!("{events} events and "),
+    let events: u64 = report.publications.iter().map(|row| row.compared).sum();
+    let posts: u64 = report.posts.iter().map(|row| row.compared).sum();
+    let events = match (events, posts) {
+        (0, _) => String::new(),
+        (1, 0) => "1 event and ".to_owned(),
+        (_, 0) => format!("{events} events and "),
+        (1, _) => "1 event, ".to_owned(),
+        (_, _) => format!("{events} events, "),
     };
-    let called = format!("{} jobs called again, {events}{values} values compared", report.called);
+    let posts = match posts {
+        0 => String::new(),
+        1 => "1 post and ".to_owned(),
+        posts => format!("{posts} posts and "),
+    };
+    let called = format!("{} jobs called again, {events}{posts}{values} values compared", report.called);
     match &report.first {
         None => lines.prose(&format!("{called}: all equal"))?,
         Some(first) => {

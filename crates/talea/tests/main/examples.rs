@@ -70,6 +70,31 @@ fn posted_work_is_in_the_report() {
     assert!((1..=alarms).contains(&row("note")), "{stdout}");
 }
 
+/// Asked for a replay, it gets as far as it declares what it posts, and its jobs are called again.
+#[test]
+fn posted_work_is_replayed_by_the_program_that_posts_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, report) = (folder.path().join("alarms.talea"), folder.path().join("report.json"));
+    let stdout = output_of("posted_work", &["300ms", trace.to_str().expect("a path in UTF-8")]);
+    let asked =
+        program("posted_work").env("TALEA_REPLAY", &trace).env("TALEA_REPLAY_REPORT", &report).output();
+    let asked = asked.expect("the example starts");
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!(asked.status.code(), Some(0), "{}{}", said(&asked.stdout), said(&asked.stderr));
+    // What it prints of the alarms it prints again, and nothing of a result.
+    let of_alarms =
+        |text: &str| text.lines().filter(|line| line.starts_with("noted: ")).map(str::to_owned).collect();
+    let (then, now): (Vec<String>, Vec<String>) = (of_alarms(&stdout), of_alarms(&said(&asked.stdout)));
+    assert!(!then.is_empty() && then == now, "{then:?} {now:?}");
+    assert!(!said(&asked.stdout).contains("in time"));
+    let report = std::fs::read_to_string(&report).expect("it is written");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let report = &report["report"];
+    assert_eq!((&report["first"], &report["posted"]), (&serde_json::Value::Null, &serde_json::json!([])));
+    assert_eq!(report["posts"][0]["output"], "alarm>note");
+    assert!(report["posts"][0]["compared"].as_u64() >= Some(then.len() as u64), "{report}");
+}
+
 /// Of alarms among more pictures than can be looked at, none is late but where all wait in one line.
 #[test]
 fn what_matters_is_in_time_under_overload_by_events() {

@@ -4,8 +4,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use talea::notification::qos::QosSettings;
 use talea::notification::{Content, Filterable};
-use talea::replay::What;
-use talea::run::{KeptOutputs, NotRead, Operations, OutputKind, Ports};
+use talea::replay::{ReplayRun, What};
+use talea::run::{
+    Declaration, KeptOutputs, NotPosted, NotRead, Operations, OutputKind, Ports, PostedOperation, PostingRoom,
+};
 use talea::{
     Communication, Duration, InputBuilder, JobContext, LaneDispatch, OutputBuilder, Overrun,
     PublicationBuilder, RtMode, Run, Strategy, SubscriptionBuilder, SubtaskBuilder, Synchronisation, System,
@@ -378,10 +380,115 @@ fn a_descriptor_is_opened_once_and_where_one_can_be() {
     assert!(error.contains("nothing that \"read\" reads from outside can be kept"), "{error}");
 }
 
-/// Jobs that were posted are not replayed, and named.
+const POSTED: PostingRoom = PostingRoom { operations: 2, jobs: 4, posters: 1 };
+
+/// What a posted job saw: its number and handle, its dates with what it was told, and how posting was answered.
+type Seen = (u64, u64, [talea::Instant; 4], Vec<Result<u64, NotPosted>>);
+
+/// Declares notes, and alarms that post as many of them as their handles say, with handles that depend on what time it is; that of the handle `changed`
+/// posts another one. What both see comes to who is returned with the alarms.
+fn declare_alarms(
+    changed: u64,
+    declare: impl Fn(Declaration, Box<dyn FnMut(&JobContext<'_>) + Send>) -> PostedOperation,
+) -> (PostedOperation, [std::sync::mpsc::Receiver<Seen>; 2]) {
+    let [alarms, notes] = [(); 2].map(|()| std::sync::mpsc::channel());
+    let seen = |job: &JobContext<'_>| {
+        let times = [job.started(), job.now(), job.release(), job.deadline()];
+        (job.instance(), job.handle(), times, Vec::new())
+    };
+    let tell = notes.0;
+    let note = Declaration::new("note", Duration::from_millis(500)).lane(1);
+    let note = declare(note, Box::new(move |job| _ = tell.send(seen(job))));
+    let tell = alarms.0;
+    let alarm = Declaration::new("alarm", Duration::from_millis(5)).lane(0);
+    let alarm = declare(
+        alarm,
+        Box::new(move |job| {
+            let mut own = seen(job);
+            let time = own.2[1].as_nanos().unsigned_abs() / 1_000 * 1_000;
+            for number in 0..job.handle() {
+                let other = u64::from(job.handle() == changed && number == 2);
+                own.3.push(job.post(note, time + number + other));
+            }
+            _ = tell.send(own);
+        }),
+    );
+    (alarm, [alarms.1, notes.1])
+}
+
+/// On threads, with more posts than there is room for, and after the end.
+#[test]
+fn posted_work_is_called_again_with_what_it_had() {
+    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+        let (system, folder) = (system(dispatch), tempfile::tempdir().expect("a folder"));
+        let trace = folder.path().join("trace.talea");
+        let prepared = Run::new(&system)
+            .operations(operations(0))
+            .keep_values(KeptOutputs::All)
+            .keep_trace(&trace)
+            .realtime(RtMode::Warn)
+            .posting(POSTED)
+            .duration(Duration::from_secs(60))
+            .prepare()
+            .expect("it can be prepared");
+        let dispatcher = prepared.dispatcher();
+        let declare = |declaration, code| dispatcher.declare(declaration, code).expect("there is room");
+        let (alarm, [alarms, notes]) = declare_alarms(u64::MAX, declare);
+        let mut poster = dispatcher.poster().expect("there is room");
+        let stop = prepared.stop_handle();
+        let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+        let mut then = Vec::new();
+        for handle in 0..8 {
+            while poster.post(alarm, handle).is_err() {
+                std::thread::yield_now();
+            }
+            then.push(alarms.recv().expect("it is called"));
+        }
+        stop.stop();
+        let outcome = running.join().expect("no thread panics");
+        assert!(outcome.mishaps.panics.is_empty());
+        let then = [then, notes.try_iter().collect()];
+        let answers: Vec<_> = then[0].iter().flat_map(|(.., answers)| answers).collect();
+        assert!(answers.iter().any(|answer| answer.is_ok()), "{answers:?}");
+        // Where nothing keeps lanes apart, the lower one may make room meanwhile.
+        assert!(!outcome.realtime || answers.contains(&&Err(NotPosted::Full)), "{answers:?}");
+
+        let replayed = |changed: u64| {
+            let replay = ReplayRun::new(&system).operations(operations(0)).posting(POSTED);
+            let replay = replay.prepare(&trace).expect("it can be replayed");
+            let workplace = replay.workplace();
+            let declare = |declaration, code| workplace.declare(declaration, code).expect("there is room");
+            let (_, seen) = declare_alarms(changed, declare);
+            let report = replay.run().expect("it can be replayed");
+            (report, seen.map(|seen| seen.try_iter().collect::<Vec<Seen>>()))
+        };
+        let (same, now) = replayed(u64::MAX);
+        assert_eq!((&same.first, same.unknown()), (&None, 0), "{same:?}");
+        if same.lost_records > 0 {
+            return println!("skipped: {} records are lost", same.lost_records);
+        }
+        let ended = |seen: &[Vec<Seen>; 2]| seen.iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!((&same.posted, &now[0]), (&Vec::new(), &then[0]), "{dispatch}");
+        // A note may be under way when the run ends, and does not complete then.
+        assert!(then[1].starts_with(&now[1]) && then[1].len() <= now[1].len() + 1, "{:?}", ended(&now));
+        let posts = same.posts.iter().find(|row| row.output == "alarm>note").expect("there are posts");
+        assert_eq!(posts.compared, answers.len() as u64);
+
+        let (other, _) = replayed(5);
+        let first = other.first.expect("it is found");
+        let what = (first.output.as_str(), first.instance, first.post, &first.what);
+        let changed = then[0].iter().find(|(_, handle, ..)| *handle == 5).expect("it is called");
+        assert!(
+            matches!(what, ("alarm>note", instance, Some(2), What::Handle { recorded, now })
+                if instance == changed.0 && recorded + 1 == *now),
+            "{first}"
+        );
+    }
+}
+
+/// Jobs that were posted are not replayed where nothing can be declared, and named.
 #[test]
 fn posted_work_is_named_and_not_replayed() {
-    use talea::run::{Declaration, PostingRoom};
     let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path().join("trace.talea");
     let system = system(LaneDispatch::NonPreemptive);
