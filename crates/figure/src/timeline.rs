@@ -148,6 +148,7 @@ mod tests {
             predecessors: Vec::new(),
             is_last: true,
             keeps_reads: false,
+            keeps_events: false,
         };
         Metadata {
             system: "test".into(),

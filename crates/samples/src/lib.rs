@@ -33,6 +33,7 @@ pub fn metadata() -> Metadata {
         predecessors: predecessors.to_vec(),
         is_last,
         keeps_reads: false,
+        keeps_events: false,
     };
     let lane = |level, label: &str| LaneEntry {
         node: 0,
