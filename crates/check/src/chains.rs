@@ -142,6 +142,11 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
              capacity, or write take = \"latest\"",
             names.system.inputs()[input.index()].name
         ),
+        ChainObstacle::InTurn(operation) => format!(
+            "each job of {} takes one event when it begins, whatever has released it, and nothing says how many wait before it; let the events release \
+             it, or hand a value to an input with take = \"latest\"",
+            name(operation)
+        ),
         ChainObstacle::Filtered(operation) => format!(
             "{} has only the events that its filter lets through, and nothing says how often that is",
             name(operation)

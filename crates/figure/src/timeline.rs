@@ -149,6 +149,7 @@ mod tests {
             is_last: true,
             keeps_reads: false,
             is_of_channel: false,
+            keeps_events: false,
         };
         Metadata {
             system: "test".into(),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use talea_guarantee::suggest::nearest;
-use talea_model::{Description, Place, Problem, Severity, System};
+use talea_model::{Description, OperationAddress, Place, Problem, Severity, SubscriptionOwner, System};
 use talea_text::printable;
 
 /// How many problems are kept; nobody mends more at once.
@@ -172,10 +172,18 @@ impl Origins {
             | Place::Publication(task, subtask, ..) => {
                 [Place::Subtask(task, subtask, ""), Place::Task(task, "")]
             }
-            Place::Trigger(task, _)
-            | Place::Subscription(task, _)
-            | Place::PriorityBy(task, _, _)
-            | Place::TimeoutBy(task, _, _) => [Place::Task(task, ""), Place::Whole],
+            Place::Trigger(task, _) => [Place::Task(task, ""), Place::Whole],
+            Place::Subscription(owner, _)
+            | Place::PriorityBy(owner, _, _)
+            | Place::TimeoutBy(owner, _, _) => {
+                let wider = match owner {
+                    SubscriptionOwner::Task(_) => Place::Whole,
+                    SubscriptionOwner::Operation(OperationAddress { task, subtask }) => {
+                        Place::Subtask(task, subtask, "")
+                    }
+                };
+                [wider, Place::Task(owner.task(), "")]
+            }
             Place::Channel(channel, _) => [Place::Channel(channel, ""), Place::Whole],
             Place::Chain(chain, _) => [Place::Chain(chain, ""), Place::Whole],
             Place::Scheduler(scheduler, _)

@@ -180,6 +180,11 @@ impl Losses {
                     let place = Place::Publication(index, position, number, "events");
                     self.unsayable(place, &subject, &event.event_type);
                 }
+                if let Some(subscription) = &subtask.subscription {
+                    let channel = &system.channels[subscription.channel].name;
+                    let place = Place::Subtask(index, position, "subscription");
+                    self.unsayable(place, &subject, format!("events of channel {channel}"));
+                }
             }
         }
         for (index, chain) in system.chains.iter().enumerate() {

@@ -32,7 +32,7 @@ mod names;
 mod ports;
 mod trigger;
 
-use crate::channel::{Channel, Publication};
+use crate::channel::{Channel, Publication, SubscriptionOwner};
 use crate::description::*;
 use crate::execution::Execution;
 use crate::inheritance::{derive_criticalities, derive_deadlines};
@@ -330,6 +330,7 @@ struct Step {
     outputs: Vec<OutputBuilder>,
     inputs: Vec<InputBuilder>,
     events: Vec<PublicationBuilder>,
+    subscription: Option<SubscriptionBuilder>,
 }
 
 /// The ports of a task that name operations of others, until all tasks are there.
@@ -337,9 +338,14 @@ struct Unconnected {
     trigger: Option<TriggerBuilder>,
     arrivals: OutsideArrivals,
     /// By subtask.
-    inputs: Vec<Vec<InputBuilder>>,
-    /// By subtask.
-    events: Vec<Vec<PublicationBuilder>>,
+    ports: Vec<UnconnectedPorts>,
+}
+
+/// The ports of a subtask that name operations of others, or channels.
+struct UnconnectedPorts {
+    inputs: Vec<InputBuilder>,
+    events: Vec<PublicationBuilder>,
+    subscription: Option<SubscriptionBuilder>,
 }
 
 impl Unconnected {
@@ -355,16 +361,23 @@ impl Unconnected {
             let names = (names, channels);
             tasks[index].trigger = trigger.resolve(index, self.arrivals, tasks, names, violations);
         }
-        for (subtask, events) in self.events.into_iter().enumerate() {
+        let mut inputs = Vec::with_capacity(self.ports.len());
+        for (subtask, ports) in self.ports.into_iter().enumerate() {
             let operation = OperationAddress { task: index, subtask };
-            let events = events.into_iter().enumerate();
+            inputs.push(ports.inputs);
+            if let Some(subscription) = ports.subscription {
+                let owner = SubscriptionOwner::Operation(operation);
+                let subscription = subscription.resolve(owner, tasks, channels, violations);
+                tasks[index].subtasks[subtask].subscription = Some(subscription);
+            }
+            let events = ports.events.into_iter().enumerate();
             let resolve = |(position, event): (usize, PublicationBuilder)| {
                 event.resolve((operation, position), tasks, channels, violations)
             };
             let events: Vec<Publication> = events.map(resolve).collect();
             tasks[index].subtasks[subtask].events = events;
         }
-        for (subtask, inputs) in self.inputs.into_iter().enumerate() {
+        for (subtask, inputs) in inputs.into_iter().enumerate() {
             let operation = OperationAddress { task: index, subtask };
             let inputs = inputs.into_iter().enumerate();
             let resolve = |(position, input): (usize, InputBuilder)| {
@@ -502,7 +515,7 @@ impl TaskBuilder {
         self
     }
 
-    /// It is as critical as the most critical of the tasks that it releases, by values or events, directly or through others.
+    /// It is as critical as the most critical of the tasks that it releases, by values or events, or that take its events, directly or through others.
     pub fn inherit_criticality(mut self) -> Self {
         self.task.inherits_criticality = true;
         self
@@ -568,6 +581,13 @@ impl TaskBuilder {
         self
     }
 
+    /// Has each job take the next of these events when it begins, if one waits, whatever releases the task; for a task that they release, see
+    /// [`triggered_by`](Self::triggered_by).
+    pub fn subscription(mut self, subscription: SubscriptionBuilder) -> Self {
+        self.own.subscription = Some(subscription);
+        self
+    }
+
     /// Adds a subtask.
     pub fn subtask(mut self, subtask: SubtaskBuilder) -> Self {
         self.subtasks.push(subtask);
@@ -597,6 +617,7 @@ impl TaskBuilder {
                 ("outputs", !self.own.outputs.is_empty()),
                 ("inputs", !self.own.inputs.is_empty()),
                 ("events", !self.own.events.is_empty()),
+                ("subscription", self.own.subscription.is_some()),
             ];
             for (key, _) in given.into_iter().filter(|(_, given)| *given) {
                 violations.push(Violation::error(
@@ -605,6 +626,9 @@ impl TaskBuilder {
                     match key {
                         "lanes" | "outputs" | "inputs" | "events" => {
                             format!("move the {key} into the subtasks they belong to")
+                        }
+                        "subscription" => {
+                            "move it into the subtask whose jobs take the events; if they release the task, leave out its period or trigger".into()
                         }
                         _ => format!("move the {key} into the subtask it belongs to"),
                     },
@@ -621,9 +645,8 @@ impl TaskBuilder {
         let resolved =
             subtasks.map(|(position, subtask)| subtask.resolve(position, &siblings, places, violations));
         let (subtasks, ports): (_, Vec<_>) = resolved.unzip();
-        let (inputs, events) = ports.into_iter().unzip();
         task.subtasks = subtasks;
-        (task, Unconnected { trigger, arrivals, inputs, events })
+        (task, Unconnected { trigger, arrivals, ports })
     }
 
     /// Fills in what follows from period, trigger and separation, and says what does not fit to them.
@@ -769,13 +792,19 @@ impl SubtaskBuilder {
         self
     }
 
+    /// Has each job take the next of these events when it begins, if one waits.
+    pub fn subscription(mut self, subscription: SubscriptionBuilder) -> Self {
+        self.step.subscription = Some(subscription);
+        self
+    }
+
     fn resolve(
         self,
         position: usize,
         siblings: &Siblings<'_>,
         (nodes, lanes): (&NodeNames<'_>, &LanesNames),
         violations: &mut Vec<Violation>,
-    ) -> (Subtask, (Vec<InputBuilder>, Vec<PublicationBuilder>)) {
+    ) -> (Subtask, UnconnectedPorts) {
         let place = |key| Place::Subtask(siblings.task, position, key);
         let label = || match siblings.names.len() {
             1 if self.name == siblings.task_name => format!("task \"{}\"", self.name),
@@ -816,8 +845,22 @@ impl SubtaskBuilder {
         let exec = self.step.exec.unwrap_or(Execution::Constant(wcet));
         let outputs = self.step.outputs.into_iter().map(OutputBuilder::resolve).collect();
         let (join, bound, inputs, events) = (self.join, self.bound, Vec::new(), Vec::new());
-        let name = self.name;
-        let subtask = Subtask { name, node, lanes, wcet, exec, after, join, bound, outputs, inputs, events };
-        (subtask, (self.step.inputs, self.step.events))
+        let (name, subscription) = (self.name, None);
+        let subtask = Subtask {
+            name,
+            node,
+            lanes,
+            wcet,
+            exec,
+            after,
+            join,
+            bound,
+            outputs,
+            inputs,
+            events,
+            subscription,
+        };
+        let Step { inputs, events, subscription, .. } = self.step;
+        (subtask, UnconnectedPorts { inputs, events, subscription })
     }
 }

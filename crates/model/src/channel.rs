@@ -1,8 +1,9 @@
-//! Channels of events: which operations publish events into them, and which tasks are released by those that they have subscribed to.
+//! Channels of events: which operations publish events into them, which tasks are released by those that they have subscribed to, and which operations
+//! take them when something else has released them.
 //!
-//! An event goes to each task that has subscribed to its type and whose filter it passes, waits there in the order that the quality of service says,
-//! and releases the task; the job that begins takes the first that waits. So, unlike the values of an output, one event may release many tasks, and
-//! one task be released by the events of many operations, which need not know each other.
+//! An event goes to each subscriber of its type whose filter it passes, and waits there in the order that the quality of service says; the job that
+//! begins takes the first that waits. A task with a subscription in place of a period or a trigger is released by each of its events. So, unlike the
+//! values of an output, one event may release many tasks, and one task be released by the events of many operations, which need not know each other.
 
 use crate::operation::OperationAddress;
 use crate::ports::SyntheticField;
@@ -86,18 +87,38 @@ impl Publication {
 /// What releases a task that has subscribed to events, with filters in the constraint language.
 pub type Condition = talea_event::Condition<String>;
 
-/// That a task is released by events.
+/// Whose a subscription is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SubscriptionOwner {
+    /// The task at this index, which its events release.
+    Task(usize),
+    /// The operation, whose jobs take what waits when they begin, whatever has released them.
+    Operation(OperationAddress),
+}
+
+impl SubscriptionOwner {
+    /// The task by index, or that of the operation.
+    pub fn task(self) -> usize {
+        match self {
+            SubscriptionOwner::Task(task) | SubscriptionOwner::Operation(OperationAddress { task, .. }) => {
+                task
+            }
+        }
+    }
+}
+
+/// Which events a task is released by, or an operation takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
     /// Index into [`Description::channels`](crate::Description::channels).
     pub channel: usize,
-    /// Each time that it comes true, it releases the task with the events of which it did.
+    /// Each time that it comes true, the events of which it did wait for a job together, and release the task that is released by them.
     pub condition: Condition,
     /// A constraint in the constraint language that holds of all events with which the condition is fed.
     pub filter: Option<String>,
-    /// The priority that events have for the task, whatever they and the quality of service say: that of the first entry that is about them.
+    /// The priority that events have for the subscriber, whatever they and the quality of service say: that of the first entry that is about them.
     pub priority_by: Vec<Mapped<i16>>,
-    /// How long after its push an event is worth being delivered to the task, in the same way.
+    /// How long after its push an event is worth being delivered to the subscriber, in the same way.
     pub timeout_by: Vec<Mapped<Duration>>,
     /// What differs from the quality of service of the channel.
     pub qos: QosSettings,
@@ -180,8 +201,8 @@ impl Subscription {
         (!may_be.is_empty()).then(|| may_be.into_iter().filter(hands_on).collect())
     }
 
-    /// Whether an event of this publication may be among those that release the task.
-    pub fn is_released_by(&self, publication: &Publication) -> bool {
+    /// Whether an event of this publication may be among those that a job has.
+    pub fn hands_on(&self, publication: &Publication) -> bool {
         self.leaves_of(publication).is_some_and(|leaves| !leaves.is_empty())
     }
 

@@ -1,7 +1,7 @@
 //! The ports of a system, numbered, and what connects its operations.
 
-use crate::channel::{Publication, PublicationAddress, Subscription};
-use crate::description::{Description, Task};
+use crate::channel::{Publication, PublicationAddress, Subscription, SubscriptionOwner};
+use crate::description::{Description, Subtask, Task};
 use crate::operation::{OperationAddress, OperationId};
 use crate::ports::{Input, OutputAddress, PORT_LIMIT, Take};
 use crate::trigger::Trigger;
@@ -49,7 +49,7 @@ port_number! {
     PublicationId, "publication"
 }
 
-/// What an operation pushes into a channel, with whom it releases.
+/// What an operation pushes into a channel, with who has subscribed to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicationSite {
     /// Its number.
@@ -60,9 +60,33 @@ pub struct PublicationSite {
     pub index: usize,
     /// The names of operation, channel and type: `imu.read>health Robot/Battery`.
     pub name: String,
-    /// The tasks that have subscribed to it, by index, each with the leaves of its condition whose event it may be; none
-    /// where it only keeps something from coming true.
-    pub subscribers: Vec<(usize, Vec<usize>)>,
+    /// Who has subscribed to it, in file order.
+    pub subscribers: Vec<Subscriber>,
+}
+
+impl PublicationSite {
+    /// The tasks that have subscribed to be released by it.
+    pub fn released(&self) -> impl Iterator<Item = &Subscriber> {
+        self.subscribers.iter().filter(|subscriber| subscriber.is_released)
+    }
+
+    /// What is known of the operation as its subscriber.
+    pub fn subscriber(&self, operation: OperationId) -> Option<&Subscriber> {
+        self.subscribers.iter().find(|subscriber| subscriber.operation == operation)
+    }
+}
+
+/// Who has subscribed to a publication.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscriber {
+    /// The operation whose jobs take the events: the first one of a task that is released by them, or one with a subscription of its own.
+    pub operation: OperationId,
+    /// Its task by index.
+    pub task: usize,
+    /// Whether the events release the task.
+    pub is_released: bool,
+    /// The leaves of its condition whose event it may be; none where it only keeps something from coming true.
+    pub leaves: Vec<usize>,
 }
 
 /// An output with what it is connected to.
@@ -154,11 +178,20 @@ impl Connections {
                 made.input_starts.push(made.inputs.len() as u32);
             }
         }
-        let mut subscriptions: HashMap<usize, Vec<(usize, &Subscription)>> = HashMap::new();
-        for (index, task) in description.tasks.iter().enumerate() {
-            if let Some(Trigger::Events(subscription)) = &task.trigger {
-                subscriptions.entry(subscription.channel).or_default().push((index, subscription));
-            }
+        let mut subscriptions: HashMap<usize, Vec<(Subscriber, &Subscription)>> = HashMap::new();
+        for (owner, subscription) in description.subscriptions() {
+            let (address, is_released) = match owner {
+                SubscriptionOwner::Operation(address) => (address, false),
+                SubscriptionOwner::Task(task) => {
+                    let is_first = |subtask: &Subtask| subtask.after.is_empty();
+                    let subtask = description.tasks[task].subtasks.iter().position(is_first);
+                    let subtask = subtask.expect("validation refuses tasks without a first subtask");
+                    (OperationAddress { task, subtask }, true)
+                }
+            };
+            let operation = OperationId::from_index(task_starts[address.task] + address.subtask);
+            let subscriber = Subscriber { operation, task: address.task, is_released, leaves: Vec::new() };
+            subscriptions.entry(subscription.channel).or_default().push((subscriber, subscription));
         }
         for (number, (address, publication)) in description.publications().enumerate() {
             let PublicationAddress { operation: at, event: index } = address;
@@ -192,10 +225,11 @@ impl Connections {
     }
 }
 
-/// The tasks that have subscribed to a publication, of those that have subscribed to its channel.
-fn subscribers(those: &[(usize, &Subscription)], publication: &Publication) -> Vec<(usize, Vec<usize>)> {
-    let subscribed =
-        |(index, subscription): &(usize, &Subscription)| Some((*index, subscription.leaves_of(publication)?));
+/// Who has subscribed to a publication, of those that have subscribed to its channel.
+fn subscribers(those: &[(Subscriber, &Subscription)], publication: &Publication) -> Vec<Subscriber> {
+    let subscribed = |(subscriber, subscription): &(Subscriber, &Subscription)| {
+        Some(Subscriber { leaves: subscription.leaves_of(publication)?, ..subscriber.clone() })
+    };
     those.iter().filter_map(subscribed).collect()
 }
 
@@ -230,6 +264,8 @@ pub enum HopKind {
     Trigger(OutputId),
     /// Its task has subscribed to events that the first pushes, and it is a first subtask.
     Events,
+    /// It is released by other means, takes no values of the first, and has a subscription of its own to events that the first pushes.
+    TakenEvents,
     /// It is released by other means and takes what the first has published.
     Data,
 }
@@ -248,13 +284,14 @@ pub(crate) enum ConnectionKind {
     Successor,
     Trigger(usize),
     Events,
+    TakenEvents,
     Data,
 }
 
 /// Whether the operation pushes events that this is a subscription to.
 fn pushes_to(tasks: &[Task], from: OperationAddress, subscription: &Subscription) -> bool {
     let pushed = &tasks[from.task].subtasks[from.subtask].events;
-    pushed.iter().any(|event| subscription.is_released_by(event))
+    pushed.iter().any(|event| subscription.hands_on(event))
 }
 
 /// How two operations that exist are connected, if they are.
@@ -277,8 +314,11 @@ pub(crate) fn connection_between(
         {
             ConnectionKind::Events
         }
-        _ if inputs.is_empty() => return None,
-        _ => ConnectionKind::Data,
+        _ if !inputs.is_empty() => ConnectionKind::Data,
+        _ if second.subscription.as_ref().is_some_and(|own| pushes_to(tasks, from, own)) => {
+            ConnectionKind::TakenEvents
+        }
+        _ => return None,
     };
     Some(Connection { kind, inputs })
 }
@@ -298,6 +338,7 @@ impl Connections {
             let kind = match kind {
                 ConnectionKind::Successor => HopKind::Successor,
                 ConnectionKind::Events => HopKind::Events,
+                ConnectionKind::TakenEvents => HopKind::TakenEvents,
                 ConnectionKind::Trigger(output) => HopKind::Trigger(self.outputs_of(from)[output].id),
                 ConnectionKind::Data => HopKind::Data,
             };

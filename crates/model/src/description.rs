@@ -1,7 +1,7 @@
 //! The vocabulary of a system description: plain values, each with its meaning and unit.
 
 use crate::chain::Chain;
-use crate::channel::{Channel, Publication, PublicationAddress};
+use crate::channel::{Channel, Publication, PublicationAddress, Subscription, SubscriptionOwner};
 use crate::execution::Execution;
 use crate::hierarchy::{Scheduler, Thread};
 use crate::keyword::keywords;
@@ -90,6 +90,21 @@ impl Description {
             events.map(move |(event, described)| (PublicationAddress { operation, event }, described))
         })
     }
+
+    /// All subscriptions, in file order.
+    pub fn subscriptions(&self) -> impl Iterator<Item = (SubscriptionOwner, &Subscription)> {
+        self.tasks.iter().enumerate().flat_map(|(task, described)| {
+            let releasing = match &described.trigger {
+                Some(Trigger::Events(subscription)) => Some((SubscriptionOwner::Task(task), subscription)),
+                _ => None,
+            };
+            let taken = described.subtasks.iter().enumerate().filter_map(move |(subtask, described)| {
+                let owner = SubscriptionOwner::Operation(OperationAddress { task, subtask });
+                Some((owner, described.subscription.as_ref()?))
+            });
+            releasing.into_iter().chain(taken)
+        })
+    }
 }
 
 /// A computer, or a part of one: a set of processors that schedules on its own.
@@ -131,7 +146,7 @@ pub struct Task {
     pub communication: Communication,
     /// What a missed deadline means.
     pub criticality: Criticality,
-    /// The criticality is the highest of the tasks that it releases, by values or events, directly or through others;
+    /// The criticality is the highest of the tasks that it releases, by values or events, or that take its events, directly or through others;
     /// [`System::new`](crate::System::new) puts it in place.
     pub inherits_criticality: bool,
     /// Static subpriority among operations of one lane; larger is more important.
@@ -208,6 +223,8 @@ pub struct Subtask {
     pub inputs: Vec<Input>,
     /// The events that its jobs push into channels when they complete, in file order.
     pub events: Vec<Publication>,
+    /// The events of which each job takes the next one when it begins, if one waits, whatever has released it.
+    pub subscription: Option<Subscription>,
 }
 
 /// The struct of all costs, by their keys in `[overhead]`.

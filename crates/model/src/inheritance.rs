@@ -24,7 +24,7 @@ pub(crate) enum Deadline {
 pub(crate) enum StatedCriticality {
     /// This one.
     Own(Criticality),
-    /// The highest of those that it releases.
+    /// The highest of those that it releases, or that take its events.
     Inherited,
 }
 
@@ -68,19 +68,23 @@ pub(crate) fn derive_deadlines(tasks: &mut [Task]) {
     }
 }
 
-/// For each task the highest criticality among those that its jobs release, directly or through others; none for who releases nobody. Criticality flows from
-/// consumer to supplier (Kokyu's scheduling service), through as many tasks as there are between them.
+/// For each task the highest criticality among those that its jobs release, or that take events of it, directly or through others; none of a task that
+/// has nobody behind it. Criticality flows from consumer to supplier (Kokyu's scheduling service), through as many tasks as there are between them.
 pub(crate) fn needed(tasks: &[Task]) -> Vec<Option<Criticality>> {
     let published = Published::of(tasks);
-    let releasers: Vec<Vec<usize>> =
-        (0..tasks.len()).map(|task| releasers(tasks, &published, task)).collect();
+    let suppliers = |task: usize| {
+        let taken = tasks[task].subtasks.iter().filter_map(|subtask| subtask.subscription.as_ref());
+        let of_events = taken.flat_map(|subscription| published.suppliers(subscription));
+        releasers(tasks, &published, task).into_iter().chain(of_events).collect()
+    };
+    let suppliers: Vec<Vec<usize>> = (0..tasks.len()).map(suppliers).collect();
     let mut needed = vec![None; tasks.len()];
     let own = |task: usize| (!tasks[task].inherits_criticality).then_some(tasks[task].criticality);
     let mut changed: VecDeque<usize> = (0..tasks.len()).collect();
     // Each task changes at most as often as there are criticalities.
     while let Some(consumer) = changed.pop_front() {
         let of_consumer = own(consumer).max(needed[consumer]);
-        for supplier in &releasers[consumer] {
+        for supplier in &suppliers[consumer] {
             if needed[*supplier] < of_consumer {
                 needed[*supplier] = of_consumer;
                 changed.push_back(*supplier);
@@ -90,7 +94,7 @@ pub(crate) fn needed(tasks: &[Task]) -> Vec<Option<Criticality>> {
     needed
 }
 
-/// Puts in place what criticalities are inherited. Tasks that release nobody, which the rules refuse, have the default.
+/// Puts in place what criticalities are inherited. Tasks that have nobody behind them, which the rules refuse, have the default.
 pub(crate) fn derive_criticalities(tasks: &mut [Task]) {
     if tasks.iter().all(|task| !task.inherits_criticality) {
         return;

@@ -394,7 +394,7 @@ pub(crate) static TASK: Table = Table {
             name: "period",
             kind: TIME,
             presence: Optional,
-            doc: "Distance between arrivals, above zero. A task has this, a trigger or a subscription.",
+            doc: "Distance between arrivals, above zero. A task has this or a trigger, or else a subscription that releases it.",
         },
         Key {
             name: "trigger",
@@ -407,7 +407,8 @@ pub(crate) static TASK: Table = Table {
             name: "subscription",
             kind: Kind::One(&SUBSCRIPTION),
             presence: Optional,
-            doc: "The events of a channel that release it in place of a period or a trigger.",
+            doc: "The events of a channel that release it, where it has neither a period nor a trigger. Beside one of these, of a task of one \
+                  subtask: the events of which each of its jobs takes the next one when it begins, if one waits.",
         },
         Key {
             name: "separation",
@@ -458,7 +459,7 @@ pub(crate) static TASK: Table = Table {
             kind: Kind::Criticality,
             presence: Default(Text(Criticality::DEFAULT.keyword())),
             doc: "What a missed deadline means; 3 and 4, high and very-high, are critical (hard). \"inherited\", of a task that \
-                  releases others by values or events: the highest of theirs, and of those whom they release.",
+                  releases others by values or events, or whose events others take: the highest of theirs, and of those whom they release.",
         },
         Key {
             name: "importance",
@@ -577,6 +578,12 @@ pub(crate) static SUBTASK: Table = Table {
             kind: Kind::Many(&PUBLICATION),
             presence: Optional,
             doc: "What it pushes into channels.",
+        },
+        Key {
+            name: "subscription",
+            kind: Kind::One(&SUBSCRIPTION),
+            presence: Optional,
+            doc: "The events of a channel of which each of its jobs takes the next one when it begins, if one waits, whatever has released it.",
         },
         Key {
             name: "after",

@@ -43,10 +43,12 @@ pub use builder::{
 pub use chain::Chain;
 pub use channel::{
     Arrivals, Channel, Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription,
+    SubscriptionOwner,
 };
 pub use composition::Scheduling;
 pub use connection::{
     ChainSite, Hop, HopKind, InputId, InputSite, OutputId, OutputSite, PublicationId, PublicationSite,
+    Subscriber,
 };
 pub use description::*;
 pub use execution::Execution;

@@ -1,6 +1,6 @@
 //! How often tasks are released that have no period of their own.
 
-use crate::channel::{Arrivals, Publication};
+use crate::channel::{Arrivals, Publication, Subscription};
 use crate::description::{TIME_LIMIT, Task};
 use crate::trigger::Trigger;
 use std::collections::HashMap;
@@ -28,6 +28,29 @@ impl<'t> Published<'t> {
         }
         Published(published)
     }
+
+    fn in_channel(&self, channel: usize) -> &[(usize, &'t Publication)] {
+        self.0.get(&channel).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tasks of which some operation pushes what jobs have by this subscription, once for each event that it pushes.
+    pub fn suppliers(&self, subscription: &Subscription) -> impl Iterator<Item = usize> {
+        let published = self.in_channel(subscription.channel).iter();
+        published.filter(|(_, publication)| subscription.hands_on(publication)).map(|(task, _)| *task)
+    }
+
+    /// How often the subscription comes true: with events of which tasks, and how many of these.
+    pub fn arrivals(&self, subscription: &Subscription) -> Arrivals<(usize, u32)> {
+        let published = self.in_channel(subscription.channel);
+        let leaves: Vec<Option<Vec<usize>>> =
+            published.iter().map(|(_, publication)| subscription.leaves_of(publication)).collect();
+        subscription.arrivals(|some| {
+            let is_some =
+                |leaves: &&Option<Vec<usize>>| leaves.iter().flatten().any(|leaf| some.contains(leaf));
+            let of = published.iter().zip(&leaves).filter(|(_, leaves)| is_some(leaves));
+            of.map(|((producer, _), _)| (*producer, 1)).collect()
+        })
+    }
 }
 
 /// How often a task is triggered: by tasks, with how many of their jobs that takes. None of those without a trigger, or with one from outside.
@@ -38,17 +61,7 @@ pub(crate) fn arrivals(
 ) -> Option<Arrivals<(usize, u32)>> {
     match tasks.get(task)?.trigger.as_ref()? {
         Trigger::Output { output, every, .. } => Some(Arrivals::Of((output.operation.task, *every))),
-        Trigger::Events(subscription) => {
-            let published = published.0.get(&subscription.channel).map_or(&[][..], Vec::as_slice);
-            let leaves: Vec<Option<Vec<usize>>> =
-                published.iter().map(|(_, publication)| subscription.leaves_of(publication)).collect();
-            Some(subscription.arrivals(|some| {
-                let is_some =
-                    |leaves: &&Option<Vec<usize>>| leaves.iter().flatten().any(|leaf| some.contains(leaf));
-                let of = published.iter().zip(&leaves).filter(|(_, leaves)| is_some(leaves));
-                of.map(|((producer, _), _)| (*producer, 1)).collect()
-            }))
-        }
+        Trigger::Events(subscription) => Some(published.arrivals(subscription)),
         Trigger::External { .. } => None,
     }
 }
@@ -81,6 +94,16 @@ fn period_of<P>(arrivals: &Arrivals<P>, of: &impl Fn(&P) -> Option<Duration>) ->
     }
 }
 
+/// How far apart in the long run it comes, of tasks whose periods are known.
+pub(crate) fn comes_every(
+    arrivals: &Arrivals<(usize, u32)>,
+    period: impl Fn(usize) -> Option<Duration>,
+) -> Option<Duration> {
+    let times =
+        |period: Duration, every: u32| Duration::from_nanos(period.as_nanos().saturating_mul(every.into()));
+    period_of(arrivals, &|(producer, every): &(usize, u32)| Some(times(period(*producer)?, *every)))
+}
+
 /// The period of each task: its own, of a triggered one the separation, else that of the task that triggers it times the number of its
 /// values per release; with events that of all that publish them together, and of a conjunction that of its rarest part. `None` for tasks
 /// whose triggers lead to themselves or to no task, which the rules refuse.
@@ -109,13 +132,11 @@ pub(crate) fn periods(tasks: &[Task]) -> Vec<Option<Duration>> {
                         asked.push(producer);
                         continue;
                     }
-                    let of = |(producer, every): &(usize, u32)| match known.get(*producer) {
-                        Some(Known::Period(Some(period))) => {
-                            Some(Duration::from_nanos(period.as_nanos().saturating_mul((*every).into())))
-                        }
+                    let of = |producer: usize| match known.get(producer) {
+                        Some(Known::Period(period)) => *period,
                         _ => None,
                     };
-                    arrivals.and_then(|arrivals| period_of(&arrivals, &of))
+                    arrivals.and_then(|arrivals| comes_every(&arrivals, of))
                 }
             };
             known[at] = Known::Period(period);

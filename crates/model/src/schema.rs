@@ -51,12 +51,17 @@ fn table(table: &Table) -> Value {
     if std::ptr::eq(table, &TASK) {
         let own = ["wcet", "exec", "node", "lanes", "outputs", "inputs", "events"]
             .map(|key| json!({ "required": [key] }));
+        let released_otherwise = json!({ "oneOf": one_of(&["period", "trigger"]) });
         schema["allOf"] = json!([
             { "oneOf": [
                 { "required": ["wcet"], "not": { "required": ["subtask"] } },
                 { "required": ["subtask"], "not": { "anyOf": own } },
             ] },
-            { "oneOf": one_of(&["period", "trigger", "subscription"]) },
+            // Beside these it is that of the operation, which is a task of one subtask.
+            { "oneOf": [
+                { "allOf": [released_otherwise, { "not": { "required": ["subtask", "subscription"] } }] },
+                { "required": ["subscription"], "not": { "anyOf": one_of(&["period", "trigger"]) } },
+            ] },
         ]);
         schema["dependentRequired"] = json!({
             "burst": ["separation"],

@@ -1,6 +1,6 @@
 //! The validated system: a [`Description`] that satisfies every rule, with its operations numbered.
 
-use crate::channel::Publication;
+use crate::channel::{Publication, Subscription};
 use crate::connection::{ChainSite, Connections, InputId, InputSite, OutputId, OutputSite, PublicationSite};
 use crate::description::{
     Criticality, Description, Join, Overhead, Overrun, Strategy, Subtask, Synchronisation, Task,
@@ -43,6 +43,7 @@ fn task_of_thread(thread: &Thread) -> Task {
         outputs: Vec::new(),
         inputs: Vec::new(),
         events: Vec::new(),
+        subscription: None,
     };
     Task {
         name: thread.name.clone(),
@@ -222,10 +223,18 @@ impl System {
         &self.description.tasks[self.operations[id.index()].task]
     }
 
-    /// Whether events of a channel release the jobs of the operation: it is the first one of a task that has subscribed.
-    pub fn takes_events(&self, id: OperationId) -> bool {
+    /// The subscription by which jobs of the operation have events: its own, or that of its task if it is the first one of that.
+    pub fn subscription_of(&self, id: OperationId) -> Option<&Subscription> {
         let is_first = self.operations[id.index()].predecessors.is_empty();
-        is_first && matches!(self.task_of(id).trigger, Some(crate::Trigger::Events(_)))
+        match &self.task_of(id).trigger {
+            Some(Trigger::Events(subscription)) if is_first => Some(subscription),
+            _ => self.subtask(id).subscription.as_ref(),
+        }
+    }
+
+    /// Whether jobs of the operation take events of a channel when they begin.
+    pub fn takes_events(&self, id: OperationId) -> bool {
+        self.subscription_of(id).is_some()
     }
 
     /// Whether something outside releases the jobs of the operation: it is a first one of a task with that trigger.
@@ -279,11 +288,9 @@ impl System {
         for site in self.publications() {
             let cost = &mut costs[site.operation.index()];
             *cost = (*cost + push).min(most);
-            for (task, _) in &site.subscribers {
-                let filterings = match &self.tasks[*task].trigger {
-                    Some(Trigger::Events(subscription)) => subscription.filterings(),
-                    _ => 0,
-                };
+            for subscriber in &site.subscribers {
+                let filterings =
+                    self.subscription_of(subscriber.operation).map_or(0, Subscription::filterings);
                 let of_filters = filter.as_nanos().saturating_mul(filterings as i64);
                 *cost = (*cost + Work::from_nanos(of_filters) + delivery).min(most);
             }
@@ -294,7 +301,7 @@ impl System {
     /// The publications whose events release the task at `index`, each with the leaves of its condition whose event it may be.
     pub fn subscribed_by(&self, task: usize) -> impl Iterator<Item = (&PublicationSite, &[usize])> {
         self.publications().iter().filter_map(move |site| {
-            let (_, leaves) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
+            let leaves = &site.released().find(|subscriber| subscriber.task == task)?.leaves;
             (!leaves.is_empty()).then_some((site, leaves.as_slice()))
         })
     }
@@ -320,12 +327,14 @@ impl System {
     /// The most values of an output that a `latest` input has room for.
     pub const MOST_LATEST: usize = 1024;
 
-    /// The quality of service by which the task has its events, if it has subscribed to some.
-    pub fn subscription_qos(&self, task: usize) -> Option<Qos> {
-        let Some(Trigger::Events(subscription)) = &self.tasks[task].trigger else { return None };
+    /// The quality of service by which the owner of the subscription, which is one of this system, has its events.
+    ///
+    /// # Panics
+    /// If it is not one of this system.
+    pub fn subscription_qos(&self, subscription: &Subscription) -> Qos {
         let of_channel = Qos::default().with(&self.channels[subscription.channel].qos, Level::Channel);
         let qos = of_channel.and_then(|qos| qos.with(&subscription.qos, Level::Proxy));
-        Some(qos.expect("validation refuses what cannot be"))
+        qos.expect("validation refuses what cannot be")
     }
 
     /// The declaration of an output.

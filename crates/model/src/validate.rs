@@ -21,9 +21,10 @@ pub use hierarchy::HIERARCHY_LIMIT;
 pub use times::TIME_LIMIT;
 
 use self::plan::Missing;
+use crate::channel::SubscriptionOwner;
 use crate::composition::Scheduling;
 use crate::description::{Description, Node, Overrun, Strategy, Subtask, Task};
-use crate::operation::OperationId;
+use crate::operation::{OperationAddress, OperationId};
 use crate::rate::periods;
 use crate::trigger::Communication;
 use std::collections::{HashMap, HashSet};
@@ -74,12 +75,12 @@ pub enum Place {
     Channel(usize, &'static str),
     /// A publication by task, subtask and its own index, and the key.
     Publication(usize, usize, usize, &'static str),
-    /// The subscription of a task by the task's index, and the key in its table.
-    Subscription(usize, &'static str),
-    /// An entry of `priority_by` in the subscription of a task by the indices of both, and the key.
-    PriorityBy(usize, usize, &'static str),
-    /// An entry of `timeout_by` in the subscription of a task by the indices of both, and the key.
-    TimeoutBy(usize, usize, &'static str),
+    /// A subscription by whose it is, and the key in its table.
+    Subscription(SubscriptionOwner, &'static str),
+    /// An entry of `priority_by` in a subscription by whose that is and its own index, and the key.
+    PriorityBy(SubscriptionOwner, usize, &'static str),
+    /// An entry of `timeout_by` in a subscription by whose that is and its own index, and the key.
+    TimeoutBy(SubscriptionOwner, usize, &'static str),
     /// A chain by index, and the key.
     Chain(usize, &'static str),
     /// A scheduler by index, and the key.
@@ -103,10 +104,10 @@ impl Place {
             | Place::Output(task, _, _, _)
             | Place::Input(task, _, _, _)
             | Place::Publication(task, _, _, _)
-            | Place::Subscription(task, _)
-            | Place::PriorityBy(task, _, _)
-            | Place::TimeoutBy(task, _, _)
             | Place::Trigger(task, _) => Some(task),
+            Place::Subscription(owner, _)
+            | Place::PriorityBy(owner, _, _)
+            | Place::TimeoutBy(owner, _, _) => Some(owner.task()),
             _ => None,
         }
     }
@@ -204,8 +205,8 @@ fn check_contents(description: &Description, missing: Missing, found: &mut Vec<V
     ports::check(description, &unresolved, found);
     trigger::check(description, &unresolved, found);
     inheritance::check(&description.tasks, &unresolved, found);
-    let releases = channel::check(description, &unresolved, found);
-    criticality::check(description, &unresolved, releases, found);
+    let supplies = channel::check(description, &unresolved, found);
+    criticality::check(description, &unresolved, supplies, found);
     chain::check(description, &unresolved, found);
     hierarchy::check(description, missing, found);
     if description.strategy != Strategy::DEFAULT {
@@ -238,11 +239,13 @@ fn file_order(place: Place) -> (u8, usize, usize) {
         Place::Node(node, _) => (3, node, 0),
         Place::Link(link, _) => (4, link, 0),
         Place::Channel(channel, _) => (5, channel, 0),
-        Place::Task(task, _)
-        | Place::Trigger(task, _)
-        | Place::Subscription(task, _)
-        | Place::PriorityBy(task, _, _)
-        | Place::TimeoutBy(task, _, _) => (6, task, 0),
+        Place::Task(task, _) | Place::Trigger(task, _) => (6, task, 0),
+        Place::Subscription(owner, _) | Place::PriorityBy(owner, _, _) | Place::TimeoutBy(owner, _, _) => {
+            match owner {
+                SubscriptionOwner::Task(task) => (6, task, 0),
+                SubscriptionOwner::Operation(OperationAddress { task, subtask }) => (6, task, subtask + 1),
+            }
+        }
         Place::Subtask(task, subtask, _)
         | Place::Output(task, subtask, _, _)
         | Place::Input(task, subtask, _, _)

@@ -281,7 +281,8 @@ impl System {
         writeln!(out)?;
         write_outputs(&subtask.outputs, out)?;
         self.write_inputs(&subtask.inputs, out)?;
-        self.write_events(&subtask.events, out)
+        self.write_events(&subtask.events, out)?;
+        subtask.subscription.iter().try_for_each(|subscription| self.write_subscription(subscription, out))
     }
 
     fn write_events(&self, events: &[Publication], out: &mut String) -> fmt::Result {

@@ -268,7 +268,12 @@ impl ConsumerBuilder {
     /// Connects it: jobs of the task with this first operation take its events, for each of which one is posted.
     pub(crate) fn connect_task(mut self, first: OperationId) -> Result<ConnectedConsumer, ConnectError> {
         self.task = Some(first);
-        self.connect_as(Call::Task)
+        self.connect_as(Call::Jobs)
+    }
+
+    /// Connects it: jobs of an operation, which something else releases, take its events when they begin.
+    pub(crate) fn connect_jobs(self) -> Result<ConnectedConsumer, ConnectError> {
+        self.connect_as(Call::Jobs)
     }
 
     /// Only sequences have several events at once. What a channel or an admin says of batches is for those of its consumers that have them.
@@ -334,7 +339,7 @@ impl ConsumerBuilder {
             true => needed().map(|types| types.into_iter().cloned().collect()),
             false => Some(patterns),
         };
-        let is_pull = call.is_pull();
+        let has_lanes = matches!(call, Call::Serial(_) | Call::Concurrent(_));
         let load = (Arc::clone(&shared.load), shared.counters, Arc::clone(&shared.publications));
         let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
         let settings = Settings { qos, filters, mappings: MappingFilters::new(priorities, lifetimes) };
@@ -344,7 +349,7 @@ impl ConsumerBuilder {
         (consumer.content, consumer.is_queued) = (content, is_queued);
         consumer.task = task;
         let consumer = Arc::new(consumer);
-        if !is_pull && task.is_none() {
+        if has_lanes {
             consumer.keep_lanes(lanes_of(&consumer, &admin, lanes));
         }
         let changed = {

@@ -343,9 +343,13 @@ impl ConnectedConsumer {
         self.consumer.most_at_once()
     }
 
-    /// The next event for a job of the task that has its events.
+    /// The next event for a job.
     pub(crate) fn take_for_job(&self, now: Instant) -> Option<Delivery> {
-        self.consumer.take_for_job(now)
+        match self.consumer.task {
+            // The time of its condition is passed by who releases it.
+            Some(_) => self.consumer.take_for_job(now),
+            None => self.consumer.try_take(now),
+        }
     }
 
     /// The job has done with what it took.

@@ -50,8 +50,8 @@ pub(crate) enum Call {
     Concurrent(Replaced<ConcurrentCode>),
     /// The consumer takes them itself.
     Pull,
-    /// Jobs of a task of the system take them.
-    Task,
+    /// Jobs of an operation of the system take them.
+    Jobs,
 }
 
 pub(crate) struct Serial {
@@ -509,7 +509,7 @@ impl Consumer {
             self.look_again();
             return Offered::ToBePulled;
         }
-        if entered == Entered::InPlace && matches!(self.call, Call::Task) {
+        if entered == Entered::InPlace && matches!(self.call, Call::Jobs) {
             return Offered::InPlace;
         }
         Offered::Queued { not_before, priority, expires }

@@ -124,6 +124,7 @@ impl Operations {
                 opened_outputs: subtask.outputs.iter().map(|_| None).collect(),
                 is_outside: false,
                 is_external: system.reads_outside(operation.id),
+                takes_events: system.takes_events(operation.id),
                 reading: None,
                 events: self.events.get_mut(&operation.id),
                 errors: &mut errors,

@@ -40,8 +40,8 @@ pub trait EventEnds: Any + Send {
     fn refuse_again(&mut self, refused: Vec<u16>);
     /// The job of this instance, which has no code, has completed: pushes what the description says.
     fn push_synthetic(&mut self, services: &dyn JobServices, instance: u64);
-    /// The job that began last is over, and does not have its events any more.
-    fn leave(&mut self);
+    /// The job of this instance is over, and does not have its events any more.
+    fn leave(&mut self, instance: u64);
     /// What the code of the operation has not opened, in words.
     fn unopened(&self) -> Vec<String>;
     /// The same, for who made it.

@@ -99,7 +99,9 @@ impl KeptOutputs {
         }
         let is_kept = |operation: &Operation| system.takes_events(operation.id) && named(&operation.name);
         let events = system.operations().iter().map(is_kept);
-        let is_read = |operation: &Operation| system.reads_outside(operation.id) && named(&operation.name);
+        // Code that takes events reads no descriptor.
+        let may_read = |id| system.reads_outside(id) && !system.takes_events(id);
+        let is_read = |operation: &Operation| may_read(operation.id) && named(&operation.name);
         let reads = system.operations().iter().map(is_read);
         let outputs = system.outputs().iter().map(|site| named(&site.name));
         let pushes = system.publications().iter();

@@ -250,18 +250,18 @@ impl Operation {
         self.ends.events.is_some()
     }
 
-    /// The job has done with what it took.
+    /// The job of this instance has done with what it took.
     #[inline]
-    pub fn leave(&mut self) {
+    pub fn leave(&mut self, instance: u64) {
         self.ends.inputs.iter_mut().for_each(|port| port.leave());
-        self.leave_events();
+        self.leave_events(instance);
     }
 
-    /// The job that began last has done with its events, while values are another one's.
+    /// The job of this instance has done with its events, while values are another one's.
     #[inline]
-    pub fn leave_events(&mut self) {
+    pub fn leave_events(&mut self, instance: u64) {
         if let Some(events) = &mut self.ends.events {
-            events.get_mut().leave();
+            events.get_mut().leave(instance);
         }
     }
 

@@ -137,6 +137,8 @@ pub struct Ports<'a> {
     pub(crate) is_outside: bool,
     /// Whether something outside releases its jobs.
     pub(crate) is_external: bool,
+    /// Whether its jobs take events of a channel.
+    pub(crate) takes_events: bool,
     /// What it reads of that, if it has opened it.
     pub(crate) reading: Option<Reading>,
     pub(crate) events: Option<&'a mut Box<dyn EventEnds>>,
@@ -174,6 +176,11 @@ impl<'a> Ports<'a> {
         let operation = self.name.to_owned();
         if !self.is_external {
             self.errors.push(OperationError::NoDescriptor { operation });
+        } else if self.takes_events {
+            let problem = "reads the descriptor that releases it and takes events, of which a recording keeps one or the other: let a subtask behind \
+                           it take the events"
+                .into();
+            self.errors.push(OperationError::Events { operation, problem });
         } else if self.reading.replace(Reading::new(most)).is_some() {
             self.errors.push(OperationError::OpenedTwice { operation, name: "its descriptor".into() });
         }

@@ -43,8 +43,11 @@ pub struct PublicationEntry {
     pub channel: String,
     /// The type of the events, `Domain/Name`.
     pub event_type: String,
-    /// The tasks that have subscribed to it, by index.
+    /// The tasks that have subscribed to be released by it, by index.
     pub subscribers: Vec<usize>,
+    /// The operations that have subscribed to it themselves, by index: their jobs take what waits when they begin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub takers: Vec<usize>,
     /// Whether what jobs push is kept: [`crate::event::PushKept`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_kept: bool,
@@ -104,6 +107,8 @@ pub enum HopEntry {
     },
     /// The next takes events that the operation pushes, for each of which it is released.
     Events,
+    /// The next takes events that the operation pushes, whatever releases it.
+    TakenEvents,
     /// The next takes values of these inputs, whatever releases it.
     Reads {
         /// Indices of the inputs.
@@ -128,7 +133,7 @@ impl HopEntry {
     pub fn inputs(&self) -> &[usize] {
         match self {
             HopEntry::Successor { inputs } | HopEntry::Reads { inputs } => inputs,
-            HopEntry::Events | HopEntry::Triggers { .. } => &[],
+            HopEntry::Events | HopEntry::TakenEvents | HopEntry::Triggers { .. } => &[],
         }
     }
 }
@@ -222,7 +227,13 @@ pub(crate) fn publications_of(system: &System) -> Vec<PublicationEntry> {
             operation: Some(site.operation.index()),
             channel: system.channels[described.channel].name.clone(),
             event_type: described.event_type.to_string(),
-            subscribers: site.subscribers.iter().map(|(task, _)| *task).collect(),
+            subscribers: site.released().map(|subscriber| subscriber.task).collect(),
+            takers: site
+                .subscribers
+                .iter()
+                .filter(|subscriber| !subscriber.is_released)
+                .map(|taker| taker.operation.index())
+                .collect(),
             is_kept: false,
         }
     };
@@ -247,6 +258,7 @@ pub(crate) fn chains_of(system: &System) -> Vec<ChainEntry> {
             match hop.kind {
                 HopKind::Successor => HopEntry::Successor { inputs },
                 HopKind::Events => HopEntry::Events,
+                HopKind::TakenEvents => HopEntry::TakenEvents,
                 HopKind::Trigger(_) | HopKind::Data if !inputs.is_empty() => HopEntry::Reads { inputs },
                 HopKind::Trigger(_) | HopKind::Data => {
                     let task = site.operations[step + 1].index();

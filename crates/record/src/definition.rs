@@ -129,6 +129,7 @@ impl Definition {
             channel: channel.to_owned(),
             event_type: event_type.to_owned(),
             subscribers: Vec::new(),
+            takers: Vec::new(),
             is_kept: false,
         };
         Definition::Publication { number, entry }
@@ -165,13 +166,14 @@ impl Metadata {
                     let unknown = || UNDEFINED.to_string();
                     let name = format!("{UNDEFINED}{}", self.publications.len());
                     let (channel, event_type) = (unknown(), unknown());
-                    let subscribers = Vec::new();
+                    let (subscribers, takers) = (Vec::new(), Vec::new());
                     self.publications.push(PublicationEntry {
                         name,
                         operation: None,
                         channel,
                         event_type,
                         subscribers,
+                        takers,
                         is_kept: false,
                     });
                 }
@@ -192,8 +194,9 @@ impl Metadata {
 
     /// Whether a publication of this number can be what a definition says: none of an operation's.
     fn may_be_defined(&self, number: usize, entry: &PublicationEntry) -> bool {
-        let is_programs =
-            |entry: &PublicationEntry| entry.operation.is_none() && entry.subscribers.is_empty();
+        let is_programs = |entry: &PublicationEntry| {
+            entry.operation.is_none() && entry.subscribers.is_empty() && entry.takers.is_empty()
+        };
         number < MOST_PUBLICATIONS
             && is_programs(entry)
             && self.publications.get(number).is_none_or(is_programs)
@@ -287,6 +290,7 @@ mod tests {
             channel: channel.into(),
             event_type: "T/A".into(),
             subscribers: Vec::new(),
+            takers: Vec::new(),
             is_kept: false,
         };
         metadata.publications = vec![entry("described", Some(0))];

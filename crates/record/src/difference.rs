@@ -143,7 +143,9 @@ pub fn connection_differences(trace: &Metadata, described: &Metadata) -> Vec<Dif
     for (publication, other) in common(publications, |publication| &publication.name) {
         let of = || format!("the list of subscribers of \"{}\"", publication.name);
         let subscribers = |metadata: &Metadata, entry: &PublicationEntry| {
-            listed(entry.subscribers.iter().map(|task| &metadata.tasks[*task].name))
+            let tasks = entry.subscribers.iter().map(|task| &metadata.tasks[*task].name);
+            let takers = entry.takers.iter().map(|operation| &metadata.operations[*operation].name);
+            listed(tasks.chain(takers))
         };
         found.hold(of, subscribers(trace, publication), subscribers(described, other));
     }

@@ -300,6 +300,7 @@ pub(crate) fn posted_entries(
         is_last: true,
         keeps_reads: false,
         is_of_channel: false,
+        keeps_events: false,
     };
     let task = TaskEntry {
         name,
@@ -343,7 +344,7 @@ pub struct TaskEntry {
     /// Whether its instances have arrival and deadline of the jobs that release them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inherits_deadline: bool,
-    /// Whether the events that its jobs take are kept: [`crate::event::Value`].
+    /// Whether the events that release it are kept; older traces say it so, of its first operation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_events: bool,
 }
@@ -369,6 +370,9 @@ pub struct OperationEntry {
     /// Whether a channel posts its jobs, by which it hands on events. Not in traces of old.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_of_channel: bool,
+    /// Whether the events that its jobs take are kept: [`crate::event::Value`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_events: bool,
 }
 
 impl TaskEntry {
@@ -450,6 +454,7 @@ impl Metadata {
                 is_last: operation.successors.is_empty(),
                 keeps_reads: false,
                 is_of_channel: false,
+                keeps_events: false,
             })
             .collect();
         let tasks = (0..system.tasks.len()).map(|index| TaskEntry::of(system, index)).collect();
@@ -529,10 +534,11 @@ impl Metadata {
         }
     }
 
-    /// The events that jobs of the operation take are kept.
-    pub fn keep_events_of(&mut self, operation: OperationId) {
-        let task = self.operations[operation.index()].task;
-        self.tasks[task].keeps_events = true;
+    /// Whether the events that jobs of the operation take are kept.
+    pub fn keeps_events_of(&self, operation: OperationId) -> bool {
+        let entry = &self.operations[operation.index()];
+        let is_first = entry.predecessors.is_empty();
+        entry.keeps_events || is_first && self.tasks[entry.task].keeps_events
     }
 
     /// Whether the task is one that the description has, or that was defined.
@@ -743,6 +749,9 @@ impl Metadata {
             }
             for task in &publication.subscribers {
                 within("publications", entry, *task, self.tasks.len())?;
+            }
+            for taker in &publication.takers {
+                within("publications", entry, *taker, self.operations.len())?;
             }
         }
         for (entry, chain) in self.chains.iter().enumerate() {

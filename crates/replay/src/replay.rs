@@ -95,14 +95,11 @@ enum TakenBeside {
 
 impl TakenBeside {
     fn of((system, metadata): (&System, &Metadata), id: OperationId, operation: &Operation) -> Self {
-        let task = system.operations()[id.index()].task;
         match (system.takes_events(id), operation.reads()) {
             (false, None) => TakenBeside::Nothing,
             (false, Some(_)) if metadata.operations[id.index()].keeps_reads => TakenBeside::Reads,
             // A run of several processes says only that they were to be kept.
-            (true, _) if metadata.tasks[task].keeps_events && operation.events_are_bytes() => {
-                TakenBeside::Events
-            }
+            (true, _) if metadata.keeps_events_of(id) && operation.events_are_bytes() => TakenBeside::Events,
             _ => TakenBeside::Unkept,
         }
     }
@@ -158,7 +155,7 @@ impl Replay {
         let has_values = metadata.outputs.iter().any(|output| output.is_kept);
         let has_reads = metadata.operations.iter().any(|operation| operation.keeps_reads);
         let has_pushes = metadata.publications.iter().any(|publication| publication.is_kept);
-        let has_events = metadata.tasks.iter().any(|task| task.keeps_events);
+        let has_events = system.operations().iter().any(|operation| metadata.keeps_events_of(operation.id));
         if !has_values && !has_reads && !has_pushes && !has_events && !metadata.keeps_posts {
             return Err(ReplayError::NoValues);
         }
@@ -328,10 +325,10 @@ impl Replay {
             None
         };
         if replayed.holder == Some(end.job) {
-            operation.leave();
+            operation.leave(end.job.instance);
             replayed.holder = None;
         } else {
-            operation.leave_events();
+            operation.leave_events(end.job.instance);
         }
         let is_answered = !answering.has_run_out() && !operation.has_read_otherwise();
         replayed.is_on_track &= !is_called || is_intact && is_answered;

@@ -53,9 +53,8 @@ pub(crate) fn room(system: &System, operation: OperationId, kept: usize, bytes: 
 
 /// About how many bytes the events have that a job of the operation takes: so many as there may be of each publication, since each has memory for these.
 pub(crate) fn event_bytes(system: &System, operation: OperationId) -> usize {
-    let task = system.operations()[operation.index()].task;
     let of_site = |site: &PublicationSite| {
-        let (_, leaves) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
+        let leaves = &site.subscriber(operation)?.leaves;
         Some(leaves.len().max(1) * bytes_of(system.publication(site)))
     };
     system.publications().iter().filter_map(of_site).sum::<usize>().max(EVENT_BYTES)

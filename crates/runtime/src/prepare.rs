@@ -254,7 +254,7 @@ pub(crate) fn prepare(
         for (what, operation) in &kept {
             match what {
                 Kept::Output(output) => metadata.outputs[output.index()].is_kept = true,
-                Kept::Events => metadata.keep_events_of(*operation),
+                Kept::Events => metadata.operations[operation.index()].keeps_events = true,
                 Kept::Reads => metadata.operations[operation.index()].keeps_reads = true,
                 Kept::Pushes(publication) => metadata.publications[publication.index()].is_kept = true,
             }

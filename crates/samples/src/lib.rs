@@ -34,6 +34,7 @@ pub fn metadata() -> Metadata {
         is_last,
         keeps_reads: false,
         is_of_channel: false,
+        keeps_events: false,
     };
     let lane = |level, label: &str| LaneEntry {
         node: 0,

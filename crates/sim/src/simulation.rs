@@ -314,7 +314,7 @@ impl Simulation {
             system.operations().iter().zip(wanted.events).zip(is_kept.events)
         {
             if is_kept {
-                self.metadata.keep_events_of(operation.id);
+                self.metadata.operations[operation.id.index()].keeps_events = true;
             } else if is_asked_for(wanted) {
                 errors.push(OperationError::EventsNeverBytes { operation: operation.name.clone() });
             }

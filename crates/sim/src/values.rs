@@ -272,7 +272,10 @@ impl Values {
                 state.operation.discard();
                 self.waiting.retain(|waiting| waiting.job != job);
             } else if has_taken {
-                state.operation.leave();
+                state.operation.leave(job.instance);
+            } else {
+                // It may have had events before another one went first.
+                state.operation.leave_events(job.instance);
             }
             state.begun.remove(place);
         }
@@ -518,7 +521,7 @@ impl OperationState {
             sink.record(record_of(note, (id, lane), self.node, now));
         }
         self.keep_pushes(id, now, sink);
-        self.operation.leave();
+        self.operation.leave(id.instance);
         self.begun[place].has_returned = true;
         place
     }

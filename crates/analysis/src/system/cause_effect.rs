@@ -27,6 +27,9 @@
 //! longer; but how long it is until the next one nobody knows, so there is no reaction time, no age of what is read behind it, and no latency of a
 //! sample that several jobs may have before it.
 //!
+//! Where something else releases the jobs that take events, one each, an event may wait for as many of them as there are events before it, which nothing
+//! here bounds: there is no time of such a chain.
+//!
 //! All of that needs that no job is left out, that values are taken in the order of the instances, and that no queue drops any.
 
 use super::model::Node;
@@ -126,6 +129,9 @@ pub enum ChainObstacle {
     /// This operation takes events in another order than that in which they come.
     #[error("events are taken in another order than that in which they come")]
     Reordered(OperationId),
+    /// Jobs of this operation, which something else releases, each take one event.
+    #[error("each job takes one event, and nothing says how many wait before it")]
+    InTurn(OperationId),
     /// This operation may begin without the value.
     #[error("an operation does not wait for all its predecessors")]
     NotAwaited(OperationId),
@@ -272,6 +278,7 @@ impl View<'_> {
                     self.must_have_what_triggers(hop, from, to)?;
                 }
                 HopKind::Events => self.deliver(&mut now, from, to)?,
+                HopKind::TakenEvents => return Err(ChainObstacle::InTurn(to)),
                 HopKind::Successor | HopKind::Data => {
                     let next = self.begin(to)?;
                     done.push((std::mem::replace(&mut now, next), Some(hop)));
@@ -415,7 +422,7 @@ impl View<'_> {
         if !subscription.condition.comes_at_once() {
             return Err(ChainObstacle::Together(to));
         }
-        let qos = self.system.subscription_qos(task).expect("it has subscribed");
+        let qos = self.system.subscription_qos(subscription);
         if !matches!(qos.order, OrderPolicy::Any | OrderPolicy::Fifo) {
             return Err(ChainObstacle::Reordered(to));
         }

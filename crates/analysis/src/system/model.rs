@@ -222,7 +222,7 @@ impl Model {
     /// What must be found out about each operation to know whether the `targets` among the tasks hold.
     pub fn interest(&self, system: &System, targets: &[bool]) -> Vec<Interest> {
         let shared = |node: &Node| node.processors > 1;
-        let subscribed = system.publications().iter().filter(|site| !site.subscribers.is_empty());
+        let subscribed = system.publications().iter().filter(|site| site.released().next().is_some());
         let pushes: HashSet<OperationId> = subscribed.map(|site| site.operation).collect();
         let of_operation = |(index, operation): (usize, &Operation)| {
             let described = &system.operations()[index];

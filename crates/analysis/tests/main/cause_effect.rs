@@ -55,6 +55,7 @@ fn task(name: &str, period: i64, wcet: i64) -> Task {
             outputs: vec![Output { name: "out".into(), bytes: 8, fields: Vec::new() }],
             inputs: Vec::new(),
             events: Vec::new(),
+            subscription: None,
         }],
     }
 }
@@ -301,7 +302,7 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
             let mapped = subscription.timeout_by.first().filter(|_| is_mapped).map(|entry| entry.value);
             let timeout = mapped.or(stated);
             let expires = timeout.map_or(i64::MAX, |timeout| end + timeout.as_nanos());
-            let most = system.subscription_qos(index).expect("it has subscribed").max_events as usize;
+            let most = system.subscription_qos(subscription).max_events as usize;
             let queue = &mut waiting[index];
             queue.retain(|event| event.expires >= end);
             let is_full = queue.len() == most;
@@ -337,7 +338,7 @@ fn run(system: &System, path: &[usize], random: &mut Pcg64Mcg) -> Shown {
 fn subscribes(tasks: &[Task], from: usize, to: usize) -> bool {
     let Some(Trigger::Events(subscription)) = &tasks[to].trigger else { return false };
     let mut pushed = tasks[from].subtasks[0].events.iter();
-    pushed.any(|event| subscription.is_released_by(event))
+    pushed.any(|event| subscription.hands_on(event))
 }
 
 fn draw(seed: u64) -> (Description, Vec<usize>) {

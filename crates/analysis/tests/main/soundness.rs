@@ -745,5 +745,6 @@ fn draw_subtask(random: &mut Pcg64Mcg, position: usize, most: i64, plain: bool, 
         outputs: Vec::new(),
         inputs: Vec::new(),
         events: Vec::new(),
+        subscription: None,
     }
 }

@@ -71,11 +71,15 @@ fn are_connected(description: &Description, from: OperationAddress, to: Operatio
         && match &task.trigger {
             Some(Trigger::Output { output, .. }) => output.operation == from,
             Some(Trigger::Events(subscription)) => {
-                writer.events.iter().any(|event| subscription.is_released_by(event))
+                writer.events.iter().any(|event| subscription.hands_on(event))
             }
             Some(Trigger::External { .. }) | None => false,
         };
     is_released
         || from.task == to.task && reader.after.contains(&from.subtask)
         || reader.inputs.iter().any(|input| input.from.operation == from)
+        || reader
+            .subscription
+            .as_ref()
+            .is_some_and(|own| writer.events.iter().any(|event| own.hands_on(event)))
 }

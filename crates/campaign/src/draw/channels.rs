@@ -58,8 +58,16 @@ pub fn head(description: &mut Description, rng: &mut impl Rng) {
         "$.header.variable_header(leg) == x",
         "not (exist $.header.variable_header(leg))",
     ];
-    for task in &mut description.tasks {
-        let Some(Trigger::Events(subscription)) = &mut task.trigger else { continue };
+    let subscriptions = description.tasks.iter_mut().flat_map(|task| {
+        let releasing = match &mut task.trigger {
+            Some(Trigger::Events(subscription)) => Some(subscription),
+            _ => None,
+        };
+        releasing
+            .into_iter()
+            .chain(task.subtasks.iter_mut().filter_map(|subtask| subtask.subscription.as_mut()))
+    });
+    for subscription in subscriptions {
         if rng.random_ratio(1, 2) {
             subscription.filter = Some(one_of(rng, &ASKED).into());
         }
@@ -129,18 +137,36 @@ fn mapping<R: Rng, Value>(rng: &mut R, mut value: impl FnMut(&mut R) -> Value) -
     entries
 }
 
-/// A task that has some of what is pushed into one channel on one node. Returns who pushes it.
-fn subscribe(
-    description: &mut Description,
-    rng: &mut impl Rng,
-    number: usize,
-    pushed: &[Pushed],
-) -> Vec<OperationAddress> {
-    let first = &pushed[rng.random_range(0..pushed.len())];
+/// Some operations take what is pushed on their nodes when something else has released them.
+pub fn take(description: &mut Description, rng: &mut impl Rng) {
+    let node = |of: OperationAddress| description.tasks[of.task].subtasks[of.subtask].node;
+    let pushed = description.publications().map(|(address, publication)| Pushed {
+        channel: publication.channel,
+        event_type: publication.event_type.clone(),
+        operation: address.operation,
+        node: node(address.operation),
+    });
+    let pushed: Vec<Pushed> = pushed.collect();
+    for task in description.tasks.iter_mut().filter(|task| task.communication == Communication::Implicit) {
+        let has_events = matches!(task.trigger, Some(Trigger::Events(_)));
+        for subtask in &mut task.subtasks {
+            let here: Vec<&Pushed> = pushed.iter().filter(|one| one.node == subtask.node).collect();
+            let may_take = !(here.is_empty() || has_events && subtask.after.is_empty());
+            if may_take && rng.random_ratio(1, 4) {
+                subtask.subscription = Some(subscription(rng, &here).0);
+            }
+        }
+    }
+}
+
+/// A subscription to some of what is pushed into one channel on one node, with what that is.
+fn subscription<'p>(rng: &mut impl Rng, pushed: &[&'p Pushed]) -> (Subscription, Vec<&'p Pushed>) {
+    let first = pushed[rng.random_range(0..pushed.len())];
     let (channel, node) = (first.channel, first.node);
     let is_first = |other: &&Pushed| std::ptr::eq(*other, first);
     let mut wanted: Vec<&Pushed> = pushed
         .iter()
+        .copied()
         .filter(|other| is_first(other) || other.channel == channel && other.node == node)
         .filter(|other| is_first(other) || rng.random_ratio(1, 3))
         .collect();
@@ -161,7 +187,19 @@ fn subscribe(
     let qos = if rng.random_ratio(1, 2) { qos(rng) } else { QosSettings::new() };
     let priority_by = mapping(rng, |rng| rng.random_range(-3..4));
     let timeout_by = mapping(rng, |rng| micros(one_of(rng, &[800, 7_000, 80_000])));
-    let subscription = Subscription { channel, condition, filter, priority_by, timeout_by, qos };
+    (Subscription { channel, condition, filter, priority_by, timeout_by, qos }, wanted)
+}
+
+/// A task that has some of what is pushed into one channel on one node. Returns who pushes it.
+fn subscribe(
+    description: &mut Description,
+    rng: &mut impl Rng,
+    number: usize,
+    pushed: &[Pushed],
+) -> Vec<OperationAddress> {
+    let all: Vec<&Pushed> = pushed.iter().collect();
+    let (subscription, wanted) = subscription(rng, &all);
+    let node = wanted[0].node;
     let separation = rng.random_ratio(1, 3).then(|| Separation {
         separation: micros(one_of(rng, &[1_000, 3_000, 9_000])),
         burst: one_of(rng, &[1, 1, 4]),
@@ -212,6 +250,7 @@ fn subtask(rng: &mut impl Rng, place: usize, node: usize) -> Subtask {
         outputs: Vec::new(),
         inputs: Vec::new(),
         events: Vec::new(),
+        subscription: None,
     }
 }
 

@@ -12,12 +12,15 @@ enum Read {
     Synthetic(Input<SyntheticValue>),
 }
 
-/// The same system, in which each operation that events release has one output more, on which its code can say what it was handed.
+/// The same system, in which each operation that takes events has one output more, on which its code can say what it was handed.
 pub fn with_digests(system: &System) -> Option<System> {
     let mut description = Description::clone(system);
     for task in &mut description.tasks {
-        if let Some(Trigger::Events(_)) = task.trigger {
-            task.subtasks[0].outputs.push(Output { name: "digest".into(), bytes: 8, fields: Vec::new() });
+        let is_released = matches!(task.trigger, Some(Trigger::Events(_)));
+        for (place, subtask) in task.subtasks.iter_mut().enumerate() {
+            if is_released && place == 0 || subtask.subscription.is_some() {
+                subtask.outputs.push(Output { name: "digest".into(), bytes: 8, fields: Vec::new() });
+            }
         }
     }
     System::new(description).ok()

@@ -111,6 +111,10 @@ fn description(seed: u64, size: Size) -> Description {
             conditions::nest(&mut description, of_conditions);
         }
         place(&mut description, rng);
+        let of_takers = &mut numbers(seed.rotate_left(4));
+        if of_takers.random_ratio(1, 2) {
+            channels::take(&mut description, of_takers);
+        }
         let of_chains = &mut numbers(seed.rotate_left(48));
         if of_chains.random_ratio(1, 2) {
             chains::read_twice(&mut description, of_chains);

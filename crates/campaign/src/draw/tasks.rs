@@ -90,6 +90,7 @@ fn subtask(
         outputs: Vec::new(),
         inputs: Vec::new(),
         events: Vec::new(),
+        subscription: None,
     }
 }
 

@@ -185,6 +185,7 @@ fn task(rng: &mut impl Rng, name: String, trigger: Trigger, nodes: &[usize]) -> 
         outputs: Vec::new(),
         inputs: Vec::new(),
         events: Vec::new(),
+        subscription: None,
     };
     let subtasks = (0..subtasks).map(subtask).collect();
     let mut task = Task {

@@ -16,7 +16,7 @@ use talea_insight::accounting::{Accounting, Report};
 use talea_insight::explain::{Measure, Question, Which, explain, explain_chains};
 use talea_insight::flow::{Direction, Limits, flow};
 use talea_insight::verify::Verifier;
-use talea_model::{System, Task, Trigger, parse};
+use talea_model::{System, Trigger, parse};
 use talea_operation::KeptOutputs;
 use talea_policy::arrangement::{Basis, Kept};
 use talea_policy::strategy::{Plan, plan_lanes_of};
@@ -235,12 +235,23 @@ fn bounds_hold(system: &System, report: &CheckReport, run: &Run, counts: &mut Co
 /// Events that were pushed came, were lost, or wait; where nothing else can be, no more wait than may.
 fn events_add_up(system: &System, results: &Report, counts: &mut Counts) -> Result<(), String> {
     for one in &results.subscriptions {
-        let of = |(index, task): (usize, &Task)| (task.name == one.task).then_some(index);
-        let task = system.tasks.iter().enumerate().find_map(of).ok_or("events of nobody")?;
-        let Some(Trigger::Events(subscription)) = &system.tasks[task].trigger else {
-            return Err(format!("{} has events and no subscription", one.task));
+        let subscription = match &one.operation {
+            Some(name) => system
+                .operations()
+                .iter()
+                .find(|operation| operation.name == *name)
+                .and_then(|taker| system.subtask(taker.id).subscription.as_ref()),
+            None => {
+                system.tasks.iter().find(|task| task.name == one.task).and_then(|task| match &task.trigger {
+                    Some(Trigger::Events(subscription)) => Some(subscription),
+                    _ => None,
+                })
+            }
         };
-        let qos = system.subscription_qos(task).expect("it has a subscription");
+        let Some(subscription) = subscription else {
+            return Err(format!("{} has events and no subscription", one.subscriber()));
+        };
+        let qos = system.subscription_qos(subscription);
         counts.hold("events", one.pushed);
         let settled = one.delivered + one.discarded + one.expired;
         let condition = &subscription.condition;

@@ -1,7 +1,7 @@
 //! Events of channels: arrows from where they are pushed to the jobs that take them, which say how long they were on the way.
 
 use super::messages::DebugAnnotation;
-use super::packets::{Flow, Mark, Packets, Track, annotation, typed};
+use super::packets::{Flow, Mark, Packets, Subscriber, Track, annotation, typed};
 use crate::decode::{Shown, since};
 use std::collections::{BTreeMap, VecDeque};
 use talea_record::event::{Deliver, EventsLost, Push};
@@ -40,10 +40,12 @@ impl Channels {
             pushed.pop_front();
         }
         pushed.push_back((from, time));
-        let flow = |task: Option<usize>| Flow::Event { publication: index, task, from };
+        let flow = |to: Subscriber| Flow::Event { publication: index, to, from };
+        let released = entry.subscribers.iter().map(|task| flow(Subscriber::Task(*task)));
+        let takers = entry.takers.iter().map(|operation| flow(Subscriber::Operation(*operation)));
         let flows = match entry.operation {
-            Some(_) => entry.subscribers.iter().map(|task| flow(Some(*task))).collect(),
-            None => vec![flow(None)],
+            Some(_) => released.chain(takers).collect(),
+            None => vec![flow(Subscriber::Anybody)],
         };
         let name = format!("push: {} #{}", entry.event_type, from.instance);
         let annotations = Vec::from_iter(channel_of(entry));
@@ -53,7 +55,8 @@ impl Channels {
 
     fn deliver(&self, metadata: &Metadata, time: Instant, deliver: Deliver) -> Option<(usize, Mark)> {
         let Deliver { job, from, publication, lane, .. } = deliver;
-        let task = metadata.operations.get(job.operation.index())?.task;
+        let operation = job.operation.index();
+        let task = metadata.operations.get(operation)?.task;
         let mut mark = Mark { name: "deliver".into(), category: "deliver", ..Mark::default() };
         if let Some(index) = publication.map(|publication| publication as usize) {
             let entry = metadata.publications.get(index)?;
@@ -64,8 +67,12 @@ impl Channels {
                 let mut pushed = self.pushed.get(&index).into_iter().flatten().rev();
                 let at = pushed.find(|(other, _)| *other == from).map(|(_, at)| *at);
                 mark.annotations.extend(at.map(|at| annotation("delay_ns", since(time, at))));
-                let task = entry.operation.map(|_| task);
-                mark.flows.push(Flow::Event { publication: index, task, from });
+                let to = match entry.operation {
+                    Some(_) if entry.takers.contains(&operation) => Subscriber::Operation(operation),
+                    Some(_) => Subscriber::Task(task),
+                    None => Subscriber::Anybody,
+                };
+                mark.flows.push(Flow::Event { publication: index, to, from });
             }
         }
         Some((lane.into(), mark))

@@ -90,9 +90,19 @@ pub(super) enum Flow {
     Wakeup(u64),
     /// From where a value is published to where an input takes or drops it: the input, and the instance of the job that published.
     Value { input: usize, instance: u64 },
-    /// From where an event is pushed to a job that takes it: its publication, the task of the job, and the job that pushed. Without a task from job to
-    /// job of all that take it: who these are is not known beforehand where a program pushes.
-    Event { publication: usize, task: Option<usize>, from: JobId },
+    /// From where an event is pushed to a job that takes it: its publication, whose job that is, and the job that pushed.
+    Event { publication: usize, to: Subscriber, from: JobId },
+}
+
+/// Whose jobs take an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subscriber {
+    /// A task's, which it releases.
+    Task(usize),
+    /// An operation's, by a subscription of its own.
+    Operation(usize),
+    /// Those of all that take it, from one to the next: who these are is not known beforehand where a program pushes.
+    Anybody,
 }
 
 impl Flow {
@@ -104,9 +114,13 @@ impl Flow {
             Flow::Message(job) => (3, [job, 0]),
             Flow::Wakeup(number) => (4, [number, 0]),
             Flow::Value { input, instance } => (5, [input as u64, instance]),
-            Flow::Event { publication, task, from } => {
-                let task = task.map_or(u64::from(u32::MAX), |task| task as u64);
-                (6, [(publication as u64) << 32 | task, from.pack()])
+            Flow::Event { publication, to, from } => {
+                let (kind, to) = match to {
+                    Subscriber::Task(task) => (6, task as u64),
+                    Subscriber::Operation(operation) => (7, operation as u64),
+                    Subscriber::Anybody => (6, u64::from(u32::MAX)),
+                };
+                (kind, [(publication as u64) << 32 | to, from.pack()])
             }
         };
         parts.into_iter().fold(mixed(kind), |id, part| mixed(id ^ part)).max(1)

@@ -429,29 +429,36 @@ fn arrows_lead_from_a_value_to_who_takes_it() {
 fn arrows_lead_from_an_event_to_the_job_that_takes_it() {
     use talea_record::PublicationEntry;
     use talea_record::event::{Deliver, EventsLost, Push};
-    let mut metadata = metadata();
-    metadata.publications = vec![PublicationEntry {
-        name: "nav>health Robot/Battery".into(),
-        operation: Some(0),
-        channel: "health".into(),
-        event_type: "Robot/Battery".into(),
-        subscribers: vec![metadata.operations[1].task],
-        is_kept: false,
-    }];
-    let id =
-        |operation, instance| JobId { operation: talea_model::OperationId::from_index(operation), instance };
-    let pushed = Push { job: id(0, 3), publication: 0, lane: 0 };
-    let taken = Deliver { job: id(1, 0), from: Some(id(0, 3)), publication: Some(0), number: 0, lane: 1 };
-    let lost = EventsLost { operation: 1, events: 2, node: 0, why: EventLossReason::Expired.into() };
-    let records = [pushed.at(at(ms(5)), 0), taken.at(at(ms(7)), 0), lost.at(at(ms(8)), 0)];
-    let found = picture(&metadata, &NameSpace::default(), &records, ms(10));
-    let arrows = found.arrows();
-    let is_it = |arrow: &String| {
-        arrow.contains("push: Robot/Battery #3") && arrow.contains("deliver: Robot/Battery #3")
-    };
-    assert!(arrows.iter().any(is_it), "{arrows:?}");
-    let shown = format!("{found:?}");
-    assert!(shown.contains("expired: 2 for") && shown.contains("delay_ns"), "{shown}");
+    let own = metadata();
+    // A task that it releases, and an operation that takes it when something else has released that.
+    for (subscribers, takers) in [(vec![own.operations[1].task], vec![]), (vec![], vec![1])] {
+        let mut metadata = own.clone();
+        metadata.publications = vec![PublicationEntry {
+            name: "nav>health Robot/Battery".into(),
+            operation: Some(0),
+            channel: "health".into(),
+            event_type: "Robot/Battery".into(),
+            subscribers,
+            takers,
+            is_kept: false,
+        }];
+        let id = |operation, instance| JobId {
+            operation: talea_model::OperationId::from_index(operation),
+            instance,
+        };
+        let pushed = Push { job: id(0, 3), publication: 0, lane: 0 };
+        let taken = Deliver { job: id(1, 0), from: Some(id(0, 3)), publication: Some(0), number: 0, lane: 1 };
+        let lost = EventsLost { operation: 1, events: 2, node: 0, why: EventLossReason::Expired.into() };
+        let records = [pushed.at(at(ms(5)), 0), taken.at(at(ms(7)), 0), lost.at(at(ms(8)), 0)];
+        let found = picture(&metadata, &NameSpace::default(), &records, ms(10));
+        let arrows = found.arrows();
+        let is_it = |arrow: &String| {
+            arrow.contains("push: Robot/Battery #3") && arrow.contains("deliver: Robot/Battery #3")
+        };
+        assert!(arrows.iter().any(is_it), "{arrows:?}");
+        let shown = format!("{found:?}");
+        assert!(shown.contains("expired: 2 for") && shown.contains("delay_ns"), "{shown}");
+    }
 }
 
 /// Who takes what a program pushes is not known beforehand: one arrow leads on from taker to taker. Two jobs of one number are not taken for each other.
@@ -467,6 +474,7 @@ fn events_of_a_programs_channel_are_shown_with_its_name() {
         channel: "motion".into(),
         event_type: "Arm/Command".into(),
         subscribers: Vec::new(),
+        takers: Vec::new(),
         is_kept: false,
     };
     metadata.define(&Definition::Publication { number, entry });

@@ -347,7 +347,7 @@ impl Chain {
                 let are_told = are_apart && metadata.tells_messages();
                 Source::Successor { messages: are_told.then(Messages::new) }
             }
-            HopEntry::Events => Source::Events,
+            HopEntry::Events | HopEntry::TakenEvents => Source::Events,
             HopEntry::Reads { inputs } | HopEntry::Successor { inputs } => {
                 Source::Reads { last: inputs.iter().map(|input| (*input, None)).collect() }
             }

@@ -1,4 +1,4 @@
-//! What tasks have of the events that they have subscribed to: how many were pushed, delivered and lost, and how long they were on the way.
+//! What tasks and operations have of the events that they have subscribed to: how many were pushed, delivered and lost, and how long they were on the way.
 
 use super::distribution::{Distribution, Precision, Recorder};
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,14 @@ use talea_time::Instant;
 /// Events of a publication whose pushes are remembered: an event that waits longer has no delay.
 const REMEMBERED: usize = 4096;
 
-/// The events of a task that is released by them.
+/// The events of a task that is released by them, or of an operation whose jobs take them when something else releases them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubscriptionReport {
-    /// The task.
+    /// The task, or that of the operation.
     pub task: String,
+    /// The operation, if it takes events that do not release it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
     /// The channel.
     pub channel: String,
     /// Events of the types that it has subscribed to.
@@ -30,6 +33,11 @@ pub struct SubscriptionReport {
 }
 
 impl SubscriptionReport {
+    /// The name of who has the events.
+    pub fn subscriber(&self) -> &str {
+        self.operation.as_ref().unwrap_or(&self.task)
+    }
+
     /// Events that neither came nor were lost: they did not pass the filter, another one counted in their place, or they wait.
     pub fn others(&self) -> u64 {
         self.pushed.saturating_sub(self.delivered + self.discarded + self.expired)
@@ -39,6 +47,8 @@ impl SubscriptionReport {
 #[derive(Debug)]
 struct Subscription {
     task: usize,
+    /// If its events do not release the task.
+    operation: Option<usize>,
     channel: String,
     pushed: u64,
     delivered: u64,
@@ -50,24 +60,32 @@ struct Subscription {
 /// What is known of a publication.
 #[derive(Debug)]
 struct Publication {
-    /// Of the tasks that have subscribed to it.
+    /// Of those who have subscribed to it.
     subscriptions: Vec<usize>,
     /// The instances of the latest events, and when they were pushed.
     pushed: VecDeque<(u64, Instant)>,
 }
 
-/// Those of all tasks.
+/// Those of all tasks and operations.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
     subscriptions: Vec<Subscription>,
     publications: Vec<Publication>,
-    /// By operation, the subscription of its task.
+    /// By operation, its subscription, or else that of its task.
     of_operation: Vec<Option<usize>>,
 }
 
 impl Subscriptions {
     pub fn new(metadata: &Metadata, precision: Precision) -> Self {
         let mut subscriptions = Vec::new();
+        let mut add = |task: usize, operation: Option<usize>, channel: String| {
+            let delay = Recorder::new(precision);
+            let (pushed, delivered, discarded, expired) = (0, 0, 0, 0);
+            let counts =
+                Subscription { task, operation, channel, pushed, delivered, discarded, expired, delay };
+            subscriptions.push(counts);
+            Some(subscriptions.len() - 1)
+        };
         let mut of_task = vec![None; metadata.tasks.len()];
         for (task, entry) in metadata.tasks.iter().enumerate() {
             if entry.released_by != ReleasedBy::Events {
@@ -75,18 +93,23 @@ impl Subscriptions {
             }
             let published = metadata.publications.iter().find(|one| one.subscribers.contains(&task));
             let channel = published.map_or_else(String::new, |one| one.channel.clone());
-            of_task[task] = Some(subscriptions.len());
-            let delay = Recorder::new(precision);
-            let (pushed, delivered, discarded, expired) = (0, 0, 0, 0);
-            subscriptions.push(Subscription { task, channel, pushed, delivered, discarded, expired, delay });
+            of_task[task] = add(task, None, channel);
+        }
+        let mut of_taker = vec![None; metadata.operations.len()];
+        for (operation, entry) in metadata.operations.iter().enumerate() {
+            let published = metadata.publications.iter().find(|one| one.takers.contains(&operation));
+            of_taker[operation] =
+                published.and_then(|one| add(entry.task, Some(operation), one.channel.clone()));
         }
         let publications = metadata.publications.iter().map(|publication| {
-            let subscriptions = publication.subscribers.iter().filter_map(|task| of_task[*task]).collect();
-            Publication { subscriptions, pushed: VecDeque::new() }
+            let released = publication.subscribers.iter().filter_map(|task| of_task[*task]);
+            let takers = publication.takers.iter().filter_map(|operation| of_taker[*operation]);
+            Publication { subscriptions: released.chain(takers).collect(), pushed: VecDeque::new() }
         });
+        let operations = metadata.operations.iter().zip(&of_taker);
         Subscriptions {
             publications: publications.collect(),
-            of_operation: metadata.operations.iter().map(|operation| of_task[operation.task]).collect(),
+            of_operation: operations.map(|(operation, own)| own.or(of_task[operation.task])).collect(),
             subscriptions,
         }
     }
@@ -135,6 +158,7 @@ impl Subscriptions {
     pub fn reports(&self, metadata: &Metadata) -> Vec<SubscriptionReport> {
         let report = |subscription: &Subscription| SubscriptionReport {
             task: metadata.tasks[subscription.task].name.clone(),
+            operation: subscription.operation.map(|operation| metadata.operations[operation].name.clone()),
             channel: subscription.channel.clone(),
             pushed: subscription.pushed,
             delivered: subscription.delivered,

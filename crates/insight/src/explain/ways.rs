@@ -255,7 +255,7 @@ fn build(
             Some((before, HopEntry::Triggers { .. } | HopEntry::Events)) => {
                 between(metadata, &mut builder, &target.path[before], hop, position, recorded);
             }
-            Some((before, HopEntry::Reads { .. } | HopEntry::Successor { .. })) => {
+            Some((before, HopEntry::Reads { .. } | HopEntry::TakenEvents | HopEntry::Successor { .. })) => {
                 if let Some(visible) = visible[before] {
                     builder.put(visible, position, Cause::PeriodEnd);
                 }

@@ -152,7 +152,9 @@ impl Judge<'_> {
             let is_taker = self.trace.tasks[task].released_by == ReleasedBy::Events
                 && self.trace.operations[operation].predecessors.is_empty();
             is_taker
-                || self.trace.publications.iter().any(|publication| publication.operation == Some(operation))
+                || self.trace.publications.iter().any(|publication| {
+                    publication.operation == Some(operation) || publication.takers.contains(&operation)
+                })
         };
         ready.began.is_some() && (self.is_posted(task) || !self.is_simulated() && has_events())
     }

@@ -1,4 +1,4 @@
-//! Events of channels: what a job takes was pushed for its task, is taken once, and in the order in which it came where the quality of service says
+//! Events of channels: what a job takes was pushed for it, is taken once, and in the order in which it came where the quality of service says
 //! so. Which events a filter lets through is not judged: what programs push is not in the trace.
 //!
 //! On real threads two that push at once are recorded in another order than they come into a queue; of those less than the tolerance apart nothing
@@ -8,8 +8,8 @@
 use super::judge::Judge;
 use super::report::{Certainty, Rule};
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use talea_event::qos::{Level, OrderPolicy, Qos};
-use talea_model::{Condition, Subscription, System, Trigger};
+use talea_event::qos::OrderPolicy;
+use talea_model::{Condition, Subscription, System};
 use talea_record::event::{Deliver, Push};
 use talea_record::{JobId, Metadata};
 use talea_time::Instant;
@@ -20,7 +20,7 @@ const REMEMBERED: usize = 1 << 17;
 /// Jobs of an operation of which is remembered when they began: of late ones events may have waited for long.
 const BEGUN: usize = 256;
 
-/// What has been delivered to a task.
+/// What has been delivered to jobs of an operation.
 #[derive(Debug, Default)]
 struct Delivered {
     /// Publication and instance of the event, with the job that took it last, and how many have.
@@ -42,9 +42,9 @@ pub(super) struct Events {
     pushed: Vec<VecDeque<(u64, Instant)>>,
     /// By operation: the instances that began last, and when.
     begun: Vec<VecDeque<(u64, Instant)>>,
-    /// By task.
+    /// By operation.
     delivered: Vec<Delivered>,
-    /// By task, whether events come in the order in which they were pushed.
+    /// By operation, whether events come in the order in which they were pushed.
     in_order: Vec<bool>,
 }
 
@@ -52,12 +52,10 @@ impl Events {
     pub fn new(trace: &Metadata, system: &System) -> Self {
         let all = ["event.push", "event.deliver"];
         let has_all = |recorded: &BTreeSet<String>| all.iter().all(|name| recorded.contains(*name));
-        let in_order = |task: &talea_model::Task| match &task.trigger {
-            Some(Trigger::Events(subscription)) if subscription.condition.comes_at_once() => {
-                let channel = &system.channels[subscription.channel].qos;
-                let qos = Qos::default().with(channel, Level::Channel);
-                let qos = qos.and_then(|qos| qos.with(&subscription.qos, Level::Proxy));
-                qos.is_ok_and(|qos| matches!(qos.order, OrderPolicy::Any | OrderPolicy::Fifo))
+        let in_order = |operation: &talea_model::Operation| match system.subscription_of(operation.id) {
+            Some(subscription) if subscription.condition.comes_at_once() => {
+                let order = system.subscription_qos(subscription).order;
+                matches!(order, OrderPolicy::Any | OrderPolicy::Fifo)
             }
             _ => false,
         };
@@ -65,8 +63,8 @@ impl Events {
             is_known: trace.recorded.as_ref().is_none_or(has_all),
             pushed: system.publications().iter().map(|_| VecDeque::new()).collect(),
             begun: trace.operations.iter().map(|_| VecDeque::new()).collect(),
-            delivered: system.tasks.iter().map(|_| Delivered::default()).collect(),
-            in_order: system.tasks.iter().map(in_order).collect(),
+            delivered: system.operations().iter().map(|_| Delivered::default()).collect(),
+            in_order: system.operations().iter().map(in_order).collect(),
         }
     }
 
@@ -119,26 +117,24 @@ impl Judge<'_> {
             return self.findings.leave_unknown(Rule::Events, 1);
         }
         self.findings.count_case(Rule::Events);
-        let leaves =
-            site.subscribers.iter().find(|(subscriber, leaves)| *subscriber == task && !leaves.is_empty());
-        let leaves = leaves.map(|(_, leaves)| leaves);
-        let Some(Trigger::Events(subscription)) =
-            self.system.tasks.get(task).and_then(|task| task.trigger.as_ref())
+        let described = self.system.operations().get(job.operation.index());
+        let Some(subscription) = described.and_then(|described| self.system.subscription_of(described.id))
         else {
-            return self
-                .find(Rule::Events, job, Some(from), || "its task has not subscribed to any events".into());
+            return self.find(Rule::Events, job, Some(from), || "it has not subscribed to any events".into());
         };
-        let Some(leaves) = leaves.filter(|_| site.operation == from.operation) else {
+        let leaves = site.subscriber(job.operation).map(|subscriber| &subscriber.leaves);
+        let Some(leaves) = leaves.filter(|leaves| site.operation == from.operation && !leaves.is_empty())
+        else {
             return self.find(Rule::Events, job, Some(from), || {
-                "its task has not subscribed to the event that it took".into()
+                "it has not subscribed to the event that it took".into()
             });
         };
         let pushed = self.events.pushed[publication as usize].iter().rev();
         let pushed = pushed.copied().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
         let is_simulated = self.is_simulated();
-        let (tolerance, in_order) = (self.tolerance, self.events.in_order[task]);
+        let (tolerance, in_order) = (self.tolerance, self.events.in_order[job.operation.index()]);
         let Events { delivered, begun, .. } = &mut self.events;
-        let delivered = &mut delivered[task];
+        let delivered = &mut delivered[job.operation.index()];
         // Instances and when they began, the latest first.
         let begun = || begun.get(from.operation.index()).into_iter().flatten().rev().copied();
         let own_begun = begun().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
@@ -163,7 +159,7 @@ impl Judge<'_> {
         let mut certainty = Certainty::Certain;
         let problem = match pushed {
             None => Some("nobody has pushed the event that it took"),
-            Some(_) if is_taken => Some("another job of its task had the event that it took"),
+            Some(_) if is_taken => Some("another job of its operation had the event that it took"),
             Some(at) if in_order && before.is_some_and(|before| before > at.saturating_add(tolerance)) => {
                 let next = begun().filter(|(instance, _)| *instance > from.instance).map(|(_, at)| at).min();
                 if !is_simulated && next.is_none_or(|next| others_begun <= Some(next)) {
@@ -198,7 +194,7 @@ impl Delivered {
         is_first: bool,
     ) -> Option<&'static str> {
         if subscription.condition.comes_at_once() {
-            return (!is_first).then_some("it took two events, and each of them releases a job");
+            return (!is_first).then_some("it took two events, and each job has one");
         }
         match leaves.iter().find(|leaf| **leaf >= self.next_leaf) {
             Some(leaf) => {

@@ -56,8 +56,9 @@ impl Inheritance {
         let heirs_of = |tasks: &mut dyn Iterator<Item = usize>| {
             tasks.filter(inherits).flat_map(|task| firsts(system, task)).collect::<Vec<OperationId>>()
         };
-        let of_publications: Vec<Vec<OperationId>> =
-            publications.map(|site| heirs_of(&mut site.subscribers.iter().map(|(task, _)| *task))).collect();
+        let of_publications: Vec<Vec<OperationId>> = publications
+            .map(|site| heirs_of(&mut site.released().map(|subscriber| subscriber.task)))
+            .collect();
         let mut jobs = vec![None; system.operations().len()];
         let publications = system.publications().iter().map(|site| site.operation).zip(&of_publications);
         let pushing = publications.filter(|(_, heirs)| !heirs.is_empty()).map(|(operation, _)| operation);

@@ -122,6 +122,7 @@ fn the_event_that_a_job_was_posted_for_leads_to_it() {
         channel: "motion".into(),
         event_type: "T/A".into(),
         subscribers: Vec::new(),
+        takers: Vec::new(),
         is_kept: false,
     };
     metadata.define(&Definition::Publication { number, entry });

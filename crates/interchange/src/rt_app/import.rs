@@ -204,6 +204,7 @@ fn describe(
                 outputs: Vec::new(),
                 inputs: Vec::new(),
                 events: Vec::new(),
+                subscription: None,
             });
         }
         let threads = chain.steps.iter().map(|step| crew.thread(step.unit));

@@ -117,6 +117,7 @@ fn read_chain(
             outputs: Vec::new(),
             inputs: Vec::new(),
             events: Vec::new(),
+            subscription: None,
         });
     }
     made

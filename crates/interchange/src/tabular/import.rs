@@ -305,6 +305,7 @@ fn subtasks(draft: &TaskDraft<'_>, reading: &mut Reading<'_>) -> Vec<Subtask> {
             outputs: Vec::new(),
             inputs: Vec::new(),
             events: Vec::new(),
+            subscription: None,
         });
     }
     made

@@ -192,6 +192,7 @@ fn system(case: &Case) -> Result<System, Reason> {
                     outputs: Vec::new(),
                     inputs: Vec::new(),
                     events: Vec::new(),
+                    subscription: None,
                 }],
             })
         })

@@ -1,6 +1,8 @@
 //! Publications and subscriptions under construction.
 
-use crate::channel::{Channel, Condition, EventTypeName, Mapped, Publication, Subscription};
+use crate::channel::{
+    Channel, Condition, EventTypeName, Mapped, Publication, Subscription, SubscriptionOwner,
+};
 use crate::description::Task;
 use crate::operation::OperationAddress;
 use crate::ports::{FieldValues, Output, SyntheticField};
@@ -105,7 +107,7 @@ impl PublicationBuilder {
     }
 }
 
-/// That a task is released by events, under construction.
+/// Which events a task is released by, or an operation takes, under construction.
 #[derive(Clone, Debug)]
 pub struct SubscriptionBuilder {
     channel: String,
@@ -149,13 +151,13 @@ impl SubscriptionBuilder {
         self
     }
 
-    /// Which priority events have for the task, by the first of these that is about them.
+    /// Which priority events have for the subscriber, by the first of these that is about them.
     pub fn priority_by(mut self, entries: impl IntoIterator<Item = Mapped<i16>>) -> Self {
         self.priority_by.extend(entries);
         self
     }
 
-    /// How long after their push events are worth being delivered to the task, by the first of these that is about them.
+    /// How long after their push events are worth being delivered to the subscriber, by the first of these that is about them.
     pub fn timeout_by(mut self, entries: impl IntoIterator<Item = Mapped<Duration>>) -> Self {
         self.timeout_by.extend(entries);
         self
@@ -169,28 +171,32 @@ impl SubscriptionBuilder {
 
     pub(super) fn resolve(
         self,
-        task: usize,
+        owner: SubscriptionOwner,
         tasks: &[Task],
         channels: &[Channel],
         violations: &mut Vec<Violation>,
     ) -> Subscription {
         let SubscriptionBuilder { channel, types, condition, filter, priority_by, timeout_by, qos } = self;
-        let place = Place::Subscription(task, "channel");
-        let subject = || format!("task \"{}\" is released by events", tasks[task].name);
+        let place = Place::Subscription(owner, "channel");
+        let subject = || match owner {
+            SubscriptionOwner::Task(task) => format!("task \"{}\" is released by events", tasks[task].name),
+            SubscriptionOwner::Operation(OperationAddress { task, subtask }) => {
+                format!("{} takes events", label(&tasks[task], &tasks[task].subtasks[subtask]))
+            }
+        };
         let channel = find(&channel, channels, place, subject, violations);
         let parsed: Result<Vec<TypePattern>, TypePatternError> =
             types.iter().map(|pattern| pattern.parse()).collect();
         let types = parsed.unwrap_or_else(|error| {
-            let message = format!("task \"{}\" is released by events of types: {error}", tasks[task].name);
+            let message = format!("{} of types: {error}", subject());
             let remedy = "write Domain/Name, Domain/Begin* or Domain";
-            violations.push(Violation::error(Place::Subscription(task, "types"), message, remedy));
+            violations.push(Violation::error(Place::Subscription(owner, "types"), message, remedy));
             vec![TypePattern::all()]
         });
         if condition.is_some() && !types.is_empty() {
-            let message =
-                format!("task \"{}\" is released by events of types and by a condition", tasks[task].name);
+            let message = format!("{} of types and by a condition", subject());
             let remedy = "name the types in the condition alone";
-            violations.push(Violation::error(Place::Subscription(task, "types"), message, remedy));
+            violations.push(Violation::error(Place::Subscription(owner, "types"), message, remedy));
         }
         let types = if types.is_empty() { vec![TypePattern::all()] } else { types };
         let condition = condition.unwrap_or_else(|| Condition::of_types(types));

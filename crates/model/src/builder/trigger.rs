@@ -2,7 +2,7 @@
 
 use super::channel::SubscriptionBuilder;
 use super::names::{Misnamed, OperationNames};
-use crate::channel::Channel;
+use crate::channel::{Channel, SubscriptionOwner};
 use crate::description::Task;
 use crate::trigger::{OnValue, OutsideArrivals, Trigger};
 use crate::{Place, Violation};
@@ -76,7 +76,8 @@ impl TriggerBuilder {
         match self.source {
             Source::External => Some(Trigger::External { arrivals }),
             Source::Events(subscription) => {
-                Some(Trigger::Events(subscription.resolve(task, tasks, channels, violations)))
+                let owner = SubscriptionOwner::Task(task);
+                Some(Trigger::Events(subscription.resolve(owner, tasks, channels, violations)))
             }
             Source::Output { output, every, on } => match names.output(&output, tasks) {
                 Ok(output) => Some(Trigger::Output { output, every, on }),

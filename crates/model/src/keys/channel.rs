@@ -9,8 +9,8 @@ use crate::ports::Output;
 /// `[[channel]]`.
 pub(crate) static CHANNEL: Table = Table {
     header: "[[channel]]",
-    doc: "A channel of events. Operations publish events into it, and tasks that have subscribed to their types are released by them; \
-          who publishes and who subscribes need not know each other.",
+    doc: "A channel of events. Operations publish events into it, and tasks that have subscribed to their types are released by them, or take \
+          them in jobs that something else releases; who publishes and who subscribes need not know each other.",
     keys: &[
         Key { name: "name", kind: Kind::Name, presence: Required, doc: "Unique among the channels." },
         Key {
@@ -18,7 +18,7 @@ pub(crate) static CHANNEL: Table = Table {
             kind: Kind::Properties,
             presence: Optional,
             doc: "The quality of service of what comes out of it, by the standard's names: Priority and Timeout of events that state none, \
-                  OrderPolicy and DiscardPolicy, and MaxEventsPerConsumer, how many events may wait for a task.",
+                  OrderPolicy and DiscardPolicy, and MaxEventsPerConsumer, how many events may wait for a subscriber.",
         },
     ],
 };
@@ -134,8 +134,9 @@ pub(crate) static TIMEOUT_BY: Table = Table {
 /// The table of `subscription`.
 pub(crate) static SUBSCRIPTION: Table = Table {
     header: "the table of \"subscription\"",
-    doc: "The events that release a task, as subscription = { channel = \"health\", types = [\"Robot/*\"], filter = \"charge < 20\" }. They wait \
-          in the order of the quality of service, and each job takes the first.",
+    doc: "The events that release a task which has neither a period nor a trigger, or that jobs of a task of one subtask, or of a subtask, take \
+          when something else has released them, as subscription = { channel = \"health\", types = [\"Robot/*\"], filter = \"charge < 20\" }. \
+          They wait in the order of the quality of service, and each job takes the first.",
     keys: &[
         Key {
             name: "channel",
@@ -161,19 +162,19 @@ pub(crate) static SUBSCRIPTION: Table = Table {
             kind: Kind::Condition,
             presence: DefaultFrom("an event of one of the types"),
             doc: "In place of types: what has to come, of several events and over time, freely nested. The events of which it came true \
-                  release the task together.",
+                  release the task together, or are taken together, then without after, every and unless.",
         },
         Key {
             name: "priority_by",
             kind: Kind::Many(&PRIORITY_BY),
             presence: DefaultFrom("what the events state"),
-            doc: "Which priority events have for this task, whatever they state: that of the first entry whose filter holds of them.",
+            doc: "Which priority events have for this subscriber, whatever they state: that of the first entry whose filter holds of them.",
         },
         Key {
             name: "timeout_by",
             kind: Kind::Many(&TIMEOUT_BY),
             presence: DefaultFrom("what the events state"),
-            doc: "How long after their push events are worth being delivered to this task, whatever they state: as the first entry says whose \
+            doc: "How long after their push events are worth being delivered to this subscriber, whatever they state: as the first entry says whose \
                   filter holds of them.",
         },
         Key { name: "collect", kind: Kind::Former(CONJUNCTION), presence: Optional, doc: "" },

@@ -2,11 +2,11 @@
 
 use super::condition;
 use super::section::{Findings, Item, Section};
-use super::tables::many;
+use super::tables::{many, one};
 use super::values::{Misfit, Reading, found, wrong_type};
 use crate::TIME_LIMIT;
-use crate::builder::{PublicationBuilder, SubscriptionBuilder, TriggerBuilder};
-use crate::channel::Mapped;
+use crate::builder::{PublicationBuilder, SubscriptionBuilder};
+use crate::channel::{Mapped, SubscriptionOwner};
 use crate::keys::Key;
 use crate::ports::Output;
 use crate::suggest::known_words;
@@ -99,18 +99,23 @@ pub(super) struct SubscriptionSections<'t> {
 }
 
 impl<'t> SubscriptionSections<'t> {
-    /// Takes the entries in the table of the task at this index.
-    pub(super) fn open(own: Section<'t>, task: usize, findings: &mut Findings) -> Self {
-        let priorities = many(&own, "priority_by", |entry| Item::PriorityBy(task, entry), findings);
-        let timeouts = many(&own, "timeout_by", |entry| Item::TimeoutBy(task, entry), findings);
-        SubscriptionSections { own, priorities, timeouts }
+    /// Takes the table, if there is one, and the entries in it, of a task or subtask whose it is.
+    pub(super) fn open(
+        section: &Section<'t>,
+        owner: SubscriptionOwner,
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        let own = one(section, "subscription", Item::Subscription(owner), findings)?;
+        let priorities = many(&own, "priority_by", |entry| Item::PriorityBy(owner, entry), findings);
+        let timeouts = many(&own, "timeout_by", |entry| Item::TimeoutBy(owner, entry), findings);
+        Some(SubscriptionSections { own, priorities, timeouts })
     }
 }
 
 pub(super) fn read_subscription(
     SubscriptionSections { own, priorities, timeouts }: &SubscriptionSections<'_>,
     findings: &mut Findings,
-) -> TriggerBuilder {
+) -> SubscriptionBuilder {
     let mut subscription = SubscriptionBuilder::new(own.text("channel", findings).unwrap_or_default());
     if let Some(types) = own.names("types", findings) {
         subscription = subscription.types(types);
@@ -132,5 +137,5 @@ pub(super) fn read_subscription(
         value: entry.time("timeout", findings).unwrap_or(TIME_LIMIT),
     };
     subscription = subscription.timeout_by(timeouts.iter().map(&mut timeout).collect::<Vec<_>>());
-    subscription.qos(read_qos(own, findings)).into()
+    subscription.qos(read_qos(own, findings))
 }

@@ -1,10 +1,11 @@
-//! The entries of `outputs` and `inputs`.
+//! What operations exchange: the entries of `outputs`, `inputs` and `events`, and `subscription`.
 
-use super::channel::read_publication;
+use super::channel::{SubscriptionSections, read_publication, read_subscription};
 use super::section::{Findings, Item, Section};
 use super::tables::many;
 use super::values::{Misfit, Reading, found, integer, one_of, wrong_type};
-use crate::builder::{InputBuilder, OutputBuilder, PublicationBuilder};
+use crate::builder::{InputBuilder, OutputBuilder, PublicationBuilder, SubscriptionBuilder};
+use crate::channel::SubscriptionOwner;
 use crate::keys::Key;
 use crate::ports::{FieldValues, Full, Output, Take};
 use crate::suggest::known_words;
@@ -23,15 +24,22 @@ pub(super) struct Ports<'t> {
     pub outputs: Vec<Section<'t>>,
     pub inputs: Vec<Section<'t>>,
     pub events: Vec<Section<'t>>,
+    pub subscription: Option<SubscriptionSections<'t>>,
 }
 
 impl<'t> Ports<'t> {
-    /// Takes the entries in the table of a subtask, or of a task that has one.
-    pub(super) fn open(own: &Section<'t>, task: usize, subtask: usize, findings: &mut Findings) -> Self {
+    /// Takes the entries in the table of a subtask, or of a task that has one; with whose a subscription there is.
+    pub(super) fn open(
+        own: &Section<'t>,
+        (task, subtask): (usize, usize),
+        subscriber: SubscriptionOwner,
+        findings: &mut Findings,
+    ) -> Self {
         Ports {
             outputs: many(own, "outputs", |output| Item::Output(task, subtask, output), findings),
             inputs: many(own, "inputs", |input| Item::Input(task, subtask, input), findings),
             events: many(own, "events", |event| Item::Publication(task, subtask, event), findings),
+            subscription: SubscriptionSections::open(own, subscriber, findings),
         }
     }
 
@@ -45,6 +53,10 @@ impl<'t> Ports<'t> {
 
     pub(super) fn read_events(&self, findings: &mut Findings) -> impl Iterator<Item = PublicationBuilder> {
         self.events.iter().map(|section| read_publication(section, findings))
+    }
+
+    pub(super) fn read_subscription(&self, findings: &mut Findings) -> Option<SubscriptionBuilder> {
+        self.subscription.as_ref().map(|sections| read_subscription(sections, findings))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::Finding;
 use super::execution::Traces;
+use crate::channel::SubscriptionOwner;
 use crate::keys::{Key, Kind, Presence, Table};
 use crate::suggest::nearest;
 use crate::{Place, Severity, keys};
@@ -148,9 +149,9 @@ pub(super) enum Item {
     Trigger(usize),
     Channel(usize),
     Publication(usize, usize, usize),
-    Subscription(usize),
-    PriorityBy(usize, usize),
-    TimeoutBy(usize, usize),
+    Subscription(SubscriptionOwner),
+    PriorityBy(SubscriptionOwner, usize),
+    TimeoutBy(SubscriptionOwner, usize),
     Chain(usize),
     Scheduler(usize),
     SchedulerUnder(usize, usize),
@@ -173,9 +174,9 @@ impl Item {
             Item::Trigger(task) => Place::Trigger(task, key),
             Item::Channel(channel) => Place::Channel(channel, key),
             Item::Publication(task, subtask, event) => Place::Publication(task, subtask, event, key),
-            Item::Subscription(task) => Place::Subscription(task, key),
-            Item::PriorityBy(task, entry) => Place::PriorityBy(task, entry, key),
-            Item::TimeoutBy(task, entry) => Place::TimeoutBy(task, entry, key),
+            Item::Subscription(owner) => Place::Subscription(owner, key),
+            Item::PriorityBy(owner, entry) => Place::PriorityBy(owner, entry, key),
+            Item::TimeoutBy(owner, entry) => Place::TimeoutBy(owner, entry, key),
             Item::Chain(chain) => Place::Chain(chain, key),
             Item::Scheduler(scheduler) => Place::Scheduler(scheduler, key),
             Item::SchedulerUnder(scheduler, edge) => Place::SchedulerUnder(scheduler, edge, key),

@@ -1,7 +1,7 @@
 //! The tables of a file as a builder, with the section of each item to find it again.
 
 use super::chain::read_chain;
-use super::channel::{SubscriptionSections, read_qos, read_subscription};
+use super::channel::read_qos;
 use super::execution::execution;
 use super::hierarchy::Members;
 use super::ports::Ports;
@@ -10,10 +10,12 @@ use super::trigger::{ReadTrigger, read_arrivals, read_trigger};
 use super::values::wrong_type;
 use super::{Finding, MemberLines};
 use crate::builder::{LinkBuilder, SubtaskBuilder, SystemBuilder, TaskBuilder};
+use crate::channel::SubscriptionOwner;
 use crate::description::{Description, Overhead, Strategy};
 use crate::execution::Execution;
 use crate::inheritance::{Deadline, StatedCriticality};
 use crate::keys::{FILE, Kind};
+use crate::operation::OperationAddress;
 use crate::problem::Lines;
 use crate::validate::{TIME_LIMIT, misplaced_strategy};
 use crate::{Place, System, ThreadWork, Violation};
@@ -41,7 +43,6 @@ struct TaskSections<'t> {
     own: Section<'t>,
     /// The table of its trigger, if that is one.
     trigger: Option<Section<'t>>,
-    subscription: Option<SubscriptionSections<'t>>,
     ports: Ports<'t>,
     subtasks: Vec<SubtaskSections<'t>>,
 }
@@ -95,21 +96,22 @@ impl<'t> Tables<'t> {
         }
         let mut tasks = Vec::new();
         for (index, own) in many(&file, "task", Item::Task, findings).into_iter().enumerate() {
-            let ports = Ports::open(&own, index, 0, findings);
+            // Of a task that something else releases it is the operation's, whose jobs take the events.
+            let is_released_otherwise = own.has("period") || own.has("trigger");
+            let alone = SubscriptionOwner::Operation(OperationAddress { task: index, subtask: 0 });
+            let subscriber = if is_released_otherwise { alone } else { SubscriptionOwner::Task(index) };
+            let ports = Ports::open(&own, (index, 0), subscriber, findings);
             let subtasks = many(&own, "subtask", |subtask| Item::Subtask(index, subtask), findings);
             let subtasks = subtasks.into_iter().enumerate();
             let subtasks = subtasks
-                .map(|(subtask, own)| SubtaskSections {
-                    own,
-                    ports: Ports::open(&own, index, subtask, findings),
+                .map(|(subtask, own)| {
+                    let address = OperationAddress { task: index, subtask };
+                    let subscriber = SubscriptionOwner::Operation(address);
+                    SubtaskSections { own, ports: Ports::open(&own, (index, subtask), subscriber, findings) }
                 })
                 .collect();
             let (trigger, released_by) = read_trigger(&own, index, findings);
-            let subscription = one(&own, "subscription", Item::Subscription(index), findings);
-            let subscription =
-                subscription.map(|section| SubscriptionSections::open(section, index, findings));
-            let released_by = subscribed(&own, subscription.as_ref(), released_by, findings);
-            let sections = TaskSections { own, trigger, subscription, ports, subtasks };
+            let sections = TaskSections { own, trigger, ports, subtasks };
             builder = builder.task(read_task(&sections, released_by, findings));
             tasks.push(sections);
         }
@@ -194,6 +196,15 @@ impl<'t> Tables<'t> {
         self.stand(place).map(|(section, key)| section.span(key))
     }
 
+    /// The table in which a subscription stands, and the ports there.
+    fn subscriber(&self, owner: SubscriptionOwner) -> Option<(&Section<'t>, &Ports<'t>)> {
+        let sections = self.tasks.get(owner.task())?;
+        Some(match owner {
+            SubscriptionOwner::Task(_) => (&sections.own, &sections.ports),
+            SubscriptionOwner::Operation(OperationAddress { subtask, .. }) => sections.subtask(subtask),
+        })
+    }
+
     /// The table in which something stands, and its key there.
     fn stand(&self, place: Place) -> Option<(&Section<'t>, &'static str)> {
         Some(match place {
@@ -217,16 +228,16 @@ impl<'t> Tables<'t> {
                 let (own, ports) = self.tasks.get(task)?.subtask(subtask);
                 ports.events.get(event).map_or((own, "events"), |section| (section, key))
             }
-            Place::Subscription(task, key) => {
-                let sections = self.tasks.get(task)?;
-                let subscription = sections.subscription.as_ref();
-                subscription.map_or((&sections.own, "subscription"), |subscription| (&subscription.own, key))
+            Place::Subscription(owner, key) => {
+                let (own, ports) = self.subscriber(owner)?;
+                let subscription = ports.subscription.as_ref();
+                subscription.map_or((own, "subscription"), |subscription| (&subscription.own, key))
             }
-            Place::PriorityBy(task, entry, key) => {
-                (self.tasks.get(task)?.subscription.as_ref()?.priorities.get(entry)?, key)
+            Place::PriorityBy(owner, entry, key) => {
+                (self.subscriber(owner)?.1.subscription.as_ref()?.priorities.get(entry)?, key)
             }
-            Place::TimeoutBy(task, entry, key) => {
-                (self.tasks.get(task)?.subscription.as_ref()?.timeouts.get(entry)?, key)
+            Place::TimeoutBy(owner, entry, key) => {
+                (self.subscriber(owner)?.1.subscription.as_ref()?.timeouts.get(entry)?, key)
             }
             Place::Trigger(task, key) => {
                 let sections = self.tasks.get(task)?;
@@ -302,28 +313,6 @@ fn read_overhead(section: &Section<'_>, findings: &mut Findings) -> Overhead {
     Overhead::of(|key| section.time(key, findings).unwrap_or_default().as_work())
 }
 
-/// What releases the task, which may have a trigger, if it has a subscription.
-fn subscribed(
-    own: &Section<'_>,
-    subscription: Option<&SubscriptionSections<'_>>,
-    trigger: ReadTrigger,
-    findings: &mut Findings,
-) -> ReadTrigger {
-    let Some(sections) = subscription else {
-        return if own.has("subscription") { ReadTrigger::Unread } else { trigger };
-    };
-    if own.has("trigger") {
-        let message = "a task has a trigger and also a subscription".into();
-        findings.error(
-            sections.own.header(),
-            message,
-            "remove one of them; it is released by one or the other",
-        );
-        findings.unread.insert(own.item.place("trigger"));
-    }
-    ReadTrigger::Given(read_subscription(sections, findings))
-}
-
 fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut Findings) -> TaskBuilder {
     let own = &sections.own;
     let name = own.text("name", findings).unwrap_or_default();
@@ -333,6 +322,13 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
         time => time,
     };
     let (period, separation) = (time("period"), time("separation"));
+    let subscription = sections.ports.read_subscription(findings);
+    let is_released_otherwise = period.is_some() || !matches!(trigger, ReadTrigger::Absent);
+    let (trigger, taken) = match (subscription, is_released_otherwise) {
+        (Some(subscription), false) => (ReadTrigger::Given(subscription.into()), None),
+        (None, false) if own.has("subscription") => (ReadTrigger::Unread, None),
+        (taken, _) => (trigger, taken),
+    };
     let (period, trigger) = match trigger {
         ReadTrigger::Absent if period.is_none() => {
             let remedy = "add period = \"50ms\", or a trigger such as trigger = { output = \"task.output\" }, or a subscription";
@@ -396,6 +392,7 @@ fn read_task(sections: &TaskSections<'_>, trigger: ReadTrigger, findings: &mut F
     task = sections.ports.read_outputs(findings).fold(task, TaskBuilder::output);
     task = sections.ports.read_inputs(findings).fold(task, TaskBuilder::input);
     task = sections.ports.read_events(findings).fold(task, TaskBuilder::event);
+    task = taken.into_iter().fold(task, TaskBuilder::subscription);
     sections.subtasks.iter().fold(task, |task, subtask| task.subtask(read_subtask(subtask, findings)))
 }
 
@@ -423,7 +420,8 @@ fn read_subtask(sections: &SubtaskSections<'_>, findings: &mut Findings) -> Subt
     }
     subtask = sections.ports.read_outputs(findings).fold(subtask, SubtaskBuilder::output);
     subtask = sections.ports.read_inputs(findings).fold(subtask, SubtaskBuilder::input);
-    sections.ports.read_events(findings).fold(subtask, SubtaskBuilder::event)
+    subtask = sections.ports.read_events(findings).fold(subtask, SubtaskBuilder::event);
+    sections.ports.read_subscription(findings).into_iter().fold(subtask, SubtaskBuilder::subscription)
 }
 
 fn read_wcet(section: &Section<'_>, findings: &mut Findings) -> Work {
@@ -437,7 +435,7 @@ fn read_exec(section: &Section<'_>, findings: &mut Findings) -> Option<Execution
 }
 
 /// The one table under `name`.
-fn one<'t>(
+pub(super) fn one<'t>(
     parent: &Section<'t>,
     name: &'static str,
     item: Item,

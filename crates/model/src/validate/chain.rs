@@ -92,6 +92,8 @@ fn what_connects(description: &Description, from: OperationAddress, to: Operatio
         format!(", or name \"{}\" in its \"after\"", first.name)
     } else if matches!(consumer.trigger, Some(Trigger::Events(_))) && second.after.is_empty() {
         format!(", or let \"{one}\" publish events to which task \"{}\" has subscribed", consumer.name)
+    } else if second.subscription.is_some() {
+        format!(", or let \"{one}\" publish events to which \"{other}\" has subscribed")
     } else if second.after.is_empty() {
         format!(", or trigger task \"{}\" by it: trigger = {{ output = \"{one}.{output}\" }}", consumer.name)
     } else {

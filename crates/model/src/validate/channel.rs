@@ -1,14 +1,18 @@
 //! Rules about channels, what is published into them and who subscribes.
 
-use super::criticality::Release;
+use super::criticality::Supply;
 use super::ports::{check_bytes, check_fields, check_numbers};
 use super::times::{Least, violation_of};
 use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
-use crate::channel::{Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription};
+use crate::channel::{
+    Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription, SubscriptionOwner,
+};
 use crate::description::{Description, Overrun, Task};
+use crate::operation::OperationAddress;
 use crate::ports::{PORT_LIMIT, SyntheticField};
+use crate::rate::{Published, comes_every, periods};
 use crate::suggest::known_words;
 use crate::trigger::{Communication, Excess, Trigger};
 use std::collections::{BTreeSet, HashMap};
@@ -35,13 +39,13 @@ const OF_CALL_BACKS: [PropertyName; 7] = [
     PropertyName::StopTimeSupported,
 ];
 
-/// Checks all channels, publications and subscriptions. What names a channel that was not found is left alone. Returns who releases whom by events.
+/// Checks all channels, publications and subscriptions. What names a channel that was not found is left alone. Returns who has whose events.
 pub(super) fn check(
     description: &Description,
     unresolved: &Unresolved,
     found: &mut Vec<Violation>,
-) -> Vec<Release> {
-    let mut releases = Vec::new();
+) -> Vec<Supply> {
+    let mut supplies = Vec::new();
     let names = description.channels.iter().map(|channel| channel.name.as_str());
     check_unique("channel", "channel", names, found, |channel| Place::Channel(channel, "name"));
     for (index, channel) in description.channels.iter().enumerate() {
@@ -58,12 +62,9 @@ pub(super) fn check(
     if description.channels.len() > PORT_LIMIT || description.publications().count() > PORT_LIMIT {
         let message = format!("the system has more than {PORT_LIMIT} channels, or events that are published");
         found.push(Violation::error(Place::Whole, message, "describe it as several systems"));
-        return releases;
+        return supplies;
     }
-    let subscribed = description.tasks.iter().filter_map(|task| match &task.trigger {
-        Some(Trigger::Events(subscription)) => Some(subscription.channel),
-        _ => None,
-    });
+    let subscribed = description.subscriptions().map(|(_, subscription)| subscription.channel);
     let published = description.publications().map(|(_, publication)| publication.channel);
     let used: BTreeSet<usize> = published.chain(subscribed).collect();
     for (index, channel) in description.channels.iter().enumerate() {
@@ -88,9 +89,17 @@ pub(super) fn check(
         }
     }
     let (mut pairs, mut wanted) = (0, BTreeSet::new());
-    for (index, task) in description.tasks.iter().enumerate() {
-        let Some(Trigger::Events(subscription)) = &task.trigger else { continue };
-        let place = Place::Subscription(index, "channel");
+    let (published, periods) = (Published::of(&description.tasks), periods(&description.tasks));
+    let rates = Rates { published: &published, periods: &periods };
+    for (owner, subscription) in description.subscriptions() {
+        let task = &description.tasks[owner.task()];
+        let place = Place::Subscription(owner, "channel");
+        let called = match owner {
+            SubscriptionOwner::Task(_) => format!("task \"{}\"", task.name),
+            SubscriptionOwner::Operation(OperationAddress { subtask, .. }) => {
+                label(task, &task.subtasks[subtask])
+            }
+        };
         let Some(channel) = description.channels.get(subscription.channel) else {
             if is_known(place) {
                 found.push(no_such_channel(description, place, subscription.channel));
@@ -104,28 +113,31 @@ pub(super) fn check(
         pairs += published.len();
         if pairs > PAIRS_LIMIT {
             let message = format!(
-                "with task \"{}\" channels have more than {PAIRS_LIMIT} pairs of who publishes and who subscribes",
-                task.name
+                "with {called} channels have more than {PAIRS_LIMIT} pairs of who publishes and who subscribes"
             );
             found.push(Violation::error(place, message, "use several channels"));
-            return releases;
+            return supplies;
         }
         let matching: Vec<_> = published.iter().filter(is_wanted).collect();
         wanted.extend(matching.iter().map(|(address, _)| *address));
         let above = Qos::default().with(&channel.qos, Level::Channel).unwrap_or_default();
-        let subject = || format!("the subscription of task \"{}\"", task.name);
+        let subject = || format!("the subscription of {called}");
         let settings = (&subscription.qos, Level::Proxy);
-        check_qos(settings, &above, Place::Subscription(index, "qos"), subject, found);
-        let is_read = |key| is_known(Place::Subscription(index, key));
+        check_qos(settings, &above, Place::Subscription(owner, "qos"), subject, found);
+        let is_read = |key| is_known(Place::Subscription(owner, key));
         let is_resolved = is_known(place) && is_read("types") && is_read("when");
         if is_resolved {
-            let releasing =
-                matching.iter().filter(|(_, publication)| subscription.is_released_by(publication));
-            let suppliers: BTreeSet<usize> = releasing.map(|(address, _)| address.operation.task).collect();
-            let place = Place::Subscription(index, key_of(subscription));
-            let release = |supplier| Release { supplier, consumer: index, place, by: "events" };
-            releases.extend(suppliers.into_iter().map(release));
-            Subscribed { description, index, task, subscription, matching }.check(&above, found);
+            let had = matching.iter().filter(|(_, publication)| subscription.hands_on(publication));
+            let suppliers: BTreeSet<usize> = had.map(|(address, _)| address.operation.task).collect();
+            let place = Place::Subscription(owner, key_of(subscription));
+            let what = match owner {
+                SubscriptionOwner::Task(_) => "events that release",
+                SubscriptionOwner::Operation(_) => "events that go to",
+            };
+            let supply = |supplier| Supply { supplier, consumer: owner.task(), place, what };
+            supplies.extend(suppliers.into_iter().map(supply));
+            let subscribed = Subscribed { description, owner, called: &called, task, subscription, matching };
+            subscribed.check(&above, rates, found);
         }
     }
     for (address, publication) in
@@ -139,10 +151,10 @@ pub(super) fn check(
             publication.event_type,
             label(task, &task.subtasks[operation.subtask])
         );
-        let remedy = "add a task with subscription = { channel = ..., types = [...] }; programs may connect consumers of their own";
+        let remedy = "add subscription = { channel = ..., types = [...] } to a task or a subtask; programs may connect consumers of their own";
         found.push(Violation::warning(place, message, remedy));
     }
-    releases
+    supplies
 }
 
 fn no_such_channel(description: &Description, place: Place, channel: usize) -> Violation {
@@ -293,10 +305,31 @@ fn times_of(condition: &Condition) -> Vec<(&'static str, Duration)> {
     own.into_iter().chain(condition.parts().iter().flat_map(times_of)).collect()
 }
 
-/// A task that is released by events of a channel that exists.
+/// The key of a part that time makes come true.
+fn time_in(condition: &Condition) -> Option<&'static str> {
+    match condition {
+        Condition::Unless { .. } => Some("unless"),
+        Condition::After(_) => Some("after"),
+        Condition::Every(_) => Some("every"),
+        _ => condition.parts().iter().find_map(time_in),
+    }
+}
+
+/// How often events are published, and tasks released.
+#[derive(Clone, Copy)]
+struct Rates<'d> {
+    published: &'d Published<'d>,
+    /// By task.
+    periods: &'d [Option<Duration>],
+}
+
+/// A subscription to a channel that exists.
 struct Subscribed<'d> {
     description: &'d Description,
-    index: usize,
+    owner: SubscriptionOwner,
+    /// What messages call its owner.
+    called: &'d str,
+    /// The task that it releases, or that of the operation.
     task: &'d Task,
     subscription: &'d Subscription,
     /// What is published there that it wants.
@@ -305,22 +338,28 @@ struct Subscribed<'d> {
 
 impl Subscribed<'_> {
     fn place(&self, key: &'static str) -> Place {
-        Place::Subscription(self.index, key)
+        Place::Subscription(self.owner, key)
     }
 
-    fn check(&self, above: &Qos, found: &mut Vec<Violation>) {
+    fn check(&self, above: &Qos, rates: Rates<'_>, found: &mut Vec<Violation>) {
         self.check_condition(found);
         self.check_types(found);
-        self.check_release(found);
+        match self.owner {
+            SubscriptionOwner::Task(task) => self.check_release(task, found),
+            SubscriptionOwner::Operation(address) => {
+                self.check_taken(address, found);
+                self.check_rate(address, above, rates, found);
+            }
+        }
         self.check_nodes(found);
-        let name = &self.task.name;
+        let name = self.called;
         if let Some(filter) = &self.subscription.filter {
-            self.check_filter(self.place("filter"), &format!("the filter of task \"{name}\""), filter, found);
+            self.check_filter(self.place("filter"), &format!("the filter of {name}"), filter, found);
         }
         for filter in self.subscription.condition.filters() {
             self.check_filter(
                 self.place("when"),
-                &format!("a filter in the condition of task \"{name}\""),
+                &format!("a filter in the condition of {name}"),
                 filter,
                 found,
             );
@@ -329,28 +368,26 @@ impl Subscribed<'_> {
         self.check_mapping(
             "priority_by",
             priority_by,
-            |entry, key| Place::PriorityBy(self.index, entry, key),
+            |entry, key| Place::PriorityBy(self.owner, entry, key),
             found,
         );
         for (entry, Mapped { value, .. }) in priority_by.iter().enumerate() {
             if !Publication::PRIORITIES.contains(value) {
-                let message = format!(
-                    "the priority in entry {} of priority_by of task \"{name}\" is out of range",
-                    entry + 1
-                );
-                let place = Place::PriorityBy(self.index, entry, "priority");
+                let message =
+                    format!("the priority in entry {} of priority_by of {name} is out of range", entry + 1);
+                let place = Place::PriorityBy(self.owner, entry, "priority");
                 found.push(Violation::error(place, message, "write a whole number from -32767 to 32767"));
             }
         }
         self.check_mapping(
             "timeout_by",
             timeout_by,
-            |entry, key| Place::TimeoutBy(self.index, entry, key),
+            |entry, key| Place::TimeoutBy(self.owner, entry, key),
             found,
         );
         for (entry, Mapped { value, .. }) in timeout_by.iter().enumerate() {
-            let place = Place::TimeoutBy(self.index, entry, "timeout");
-            let owner = || format!("entry {} of timeout_by of task \"{name}\"", entry + 1);
+            let place = Place::TimeoutBy(self.owner, entry, "timeout");
+            let owner = || format!("entry {} of timeout_by of {name}", entry + 1);
             found.extend(violation_of(*value, Least::AboveZero, place, "timeout", owner));
         }
         self.check_time_left(above, found);
@@ -358,7 +395,7 @@ impl Subscribed<'_> {
 
     /// Events are worth being delivered for as long as filters may take to judge them.
     fn check_time_left(&self, above: &Qos, found: &mut Vec<Violation>) {
-        let Subscribed { task, subscription, matching, .. } = self;
+        let Subscribed { called, subscription, matching, .. } = self;
         let longest = subscription.longest_filtering();
         let Ok(qos) = above.with(&subscription.qos, Level::Proxy) else { return };
         let timeouts = |(_, publication): &&(PublicationAddress, &Publication)| {
@@ -377,8 +414,8 @@ impl Subscribed<'_> {
         found.push(Violation::warning(
             self.place(key),
             format!(
-                "filters of task \"{}\" may take up to {longest} for an event, and events {} are worth being delivered for less: they may expire before they are judged",
-                task.name, publication.event_type
+                "filters of {called} may take up to {longest} for an event, and events {} are worth being delivered for less: they may expire before they are judged",
+                publication.event_type
             ),
             "give them a longer timeout, or none; constraints that compare nothing but $priority, $source and times are judged faster",
         ));
@@ -392,15 +429,15 @@ impl Subscribed<'_> {
         place: impl Fn(usize, &'static str) -> Place,
         found: &mut Vec<Violation>,
     ) {
-        let name = &self.task.name;
+        let name = self.called;
         if entries.len() > Mapped::<Value>::LIMIT {
-            let message = format!("{key} of task \"{name}\" has {} entries", entries.len());
+            let message = format!("{key} of {name} has {} entries", entries.len());
             let remedy = format!("write at most {}", Mapped::<Value>::LIMIT);
             found.push(Violation::error(self.place(key), message, remedy));
             return;
         }
         for (entry, Mapped { filter, .. }) in entries.iter().enumerate() {
-            let called = format!("entry {} of {key} of task \"{name}\"", entry + 1);
+            let called = format!("entry {} of {key} of {name}", entry + 1);
             match filter {
                 Some(filter) => self.check_filter(place(entry, "filter"), &called, filter, found),
                 None if entry + 1 < entries.len() => found.push(Violation::error(
@@ -415,9 +452,9 @@ impl Subscribed<'_> {
 
     /// The condition makes sense, and is about events.
     fn check_condition(&self, found: &mut Vec<Violation>) {
-        let Subscribed { task, subscription: Subscription { condition, .. }, .. } = self;
-        let (name, place) = (&task.name, self.place(key_of(self.subscription)));
-        let owner = || format!("the condition of task \"{name}\"");
+        let Subscribed { called, subscription: Subscription { condition, .. }, .. } = self;
+        let place = self.place(key_of(self.subscription));
+        let owner = || format!("the condition of {called}");
         let times = times_of(condition).into_iter();
         let wrong: Vec<Violation> =
             times.filter_map(|(key, time)| violation_of(time, Least::AboveZero, place, key, owner)).collect();
@@ -425,7 +462,7 @@ impl Subscribed<'_> {
             return found.extend(wrong);
         }
         if let Some(problem) = condition.problem() {
-            let message = format!("the condition of task \"{name}\" makes no sense: {problem}");
+            let message = format!("the condition of {called} makes no sense: {problem}");
             return found.push(Violation::error(
                 place,
                 message,
@@ -433,23 +470,30 @@ impl Subscribed<'_> {
             ));
         }
         if condition.size() > CONDITIONS_LIMIT {
-            let message =
-                format!("the condition of task \"{name}\" consists of {} conditions", condition.size());
+            let message = format!("the condition of {called} consists of {} conditions", condition.size());
             let remedy =
                 format!("write at most {CONDITIONS_LIMIT}, or let a task publish what part of it has come");
             found.push(Violation::error(place, message, remedy));
         }
-        if condition.leaves().is_empty() {
-            let message = format!("task \"{name}\" is released by events, and its condition awaits none");
+        let is_released = matches!(self.owner, SubscriptionOwner::Task(_));
+        if condition.leaves().is_empty() && is_released {
+            let message = format!("{called} is released by events, and its condition awaits none");
             let remedy =
                 "write period = \"...\" in place of the subscription, or add a type to the condition";
+            found.push(Violation::error(place, message, remedy));
+        }
+        if let Some(time) = time_in(condition).filter(|_| !is_released) {
+            let message = format!(
+                "{called} takes events when its jobs begin, and its condition has \"{time}\", by which time releases jobs"
+            );
+            let remedy = "leave that out, or let a task without a period or a trigger have the subscription";
             found.push(Violation::error(place, message, remedy));
         }
     }
 
     /// Each of the types is published by somebody.
     fn check_types(&self, found: &mut Vec<Violation>) {
-        let Subscribed { task, subscription, matching, .. } = self;
+        let Subscribed { task, called, subscription, matching, .. } = self;
         let is_published = |pattern: &TypePattern| {
             let of_channel = self.description.publications().map(|(_, publication)| publication);
             let mut types = of_channel
@@ -468,14 +512,12 @@ impl Subscribed<'_> {
             };
             matching.iter().filter(|one| is_one(&&***one)).map(|_| ()).collect()
         });
-        let is_never = !arrivals.can_come();
-        if nobody.is_empty() && !(is_never && task.separation.is_none()) {
+        let by_programs = matches!(self.owner, SubscriptionOwner::Task(_)) && task.separation.is_some();
+        let is_never = !arrivals.can_come() && !by_programs;
+        if nobody.is_empty() && !is_never {
             return;
         }
-        let severity = match is_never && task.separation.is_none() {
-            true => Severity::Error,
-            false => Severity::Warning,
-        };
+        let severity = if is_never { Severity::Error } else { Severity::Warning };
         let channel = &self.description.channels[subscription.channel].name;
         let published: BTreeSet<String> = self
             .description
@@ -485,17 +527,12 @@ impl Subscribed<'_> {
             .collect();
         let add = || format!("add events = [{{ channel = \"{channel}\", type = \"...\" }}] to an operation");
         let (message, remedy) = match &nobody[..] {
-            [] => (
-                format!(
-                    "task \"{}\" has subscribed to what nobody publishes in channel \"{channel}\"",
-                    task.name
-                ),
-                add(),
-            ),
+            [] => {
+                (format!("{called} has subscribed to what nobody publishes in channel \"{channel}\""), add())
+            }
             all => (
                 format!(
-                    "task \"{}\" subscribes to {} in channel \"{channel}\", which nobody publishes there",
-                    task.name,
+                    "{called} subscribes to {} in channel \"{channel}\", which nobody publishes there",
                     all.join(", ")
                 ),
                 match published.is_empty() {
@@ -509,8 +546,8 @@ impl Subscribed<'_> {
     }
 
     /// One job has an event, and every event a job.
-    fn check_release(&self, found: &mut Vec<Violation>) {
-        let Subscribed { index, task, .. } = *self;
+    fn check_release(&self, index: usize, found: &mut Vec<Violation>) {
+        let task = self.task;
         let name = &task.name;
         let mut refuse = |key, message: String, remedy: &str| {
             found.push(Violation {
@@ -542,11 +579,72 @@ impl Subscribed<'_> {
         }
     }
 
+    /// A job has the events of one subscription, and takes them when it begins.
+    fn check_taken(
+        &self,
+        OperationAddress { task: index, subtask }: OperationAddress,
+        found: &mut Vec<Violation>,
+    ) {
+        let (task, called) = (self.task, self.called);
+        let mut refuse = |related, message: String, remedy: &str| {
+            found.push(Violation {
+                related: Some(related),
+                ..Violation::error(self.place("channel"), message, remedy)
+            });
+        };
+        if matches!(task.trigger, Some(Trigger::Events(_))) && task.subtasks[subtask].after.is_empty() {
+            let message = format!("{called} takes events, and has those that release task \"{}\"", task.name);
+            let remedy = "remove one of the two subscriptions, name the types of both in one, or let a later subtask have this one";
+            refuse(Place::Subscription(SubscriptionOwner::Task(index), "channel"), message, remedy);
+        }
+        if task.communication == Communication::Let {
+            let message = format!("{called} takes events, and its task has logical execution time");
+            let remedy =
+                "write communication = \"implicit\"; events are taken when a job begins, not at its arrival";
+            refuse(Place::Task(index, "communication"), message, remedy);
+        }
+    }
+
+    /// A job takes one event, so that no more come than jobs begin, unless only so many are to wait.
+    fn check_rate(
+        &self,
+        OperationAddress { task: index, .. }: OperationAddress,
+        above: &Qos,
+        Rates { published, periods }: Rates<'_>,
+        found: &mut Vec<Violation>,
+    ) {
+        let Subscribed { called, subscription, .. } = *self;
+        let arrivals = published.arrivals(subscription);
+        let every = comes_every(&arrivals, |producer| periods.get(producer).copied().flatten());
+        let (Some(every), Some(period)) = (every, periods[index]) else { return };
+        let Ok(qos) = above.with(&subscription.qos, Level::Proxy) else { return };
+        // What filters leave out nobody knows, and whoever has room for one event wants no more than that.
+        let is_timed = time_in(&subscription.condition).is_some();
+        if every >= period || subscription.is_filtered() || qos.max_events == 1 || is_timed {
+            return;
+        }
+        found.push(Violation::warning(
+            self.place("channel"),
+            format!(
+                "events for {called} come every {every}, and its jobs take one every {period}: they may be lost when {} wait",
+                qos.max_events
+            ),
+            "have it begin more often, let events release it, or write qos = { MaxEventsPerConsumer = 1 } to have the newest alone",
+        ));
+    }
+
     /// A channel does not leave its node.
     fn check_nodes(&self, found: &mut Vec<Violation>) {
         let tasks = &self.description.tasks;
-        let firsts = self.task.subtasks.iter().filter(|subtask| subtask.after.is_empty());
-        let nodes: BTreeSet<usize> = firsts.map(|subtask| subtask.node).collect();
+        let nodes: BTreeSet<usize> = match self.owner {
+            SubscriptionOwner::Operation(OperationAddress { subtask, .. }) => {
+                BTreeSet::from([self.task.subtasks[subtask].node])
+            }
+            SubscriptionOwner::Task(_) => {
+                let firsts = self.task.subtasks.iter().filter(|subtask| subtask.after.is_empty());
+                firsts.map(|subtask| subtask.node).collect()
+            }
+        };
         let node_of = |address: &PublicationAddress| {
             tasks[address.operation.task].subtasks[address.operation.subtask].node
         };
@@ -558,8 +656,8 @@ impl Subscribed<'_> {
         found.push(Violation::error(
             self.place("channel"),
             format!(
-                "task \"{}\" and {}, which publishes {}, are on different nodes",
-                self.task.name,
+                "{} and {}, which publishes {}, are on different nodes",
+                self.called,
                 label(producer, subtask),
                 publication.event_type
             ),

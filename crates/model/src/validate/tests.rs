@@ -24,6 +24,7 @@ fn subtask(name: &str, after: &[usize]) -> Subtask {
         outputs,
         inputs,
         events: Vec::new(),
+        subscription: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::times::{Least, TIME_LIMIT, violation_of};
 use super::{Place, Unresolved, Violation};
-use crate::channel::Arrivals;
+use crate::channel::{Arrivals, SubscriptionOwner};
 use crate::description::{Description, Overrun, Task};
 use crate::ports::{OutputAddress, PORT_LIMIT};
 use crate::rate::{Published, arrivals, periods};
@@ -314,7 +314,7 @@ fn cycle_violation(tasks: &[Task], cycle: &[usize]) -> Violation {
         "give {whom} a period or trigger = \"external\", and let it read the value by an input with take = \"latest\""
     );
     let place = match tasks[cycle[0]].trigger {
-        Some(Trigger::Events(_)) => Place::Subscription(cycle[0], "channel"),
+        Some(Trigger::Events(_)) => Place::Subscription(SubscriptionOwner::Task(cycle[0]), "channel"),
         _ => Place::Trigger(cycle[0], "output"),
     };
     Violation::error(place, message, remedy)

@@ -178,6 +178,37 @@ fn chains_lead_through_channels() {
     }
 }
 
+/// An operation that something else releases has events by a subscription of its own, be it a whole task or a later subtask; what releases its task
+/// is not changed by that.
+#[test]
+fn operations_take_events_by_subscriptions_of_their_own() {
+    let text = "[system]\nname = \"s\"\nstrategy = \"muf\"\n[[channel]]\nname = \"c\"\n\
+        [[task]]\nname = \"a\"\nperiod = \"10ms\"\nwcet = \"1us\"\ncriticality = \"inherited\"\n\
+        events = [{ channel = \"c\", type = \"T/A\" }]\n\
+        [[task]]\nname = \"alone\"\nperiod = \"10ms\"\nwcet = \"1us\"\nsubscription = { channel = \"c\", types = [\"T/A\"] }\n\
+        [[task]]\nname = \"r\"\nsubscription = { channel = \"c\" }\ndeadline = \"9ms\"\n\
+        [[task.subtask]]\nname = \"x\"\nwcet = \"1us\"\n\
+        [[task.subtask]]\nname = \"y\"\nwcet = \"1us\"\nsubscription = { channel = \"c\", qos = { OrderPolicy = \"Priority\" } }\n\
+        [[task]]\nname = \"w\"\ntrigger = \"external\"\nseparation = \"10ms\"\nwcet = \"1us\"\ncriticality = \"very-high\"\n\
+        subscription = { channel = \"c\" }\n\
+        [[chain]]\nname = \"c\"\npath = [\"a\", \"r.y\"]\n";
+    let system = parsed(text).system;
+    let subscribers: Vec<(usize, usize, bool)> = system.publications()[0]
+        .subscribers
+        .iter()
+        .map(|one| (one.operation.index(), one.task, one.is_released))
+        .collect();
+    assert_eq!(subscribers, [(1, 1, false), (2, 2, true), (3, 2, false), (4, 3, false)]);
+    let takes: Vec<bool> = system.operations().iter().map(|of| system.takes_events(of.id)).collect();
+    assert_eq!(takes, [false, true, true, true, true]);
+    let of_later = system.subscription_of(system.operations()[3].id).expect("it has one of its own");
+    assert_eq!(system.subscription_qos(of_later).order, talea_event::qos::OrderPolicy::Priority);
+    assert_eq!((&system.tasks[1].trigger, system.tasks[1].period), (&None, MS(10)));
+    assert_eq!(system.tasks[0].criticality, talea_model::Criticality::VeryHigh, "as who takes its events");
+    assert_eq!(system.chain_sites()[0].hops, [Hop { kind: HopKind::TakenEvents, inputs: Vec::new() }]);
+    assert_eq!(parsed(&system.to_toml()).system, system);
+}
+
 #[test]
 fn hops_of_chains_say_what_connects_them() {
     let system = data();

@@ -51,6 +51,7 @@ struct DrawnSubtask {
     outputs: Vec<DrawnOutput>,
     inputs: Vec<DrawnInput>,
     events: Vec<DrawnEvent>,
+    taken: Option<DrawnSubscription>,
 }
 
 /// Fields of what events carry, and of their headers.
@@ -101,15 +102,21 @@ enum DrawnRelease {
         on: OnValue,
         separation: Option<Separation>,
     },
-    /// By events among those of the tasks before it: which, and what is asked of them.
+    /// By events among those of the tasks before it.
     Events {
-        picks: Vec<Index>,
-        all: Option<(Collect, Option<Duration>)>,
-        filtered: bool,
-        mapped: DrawnMapping,
-        qos: QosSettings,
+        subscription: DrawnSubscription,
         separation: Option<Separation>,
     },
+}
+
+/// Which events of those that there are, and what is asked of them.
+#[derive(Clone, Debug)]
+struct DrawnSubscription {
+    picks: Vec<Index>,
+    all: Option<(Collect, Option<Duration>)>,
+    filtered: bool,
+    mapped: DrawnMapping,
+    qos: QosSettings,
 }
 
 /// Priorities, timeouts, and whether the last ones are those of all others.
@@ -157,9 +164,9 @@ prop_compose! {
         bound in option::of(time(1)),
         outputs in vec(output(), 0..3),
         inputs in vec(input(), 0..3),
-        events in vec(event(), 0..3),
+        (events, taken) in (vec(event(), 0..3), option::weighted(0.3, subscription())),
     ) -> DrawnSubtask {
-        DrawnSubtask { name, node, wcet, exec, after, join, bound, outputs, inputs, events }
+        DrawnSubtask { name, node, wcet, exec, after, join, bound, outputs, inputs, events, taken }
     }
 }
 
@@ -216,6 +223,14 @@ fn arrivals(separation: Duration) -> impl Strategy<Value = OutsideArrivals> {
     ]
 }
 
+fn subscription() -> impl Strategy<Value = DrawnSubscription> {
+    let all = option::of((select(Collect::ALL), option::of(time(1))));
+    let mapped = (vec(-32_767..=i16::MAX, 0..4), vec(time(1), 0..4), any::<bool>());
+    (vec(any::<Index>(), 1..4), all, any::<bool>(), mapped, qos()).prop_map(
+        |(picks, all, filtered, mapped, qos)| DrawnSubscription { picks, all, filtered, mapped, qos },
+    )
+}
+
 fn release() -> impl Strategy<Value = DrawnRelease> {
     let outside = separation().prop_flat_map(|separation| {
         arrivals(separation.separation)
@@ -223,19 +238,8 @@ fn release() -> impl Strategy<Value = DrawnRelease> {
     });
     let values = (any::<(Index, Index)>(), select(OnValue::ALL), option::of(separation()))
         .prop_map(|((output, every), on, separation)| DrawnRelease::Values { output, every, on, separation });
-    let all = option::of((select(Collect::ALL), option::of(time(1))));
-    let mapped = (vec(-32_767..=i16::MAX, 0..4), vec(time(1), 0..4), any::<bool>());
-    let filters = (any::<bool>(), mapped);
-    let events = (vec(any::<Index>(), 1..4), all, filters, qos(), option::of(separation())).prop_map(
-        |(picks, all, (filtered, mapped), qos, separation)| DrawnRelease::Events {
-            picks,
-            all,
-            filtered,
-            mapped,
-            qos,
-            separation,
-        },
-    );
+    let events = (subscription(), option::of(separation()))
+        .prop_map(|(subscription, separation)| DrawnRelease::Events { subscription, separation });
     prop_oneof![2 => Just(DrawnRelease::Periodic), 1 => outside, 2 => values, 2 => events]
 }
 
@@ -355,6 +359,54 @@ fn event_type((task, subtask): Step, index: usize) -> String {
     format!("Task{task}/Step{subtask}-{index}")
 }
 
+/// Events that an operation pushes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PublishedEvent {
+    by: Step,
+    channel: usize,
+    event_type: String,
+}
+
+/// A subscription as it was drawn.
+struct Subscribed {
+    builder: SubscriptionBuilder,
+    /// What it is to.
+    wanted: Vec<PublishedEvent>,
+    /// Whether it waits for all of these.
+    is_conjunction: bool,
+}
+
+impl DrawnSubscription {
+    /// To some of these, of one channel, each type once.
+    fn to(&self, published: &[PublishedEvent]) -> Subscribed {
+        let DrawnSubscription { picks, all, filtered, mapped, qos } = self;
+        let picked: Vec<_> = picks.iter().map(|pick| &published[pick.index(published.len())]).collect();
+        let channel = picked[0].channel;
+        let mut wanted: Vec<_> =
+            picked.into_iter().filter(|event| event.channel == channel).cloned().collect();
+        wanted.sort();
+        wanted.dedup();
+        let types = wanted.iter().map(|event| event.event_type.clone());
+        let subscription = SubscriptionBuilder::new(format!("channel-{channel}")).qos(qos.clone());
+        let is_conjunction = all.is_some() && wanted.len() > 1;
+        let mut builder = match (all, is_conjunction) {
+            (Some((collect, within)), true) => {
+                let all = Condition::all(*collect, types.map(|one| one.parse().expect("a type")));
+                subscription.when(within.iter().fold(all, |all, within| all.within(*within)))
+            }
+            _ => subscription.types(types),
+        };
+        if *filtered {
+            // A name with letters that names in constraints do not have is written with quotes there.
+            builder = builder.filter("$priority > 3 or not exist $priority");
+        }
+        let (priorities, timeouts, others) = mapped;
+        builder = builder.priority_by(entries(priorities, *others));
+        builder = builder.timeout_by(entries(timeouts, *others));
+        Subscribed { builder, wanted, is_conjunction }
+    }
+}
+
 /// A task and a subtask by index.
 type Step = (usize, usize);
 
@@ -395,68 +447,50 @@ impl Drawn {
         found
     }
 
-    /// What the operations of tasks before this one publish on the node of its first subtask: task, channel, type and first field.
-    fn events_before(&self, number: usize) -> Vec<(usize, usize, String, Option<String>)> {
+    /// What the operations of the first so many tasks publish on the node of this one.
+    fn events_of(&self, tasks: usize, here: Step) -> Vec<PublishedEvent> {
         let node = |subtask: &DrawnSubtask| subtask.node.index(self.nodes);
-        let here = node(&self.tasks[number].subtasks[0]);
+        let here = node(&self.tasks[here.0].subtasks[here.1]);
         let mut found = Vec::new();
-        for (task, drawn) in self.tasks[..number].iter().enumerate().filter(|(task, _)| !self.is_let(*task)) {
+        for (task, drawn) in self.tasks[..tasks].iter().enumerate().filter(|(task, _)| !self.is_let(*task)) {
             for (position, subtask) in drawn.subtasks.iter().enumerate().filter(|(_, of)| node(of) == here) {
-                for (index, (channel, _, [fields, _], ..)) in subtask.events.iter().enumerate() {
-                    let field = fields.first().map(|(name, _)| format!("{name}-0"));
-                    found.push((
-                        task,
-                        channel.index(self.channels),
-                        event_type((task, position), index),
-                        field,
-                    ));
+                for (index, (channel, ..)) in subtask.events.iter().enumerate() {
+                    let (by, channel) = ((task, position), channel.index(self.channels));
+                    found.push(PublishedEvent { by, channel, event_type: event_type(by, index) });
                 }
             }
         }
         found
     }
 
-    /// What of these a task has that awaits events: those of one channel, some types once; none if there is nothing for it.
+    /// What a task has that awaits events; none if there is nothing for it.
     fn subscription(&self, number: usize) -> Option<(SubscriptionBuilder, Duration, Option<Separation>)> {
         let drawn = &self.tasks[number];
-        let DrawnRelease::Events { picks, all, filtered, mapped, qos, separation } = &drawn.release else {
-            return None;
-        };
+        let DrawnRelease::Events { subscription, separation } = &drawn.release else { return None };
         let firsts =
             (0..drawn.subtasks.len()).filter(|at| self.predecessors((number, *at)).is_empty()).count();
-        let before = self.events_before(number);
+        let before = self.events_of(number, (number, 0));
         if before.is_empty() || firsts > 1 {
             return None;
         }
-        let picked: Vec<_> = picks.iter().map(|pick| &before[pick.index(before.len())]).collect();
-        let channel = picked[0].1;
-        let mut wanted: Vec<_> = picked.into_iter().filter(|event| event.1 == channel).collect();
-        wanted.sort();
-        wanted.dedup();
-        let types = wanted.iter().map(|(_, _, event_type, _)| event_type.clone());
-        let subscription = SubscriptionBuilder::new(format!("channel-{channel}")).qos(qos.clone());
-        let is_conjunction = all.is_some() && wanted.len() > 1;
-        let mut subscription = match (all, is_conjunction) {
-            (Some((collect, within)), true) => {
-                let all = Condition::all(*collect, types.map(|one| one.parse().expect("a type")));
-                subscription.when(within.iter().fold(all, |all, within| all.within(*within)))
-            }
-            _ => subscription.types(types),
-        };
-        if *filtered {
-            // A name with letters that names in constraints do not have is written with quotes there.
-            subscription = subscription.filter("$priority > 3 or not exist $priority");
-        }
-        let (priorities, timeouts, others) = mapped;
-        subscription = subscription.priority_by(entries(priorities, *others));
-        subscription = subscription.timeout_by(entries(timeouts, *others));
-        let periods = wanted.iter().map(|(task, ..)| i128::from(self.periods[*task].as_nanos()));
+        let Subscribed { builder, wanted, is_conjunction } = subscription.to(&before);
+        let periods = wanted.iter().map(|event| event.by.0).collect::<Vec<_>>();
+        let periods = periods.into_iter().map(|task| i128::from(self.periods[task].as_nanos()));
         let period = match is_conjunction {
             true => periods.max(),
             false => periods.reduce(|one, other| (one * other / (one + other)).max(1)),
         };
         let separation = separation.filter(|separation| separation.excess != Excess::Drop);
-        Some((subscription, Duration::from_nanos(period? as i64), separation))
+        Some((builder, Duration::from_nanos(period? as i64), separation))
+    }
+
+    /// What jobs of an operation take that something else releases, if anything.
+    fn taken(&self, step: Step) -> Option<Subscribed> {
+        let has_others = self.predecessors(step).is_empty()
+            && matches!(self.tasks[step.0].release, DrawnRelease::Events { .. });
+        let published = self.events_of(self.tasks.len(), step);
+        let drawn = self.tasks[step.0].subtasks[step.1].taken.as_ref()?;
+        (!has_others && !self.is_let(step.0) && !published.is_empty()).then(|| drawn.to(&published))
     }
 
     fn is_let(&self, task: usize) -> bool {
@@ -606,6 +640,13 @@ impl Drawn {
             });
             let event = priority.into_iter().fold(event, PublicationBuilder::priority);
             subtask = subtask.event(timeout.into_iter().fold(event, PublicationBuilder::timeout));
+        }
+        if let Some(Subscribed { builder, wanted, is_conjunction }) = self.taken(step) {
+            subtask = subtask.subscription(builder);
+            if !is_conjunction {
+                let others = wanted.iter().map(|event| event.by).filter(|by| *by != step);
+                self.connections.extend(others.map(|by| (by, step)));
+            }
         }
         for (index, (name, output, take)) in drawn.inputs.into_iter().enumerate() {
             let mut others = self.outputs(|_| true);

@@ -170,6 +170,7 @@ fn defaults() {
                 outputs: vec![],
                 inputs: vec![],
                 events: Vec::new(),
+                subscription: None,
             }],
         }],
     };

@@ -70,6 +70,7 @@ fn random_systems_have_ports_triggers_and_chains_of_every_kind() {
                 HopKind::Successor => "successor",
                 HopKind::Trigger(_) => "trigger",
                 HopKind::Events => "events",
+                HopKind::TakenEvents => "taken events",
                 HopKind::Data => "data",
             });
         }
@@ -86,6 +87,7 @@ fn random_systems_have_ports_triggers_and_chains_of_every_kind() {
         "outside",
         "separated values",
         "successor",
+        "taken events",
         "trigger",
         "values",
     ];

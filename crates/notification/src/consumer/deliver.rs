@@ -24,7 +24,7 @@ impl Consumer {
     ) -> Turn {
         self.pass_time(now);
         match &self.call {
-            Call::Pull | Call::Task => Turn { delivered: 0, left: 0, due: None },
+            Call::Pull | Call::Jobs => Turn { delivered: 0, left: 0, due: None },
             Call::Serial(serial) => {
                 let (mut serial, was) = serial.lock();
                 let now = match was {
@@ -54,7 +54,7 @@ impl Consumer {
         self.pass_time(now);
         let (mut inner, mut taken) = (self.inner.lock().0, Vec::new());
         match &self.call {
-            Call::Pull | Call::Task => {}
+            Call::Pull | Call::Jobs => {}
             Call::Serial(_) => self.take_batch(&mut inner, &mut taken, now, is_of),
             Call::Concurrent(_) => {
                 self.drain(&mut inner, now);
@@ -68,7 +68,7 @@ impl Consumer {
     pub fn deliver_taken(&self, (job, by): (&JobContext<'_>, &Server), mut taken: Vec<Delivery>) -> Turn {
         let (delivered, began) = (taken.len(), job.started());
         match &self.call {
-            Call::Pull | Call::Task => {}
+            Call::Pull | Call::Jobs => {}
             Call::Serial(_) if taken.is_empty() => {}
             Call::Serial(serial) => {
                 self.call_serially(&mut serial.lock().0.code, &mut taken, (job, by), began);
@@ -247,13 +247,13 @@ impl Consumer {
         }
     }
 
-    /// Takes the next event, of a consumer that takes them itself.
+    /// Takes the next event, of a consumer that takes them itself, or for a job that something else has released.
     pub fn try_take(&self, now: Instant) -> Option<Delivery> {
         self.pass_time(now);
         self.take_for_job(now)
     }
 
-    /// A job of the task that has its events takes the next one.
+    /// A job of the task that its events release takes the next one.
     pub fn take_for_job(&self, now: Instant) -> Option<Delivery> {
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);

@@ -22,7 +22,7 @@ use talea_time::{Duration, Instant};
 pub(super) struct Ends {
     pub subscribed: Option<Subscribed>,
     pub published: Vec<Published>,
-    /// Of the tasks that have what it pushes.
+    /// Of those who have what it pushes.
     watched: Vec<Losses>,
     /// What it belongs to.
     factory: Option<Arc<EventChannelFactory>>,
@@ -47,7 +47,7 @@ pub(super) struct Published {
     pub pool: Option<Box<dyn Any + Send>>,
     /// The number of their source.
     pub number_of_source: u32,
-    /// The constraints that tasks hold against them.
+    /// The constraints that subscribers hold against them.
     pub filters: Vec<ByContent>,
     /// How the events of all publications become bytes.
     pub contents: Arc<Contents>,
@@ -84,7 +84,7 @@ impl Published {
     }
 }
 
-/// What releases the task of an operation.
+/// What jobs of an operation take, whether or not it releases them.
 pub(super) struct Subscribed {
     consumer: ConnectedConsumer,
     losses: Losses,
@@ -132,7 +132,8 @@ impl Keeping {
 /// Events that a consumer has lost, of which word is to be recorded once.
 #[derive(Clone)]
 pub(super) struct Losses {
-    first: OperationId,
+    /// Whose jobs take its events.
+    taker: OperationId,
     consumer: Watched,
     told: Arc<[AtomicU64; 2]>,
 }
@@ -149,7 +150,7 @@ impl Losses {
             let before = told.fetch_max(lost, Ordering::Relaxed);
             if lost > before {
                 let events = u32::try_from(lost - before).unwrap_or(u32::MAX);
-                noted(EventNote::Lost { operation: self.first, events, why });
+                noted(EventNote::Lost { operation: self.taker, events, why });
             }
         }
     }
@@ -158,11 +159,11 @@ impl Losses {
 impl Subscribed {
     pub fn new(
         consumer: ConnectedConsumer,
-        first: OperationId,
+        taker: OperationId,
         filters: Vec<ByContent>,
         keeping: Keeping,
     ) -> Self {
-        let losses = Losses { first, consumer: consumer.watched(), told: Arc::default() };
+        let losses = Losses { taker, consumer: consumer.watched(), told: Arc::default() };
         Subscribed {
             consumer,
             losses,
@@ -190,14 +191,14 @@ impl Subscribed {
     }
 }
 
-/// Jobs of a task that have begun at once, for which there is room before more is taken.
+/// Jobs of an operation that have begun at once, for which there is room before more is taken.
 const JOBS: usize = 4;
 
 impl Ends {
     /// Word of what these lose is told by who pushes, too.
     pub fn watch(&mut self, losses: impl Iterator<Item = Losses>) {
         for one in losses {
-            if self.watched.iter().all(|known| known.first != one.first) {
+            if self.watched.iter().all(|known| known.taker != one.taker) {
                 self.watched.push(one);
             }
         }
@@ -332,10 +333,9 @@ impl EventEnds for Ends {
         self.tell_losses(services);
     }
 
-    fn leave(&mut self) {
+    fn leave(&mut self, instance: u64) {
         if let Some(subscribed) = &mut self.subscribed {
-            let current = subscribed.current;
-            subscribed.taken.retain(|(instance, _)| *instance != current);
+            subscribed.taken.retain(|(known, _)| *known != instance);
             subscribed.consumer.tidy();
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use talea_etcl::Filterable;
 use talea_time::{Duration, Instant};
 
-/// What the events carry against which the constraints of a task are held.
+/// What the events carry against which the constraints of a subscriber are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carried {
     /// Numbers, none more than so many.
@@ -18,10 +18,11 @@ pub(super) enum Carried {
     Anything,
 }
 
-/// A constraint of a task, as it holds of events with the contents that have been opened so far: synthetic ones from the beginning.
+/// A constraint of a subscriber, as it holds of events with the contents that have been opened so far: synthetic ones from the beginning.
 #[derive(Clone)]
 pub(super) struct ByContent {
-    pub task: Arc<str>,
+    /// Whose it is, in words.
+    pub subscriber: Arc<str>,
     text: Arc<str>,
     /// How long it is taken to take at most.
     longest: Duration,
@@ -29,8 +30,8 @@ pub(super) struct ByContent {
 }
 
 impl ByContent {
-    /// The constraint of the task of this name, and the expression that holds it against events.
-    pub fn parse(task: &str, text: &str, carried: Carried) -> (Opened, Self) {
+    /// The constraint of who is called so, and the expression that holds it against events.
+    pub fn parse(subscriber: &str, text: &str, carried: Carried) -> (Opened, Self) {
         let synthetic = Only::<SyntheticEvent>::parse(text).expect("validation has read the filter");
         // Where code says what events carry, a name may stand for what takes as many steps as are allowed.
         let longest = match carried {
@@ -38,7 +39,12 @@ impl ByContent {
             Carried::Anything => synthetic.longest_of_all(),
         };
         let filters = Arc::new(ReplacedFilters::new(FilterGroup::from_iter([Filter::of(&[], synthetic)])));
-        let made = ByContent { task: task.into(), text: text.into(), longest, filters: Arc::clone(&filters) };
+        let made = ByContent {
+            subscriber: subscriber.into(),
+            text: text.into(),
+            longest,
+            filters: Arc::clone(&filters),
+        };
         (Opened { filters, longest }, made)
     }
 

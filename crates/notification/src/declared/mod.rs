@@ -1,5 +1,5 @@
-//! The channels that a description of a system declares: made, with a supplier for all that operations publish and a consumer for each task that is
-//! released by events, whose deliveries are its jobs.
+//! The channels that a description of a system declares: made, with a supplier for all that operations publish, a consumer for each task that is
+//! released by events, whose deliveries are its jobs, and one for each operation with a subscription of its own, whose jobs look there when they begin.
 //!
 //! Simulations, runs and replays call [`connect`], so that none of them knows of channels more than that operations have ends there
 //! ([`EventEnds`]). What operations with code publish and take, they open when they are registered
@@ -71,13 +71,12 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
     let channels: Vec<EventChannel> = system.channels.iter().map(make).collect();
     let contents = Contents::new(system.publications().len());
     let mut ends: BTreeMap<OperationId, Ends> = BTreeMap::new();
-    for (task, described) in system.tasks.iter().enumerate() {
-        let Some(Trigger::Events(subscription)) = &described.trigger else { continue };
-        let first = system.operations_of(task).iter().find(|operation| operation.predecessors.is_empty());
-        let first = first.expect("a task has a first subtask").id;
-        let may_come = |site: &&talea_model::PublicationSite| {
-            site.subscribers.iter().any(|(subscriber, _)| *subscriber == task)
-        };
+    for operation in system.operations() {
+        let Some(subscription) = system.subscription_of(operation.id) else { continue };
+        let is_released = operation.predecessors.is_empty()
+            && matches!(system.tasks[operation.task].trigger, Some(Trigger::Events(_)));
+        let id = operation.id;
+        let may_come = |site: &&talea_model::PublicationSite| site.subscriber(id).is_some();
         let may_come: Vec<&talea_model::PublicationSite> =
             system.publications().iter().filter(may_come).collect();
         let have_code = |site: &&talea_model::PublicationSite| {
@@ -93,12 +92,16 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
                 Carried::Numbers(fields.max().unwrap_or(0))
             }
         };
-        let (consumer, filters) =
-            subscribe(&channels[subscription.channel], (&described.name, first), subscription, carried);
+        let subscriber = match is_released {
+            true => Subscriber::Task { name: &system.tasks[operation.task].name, first: id },
+            false => Subscriber::Operation { name: &operation.name },
+        };
+        let channel = &channels[subscription.channel];
+        let (consumer, filters) = subscribe(channel, subscriber, subscription, carried);
         let publications = may_come.iter().map(|site| site.id).collect();
         let contents = Arc::clone(&contents);
-        let keeping = Keeping { contents, publications, room: (room.taken)(first), port: None };
-        ends.entry(first).or_default().subscribed = Some(Subscribed::new(consumer, first, filters, keeping));
+        let keeping = Keeping { contents, publications, room: (room.taken)(id), port: None };
+        ends.entry(id).or_default().subscribed = Some(Subscribed::new(consumer, id, filters, keeping));
     }
     for site in system.publications() {
         let described = system.publication(site);
@@ -108,21 +111,13 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
             .described()
             .offer([event_type.clone()])
             .connect();
-        let first_of = |task: &usize| {
-            system
-                .operations_of(*task)
-                .iter()
-                .find(|operation| operation.predecessors.is_empty())
-                .map(|first| first.id)
-        };
-        let subscribers: Vec<OperationId> =
-            site.subscribers.iter().filter_map(|(task, _)| first_of(task)).collect();
-        let filters = subscribers.iter().filter_map(|first| ends.get(first)?.subscribed.as_ref());
+        let ends_of =
+            |subscriber: &talea_model::Subscriber| ends.get(&subscriber.operation)?.subscribed.as_ref();
+        let filters = site.subscribers.iter().filter_map(ends_of);
         let filters = filters.flat_map(|subscribed| subscribed.filters.iter().cloned()).collect();
         // How many of its events can be under way at once.
-        let held = |(task, leaves): &(usize, Vec<usize>)| {
-            let subscribed = ends.get(&first_of(task)?)?.subscribed.as_ref()?;
-            Some(subscribed.room(leaves.len().max(1)))
+        let held = |subscriber: &talea_model::Subscriber| {
+            Some(ends_of(subscriber)?.room(subscriber.leaves.len().max(1)))
         };
         let pushed_room = (room.pushed)(site.id);
         let events =
@@ -150,13 +145,9 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
     }
     // Whoever pushes tells of what that discards at whose events it went to.
     let losses: BTreeMap<OperationId, ends::Losses> =
-        ends.iter().filter_map(|(first, ends)| Some((*first, ends.subscribed.as_ref()?.losses()))).collect();
+        ends.iter().filter_map(|(taker, ends)| Some((*taker, ends.subscribed.as_ref()?.losses()))).collect();
     for site in system.publications() {
-        let of = |(task, _): &(usize, Vec<usize>)| {
-            let first =
-                system.operations_of(*task).iter().find(|operation| operation.predecessors.is_empty())?;
-            losses.get(&first.id).cloned()
-        };
+        let of = |subscriber: &talea_model::Subscriber| losses.get(&subscriber.operation).cloned();
         let ends = ends.get_mut(&site.operation).expect("it publishes something");
         ends.watch(site.subscribers.iter().filter_map(of));
     }
@@ -171,17 +162,36 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
     operations.with_events(ends, bind)
 }
 
-/// The consumer of a task, with the constraints that it holds against events.
+/// Who has subscribed.
+#[derive(Clone, Copy)]
+enum Subscriber<'s> {
+    /// A task that is released by the events, with its first operation.
+    Task { name: &'s str, first: OperationId },
+    /// An operation that something else releases.
+    Operation { name: &'s str },
+}
+
+impl std::fmt::Display for Subscriber<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Subscriber::Task { name, .. } => write!(f, "task \"{name}\""),
+            Subscriber::Operation { name } => write!(f, "operation \"{name}\""),
+        }
+    }
+}
+
+/// The consumer of a subscriber, with the constraints that it holds against events.
 fn subscribe(
     channel: &EventChannel,
-    (name, first): (&str, OperationId),
+    subscriber: Subscriber<'_>,
     subscription: &Subscription,
     carried: Carried,
 ) -> (ConnectedConsumer, Vec<ByContent>) {
     let Subscription { condition, filter, priority_by, timeout_by, qos, .. } = subscription;
-    let mut filters = Vec::new();
+    let (called, mut filters) = (subscriber.to_string(), Vec::new());
+    let (Subscriber::Task { name, .. } | Subscriber::Operation { name }) = subscriber;
     let mut expression = |text: &str| {
-        let (expression, by_content) = ByContent::parse(name, text, carried);
+        let (expression, by_content) = ByContent::parse(&called, text, carried);
         filters.push(by_content);
         expression
     };
@@ -200,7 +210,11 @@ fn subscribe(
         talea_model::Condition::Types(types) => consumer.subscribe(types.iter().cloned()),
         condition => consumer.when(condition.map(&mut |text| Arc::new(made(text)))),
     };
-    (consumer.connect_task(first).expect("validation has checked the subscription"), filters)
+    let connected = match subscriber {
+        Subscriber::Task { first, .. } => consumer.connect_task(first),
+        Subscriber::Operation { .. } => consumer.connect_jobs(),
+    };
+    (connected.expect("validation has checked the subscription"), filters)
 }
 
 /// The mapping filter of these entries, of which only the last may be without a constraint.

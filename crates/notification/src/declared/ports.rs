@@ -26,7 +26,7 @@ pub trait EventPorts {
         kind: OutputKind<T>,
     ) -> Publication<T>;
 
-    /// Opens the events that release the operation's task, which a job [finds](JobEvents::event).
+    /// Opens the events that release the operation's task, or that the operation has subscribed to itself, which a job [finds](JobEvents::event).
     fn subscription(&mut self);
 }
 
@@ -83,7 +83,7 @@ impl EventPorts for Ports<'_> {
         match subscribed {
             Some(subscribed) => subscribed.is_opened = true,
             None => self.refuse_events(
-                "opens a subscription, and the system describes none of which it is the first subtask".into(),
+                "opens a subscription, and the system describes none of it, nor of a task of which it is the first subtask".into(),
             ),
         }
     }
@@ -91,7 +91,8 @@ impl EventPorts for Ports<'_> {
 
 /// Events of a job, for [`JobContext`].
 pub trait JobEvents {
-    /// The event that the job has taken, or those of its conjunction; none if what had released it is not worth being delivered any more.
+    /// The event that the job has taken when it began, or those of its conjunction; none if what had released it is not worth being delivered any more, or, of
+    /// an operation that something else releases, if none waited.
     fn event(&self) -> Option<Delivery>;
 
     /// Pushes an event of this publication: `write` fills in what it carries, which is as some event before has left it, and may change the
@@ -166,8 +167,8 @@ impl Ends {
         }
         for filter in &published.filters {
             filter.open::<T>().map_err(|error: ConstraintError| {
-                let (name, content) = (&filter.task, std::any::type_name::<T>());
-                format!("publishes events {event_type} that carry {content}, of which the filter of task \"{name}\" cannot hold: {error}")
+                let (whose, content) = (&filter.subscriber, std::any::type_name::<T>());
+                format!("publishes events {event_type} that carry {content}, of which the filter of {whose} cannot hold: {error}")
             })?;
         }
         let numbered = EventType::new(&published.event_type.domain, &published.event_type.name);

@@ -68,7 +68,7 @@ fn what_is_not_taken_in_time_is_told_and_nothing_else_suffers() {
         if notes.contains(&EventNote::NotKept) {
             not_kept.push(instance);
         }
-        take.leave();
+        take.leave(instance);
         if instance == 9 {
             let mut kept = Vec::new();
             end.take_all(Instant::MAX, &mut [0; 1 << 10], &mut |stamp, bytes| {
@@ -112,4 +112,23 @@ fn pushes_are_numbered_and_told_of_when_they_are_not_recorded_in_time() {
 fn without_room_nothing_is_kept() {
     let [_, mut take] = operations(0, 0);
     assert!(take.events_are_bytes() && take.keep_events().is_none());
+}
+
+/// A job that another one passes has its event still when it goes on, and gives it back when it never does.
+#[test]
+fn whoever_is_passed_keeps_its_event_until_it_leaves() {
+    let [mut push, mut take] = operations(0, 0);
+    let mut begin = |instance| {
+        let mut taken = Vec::new();
+        take.take_events(Moment { instance, as_of: Instant::ZERO }, |event| taken.push(event.from), |_| ());
+        if instance == 1 {
+            // The one before it is aborted.
+            take.leave_events(0);
+        }
+        taken.len()
+    };
+    (0..2).for_each(|instance| push.push_events(&Pushing::default(), instance));
+    assert_eq!([begin(0), begin(1), begin(1)], [1, 1, 0], "the last one has what it had");
+    (2..40).for_each(|instance| push.push_events(&Pushing::default(), instance));
+    assert_eq!(begin(0), 1, "it begins anew, with another event");
 }

@@ -170,7 +170,12 @@ impl Guard {
         let task = &system.tasks[described.task];
         if let (true, Some(separation)) = (described.predecessors.is_empty(), task.separation) {
             // One more than events may wait: should it be full, one of the releases is for none of them.
-            let events = system.subscription_qos(described.task).map_or(0, |qos| qos.max_events as usize + 1);
+            let events = match &task.trigger {
+                Some(talea_model::Trigger::Events(subscription)) => {
+                    system.subscription_qos(subscription).max_events as usize + 1
+                }
+                _ => 0,
+            };
             let room = ROOM.max(separation.burst as usize).max(events);
             return Guard::of_rule(operation, Rule::Sporadic(separation), room);
         }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use talea_model::{
-    Condition, LaneDispatch, OutputBuilder, PublicationBuilder, Strategy as By, SubscriptionBuilder, System,
-    TaskBuilder,
+    Condition, LaneDispatch, OutputBuilder, Overrun, PublicationBuilder, Strategy as By, SubscriptionBuilder,
+    System, TaskBuilder,
 };
 use talea_notification::declared::{EventPorts, JobEvents};
 use talea_notification::qos::QosSettings;
@@ -62,6 +62,8 @@ struct Drawn {
     conditions: Vec<Condition>,
     most: u32,
     timeout: Option<Duration>,
+    /// The period of a task that takes what the others push when its jobs begin.
+    look: i64,
     by: By,
     dispatch: LaneDispatch,
 }
@@ -77,16 +79,17 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     (
         (prop::collection::vec(3i64..12, 3), prop::collection::vec(any::<bool>(), 3)),
         prop::collection::vec(condition, 1..4),
-        (1u32..4, timeout),
+        (1u32..4, timeout, 3i64..15),
         select(&[By::Edf, By::Rms, By::Mlf][..]),
         select(&[LaneDispatch::NonPreemptive, LaneDispatch::Preemptive][..]),
     )
-        .prop_map(|((periods, have_code), conditions, (most, timeout), by, dispatch)| Drawn {
+        .prop_map(|((periods, have_code), conditions, (most, timeout, look), by, dispatch)| Drawn {
             periods,
             have_code,
             conditions,
             most,
             timeout,
+            look,
             by,
             dispatch,
         })
@@ -112,6 +115,9 @@ fn system(drawn: &Drawn) -> System {
         let task = task.wcet(Work::from_nanos(1 + place as i64)).output(OutputBuilder::new("out"));
         builder = builder.task(task.event(PublicationBuilder::new("d", format!("U/{place}"))));
     }
+    let look = TaskBuilder::new("look", Duration::from_nanos(drawn.look)).wcet(Work::from_nanos(1));
+    let look = look.subscription(SubscriptionBuilder::new("d")).overrun(Overrun::Abort);
+    builder = builder.task(look.output(OutputBuilder::new("out")));
     // Handed on once more.
     let last = TaskBuilder::triggered_by("last", SubscriptionBuilder::new("d").types(["U"]));
     let last = last.deadline(Duration::from_nanos(20)).wcet(Work::from_nanos(1));
@@ -184,6 +190,7 @@ fn operations(drawn: &Drawn, twist: u64) -> Operations {
         let pushes = format!("U/{place}");
         operations = operations.with_ports(&format!("take{place}"), move |ports| taking(ports, Some(pushes)));
     }
+    let operations = operations.with_ports("look", |ports| taking(ports, None));
     operations.with_ports("last", |ports| taking(ports, None))
 }
 
@@ -232,6 +239,7 @@ fn one() -> Drawn {
         conditions: vec![of_type("T")],
         most: 2,
         timeout: None,
+        look: 8,
         by: By::Edf,
         dispatch: LaneDispatch::NonPreemptive,
     }

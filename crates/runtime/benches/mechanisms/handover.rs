@@ -101,7 +101,7 @@ impl Pair {
         for operation in [&mut self.first, &mut self.second] {
             operation.take(|_| Moment { instance, as_of: Instant::MAX }, |_| ());
             operation.call(&Nobody, "", &job, at, 0);
-            operation.leave();
+            operation.leave(instance);
             operation.publish(Stamp { instance, visible_at: at }, |_, _| (), |_, _| ());
         }
     }

@@ -138,10 +138,9 @@ pub fn run_cluster(
     for (entry, is_kept) in metadata.outputs.iter_mut().zip(kept.outputs) {
         entry.is_kept = is_kept;
     }
-    let takers = executed.operations().iter().zip(kept.events).filter(|(_, is_kept)| *is_kept);
-    takers.for_each(|(operation, _)| metadata.keep_events_of(operation.id));
-    for (entry, is_kept) in metadata.operations.iter_mut().zip(kept.reads) {
-        entry.keeps_reads = is_kept;
+    let of_operations = kept.events.into_iter().zip(kept.reads);
+    for (entry, (keeps_events, keeps_reads)) in metadata.operations.iter_mut().zip(of_operations) {
+        (entry.keeps_events, entry.keeps_reads) = (keeps_events, keeps_reads);
     }
     for (entry, is_kept) in metadata.publications.iter_mut().zip(kept.pushes) {
         entry.is_kept = is_kept;

@@ -120,7 +120,7 @@ pub(crate) fn execute<H: JobHost>(
         if !operation.end_reads(job.number, started) {
             flow.note(site, subject.job, (EventNote::NotKept, MonotonicClock.now()));
         }
-        operation.leave();
+        operation.leave(job.number);
         if matches!(returned, Return::Whole) {
             wait_for_room(site, subject, operation, (host, flow));
         }

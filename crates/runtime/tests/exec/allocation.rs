@@ -92,6 +92,7 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
         // The highest lane switches the counting on and off while all kinds of releases go on.
         let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(50_000));
         let overloaded = task("overloaded", 2, 5).overrun(talea_model::Overrun::Abort);
+        let overloaded = overloaded.subscription(SubscriptionBuilder::new("c").types(["T/One"]));
         let of = |pattern: &str| pattern.parse::<Condition>().expect("a pattern");
         let few = Condition::all_of_one([of("T/One"), Condition::Matching("x < 8".into())]);
         let nested = Condition::any([
@@ -127,7 +128,13 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
                 TaskBuilder::new("guarded", ms(3))
                     .sync(Synchronisation::ReleaseGuardIdle)
                     .subtask(step("c"))
-                    .subtask(step("d")),
+                    .subtask(
+                        step("d").subscription(
+                            SubscriptionBuilder::new("c").when(
+                                Condition::all(Collect::First, [of("T/One"), of("T/Two")]).within(ms(9)),
+                            ),
+                        ),
+                    ),
             )
             // Their first events come while allocations are counted.
             .channel("c", QosSettings::new().max_events(2).timeout(ms(2)))

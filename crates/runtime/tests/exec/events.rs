@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_model::{
     Collect, Condition, Criticality, FieldValues, LaneDispatch, OperationId, PublicationBuilder,
-    SubscriptionBuilder,
+    SubscriptionBuilder, SubtaskBuilder,
 };
 use talea_notification::declared::{EventPorts, JobEvents, SyntheticEvent};
 use talea_notification::{Content, Filterable};
 use talea_policy::demand::{self, Purpose};
 use talea_record::event::{Deliver, EventsLost, Push};
-use talea_record::{JobId, SkipReason};
+use talea_record::{EventLossReason, JobId, SkipReason};
 use talea_runtime::{JobContext, Ports, PrepareError};
 use talea_time::Instant;
 
@@ -45,6 +45,85 @@ fn busy(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
         .task(level(taking("apart", all().types(["T/Two"])).separation(ms(1)).burst(3), Criticality::Medium))
         .build()
         .expect("a system")
+}
+
+/// Operations that their period or their predecessor releases take what waits, one event each: all in their order, the newest alone, and what a filter
+/// lets through.
+fn looking(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
+    let all = || SubscriptionBuilder::new("c");
+    let newest = talea_event::qos::QosSettings::new().max_events(1);
+    let look = |name: &str, period: i64| TaskBuilder::new(name, ms(period)).wcet(Work::from_micros(20));
+    let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_micros(20));
+    system(Strategy::Criticality)
+        .lane_dispatch(dispatch)
+        .node("n", cpus)
+        .channel("c", talea_event::qos::QosSettings::new().max_events(4_000))
+        .task(pushing("one", 2, "T/One").criticality(Criticality::VeryHigh))
+        .task(look("all", 1).criticality(Criticality::Low).subscription(all()))
+        .task(look("newest", 9).criticality(Criticality::High).subscription(all().qos(newest)))
+        .task(
+            TaskBuilder::new("pair", ms(1))
+                .criticality(Criticality::Medium)
+                .subtask(step("first"))
+                .subtask(step("second").subscription(all().filter("x < 5"))),
+        )
+        .build()
+        .expect("a system")
+}
+
+#[test]
+fn operations_take_events_that_release_nothing() {
+    let ways =
+        [(LaneDispatch::NonPreemptive, 1), (LaneDispatch::NonPreemptive, 2), (LaneDispatch::Preemptive, 1)];
+    for (dispatch, cpus) in ways.map(|(dispatch, cpus)| (dispatch, 0..cpus)) {
+        if cpus.end > 1 && std::thread::available_parallelism().is_ok_and(|count| count.get() < 2) {
+            talea_measure::skip("one processor is here");
+            continue;
+        }
+        let counts: Arc<[AtomicU64; 2]> = Arc::default();
+        let had = Arc::clone(&counts);
+        let code = Operations::synthetic().with_ports("all", move |ports: &mut Ports<'_>| {
+            ports.subscription();
+            move |job: &JobContext<'_>| {
+                _ = had[usize::from(job.event().is_some())].fetch_add(1, Ordering::Relaxed)
+            }
+        });
+        let system = looking(dispatch, cpus);
+        let ended = completed(["one", "all", "newest", "pair.second"], 30);
+        let ran = run_until(&system, code, options(RtMode::Warn, 0), ended);
+        let [without, with] = counts.each_ref().map(|count| count.load(Ordering::Relaxed));
+        assert!(without > 0 && with > 0, "{dispatch}: an event comes every other time: {without}, {with}");
+        let pushed = ran.records.iter().filter_map(Push::read).count() as u64;
+        let mut taken: HashMap<&str, Vec<(u64, JobId)>> = HashMap::new();
+        for Deliver { job, from, .. } in ran.records.iter().filter_map(Deliver::read) {
+            taken.entry(ran.name(job)).or_default().push((from.expect("a job has pushed it").instance, job));
+        }
+        for (name, taken) in &taken {
+            let instances: Vec<u64> = taken.iter().map(|(instance, _)| *instance).collect();
+            let mut jobs: Vec<JobId> = taken.iter().map(|(_, job)| *job).collect();
+            jobs.dedup();
+            assert_eq!(jobs.len(), taken.len(), "{name}: each job has one event");
+            assert!(instances.is_sorted() && taken.len() >= 4, "{name}, {dispatch}: {instances:?}");
+            match *name {
+                "all" => assert_eq!(instances, (0..instances.len() as u64).collect::<Vec<_>>()),
+                "pair.second" => {
+                    let mut wanted: Vec<u64> =
+                        (0..pushed).filter(|instance| field(&system, 0, *instance) < 5).collect();
+                    wanted.truncate(instances.len());
+                    assert_eq!(instances, wanted, "{dispatch}");
+                }
+                "newest" => assert!(instances.windows(2).any(|pair| pair[1] > pair[0] + 1), "{instances:?}"),
+                other => panic!("{other} has not subscribed"),
+            }
+        }
+        assert_eq!(taken.len(), 3, "{dispatch}");
+        for lost in ran.records.iter().filter_map(EventsLost::read) {
+            let name = &system.operations()[lost.operation as usize].name;
+            assert_eq!((name.as_str(), lost.why.known()), ("newest", Some(EventLossReason::Discarded)));
+        }
+        // They arrive by their period, whatever is pushed.
+        assert!(ran.count(Event::RELEASE, "all") > pushed as usize, "{dispatch}");
+    }
 }
 
 /// What a field of a publication is.
@@ -90,7 +169,6 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
         }
         for operation in system.operations().iter().filter(|operation| taken.contains_key(&operation.id)) {
             let taken = &taken[&operation.id];
-            let task = operation.task;
             for site in system.publications() {
                 let publication = site.id.index() as u32;
                 let had: Vec<u64> = taken
@@ -102,7 +180,7 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
                     "few" => field(&system, publication, *instance) < 3,
                     _ => true,
                 };
-                let subscribes = site.subscribers.iter().any(|(subscriber, _)| *subscriber == task);
+                let subscribes = site.subscriber(operation.id).is_some();
                 let pushed = pushed.iter().filter(|push| push.publication == publication && subscribes);
                 let mut wanted: Vec<u64> = pushed.map(|push| push.job.instance).filter(is_wanted).collect();
                 let name = (&operation.name, &site.name, dispatch);
@@ -342,7 +420,7 @@ fn what_code_opens_wrongly_is_told_at_once() {
             },
             "twice",
         ),
-        ("imu", |ports| ports.subscription(), "none of which it is the first subtask"),
+        ("imu", |ports| ports.subscription(), "nor of a task of which it is the first subtask"),
         ("guard", |ports| _ = ports.publication::<Tilt>("Robot/Tilt"), "it publishes none"),
     ] {
         let told = with(name, register);

@@ -98,7 +98,7 @@ impl Facts {
                 let newest_by = |input: &usize| self.taken.get(&(*input, instance)).copied().flatten();
                 inputs.iter().filter_map(newest_by).map(|from| from.instance).max()?
             }
-            HopEntry::Events => {
+            HopEntry::Events | HopEntry::TakenEvents => {
                 let of_chain = |from: &&JobId| from.operation.index() == chain.operations[before];
                 let delivered = self.delivered.get(&(chain.operations[place], instance))?;
                 delivered.iter().filter(of_chain).map(|from| from.instance).max()?

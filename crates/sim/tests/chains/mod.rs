@@ -75,7 +75,7 @@ proptest! {
                 let Some(way) = found else { continue };
                 prop_assert_eq!(way.uncertain(), Duration::ZERO, "{}", answer.to_json());
                 prop_assert_eq!(way.hops.len(), chain.operations.len());
-                for (pair, _) in way.hops.windows(2).zip(&chain.hops).filter(|(_, hop)| **hop == HopEntry::Events) {
+                for (pair, _) in way.hops.windows(2).zip(&chain.hops).filter(|(_, hop)| matches!(hop, HopEntry::Events | HopEntry::TakenEvents)) {
                     let is_named = way.events.iter().any(|event| (event.job, event.from) == (pair[1].job, Some(pair[0].job)));
                     prop_assert!(is_named, "{}", answer.to_json());
                 }

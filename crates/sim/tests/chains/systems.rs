@@ -167,6 +167,8 @@ struct Subscribing {
     qos: QosSettings,
     timeout: Option<i64>,
     separation: Option<i64>,
+    /// The period of a task that takes them when its jobs begin, in place of one that they release.
+    looks: Option<i64>,
     wcet: i64,
 }
 
@@ -178,13 +180,15 @@ fn subscribing() -> impl Strategy<Value = Subscribing> {
     let timeout = prop_oneof![3 => Just(None), 1 => (1..60i64).prop_map(Some)];
     let separation = prop_oneof![3 => Just(None), 1 => (1..30i64).prop_map(Some)];
     let filtered = prop::bool::weighted(0.3);
-    (filtered, collect, order, 1..6u32, timeout, separation, 1..4i64).prop_map(
-        |(filtered, collect, order, most, timeout, separation, wcet)| Subscribing {
+    let looks = prop_oneof![2 => Just(None), 1 => (4..40i64).prop_map(Some)];
+    (filtered, collect, order, 1..6u32, timeout, (separation, looks), 1..4i64).prop_map(
+        |(filtered, collect, order, most, timeout, (separation, looks), wcet)| Subscribing {
             filtered,
             collect,
             qos: QosSettings::new().order(order).max_events(most),
             timeout,
             separation,
+            looks,
             wcet,
         },
     )
@@ -212,10 +216,12 @@ impl Subscribing {
         } else {
             subscription = subscription.types(types);
         }
-        let task = TaskBuilder::triggered_by("alarm", subscription).deadline(ns(60)).wcet(work(self.wcet));
-        let task =
-            if let Some(separation) = self.separation { task.separation(ns(separation)) } else { task };
-        task.on(node)
+        let task = match (self.looks, self.separation) {
+            (Some(period), _) => TaskBuilder::new("alarm", ns(period)).subscription(subscription),
+            (None, None) => TaskBuilder::triggered_by("alarm", subscription),
+            (None, Some(apart)) => TaskBuilder::triggered_by("alarm", subscription).separation(ns(apart)),
+        };
+        task.deadline(ns(60)).wcet(work(self.wcet)).on(node)
     }
 }
 

@@ -1,12 +1,12 @@
-//! What each job of a task that is released by events has to take, by the definitions alone: from the records of what was pushed when, and when
-//! jobs began. It knows nothing of channels, filters or queues as they are built.
+//! What each job that has subscribed to events has to take, whether they release its task or something else does, by the definitions alone: from the
+//! records of what was pushed when, and when jobs began. It knows nothing of channels, filters or queues as they are built.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use talea_event::qos::{DiscardPolicy, Level, OrderPolicy, Qos};
 use talea_model::{Collect, Condition, EventTypeName, LaneDispatch, OperationId, System, Trigger};
 use talea_policy::demand::{self, Purpose};
 use talea_record::event::{Deliver, EventsLost, Push, Typed};
-use talea_record::{EventLossReason, JobId, Record};
+use talea_record::{EventLossReason, Record};
 use talea_time::{Duration, Instant};
 
 /// An event: its publication and the instance of who pushed it; none if time came.
@@ -145,7 +145,7 @@ fn is_over(since: Option<Instant>, within: Option<Duration>, place: Place) -> bo
     since.zip(within).is_some_and(|(since, within)| place.0 - since > within)
 }
 
-/// What waits for a task.
+/// What waits for an operation.
 #[derive(Clone, Debug)]
 struct Waiting {
     events: Vec<Event>,
@@ -153,7 +153,10 @@ struct Waiting {
     expires: Instant,
 }
 
-struct Task {
+/// What is known of an operation that has subscribed.
+struct Taker {
+    /// Whether the events release its task.
+    is_released: bool,
     qos: Qos,
     /// What mapping filters say of events with a smaller field than this, or of all others.
     priorities: Vec<(Option<i64>, i16)>,
@@ -183,121 +186,116 @@ struct Task {
     end: Instant,
 }
 
-/// What of the task does not follow from the definitions.
+/// What of the operations that have subscribed does not follow from the definitions.
 pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     let end = records.last().map_or(Instant::ZERO, |record| record.time);
-    let mut tasks: Vec<Option<Task>> =
-        (0..system.tasks.len()).map(|task| followed(system, task, records)).collect();
-    let first = |job: JobId| {
-        let operation = &system.operations()[job.operation.index()];
-        operation.predecessors.is_empty().then_some(operation.task)
-    };
-    // In a preemptive lane a job that goes before another one of its task has its event when it gets there, which only the delivery says.
+    let operations = system.operations();
+    let mut takers: Vec<Option<Taker>> =
+        operations.iter().map(|operation| followed(system, operation.id, records)).collect();
+    // In a preemptive lane a job that goes before another one of its operation has its event when it gets there, which only the delivery says.
     let is_in_turn = system.lane_dispatch == LaneDispatch::NonPreemptive;
     let mut faults = Vec::new();
-    let mut released = vec![0; tasks.len()];
-    let mut lost: Vec<BTreeMap<EventLossReason, u64>> = vec![BTreeMap::new(); tasks.len()];
+    let mut released = vec![0; takers.len()];
+    let mut lost: Vec<BTreeMap<EventLossReason, u64>> = vec![BTreeMap::new(); takers.len()];
     for record in records {
-        tasks.iter_mut().flatten().for_each(|task| task.come_to(system, (record.time, 0)));
+        takers.iter_mut().flatten().for_each(|taker| taker.come_to(system, (record.time, 0)));
         match record.typed() {
             Typed::Push(push) => {
                 let subscribers = &system.publications()[push.publication as usize].subscribers;
-                for (task, _) in subscribers {
-                    let task = tasks[*task].as_mut().expect("it subscribes");
-                    if !task.has_time(system, push.publication) {
-                        task.lose(EventLossReason::Expired);
-                    } else if task.wants(field_of(system, push.publication, push.job.instance)) {
-                        task.pushed += 1;
-                        task.come_to(system, (record.time, task.pushed));
+                for subscriber in subscribers {
+                    let taker = takers[subscriber.operation.index()].as_mut().expect("it subscribes");
+                    if !taker.has_time(system, push.publication) {
+                        taker.lose(EventLossReason::Expired);
+                    } else if taker.wants(field_of(system, push.publication, push.job.instance)) {
+                        taker.pushed += 1;
+                        taker.come_to(system, (record.time, taker.pushed));
                     }
                 }
             }
             Typed::Release(release) => {
-                let Some(index) = first(release.job) else { continue };
+                let index = release.job.operation.index();
                 released[index] += 1;
-                if let Some(task) = &mut tasks[index] {
-                    task.gone += 1;
-                    task.expire(record.time);
+                if let Some(taker) = takers[index].as_mut().filter(|taker| taker.is_released) {
+                    taker.gone += 1;
+                    taker.expire(record.time);
                     // What is not held is released for its event before that can expire.
-                    let is_held = record.time > release.deadline + -system.tasks[index].deadline;
-                    if is_in_turn && is_held && task.waiting.len() <= task.open.len() {
+                    let deadline = system.task_of(release.job.operation).deadline;
+                    let is_held = record.time > release.deadline + -deadline;
+                    if is_in_turn && is_held && taker.waiting.len() <= taker.open.len() {
                         faults
                             .push(format!("{:?} was released at {} for no event", release.job, record.time));
                     }
-                    task.open.insert(release.job.instance);
+                    taker.open.insert(release.job.instance);
                 }
             }
             Typed::Skip(skip) => {
-                let Some(index) = first(skip.job) else { continue };
+                let index = skip.job.operation.index();
                 released[index] += 1;
-                let task = tasks[index].as_mut().expect("others are not skipped");
-                task.gone += 1;
-                task.expire(record.time);
+                let Some(taker) = takers[index].as_mut().filter(|taker| taker.is_released) else { continue };
+                taker.gone += 1;
+                taker.expire(record.time);
                 // What is released later still; at the end nothing is.
-                let held = (task.released - task.gone) as usize;
-                if task.waiting.len() > task.open.len() + held && record.time < end {
+                let held = (taker.released - taker.gone) as usize;
+                if taker.waiting.len() > taker.open.len() + held && record.time < end {
                     faults.push(format!("without {:?} an event at {} has no job", skip.job, record.time));
                 }
             }
             Typed::Start(start) => {
-                if let Some(task) = first(start.job)
-                    && let Some(task) = &mut tasks[task]
-                {
-                    task.open.remove(&start.job.instance);
-                    if !task.wanted.is_empty() {
-                        faults.push(format!("{:?} were not delivered by {}", task.wanted, record.time));
+                if let Some(taker) = &mut takers[start.job.operation.index()] {
+                    taker.open.remove(&start.job.instance);
+                    if !taker.wanted.is_empty() {
+                        faults.push(format!("{:?} were not delivered by {}", taker.wanted, record.time));
                     }
                     if is_in_turn {
-                        task.begin(record.time);
+                        taker.begin(record.time);
                     }
                 }
             }
             Typed::Deliver(Deliver { job, from, publication, number, .. }) => {
-                let task = first(job).and_then(|task| tasks[task].as_mut()).expect("it subscribes");
+                let taker = takers[job.operation.index()].as_mut().expect("it subscribes");
                 if !is_in_turn && number == 0 {
-                    task.begin(record.time);
+                    taker.begin(record.time);
                 }
                 let event = Some((
                     publication.expect("an operation publishes it"),
                     from.expect("a job has pushed it").instance,
                 ));
-                match task.wanted.iter().position(|wanted| *wanted == event) {
-                    Some(place) => _ = task.wanted.remove(place),
-                    None => faults.push(format!("{job:?} took {event:?}, and not {:?}", task.wanted)),
+                match taker.wanted.iter().position(|wanted| *wanted == event) {
+                    Some(place) => _ = taker.wanted.remove(place),
+                    None => faults.push(format!("{job:?} took {event:?}, and not {:?}", taker.wanted)),
                 }
             }
             Typed::EventsLost(EventsLost { operation, events, why, .. }) => {
-                let task = system.operations()[operation as usize].task;
                 // A job that finds nothing leaves no other trace.
-                tasks[task]
+                takers[operation as usize]
                     .as_mut()
                     .filter(|_| !is_in_turn)
                     .into_iter()
-                    .for_each(|task| task.expire(record.time));
-                *lost[task].entry(why.known().expect("a reason")).or_default() += u64::from(events);
+                    .for_each(|taker| taker.expire(record.time));
+                *lost[operation as usize].entry(why.known().expect("a reason")).or_default() +=
+                    u64::from(events);
             }
             _ => {}
         }
     }
     // Time looks at what waits, too, whenever it may bring something.
-    tasks.iter_mut().flatten().for_each(|task| task.expire(end));
-    for (index, task) in tasks.iter().enumerate().filter_map(|(index, task)| Some((index, task.as_ref()?))) {
-        let name = &system.tasks[index].name;
-        if !task.wanted.is_empty() {
-            faults.push(format!("{name}: {:?} were not delivered", task.wanted));
+    takers.iter_mut().flatten().for_each(|taker| taker.expire(end));
+    for (operation, taker) in operations.iter().zip(&takers) {
+        let (Some(taker), index, name) = (taker, operation.id.index(), &operation.name) else { continue };
+        if !taker.wanted.is_empty() {
+            faults.push(format!("{name}: {:?} were not delivered", taker.wanted));
         }
         // With a separation some wait for their release at the end.
-        let is_exact = system.tasks[index].separation.is_none();
-        if released[index] > task.released || is_exact && released[index] < task.released {
-            faults.push(format!("{name}: {} jobs were released, and not {}", released[index], task.released));
+        let is_exact = system.tasks[operation.task].separation.is_none();
+        let differs = released[index] > taker.released || is_exact && released[index] < taker.released;
+        if taker.is_released && differs {
+            faults
+                .push(format!("{name}: {} jobs were released, and not {}", released[index], taker.released));
         }
         // What is discarded when time brings something is told by who pushes or takes next.
-        let is_timed = match &system.tasks[index].trigger {
-            Some(Trigger::Events(subscription)) => subscription.condition.is_timed(),
-            _ => false,
-        };
+        let is_timed = system.subscription_of(operation.id).is_some_and(|of| of.condition.is_timed());
         for why in [EventLossReason::Discarded, EventLossReason::Expired] {
-            let (told, known) = (lost[index].get(&why), task.lost.get(&why));
+            let (told, known) = (lost[index].get(&why), taker.lost.get(&why));
             // What nobody has looked at since is told of by nobody.
             if told.copied().unwrap_or(0) > known.copied().unwrap_or(0)
                 || why == EventLossReason::Discarded && told.copied() != known.copied() && !is_timed
@@ -309,8 +307,16 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     faults
 }
 
-fn followed(system: &System, task: usize, records: &[Record]) -> Option<Task> {
-    let Some(Trigger::Events(subscription)) = &system.tasks[task].trigger else { return None };
+fn followed(system: &System, operation: OperationId, records: &[Record]) -> Option<Taker> {
+    let own = &system.subtask(operation).subscription;
+    let (subscription, is_released) = match (&system.task_of(operation).trigger, own) {
+        (_, Some(subscription)) => (subscription, false),
+        (Some(Trigger::Events(subscription)), None) => {
+            let is_first = system.operations()[operation.index()].predecessors.is_empty();
+            is_first.then_some((subscription, true))?
+        }
+        _ => return None,
+    };
     let end = records.last().map_or(Instant::ZERO, |record| record.time);
     let channel = Qos::default().with(&system.channels[subscription.channel].qos, Level::Channel);
     let qos = channel.expect("valid").with(&subscription.qos, Level::Proxy).expect("valid");
@@ -325,7 +331,8 @@ fn followed(system: &System, task: usize, records: &[Record]) -> Option<Task> {
     let filters = usize::from(below.is_some()) + 2 * subscription.condition.filters().len();
     let limits = priorities.iter().map(|entry| entry.0).chain(timeouts.iter().map(|entry| entry.0));
     let longest_mapping = FILTERING * limits.flatten().count() as i64;
-    let mut followed = Task {
+    let mut followed = Taker {
+        is_released,
         qos,
         priorities,
         timeouts,
@@ -346,7 +353,7 @@ fn followed(system: &System, task: usize, records: &[Record]) -> Option<Task> {
     let mut all: Vec<(Place, Event, &EventTypeName, i64)> = Vec::new();
     for (push, time) in records.iter().filter_map(|record| Some((Push::read(record)?, record.time))) {
         let site = &system.publications()[push.publication as usize];
-        let subscribes = site.subscribers.iter().any(|(own, _)| *own == task);
+        let subscribes = site.subscribers.iter().any(|one| one.operation == operation);
         let x = field_of(system, push.publication, push.job.instance);
         if subscribes && followed.has_time(system, push.publication) && followed.wants(x) {
             let place = (time, all.len() + 1);
@@ -377,7 +384,7 @@ fn field_of(system: &System, publication: u32, instance: u64) -> i64 {
     demand::field_from(&described.fields[0].values, stream, instance)
 }
 
-impl Task {
+impl Taker {
     fn lose(&mut self, why: EventLossReason) {
         *self.lost.entry(why).or_default() += 1;
     }
@@ -472,10 +479,4 @@ impl Task {
         // Time comes from nobody, and is not recorded.
         self.wanted = events.into_iter().filter(Option::is_some).collect();
     }
-}
-
-/// The first operation of a task.
-pub fn first_of(system: &System, task: usize) -> OperationId {
-    let first = system.operations_of(task).iter().find(|operation| operation.predecessors.is_empty());
-    first.expect("a task has a first subtask").id
 }

@@ -4,7 +4,7 @@ mod definition;
 mod systems;
 
 use crate::replay::{metadata, records_with};
-use definition::{faults, first_of};
+use definition::faults;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use systems::systems;
@@ -78,9 +78,7 @@ proptest! {
         // Nested parts may each keep the event.
         let is_kept_once = |deliver: &Deliver| {
             let site = &system.publications()[deliver.publication? as usize];
-            let task = system.operations()[deliver.job.operation.index()].task;
-            let (_, leaves) = site.subscribers.iter().find(|(subscriber, _)| *subscriber == task)?;
-            (leaves.len() == 1).then_some(())
+            (site.subscriber(deliver.job.operation)?.leaves.len() == 1).then_some(())
         };
         let again = |record: &Record| {
             let deliver = Deliver::read(record)?;
@@ -124,11 +122,13 @@ fn random_systems_lose_collect_filter_and_hand_on() {
         let skipped = records.iter().filter(|record| record.event == Event::SKIP).count() as u32;
         *seen.entry("skipped").or_default() += skipped;
         for deliver in records.iter().filter_map(Deliver::read) {
-            let task = system.operations()[deliver.job.operation.index()].task;
-            let Some(Trigger::Events(subscription)) = &system.tasks[task].trigger else {
-                unreachable!("it has events")
-            };
-            assert_eq!(first_of(&system, task), deliver.job.operation);
+            let taker = &system.operations()[deliver.job.operation.index()];
+            let subscription = system.subscription_of(taker.id).expect("it has events");
+            if let Some(own) = &system.subtask(taker.id).subscription {
+                assert_eq!(own, subscription);
+                let is_first = taker.predecessors.is_empty();
+                *seen.entry(if is_first { "taken" } else { "taken later" }).or_default() += 1;
+            }
             let from = system.operations()[deliver.from.expect("a job").operation.index()].task;
             *seen.entry(if deliver.number > 0 { "collected" } else { "delivered" }).or_default() += 1;
             if subscription.filter.is_some() {
@@ -155,6 +155,8 @@ fn random_systems_lose_collect_filter_and_hand_on() {
         "mapped timeout",
         "handed on",
         "skipped",
+        "taken",
+        "taken later",
     ];
     assert!(kinds.iter().all(|kind| seen.get(kind).is_some_and(|count| *count >= 50)), "{seen:?}");
 }

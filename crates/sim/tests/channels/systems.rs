@@ -1,4 +1,5 @@
-//! Random systems whose operations publish events, with tasks that are released by them, also by each other's.
+//! Random systems whose operations publish events, with tasks that are released by them, also by each other's, and operations that take them when
+//! something else has released them.
 
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -6,8 +7,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
-    Collect, Condition, Criticality, FieldValues, LaneDispatch, Mapped, Overhead, PublicationBuilder,
-    Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
+    Collect, Condition, Criticality, FieldValues, LaneDispatch, Mapped, Overhead, Overrun,
+    PublicationBuilder, Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
 };
 use talea_samples::conditions::nested;
 use talea_time::{Duration, Work};
@@ -125,6 +126,39 @@ fn subscribed() -> impl Strategy<Value = Subscribed> {
     )
 }
 
+/// When a task is released that takes events: period and phase, what becomes of overruns, and the place of the one of its subtasks that does.
+type Looking = (i64, i64, Overrun, usize);
+
+fn looking() -> impl Strategy<Value = Looking> {
+    (4..50i64, 0..10i64, select(Overrun::ALL.to_vec()), 0..3usize)
+}
+
+impl Subscribed {
+    /// To events of these types; what time brings is for tasks that it releases.
+    fn to(&self, patterns: Vec<String>, may_nest: bool) -> SubscriptionBuilder {
+        let leaves: Vec<Condition> =
+            patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect();
+        let subscription = SubscriptionBuilder::new("c").qos(self.qos.clone());
+        let mut subscription = match (self.all, self.nested) {
+            (_, Some(seed)) if may_nest => {
+                let mut random = Pcg64Mcg::seed_from_u64(seed);
+                subscription.when(nested(&mut |below| random.random_range(0..below), &leaves, ns(6)))
+            }
+            (Some((collect, within)), _) if leaves.len() > 1 => {
+                let all = Condition::all(collect, leaves);
+                subscription.when(within.into_iter().fold(all, |all, within| all.within(ns(within))))
+            }
+            _ => subscription.types(patterns),
+        };
+        if let Some(below) = self.below {
+            subscription = subscription.filter(format!("x < {below}"));
+        }
+        let (priorities, timeouts, others) = &self.mapped;
+        subscription = subscription.priority_by(entries(priorities, *others, |priority| priority));
+        subscription.timeout_by(entries(timeouts, *others, ns))
+    }
+}
+
 fn event((event_type, priority, timeout): Published) -> PublicationBuilder {
     let event = PublicationBuilder::new("c", event_type).field("x", FieldValues::Uniform(0, 9));
     let event = priority.into_iter().fold(event, PublicationBuilder::priority);
@@ -136,7 +170,8 @@ prop_compose! {
         (strategy, dispatch, seed) in (select(StrategyKind::ALL.to_vec()), select(LaneDispatch::ALL.to_vec()), any::<u64>()),
         channel in qos(),
         pushers in prop::collection::vec(((6..40i64, 0..10i64, 0..5i64, 1..4i64), 0u8..=4, published()), 2..5),
-        subscribers in prop::collection::vec(subscribed(), 1..5),
+        subscribers in prop::collection::vec((subscribed(), prop::option::weighted(0.3, subscribed())), 1..5),
+        takers in prop::collection::vec((subscribed(), looking()), 0..3),
         cpus in 1u16..3,
         costs in prop::option::of((0..3i64, 0..3i64, 0..3i64)),
     ) -> System {
@@ -161,36 +196,19 @@ prop_compose! {
                 pattern.matches(domain, name)
             })
         };
+        let published_of = |one: &Subscribed| -> Vec<String> {
+            one.patterns.iter().filter(|pattern| is_published(pattern)).map(|pattern| (*pattern).to_owned()).collect()
+        };
         let mut own = 0;
-        for (number, one) in subscribers.into_iter().enumerate() {
-            let mut patterns: Vec<String> =
-                one.patterns.iter().filter(|pattern| is_published(pattern)).map(|pattern| (*pattern).to_owned()).collect();
+        for (number, (one, later)) in subscribers.into_iter().enumerate() {
+            let mut patterns = published_of(&one);
             if own > 0 && number % 2 == 1 {
                 patterns.push(format!("Own/T{}", own - 1));
             }
             if patterns.is_empty() {
                 continue;
             }
-            let leaves: Vec<Condition> =
-                patterns.iter().map(|pattern| pattern.parse().expect("a pattern")).collect();
-            let subscription = SubscriptionBuilder::new("c").qos(one.qos.clone());
-            let mut subscription = match (one.all, one.nested) {
-                (_, Some(seed)) if dispatch == LaneDispatch::NonPreemptive => {
-                    let mut random = Pcg64Mcg::seed_from_u64(seed);
-                    subscription.when(nested(&mut |below| random.random_range(0..below), &leaves, ns(6)))
-                }
-                (Some((collect, within)), _) if leaves.len() > 1 => {
-                    let all = Condition::all(collect, leaves);
-                    subscription.when(within.into_iter().fold(all, |all, within| all.within(ns(within))))
-                }
-                _ => subscription.types(patterns),
-            };
-            if let Some(below) = one.below {
-                subscription = subscription.filter(format!("x < {below}"));
-            }
-            let (priorities, timeouts, others) = &one.mapped;
-            subscription = subscription.priority_by(entries(priorities, *others, |priority| priority));
-            subscription = subscription.timeout_by(entries(timeouts, *others, ns));
+            let subscription = one.to(patterns, dispatch == LaneDispatch::NonPreemptive);
             let mut task = TaskBuilder::triggered_by(format!("take{number}"), subscription)
                 .deadline(ns(one.deadline))
                 .criticality(level(one.level));
@@ -201,7 +219,33 @@ prop_compose! {
                 step = step.event(PublicationBuilder::new("c", event_type).field("x", FieldValues::Uniform(0, 9)));
                 own += 1;
             }
-            system = system.task(task.subtask(step));
+            task = task.subtask(step);
+            if let Some(later) = later.filter(|later| !published_of(later).is_empty()) {
+                let step = SubtaskBuilder::new("t").wcet(Work::from_nanos(later.wcet));
+                task = task.subtask(step.subscription(later.to(published_of(&later), false)));
+            }
+            system = system.task(task);
+        }
+        for (number, (one, (period, phase, overrun, place))) in takers.into_iter().enumerate() {
+            let patterns = published_of(&one);
+            if patterns.is_empty() {
+                continue;
+            }
+            let task = TaskBuilder::new(format!("look{number}"), ns(period)).phase(ns(phase)).overrun(overrun);
+            let task = task.deadline(ns(one.deadline)).criticality(level(one.level));
+            let subscription = one.to(patterns, false);
+            system = system.task((0..=place).fold(task, |task, at| {
+                let mut step = SubtaskBuilder::new(format!("s{at}")).wcet(Work::from_nanos(one.wcet));
+                if at == place {
+                    step = step.subscription(subscription.clone());
+                }
+                if one.publishes && at == 0 {
+                    let event_type = format!("Own/T{own}");
+                    own += 1;
+                    step = step.event(PublicationBuilder::new("c", event_type).field("x", FieldValues::Uniform(0, 9)));
+                }
+                task.subtask(step)
+            }));
         }
         system.build().expect("it breaks no rule")
     }

@@ -35,6 +35,7 @@ fn subtask(name: &str, node: usize, wcet_us: i64, after: &[usize]) -> Subtask {
         outputs,
         inputs,
         events: Vec::new(),
+        subscription: None,
     }
 }
 

@@ -137,6 +137,7 @@ fn two_tasks(rows: [Row; 2]) -> Description {
                 outputs: Vec::new(),
                 inputs: Vec::new(),
                 events: Vec::new(),
+                subscription: None,
             }],
             name,
             period: Duration::from_nanos(period),

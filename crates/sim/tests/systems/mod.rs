@@ -93,6 +93,7 @@ fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
                 outputs: Vec::new(),
                 inputs: Vec::new(),
                 events: Vec::new(),
+                subscription: None,
             }
         },
     )

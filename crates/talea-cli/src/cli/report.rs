@@ -162,7 +162,7 @@ fn chains(report: &Report, told: &RecordedEvents) -> String {
     text
 }
 
-/// The events of tasks that are released by them.
+/// The events of tasks that are released by them, and of operations that take them.
 fn subscriptions(report: &Report, told: &RecordedEvents) -> String {
     let headings = [
         "task",
@@ -182,7 +182,7 @@ fn subscriptions(report: &Report, told: &RecordedEvents) -> String {
         let [p50, p99, max] = middle(subscription.delay_ns.as_ref());
         let of = |figure: Figure, text: String| cell(told, figure, text);
         sheet.row(vec![
-            subscription.task.clone(),
+            subscription.subscriber().to_owned(),
             subscription.channel.clone(),
             of(Figure::Pushed, count(*pushed)),
             of(Figure::Delivered, count(*delivered)),
