@@ -237,7 +237,10 @@ impl<T: fmt::Debug> fmt::Debug for Reading<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Arc, Barrier, Weak};
+    use std::sync::{Arc, Barrier, Mutex, PoisonError, Weak};
+
+    /// Who has or counts many readers of the process does it alone.
+    static MANY: Mutex<()> = Mutex::new(());
 
     #[test]
     fn a_value_that_is_read_is_freed_by_who_replaces_one_later() {
@@ -257,6 +260,7 @@ mod tests {
 
     #[test]
     fn any_number_of_values_is_read_at_once_and_given_back_in_any_order() {
+        let _alone = MANY.lock().unwrap_or_else(PoisonError::into_inner);
         let all: Vec<Replaced<usize>> = (0..3 * AT_ONCE).map(Replaced::new).collect();
         for round in 0..3 {
             let mut read: Vec<_> = all.iter().map(Replaced::load).collect();
@@ -304,6 +308,7 @@ mod tests {
 
     #[test]
     fn threads_that_have_ended_leave_what_they_read_with_to_others() {
+        let _alone = MANY.lock().unwrap_or_else(PoisonError::into_inner);
         let replaced = Replaced::new(0);
         let count = || Reader::all().count();
         std::thread::scope(|scope| _ = scope.spawn(|| *replaced.load()).join());

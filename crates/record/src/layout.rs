@@ -3,7 +3,7 @@
 //! ```text
 //! byte
 //!    0  magic "TALEATRC"        written last: a file without it is not finished being created
-//!    8  format version (u32; 3 of rings and of logs), kind (u32: 1 rings, 2 log)
+//!    8  format version (u32; 4, and 3 is read), kind (u32: 1 rings, 2 log)
 //!   16  bytes per record (u32), number of rings (u32; 0 in a log)
 //!   24  records per ring, a power of two (0 in a log)
 //!   32  offset of the metadata, 40 length of the metadata

@@ -131,6 +131,11 @@ pub struct Replay {
     steps: Steps,
     begun: HashMap<JobId, Begun>,
     answers: HashMap<JobId, Answers>,
+    /// Ends of jobs that were posted, by the job that posted them and has not ended: they have their turn when that is called again, since their
+    /// handles may lead to what it leaves for them.
+    posted_within: HashMap<JobId, Vec<End>>,
+    /// The last job that posted then and has no code now, and how often it did.
+    silent: Option<(JobId, usize)>,
     unverified: Unverified,
     report: ReplayReport,
     buffer: Vec<u8>,
@@ -206,6 +211,8 @@ impl Replay {
             steps: Steps::default(),
             begun: HashMap::new(),
             answers: HashMap::new(),
+            posted_within: HashMap::new(),
+            silent: None,
             unverified: Unverified::of(&system),
             report: ReplayReport { outputs, publications, differences, ..ReplayReport::default() },
             buffer: vec![0; MOST_BYTES],
@@ -225,6 +232,10 @@ impl Replay {
     /// All records have come. What is still awaited does not come.
     pub fn finish(mut self) -> ReplayReport {
         self.go_on(true);
+        // Of those who posted these the trace has no end.
+        let mut left: Vec<End> = std::mem::take(&mut self.posted_within).into_values().flatten().collect();
+        left.sort_by_key(|end| (end.at, end.job));
+        left.into_iter().for_each(|end| self.end_in_turn(end));
         self.report.lost_records += self.values.damaged();
         let posted = self.not_called.iter().map(|((operation, why), jobs)| PostedReport {
             operation: self.tables.operations[*operation].name.clone(),
@@ -267,7 +278,21 @@ impl Replay {
         }
     }
 
+    /// The job has ended, and so those have their turn that it posted and that ended before.
     fn end(&mut self, end: End) {
+        let by = self.answers.get(&end.job).and_then(|answers| answers.posted_by);
+        if let Some(by) = by.filter(|by| self.begun.contains_key(by)) {
+            return self.posted_within.entry(by).or_default().push(end);
+        }
+        let mut ended = std::collections::VecDeque::from([end]);
+        while let Some(end) = ended.pop_front() {
+            let job = end.job;
+            self.end_in_turn(end);
+            ended.extend(self.posted_within.remove(&job).into_iter().flatten());
+        }
+    }
+
+    fn end_in_turn(&mut self, end: End) {
         end.taken.iter().for_each(|taken| self.take(end.job, *taken));
         let (begun, answers) =
             (self.begun.remove(&end.job), self.answers.remove(&end.job).unwrap_or_default());
@@ -304,7 +329,8 @@ impl Replay {
             Ending::Unbegun => false,
         };
         let is_called = is_done && !is_outside;
-        let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at), self.workplace.as_ref());
+        let posting = (self.workplace.as_ref(), self.tables.keeps_posts);
+        let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at), posting);
         is_intact &= !end.pushes.may_lack_a_refusal();
         let refused = end.pushes.kept.iter().filter(|(_, _, bytes)| bytes.is_empty());
         operation.refuse_again(refused.map(|(_, number, _)| *number).collect());
@@ -330,7 +356,7 @@ impl Replay {
         } else {
             operation.leave_events(end.job.instance);
         }
-        let is_answered = !answering.has_run_out() && !operation.has_read_otherwise();
+        let is_answered = answering.has_known() && !operation.has_read_otherwise();
         replayed.is_on_track &= !is_called || is_intact && is_answered;
         let pushed = operation.pushed();
         let posted = answering.posted();
@@ -451,7 +477,7 @@ impl Replay {
         let Some(replayed) = self.operations[place].as_ref().filter(|_| self.tables.keeps_posts) else {
             return;
         };
-        let (is_on_track, is_cut, job) = (replayed.is_on_track, self.is_cut(end), self.known_as(end));
+        let (is_on_track, job) = (replayed.is_on_track, self.known_as(end));
         let name = self.tables.operations[place].name.clone();
         // Where nothing can be declared, nothing can be posted either.
         let comparable = if self.workplace.is_some() { recorded.len().max(now.len()) } else { 0 };
@@ -464,10 +490,6 @@ impl Replay {
             let now = now.map(|now| (now.operation.as_str(), now.handle));
             let Some((posted, _)) = recorded.or(now) else { continue };
             let row = self.report.row_of_posts(&format!("{name}>{posted}"));
-            if recorded.is_none() && is_cut {
-                self.report.posts[row].unrecorded += 1;
-                continue;
-            }
             let what = compare_posts(recorded, now, panicked);
             self.report.count(Compared::Post { row, post: Some(post) }, job, is_on_track, what);
         }
@@ -477,6 +499,22 @@ impl Replay {
             let row = self.report.row_of_posts(&name);
             self.report.count(Compared::Post { row, post: None }, job, is_on_track, Some(what));
         }
+    }
+
+    /// A job of the description posted then, and its operation has no code now.
+    fn was_posted_by_silent(&mut self, by: JobId, job: JobId, at: Instant) {
+        if self.workplace.is_none() || !self.tables.keeps_posts {
+            return;
+        }
+        let post = self.silent.filter(|(other, _)| *other == by).map_or(0, |(_, posts)| posts);
+        self.silent = Some((by, post + 1));
+        let name = |job: JobId| self.tables.operations[job.operation.index()].name.as_str();
+        let row = format!("{}>{}", name(by), name(job));
+        let row = self.report.row_of_posts(&row);
+        let since_start = at.as_nanos().saturating_sub(self.tables.start.as_nanos());
+        let known_as = (by.instance, since_start);
+        let compared = Compared::Post { row, post: Some(post) };
+        self.report.count(compared, known_as, !self.has_gaps, Some(What::NothingNow));
     }
 
     /// Compares what the job pushed with what was recorded.
@@ -723,11 +761,16 @@ impl Sink for Replay {
             }
             Typed::Post(Post { job, by, handle, outcome, .. }) if self.is_known(job) => {
                 let outcome = outcome.known();
-                if let Some(by) = by.0.filter(|by| self.is_known(*by)) {
-                    self.answers.entry(by).or_default().posts.push(RecordedPost { job, handle, outcome });
+                match by.0 {
+                    Some(by) if self.is_known(by) => {
+                        self.answers.entry(by).or_default().posts.push(RecordedPost { job, handle, outcome });
+                    }
+                    Some(by) => self.was_posted_by_silent(by, job, record.time),
+                    None => {}
                 }
                 if outcome == Some(PostOutcome::Posted) {
-                    self.answers.entry(job).or_default().handle = Some(handle);
+                    let answers = self.answers.entry(job).or_default();
+                    (answers.handle, answers.posted_by) = (Some(handle), by.0);
                 }
             }
             Typed::Answer(answer) if self.is_known(answer.job) => {

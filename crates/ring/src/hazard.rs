@@ -42,7 +42,8 @@ impl Hazard {
             light_barrier();
             let again = pointer.0.load(Ordering::Acquire);
             if again == value {
-                return value;
+                // The same address; as it was read before, it may have been that of a value that is free by now.
+                return again;
             }
             value = again;
         }
@@ -54,7 +55,8 @@ impl Hazard {
         self.0.store(ptr::null_mut(), Ordering::Release);
     }
 
-    /// Whether it protects this value. Once a [replacement](Replaceable::replace) has returned it, and this has said no, it will always.
+    /// Whether it protects this value. Once a [replacement](Replaceable::replace) has returned it, and this has said no, it will for as long as no other
+    /// value has its address.
     pub fn protects<T>(&self, value: *const T) -> bool {
         ptr::eq(self.0.load(Ordering::Acquire), value.cast())
     }

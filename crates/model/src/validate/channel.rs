@@ -18,7 +18,7 @@ use crate::trigger::{Communication, Excess, Trigger};
 use std::collections::{BTreeSet, HashMap};
 use talea_etcl::syntax::{Expression, Node, Path, Root, Step, StepKind};
 use talea_etcl::{Constraint, VARIABLE_HEADER};
-use talea_event::qos::{Level, PropertyName, Qos, QosProblem, QosProblems, QosSettings};
+use talea_event::qos::{DiscardPolicy, Level, PropertyName, Qos, QosProblem, QosProblems, QosSettings};
 use talea_event::{AnyEvent, FIELDS_BYTES_MOST, FIELDS_MOST, HEADER, KNOWN_FIELDS, TypePattern};
 use talea_time::Duration;
 
@@ -618,9 +618,11 @@ impl Subscribed<'_> {
         let every = comes_every(&arrivals, |producer| periods.get(producer).copied().flatten());
         let (Some(every), Some(period)) = (every, periods[index]) else { return };
         let Ok(qos) = above.with(&subscription.qos, Level::Proxy) else { return };
-        // What filters leave out nobody knows, and whoever has room for one event wants no more than that.
+        // What filters leave out nobody knows, and whoever has room for one event, in whose place a newer one comes, wants no more than that.
+        let has_newest =
+            qos.max_events == 1 && matches!(qos.discard, DiscardPolicy::Any | DiscardPolicy::Fifo);
         let is_timed = time_in(&subscription.condition).is_some();
-        if every >= period || subscription.is_filtered() || qos.max_events == 1 || is_timed {
+        if every >= period || subscription.is_filtered() || has_newest || is_timed {
             return;
         }
         found.push(Violation::warning(
@@ -629,7 +631,7 @@ impl Subscribed<'_> {
                 "events for {called} come every {every}, and its jobs take one every {period}: they may be lost when {} wait",
                 qos.max_events
             ),
-            "have it begin more often, let events release it, or write qos = { MaxEventsPerConsumer = 1 } to have the newest alone",
+            "have it begin more often, let events release it, or write qos = { MaxEventsPerConsumer = 1, DiscardPolicy = \"Fifo\" } to have the newest alone",
         ));
     }
 

@@ -486,8 +486,8 @@ under = [{ scheduler = \"RES\", guarantee = \"RESBH 1ms 2ms\" }]
 name = \"short\"
 period = \"2ms\"
 overrun = \"skip-next\"
-wcet = \"1ms\"
-exec = { uniform = [\"0.75ms\", \"0.9ms\"] }
+wcet = \"1.1ms\"
+exec = { uniform = [\"0.75ms\", \"1.1ms\"] }
 ";
 
 #[test]

@@ -345,3 +345,61 @@ fn a_filter_that_names_nothing_is_refused_with_its_place() {
         done.stderr
     );
 }
+
+/// Jobs that something else releases have events by a subscription of their operation's: checked, simulated, shown, verified and explained.
+#[test]
+fn operations_take_events_that_do_not_release_them() {
+    let text = r#"
+[system]
+name = "looking"
+strategy = "rms"
+[[channel]]
+name = "c"
+[[task]]
+name = "push"
+period = "5ms"
+wcet = "1ms"
+events = [{ channel = "c", type = "T/A" }]
+[[task]]
+name = "look"
+period = "4ms"
+wcet = "200us"
+subscription = { channel = "c" }
+[[task]]
+name = "pair"
+period = "10ms"
+  [[task.subtask]]
+  name = "sense"
+  wcet = "100us"
+  [[task.subtask]]
+  name = "act"
+  wcet = "100us"
+  subscription = { channel = "c", qos = { MaxEventsPerConsumer = 3 } }
+[[chain]]
+name = "seen"
+path = ["push", "look"]
+latency = "20ms"
+"#;
+    let place = folder();
+    let file = write(&place, "looking.toml", text);
+    let check = run(&["check", &file, "--fail-on", "never"]).exits(0);
+    let told = format!("{}{}", check.stdout, check.stderr);
+    assert!(told.contains("each job of look takes one event when it begins"), "{told}");
+    assert!(told.contains("they may be lost when 3 wait"), "{told}");
+    let out = within(&place, "sim");
+    let report = run(&["sim", &file, "--for", "1s", "--out", &out, "--json"]).exits(0).json();
+    assert_eq!(
+        subscriptions(&report),
+        [("look".into(), [200, 200, 0, 0]), ("pair".into(), [200, 100, 97, 0])]
+    );
+    assert_eq!(report["report"]["subscriptions"][1]["operation"], "pair.act");
+    let table = run(&["sim", &file, "--for", "1s"]).exits(0).stdout;
+    assert!(table.contains("pair.act"), "{table}");
+    let trace = format!("{out}/{TRACE}");
+    let shown = run(&["trace", "show", &trace, "--events", "event.deliver"]).exits(0).stdout;
+    assert!(shown.contains("pair.act #") && shown.contains("from push #"), "{shown}");
+    run(&["trace", "verify", &file, &trace]).exits(0);
+    let way = run(&["trace", "explain", &trace, "--chain", "seen", "--json"]).exits(0).json();
+    let way = &way["explanations"][0];
+    assert_eq!(way["events"][0]["pushed_by"], way["hops"][0]["job"], "{way}");
+}
