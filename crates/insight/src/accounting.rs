@@ -523,7 +523,7 @@ impl Sink for Accounting {
             }
             Event::HELD => self.hold(&record),
             Event::RUN_START | Event::RUN_END => self.run_event(&record),
-            Event::THREAD => {}
+            Event::THREAD | Event::JOB_WCET => {}
             _ => self.loss_event(&record),
         }
     }

@@ -23,6 +23,7 @@ pub mod flow;
 mod hierarchy;
 pub mod machine;
 mod occupancy;
+mod own_wcets;
 pub mod promises;
 pub mod receipts;
 mod releasing;

@@ -34,7 +34,7 @@ pub(crate) fn post(
     let deadline = Some(expires).filter(|expires| *expires != Instant::MAX);
     // Before it is posted, for it may begin at once.
     let server = work.server(priority);
-    let posted = Posted { operation: server.take_on(), deadline, handle: consumer.number.into() };
+    let posted = Posted { deadline, ..Posted::new(server.take_on()).handle(consumer.number.into()) };
     work.outstanding.fetch_add(1, Ordering::Relaxed);
     let released = released.take();
     let done =
@@ -130,12 +130,11 @@ fn take_from_others(
     work: &Work,
     server: (usize, usize),
     is_of: impl Fn(i16) -> bool,
-    mut job: &JobContext<'_>,
+    job: &JobContext<'_>,
 ) {
     let Some(server) = work.free_of_several(server) else { return };
     let Some(deadline) = consumer.first_of(is_of, |delivery| server.due(delivery)) else { return };
-    let posted =
-        Posted { operation: server.take_on(), deadline: Some(deadline), handle: consumer.number.into() };
+    let posted = Posted::new(server.take_on()).handle(consumer.number.into()).due(deadline);
     work.outstanding.fetch_add(1, Ordering::Relaxed);
     if job.post_work(posted).is_err() {
         // The event has its own job still.

@@ -158,21 +158,16 @@ impl JobContext<'_> {
     /// # Errors
     /// [`NotPosted`].
     pub fn post(&self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
-        self.services.post(Posted { operation, deadline: None, handle })
+        self.post_work(Posted::new(operation).handle(handle))
     }
 
-    /// The same with a deadline of its own, on the clock of the run: the job's own [`deadline`](Self::deadline), for one, where what is posted
+    /// The same with a deadline or an execution time of its own: the job's own [`deadline`](Self::deadline), for one, where what is posted
     /// is a part of the job.
     ///
     /// # Errors
     /// [`NotPosted`].
-    pub fn post_due(
-        &self,
-        operation: PostedOperation,
-        handle: u64,
-        deadline: Instant,
-    ) -> Result<u64, NotPosted> {
-        self.services.post(Posted { operation, deadline: Some(deadline), handle })
+    pub fn post_work(&self, posted: Posted) -> Result<u64, NotPosted> {
+        self.services.post(posted)
     }
 
     /// When the job was due for release: arrival plus jitter for a first subtask, else

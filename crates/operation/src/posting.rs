@@ -16,6 +16,9 @@ pub enum NotPosted {
     /// The run has not begun, or is over.
     #[error("the run has not begun, or is over")]
     NotRunning,
+    /// Its execution time is none.
+    #[error("a job that is posted with an execution time of its own needs one above 0")]
+    NoExecution,
     /// The job is replayed, and had posted nothing there; or it is not known what it was told.
     #[error("the job is replayed, and the trace does not tell what came of this when it was recorded")]
     Replayed,
@@ -166,13 +169,51 @@ impl Declaration {
     }
 }
 
-/// A job to be posted.
+/// A job to be posted. How critical it is, and so its lane, its operation says: a job's code is called in one lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Posted {
     /// Whose.
     pub operation: PostedOperation,
     /// Where none is given, the operation's own counts, from now on.
     pub deadline: Option<Instant>,
+    /// Where none is given, the [operation's own](Declaration::wcet) counts.
+    pub wcet: Option<Work>,
     /// What the job finds.
     pub handle: u64,
+}
+
+impl Posted {
+    /// A job of the operation, with its deadline and its execution time, and 0 as its handle.
+    pub fn new(operation: PostedOperation) -> Self {
+        Posted { operation, deadline: None, wcet: None, handle: 0 }
+    }
+
+    /// What the job [finds](crate::JobContext::handle).
+    #[must_use]
+    pub fn handle(mut self, handle: u64) -> Self {
+        self.handle = handle;
+        self
+    }
+
+    /// Its deadline, on the clock of the run; one in the past is now.
+    #[must_use]
+    pub fn due(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// The longest that this job executes: lanes that go by laxity order it by that, and in simulations it takes that long. Nobody enforces it.
+    #[must_use]
+    pub fn wcet(mut self, wcet: Work) -> Self {
+        self.wcet = Some(wcet);
+        self
+    }
+
+    /// What it says itself.
+    ///
+    /// # Errors
+    /// [`NotPosted::NoExecution`].
+    pub fn check(&self) -> Result<(), NotPosted> {
+        if self.wcet.is_some_and(|wcet| wcet <= Work::ZERO) { Err(NotPosted::NoExecution) } else { Ok(()) }
+    }
 }

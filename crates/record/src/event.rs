@@ -83,7 +83,7 @@ impl Answer {
 }
 
 impl Event {
-    /// Whether the event is one of a job's life. HELD is none: its job has not been released.
+    /// Whether the event is one of a job's life. HELD and JOB_WCET are none: their jobs have not been released.
     pub fn is_job(self) -> bool {
         (Event::RELEASE.0..=Event::WAIT.0).contains(&self.0)
     }

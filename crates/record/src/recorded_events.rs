@@ -116,14 +116,21 @@ pub(crate) fn name_of(event: Event) -> String {
 }
 
 /// The builtin events of streams that are not among these names. What was lost, and whose a ring is, is told unasked; that jobs wait is not missing
-/// where none may, and what guards hold at the end nobody needs to judge the jobs.
+/// where none may, what guards hold at the end nobody needs to judge the jobs, and only jobs that are posted with execution times of their own have these.
 fn unasked(metadata: &Metadata, recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
     let may_wait = metadata.inputs.iter().any(|input| input.is_waited_for);
     let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
     let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
     events.filter(move |event| {
-        let told_unasked =
-            [Event::LOST, Event::THREAD, Event::MESSAGE_LOST, Event::NODE_LEFT, Event::STEAL, Event::HELD];
+        let told_unasked = [
+            Event::LOST,
+            Event::THREAD,
+            Event::MESSAGE_LOST,
+            Event::NODE_LEFT,
+            Event::STEAL,
+            Event::HELD,
+            Event::JOB_WCET,
+        ];
         !told_unasked.contains(event)
             && (*event != Event::WAIT || may_wait)
             && !recorded.contains(&name_of(*event))

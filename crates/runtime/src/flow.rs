@@ -33,11 +33,11 @@ use talea_policy::lane::JobOrder;
 use talea_policy::release::guard::{self, NO_TIMER};
 use talea_policy::release::join::Heard;
 use talea_record::event;
-use talea_record::event::{Answer, Dates, Flag, JobOrNone, MessageLost, Post, Send};
+use talea_record::event::{Answer, Dates, Flag, JobOrNone, JobWcet, MessageLost, Post, Send};
 use talea_record::{JobId, LossReason, PostOutcome, SkipReason, ThreadRole};
 use talea_ring::bell::Bell;
 use talea_ring::inbox::Sender;
-use talea_time::{Clock, Instant};
+use talea_time::{Clock, Duration, Instant};
 use talea_transport::{ClockMapping, Message, Refusal, Sent};
 
 /// How a lane is told that there is something in its inbox.
@@ -287,7 +287,11 @@ impl Shared {
 
     /// The job whose tag came through an inbox.
     pub fn job(&self, tag: Tag) -> Job {
-        job_of(self.layout.operation(self.operation_of(tag)), self.jobs.in_flight(tag), tag)
+        let site = self.layout.operation(self.operation_of(tag));
+        let InFlight { instance, release, deadline } = self.jobs.in_flight(tag);
+        let own = matches!(site.origin, Origin::Posting { .. }).then(|| self.posting.wcet(tag)).flatten();
+        let wcet = own.unwrap_or(site.wcet);
+        Job { release, deadline, wcet, rank: site.rank, number: instance, tag }
     }
 
     /// The lane's port.
@@ -491,7 +495,8 @@ impl JobFlow {
         by: Option<JobId>,
         now: Instant,
     ) -> Result<(u64, Tag), NotPosted> {
-        let Posted { operation: PostedOperation { id: operation, run }, deadline, handle } = posted;
+        posted.check()?;
+        let Posted { operation: PostedOperation { id: operation, run }, deadline, wcet, handle } = posted;
         let site = shared.layout.operation(operation);
         let Origin::Posting { deadline: relative, is_of_channel } = site.origin else {
             unreachable!("jobs of tasks of the system are released otherwise");
@@ -532,7 +537,12 @@ impl JobFlow {
         if keeps_post {
             self.recorder.put_if_wanted(now, told(instance, PostOutcome::Posted));
         }
-        shared.posting.set(tag, handle, by);
+        let wcet = wcet.filter(|wcet| *wcet != site.wcet);
+        shared.posting.set(tag, (handle, wcet), by);
+        if let Some(wcet) = wcet {
+            let wcet = Duration::from_nanos(wcet.as_nanos());
+            self.recorder.put_if_wanted(now, JobWcet { job, lane: site.lane as u16, wcet });
+        }
         self.announce(shared, site, job, dates, now);
         Ok((instance, tag))
     }
@@ -770,11 +780,6 @@ fn may_post(shared: &Shared, run: u64, now: Instant) -> Result<(), NotPosted> {
         return Err(NotPosted::NotRunning);
     }
     Ok(())
-}
-
-fn job_of(site: &OperationSite, in_flight: InFlight, tag: Tag) -> Job {
-    let InFlight { instance, release, deadline } = in_flight;
-    Job { release, deadline, wcet: site.wcet, rank: site.rank, number: instance, tag }
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use talea_model::OperationId;
 use talea_operation::{NotPosted, Posted, PostedOperation};
-use talea_time::Instant;
 
 /// A thread's means to post.
 pub struct Poster {
@@ -52,19 +51,14 @@ impl Poster {
     /// # Errors
     /// [`NotPosted`].
     pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
-        self.flow.post(&self.shared, Posted { operation, deadline: None, handle })
+        self.post_work(Posted::new(operation).handle(handle))
     }
 
-    /// The same with a deadline of its own, on CLOCK_MONOTONIC; one in the past is now.
+    /// The same with a deadline, on CLOCK_MONOTONIC, or an execution time of its own.
     ///
     /// # Errors
     /// [`NotPosted`].
-    pub fn post_due(
-        &mut self,
-        operation: PostedOperation,
-        handle: u64,
-        deadline: Instant,
-    ) -> Result<u64, NotPosted> {
-        self.flow.post(&self.shared, Posted { operation, deadline: Some(deadline), handle })
+    pub fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        self.flow.post(&self.shared, posted)
     }
 }

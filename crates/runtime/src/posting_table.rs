@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use talea_operation::{Operation, PostingRoom};
 use talea_record::JobId;
 use talea_record::event::{JobOrNone, WordType};
+use talea_time::Work;
 
 /// The code of declared operations, and what came with their jobs.
 pub(crate) struct PostingTable {
@@ -22,6 +23,8 @@ pub(crate) struct PostingTable {
     next: Box<[AtomicU64]>,
     /// By job.
     handles: Box<[AtomicU64]>,
+    /// By job: the longest that it executes, in ns; 0 where its operation says it.
+    wcets: Box<[AtomicU64]>,
     /// By job: the one that posted it, as a record has it.
     posters: Box<[AtomicU64]>,
 }
@@ -37,6 +40,7 @@ impl PostingTable {
             behaviours: (0..room.operations).map(|_| OnceLock::new()).collect(),
             next: (0..room.operations).map(|_| AtomicU64::new(0)).collect(),
             handles: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
+            wcets: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
             posters: (0..room.all_jobs()).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -81,20 +85,33 @@ impl PostingTable {
 
     /// What came with the job; 0 with one that was not posted.
     pub fn handle(&self, tag: u32) -> u64 {
-        let place = (tag as usize).checked_sub(self.first_tag).and_then(|place| self.handles.get(place));
-        place.map_or(0, |handle| handle.load(Ordering::Relaxed))
+        self.load(&self.handles, tag)
+    }
+
+    /// The longest that the job executes, if it was posted with an execution time of its own.
+    #[inline]
+    pub fn wcet(&self, tag: u32) -> Option<Work> {
+        let ns = self.load(&self.wcets, tag);
+        (ns != 0).then(|| Work::from_nanos(ns as i64))
     }
 
     /// Who posted the job.
     pub fn poster(&self, tag: u32) -> JobOrNone {
-        let place = (tag as usize).checked_sub(self.first_tag).and_then(|place| self.posters.get(place));
-        JobOrNone::from_bits(place.map_or(0, |poster| poster.load(Ordering::Relaxed)))
+        JobOrNone::from_bits(self.load(&self.posters, tag))
+    }
+
+    /// The word of the job; 0 of one that was not posted.
+    #[inline]
+    fn load(&self, words: &[AtomicU64], tag: u32) -> u64 {
+        let word = (tag as usize).checked_sub(self.first_tag).and_then(|place| words.get(place));
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
     /// What comes with the job, and who posts it. To be said between the claim of the job and the push of its tag, which publishes it.
-    pub fn set(&self, tag: u32, handle: u64, poster: Option<JobId>) {
+    pub fn set(&self, tag: u32, (handle, wcet): (u64, Option<Work>), poster: Option<JobId>) {
         let place = tag as usize - self.first_tag;
         self.handles[place].store(handle, Ordering::Relaxed);
+        self.wcets[place].store(wcet.map_or(0, |wcet| wcet.as_nanos().unsigned_abs()), Ordering::Relaxed);
         self.posters[place].store(JobOrNone(poster).bits(), Ordering::Relaxed);
     }
 }

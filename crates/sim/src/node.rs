@@ -15,7 +15,8 @@ use talea_policy::hierarchy::{Engine, Message, Parameters, ProcessorId, Schedule
 use talea_policy::job::Job;
 use talea_policy::strategy::Plan;
 use talea_record::event::{
-    Abort, Complete, Flag, Held, JobOrNone, Preempt, Release, Resume, Skip, Start, Timer, Wait, WordType,
+    Abort, Complete, Flag, Held, JobOrNone, JobWcet, Preempt, Release, Resume, Skip, Start, Timer, Wait,
+    WordType,
 };
 use talea_record::{CostKind, EdgeNumbers, JobId, Record, Sink, SkipReason};
 use talea_time::{Duration, Instant, Work};
@@ -75,6 +76,8 @@ pub(crate) struct Posting {
     pub by: Option<JobId>,
     /// Its place among those that were posted at one instant, behind all members of its lane: that is the order in which they came, though no time passed.
     pub rank: u32,
+    /// How long it executes, if that is not what its operation says.
+    pub wcet: Option<Work>,
 }
 
 /// A lane, or the place of a thread.
@@ -419,7 +422,12 @@ impl Node {
             waits: false,
             posted_by: JobOrNone(posting.and_then(|posting| posting.by)).bits(),
         };
-        let release = Release { job: id, lane: self.source(&slot), nominal, deadline };
+        let (lane, own_wcet) = (self.source(&slot), posting.and_then(|posting| posting.wcet));
+        if let Some(wcet) = own_wcet {
+            let wcet = Duration::from_nanos(wcet.as_nanos());
+            sink.record(JobWcet { job: id, lane, wcet }.at(now, Record::NO_CPU));
+        }
+        let release = Release { job: id, lane, nominal, deadline };
         sink.record(release.at(now, Record::NO_CPU));
         if let Some(idle) = &mut self.idle {
             idle.released(id, now);
@@ -427,7 +435,7 @@ impl Node {
         let job = Job {
             release: now,
             deadline,
-            wcet: service.wcet,
+            wcet: own_wcet.unwrap_or(service.wcet),
             rank: posting.map_or(service.rank, |posting| posting.rank),
             number: id.instance,
             tag: vp.index() as u32,

@@ -687,7 +687,8 @@ impl Simulation {
     ) {
         let state = &mut self.operations[id.operation.index()];
         let delivery = delivery + state.publishing;
-        let demand = demand::execution_from(&state.exec, state.stream, id.instance) + delivery;
+        let drawn = || demand::execution_from(&state.exec, state.stream, id.instance);
+        let demand = posting.and_then(|posting| posting.wcet).unwrap_or_else(drawn) + delivery;
         state.outstanding += 1;
         self.agenda.concern(state.node as usize, self.now);
         let node = &mut self.nodes[state.node as usize];

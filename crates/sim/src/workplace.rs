@@ -19,13 +19,15 @@ use talea_operation::{
 use talea_policy::release::guard::WaitingEvents;
 use talea_policy::strategy::Plan;
 use talea_record::{Definition, JobId};
-use talea_time::{Duration, Instant};
+use talea_time::{Duration, Instant, Work};
 
 /// A job that has been posted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PostedJob {
     pub id: JobId,
     pub deadline: Instant,
+    /// The longest that it executes, if that is its own.
+    pub wcet: Option<Work>,
     pub handle: u64,
     /// The job that has posted it, if one has.
     pub by: Option<JobId>,
@@ -175,7 +177,7 @@ impl VirtualWorkplace {
     }
 
     /// Declares an operation, for each job of which `code` is called, one job at a time, when the job has done its work: each job needs
-    /// [`Declaration::wcet`] of a processor, whatever the code does.
+    /// [`Declaration::wcet`] of a processor, or what it was [posted](Posted::wcet) with, whatever the code does.
     ///
     /// # Errors
     /// [`DeclareError`].
@@ -258,10 +260,11 @@ impl VirtualWorkplace {
         by: Option<JobId>,
         now: Instant,
     ) -> Result<Arriving, NotPosted> {
-        let Posted { operation: PostedOperation { id, run }, deadline, handle } = posted;
+        let Posted { operation: PostedOperation { id, run }, deadline, wcet, handle } = posted;
         if run != self.0.run {
             return Err(NotPosted::OtherRun);
         }
+        posted.check()?;
         if self.0.is_over.load(Ordering::Relaxed) {
             return Err(NotPosted::NotRunning);
         }
@@ -280,7 +283,7 @@ impl VirtualWorkplace {
         );
         let deadline = deadline.unwrap_or(now.saturating_add(operation.deadline)).max(now);
         let first = operation.next;
-        let job = |instance| PostedJob { id: JobId { operation: id, instance }, deadline, handle, by };
+        let job = |instance| PostedJob { id: JobId { operation: id, instance }, deadline, wcet, handle, by };
         // As on threads, where the place of a number may be that of an old job while others are free.
         let window = operation.unfinished.len() as u64;
         for instance in first..first + window {

@@ -104,7 +104,8 @@ impl Acts {
     fn post<P: Post>(&mut self, via: &mut P, operation: PostedOperation, rng: &mut impl Rng) {
         let own = rng.random_ratio(1, 2).then(|| micros(one_of(rng, &[0, 300, 8_000])));
         let deadline = own.map(|own| via.now() + own);
-        let number = via.post_work(Posted { operation, deadline, handle: self.turn });
+        let wcet = rng.random_ratio(1, 4).then(|| Work::from_micros(one_of(rng, &[20, 400, 3_000])));
+        let number = via.post_work(Posted { deadline, wcet, ..Posted::new(operation).handle(self.turn) });
         let mut notes = self.notes.lock().expect("whole");
         match number {
             Ok(number) => notes.posted.entry(operation.id).or_default().push(number),

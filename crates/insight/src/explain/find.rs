@@ -4,6 +4,7 @@ use super::life::{Hop, Life, Lives, PathEnd, Turn};
 use super::sought::Sought;
 use super::stranded::{LostMessage, Stranding};
 use super::{Counts, Outcome, Question, Standing, Subject, Which};
+use crate::own_wcets::OwnWcets;
 use talea_model::OperationId;
 use talea_record::contents::Lost;
 use talea_record::event::{Skip, Typed};
@@ -76,6 +77,7 @@ pub(super) struct Finder<'a> {
     found: Vec<Target>,
     /// The job asked for by name.
     sought: Option<Sought>,
+    own_wcets: OwnWcets,
     /// If what is asked for was merged.
     merged: Option<Merged>,
     pub counts: Counts,
@@ -97,6 +99,7 @@ impl<'a> Finder<'a> {
             lives: (0..metadata.tasks.len()).map(|task| Lives::new(metadata, task)).collect(),
             timers: vec![None; metadata.nodes.len()],
             found: Vec::new(),
+            own_wcets: OwnWcets::default(),
             sought: match question.which {
                 Which::This(Subject::Job(job)) => Some(Sought::new(job)),
                 _ => None,
@@ -144,10 +147,11 @@ impl<'a> Finder<'a> {
         }
         let timer = self.timers[node].filter(|(_, at)| *at <= record.time).map(|(woken, _)| woken);
         let task = entry.task;
+        let wcet = (record.event == Event::RELEASE).then(|| self.own_wcets.released(job)).flatten();
         if let Some(sought) = &mut self.sought {
-            sought.take(record, timer);
+            sought.take(record, (timer, wcet));
         }
-        let Some(turn) = self.lives[task].take(self.metadata, record, timer) else { return };
+        let Some(turn) = self.lives[task].take(self.metadata, record, (timer, wcet)) else { return };
         if record.event == Event::RELEASE {
             self.left_guard(task, job);
         }
@@ -190,7 +194,8 @@ impl<'a> Finder<'a> {
         let Some(life) = self.lives[task].in_flight.get(&job.instance) else { return };
         merged.with = Some(job.instance);
         let (released, is_released, started) = (merged.at, false, None);
-        let hop = Hop { job, released, is_released, started, ended: None, received: None, held: None };
+        let (ended, received, held, wcet) = (None, None, None, None);
+        let hop = Hop { job, released, is_released, started, ended, received, held, wcet };
         let because = target(Subject::Job(job), life, Outcome::Unfinished, merged.at, vec![hop], None);
         if let Some(found) = self.found.last_mut() {
             found.because = Some(Box::new(because));
@@ -362,6 +367,7 @@ impl Sink for Finder<'_> {
         }
         match record.typed() {
             _ if record.event.is_job() => self.job_event(&record),
+            Typed::JobWcet(told) => self.own_wcets.hear(told),
             Typed::Timer(timer) => {
                 if let Some(last) = self.timers.get_mut(usize::from(timer.node)) {
                     *last = Some((timer.woken, record.time));

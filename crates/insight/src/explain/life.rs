@@ -8,7 +8,7 @@ use talea_policy::demand;
 use talea_policy::release::arrivals::{Arrivals, Pattern};
 use talea_record::event::{Deliver, Typed};
 use talea_record::{JobId, Metadata, Record, SkipReason};
-use talea_time::Instant;
+use talea_time::{Instant, Work};
 
 /// How far a job got.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,6 +25,8 @@ pub(super) struct JobLife {
     pub nominal: Option<Instant>,
     /// The end of the trace, if its guard held it up to there.
     pub held_to: Option<Instant>,
+    /// The longest that it executes, if it was posted with an execution time of its own.
+    pub wcet: Option<Work>,
 }
 
 /// One instance of a task.
@@ -81,6 +83,8 @@ pub struct Hop {
     pub received: Option<Instant>,
     /// From when to when its guard held it, if it has one and that is recorded.
     pub held: Option<(Instant, Instant)>,
+    /// The longest that it executes, if it was posted with an execution time of its own.
+    pub wcet: Option<Work>,
 }
 
 /// The instances of one task.
@@ -113,8 +117,14 @@ impl Lives {
     }
 
     /// Takes a record about one of the task's jobs. `woken` is when the release thread of the job's node last woke.
+    /// `wcet` is the longest that the job executes, if it is released now with one of its own.
     /// Returns what it means for the instance, which stays in flight until [`Self::resolve`].
-    pub fn take(&mut self, metadata: &Metadata, record: &Record, woken: Option<Instant>) -> Option<Turn> {
+    pub fn take(
+        &mut self,
+        metadata: &Metadata,
+        record: &Record,
+        (woken, wcet): (Option<Instant>, Option<Work>),
+    ) -> Option<Turn> {
         let job = record.job();
         let place = self.operations.iter().position(|index| *index == job.operation.index())?;
         if !self.in_flight.contains_key(&job.instance) {
@@ -132,7 +142,7 @@ impl Lives {
             Typed::Release(release) => {
                 self.guarded.remove(&(job.instance, job.operation.index()));
                 own.released = Some(record.time);
-                own.nominal = Some(release.nominal);
+                (own.nominal, own.wcet) = (Some(release.nominal), wcet);
                 if entry.predecessors.is_empty() && life.woken.is_none() {
                     life.woken = woken;
                 }
@@ -300,7 +310,8 @@ impl Lives {
         let held = job.signalled.filter(|at| *at <= released);
         let held = held.map(|at| (at, job.nominal.unwrap_or(released).clamp(at, released)));
         let is_released = job.held_to.is_none();
-        Some(Hop { job: id, released, is_released, started: job.started, ended: job.ended, received, held })
+        let JobLife { started, ended, wcet, .. } = *job;
+        Some(Hop { job: id, released, is_released, started, ended, received, held, wcet })
     }
 
     /// The jobs on the way to the end of the instance, first to last: each was released when the one before it

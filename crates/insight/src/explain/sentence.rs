@@ -393,7 +393,8 @@ impl Explanations {
             let entry = &self.metadata.operations[hop.job.operation.index()];
             match self.metadata.lanes[entry.lane].discipline.as_str() {
                 "laxity" => {
-                    Instant::from_nanos(explanation.deadline.as_nanos().saturating_sub(entry.wcet.as_nanos()))
+                    let wcet = hop.wcet.unwrap_or(entry.wcet);
+                    Instant::from_nanos(explanation.deadline.as_nanos().saturating_sub(wcet.as_nanos()))
                 }
                 _ => explanation.deadline,
             }

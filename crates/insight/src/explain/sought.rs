@@ -6,7 +6,7 @@ use super::{Outcome, Subject};
 use talea_policy::demand;
 use talea_record::event::{Dates, Held, Typed};
 use talea_record::{JobId, Metadata, Record};
-use talea_time::Instant;
+use talea_time::{Instant, Work};
 
 /// What is known of the job.
 #[derive(Clone, Debug)]
@@ -22,12 +22,14 @@ pub(super) struct Sought {
     woken: Option<Instant>,
     /// Up to when a guard was to hold it, if one did.
     pub opened: Option<Instant>,
+    /// The longest that it executes, if it was posted with an execution time of its own.
+    wcet: Option<Work>,
 }
 
 impl Sought {
     pub fn new(job: JobId) -> Self {
         let (opened, dates, released, started, ended, woken) = (None, None, None, None, None, None);
-        Sought { job, opened, dates, released, is_held: false, started, ended, woken }
+        Sought { job, opened, dates, released, is_held: false, started, ended, woken, wcet: None }
     }
 
     /// The run ends, and its guard holds it.
@@ -38,15 +40,16 @@ impl Sought {
         self.opened = Some(Instant::MAX);
     }
 
-    /// Takes a record of any job. `woken` is when the release thread of the record's node last woke.
-    pub fn take(&mut self, record: &Record, woken: Option<Instant>) {
+    /// Takes a record of any job. `woken` is when the release thread of the record's node last woke, and `wcet` the longest that the job executes,
+    /// if it is released now with one of its own.
+    pub fn take(&mut self, record: &Record, (woken, wcet): (Option<Instant>, Option<Work>)) {
         if record.job() != self.job || self.ended.is_some() {
             return;
         }
         match record.typed() {
             Typed::Release(_) => {
                 self.released = Some(record.time);
-                self.woken = woken;
+                (self.woken, self.wcet) = (woken, wcet);
             }
             Typed::Start(_) => self.started = self.started.or(Some(record.time)),
             Typed::Complete(complete) if record.time > complete.deadline => {
@@ -74,8 +77,8 @@ impl Sought {
             (released, released)
         };
         let ended = self.ended.map(|(at, _)| at);
-        let (job, is_released, started) = (self.job, !self.is_held, self.started);
-        let hop = Hop { job, released, is_released, started, ended, received: None, held: None };
+        let (job, is_released, started, wcet) = (self.job, !self.is_held, self.started, self.wcet);
+        let hop = Hop { job, released, is_released, started, ended, received: None, held: None, wcet };
         Some(Target {
             subject: Subject::Job(self.job),
             outcome,

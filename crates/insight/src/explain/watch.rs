@@ -6,12 +6,13 @@ use super::life::{Hop, TakenEvent};
 use super::pieces::{Cost, Pieces, SpentAt};
 use crate::hierarchy::{DECISIONS, Hierarchies, Turn};
 use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown, WaitingForRoom};
+use crate::own_wcets::OwnWcets;
 use crate::receipts::lingering;
 use std::collections::HashMap;
 use talea_record::event::{self, Typed};
 use talea_record::recorded_events::Beginning;
 use talea_record::{CostKind, Event, JobId, KernelPolicy, Metadata, Record, RecordedEvents, Sink};
-use talea_time::Instant;
+use talea_time::{Instant, Work};
 
 /// Unfinished jobs whose keys are remembered; more can only be jobs whose end was lost.
 const KEYS: usize = 1 << 18;
@@ -21,6 +22,7 @@ const KEYS: usize = 1 << 18;
 struct OrderKey {
     released: Instant,
     deadline: Instant,
+    wcet: Work,
     /// When it last got the lane.
     got: Option<Instant>,
     /// The lane had no thread for it, and it has not had the lane since.
@@ -84,6 +86,7 @@ pub(super) struct Watcher<'a> {
     pub occupancy: Occupancy,
     hierarchies: Hierarchies,
     order_keys: HashMap<u64, OrderKey>,
+    own_wcets: OwnWcets,
     /// By node.
     coverage: Vec<NodeCoverage>,
     beginning: Beginning,
@@ -148,6 +151,7 @@ impl<'a> Watcher<'a> {
             occupancy: Occupancy::new(metadata),
             hierarchies: Hierarchies::new(metadata),
             order_keys: HashMap::new(),
+            own_wcets: OwnWcets::default(),
             beginning: recorded.beginning(),
             coverage: (0..metadata.nodes.len())
                 .map(|node| NodeCoverage::of(metadata, recorded, node))
@@ -234,7 +238,10 @@ impl<'a> Watcher<'a> {
                     self.order_keys.clear();
                 }
                 let (released, deadline) = (record.time, release.deadline);
-                let order_keys = OrderKey { released, deadline, got: None, lacks_slot: false };
+                let entry = self.metadata.operations.get(release.job.operation.index());
+                let declared = || entry.map_or(Work::ZERO, |entry| entry.wcet);
+                let wcet = self.own_wcets.released(release.job).unwrap_or_else(declared);
+                let order_keys = OrderKey { released, deadline, wcet, got: None, lacks_slot: false };
                 self.order_keys.insert(record.causal, order_keys);
             }
             Typed::Start(_) | Typed::Resume(_) => {
@@ -277,6 +284,7 @@ impl Sink for Watcher<'_> {
         self.hierarchies.apply(&record);
         match record.typed() {
             _ if record.event.is_job() || record.event == Event::NO_SLOT => self.learn(&record),
+            Typed::JobWcet(told) => self.own_wcets.hear(told),
             Typed::Cost(cost) => self.cost(&record, cost),
             Typed::Withheld(withheld) => {
                 let node = usize::from(withheld.node);
@@ -532,8 +540,8 @@ impl WatchedJob {
         else {
             return Order::Unknown;
         };
-        let own_key = view.urgency(self.lane, self.hop.job, own);
-        let their_key = view.urgency(self.lane, other, theirs);
+        let own_key = view.urgency(self.lane, own);
+        let their_key = view.urgency(self.lane, theirs);
         let had_it_before = theirs.got.is_some_and(|got| got <= own.released);
         // The lane chose between the two when the other one last got it, and again when this one came.
         let chosen = theirs.got.map(|got| got.max(own.released));
@@ -607,11 +615,11 @@ impl View<'_> {
     }
 
     /// The constant key of a job that has not begun (`docs/policies.md`).
-    fn urgency(&self, lane: usize, job: JobId, order_keys: &OrderKey) -> Instant {
+    fn urgency(&self, lane: usize, order_keys: &OrderKey) -> Instant {
         match self.metadata.lanes[lane].discipline.as_str() {
             "fifo" => order_keys.released,
             "laxity" => {
-                let wcet_ns = self.metadata.operations[job.operation.index()].wcet.as_nanos();
+                let wcet_ns = order_keys.wcet.as_nanos();
                 Instant::from_nanos(order_keys.deadline.as_nanos().saturating_sub(wcet_ns))
             }
             _ => order_keys.deadline,

@@ -152,7 +152,8 @@ impl<'a> JobFinder<'a> {
         let Some(entry) = self.metadata.operations.get(job.operation.index()) else { return };
         let node = self.metadata.lanes[entry.lane].node;
         let timer = self.timers[node].filter(|(_, at)| *at <= record.time).map(|(woken, _)| woken);
-        sought.take(record, timer);
+        // No job of a chain was posted.
+        sought.take(record, (timer, None));
     }
 
     /// The way with all of its jobs; none if the trace does not tell of one of them.

@@ -20,6 +20,7 @@ use super::suspicion::Suspicion;
 use super::values::Values;
 use crate::hierarchy::Hierarchies;
 use crate::occupancy::Occupancy;
+use crate::own_wcets::OwnWcets;
 use std::collections::{BTreeMap, HashSet};
 use talea_model::{LaneDispatch, Scheduling, System};
 use talea_policy::strategy::Plan;
@@ -119,6 +120,7 @@ pub(super) struct Judge<'a> {
     pub findings: Findings,
     pub guards: Guards,
     pub idle_points: IdlePoints,
+    pub own_wcets: OwnWcets,
     pub arrivals: Arrivals,
     pub services: Services,
     pub values: Values,
@@ -234,6 +236,7 @@ impl<'a> Judge<'a> {
             findings: Findings::new(),
             guards: Guards::new(system),
             idle_points: IdlePoints::new(trace.nodes.len(), has_idle_points),
+            own_wcets: OwnWcets::default(),
             arrivals: Arrivals::new(trace, system),
             services: Services::new(system),
             values: Values::new(trace, system),
@@ -311,6 +314,7 @@ impl<'a> Judge<'a> {
                 }
                 self.job_event(record);
             }
+            Typed::JobWcet(told) => self.own_wcets.hear(told),
             Typed::Publish(publish) => self.publish(publish),
             Typed::Take(take) => self.take_values(take),
             Typed::Drop(drop) => self.drop_value(drop),

@@ -53,7 +53,7 @@ impl Judge<'_> {
         let policy_job = Job {
             release,
             deadline: told.deadline,
-            wcet: self.expected.operations[operation].wcet,
+            wcet: self.own_wcets.released(job).unwrap_or(self.expected.operations[operation].wcet),
             rank,
             number: job.instance,
             tag: 0,

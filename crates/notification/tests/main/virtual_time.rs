@@ -122,7 +122,7 @@ impl VirtualTime {
                     let (at, operation) = inner.alarms.swap_remove(place);
                     inner.now = inner.now.max(at);
                     drop(inner);
-                    _ = self.clone().post_work(Posted { operation, deadline: None, handle: 0 });
+                    _ = self.clone().post_work(Posted::new(operation));
                 }
                 None => {
                     inner.now = end;

@@ -88,6 +88,7 @@ impl Rules {
             | Event::VIOLATION
             | Event::WITHHELD
             | Event::MEMBER
+            | Event::JOB_WCET
             | Event::VALUE
             | Event::STEAL => check_together(record),
             _ => None,
@@ -153,6 +154,7 @@ fn check_together(record: &Record) -> Option<Fault> {
         // It is counted in ticks, so it may seem more than the time in which it was taken.
         Typed::Steal(steal) => steal.amount > Duration::ZERO && is_window(steal.from, steal.to),
         Typed::Member(member) => member.edge.is_some() || member.role != MemberRole::Scheduled,
+        Typed::JobWcet(told) => told.wcet > Duration::ZERO,
         Typed::Value(value) => value.bytes as usize <= MOST_BYTES,
         _ => true,
     };

@@ -189,6 +189,15 @@ events! {
             /// Its deadline.
             deadline: Instant = Second means Deadline,
         }
+        /// A job that is posted executes this long at most, which is another time than its operation's.
+        JOB_WCET = 10 "wcet" JobWcet {
+            /// The job, whose release follows at this instant.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+            /// The longest that it executes, at full speed.
+            wcet: Duration = First,
+        }
     }
 
     /// What lies between the jobs: wake-ups, queueing, timers, messages, and their cost.

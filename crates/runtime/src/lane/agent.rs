@@ -256,7 +256,7 @@ mod tests {
                 let tell = tell.clone();
                 let code = move |_: &JobContext<'_>| tell.send(due).expect("heard");
                 let declared = dispatcher.declare(Declaration::new(&format!("in {due}"), due), code);
-                Posted { operation: declared.expect("there is room"), deadline: None, handle: 0 }
+                Posted::new(declared.expect("there is room"))
             });
             let UnsteppedLane { mut agent, flow_set_up } = lanes.lanes.pop().expect("the only one");
             let mut flow = flow_set_up.begin(ThreadRole::Lane, Some(agent.lane));

@@ -24,7 +24,7 @@ impl Diary {
 }
 
 fn posted(operation: PostedOperation, job: &JobContext<'_>, after: i64, handle: u64) -> Posted {
-    Posted { operation, deadline: Some(job.release() + ms(1_000 * after)), handle }
+    Posted::new(operation).handle(handle).due(job.release() + ms(1_000 * after))
 }
 
 /// The operations that the job of the system posts, once they are declared, and what it does with them.

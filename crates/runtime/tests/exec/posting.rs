@@ -10,7 +10,7 @@ use talea_insight::flow::{Direction, Limits, Link, flow};
 use talea_insight::verify::{Rule, Verifier, default_tolerance};
 use talea_model::{Criticality, LaneDispatch};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::event::{JobOrNone, Start};
+use talea_record::event::{JobOrNone, JobWcet, Start};
 use talea_record::{Activity, JobId, Metadata, Origin, Sink};
 use talea_runtime::{
     Declaration, DeclareError, Dispatcher, JobContext, KeptOutputs, LaneStep, NoPoster, NotPosted,
@@ -219,7 +219,9 @@ fn lanes_order_posted_work_by_its_own_deadlines() {
         has_begun.recv().expect("it begins");
         let now = Instant::from_nanos(i64::MAX / 4);
         for (handle, after) in [(3, 300), (1, 100), (2, 200)] {
-            poster.post_due(job, handle, now + ms(after)).expect("there is room");
+            poster
+                .post_work(talea_operation::Posted::new(job).handle(handle).due(now + ms(after)))
+                .expect("there is room");
         }
         poster.post(job, 0).expect("there is room");
         go_on.send(()).expect("it waits");
@@ -291,7 +293,9 @@ fn a_job_that_is_not_done_leaves_room_for_others() {
         let gate = dispatcher.declare(Declaration::new("gate", ms(50_000)), blocking).expect("there is room");
         poster.post(gate, 0).expect("there is room");
         has_begun.recv().expect("it begins");
-        poster.post_due(job, 99, Instant::from_nanos(i64::MAX / 2)).expect("there is room");
+        poster
+            .post_work(talea_operation::Posted::new(job).handle(99).due(Instant::from_nanos(i64::MAX / 2)))
+            .expect("there is room");
         let rounds = 3 * ROOM.jobs as u64;
         for round in 0..rounds {
             // Before the old job in the lane's order: this, and the next that keeps the lane busy.
@@ -544,6 +548,56 @@ fn two_lanes() -> System {
         .expect("a system")
 }
 
+/// Of jobs that are due at once the longest has least time to lose; what it needs is said as it is posted.
+#[test]
+fn posted_jobs_are_ordered_by_execution_times_of_their_own() {
+    let node = system(Strategy::Mlf).node("one", [0]);
+    let system = node.task(task("base", 10_000, 1)).build().expect("a system");
+    let options = RunOptions { stepped: true, ..posting(RtMode::Off) };
+    let _alone = alone();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = directory.path().join("log");
+    let options = RunOptions { duration: None, keep_log: Some(log.clone()), ..options };
+    let mut prepared = prepare(&system, options).expect("it can be prepared");
+    let lanes = prepared.lanes().expect("there is one");
+    let (stop, dispatcher) = (prepared.stop_handle(), prepared.dispatcher());
+    let outcome = thread::scope(|scope| {
+        scope.spawn(move || {
+            let _stop = StopAtEnd(stop);
+            let mut lanes = lanes.begin();
+            let (code, told) = telling();
+            let declaration = Declaration::new("work", ms(20_000)).wcet(Work::from_millis(2));
+            let operation = dispatcher.declare(declaration, code).expect("there is room");
+            let due = Instant::from_nanos(i64::MAX / 4);
+            let posted = |ms| talea_operation::Posted::new(operation).wcet(Work::from_millis(ms)).due(due);
+            while lanes.poster().post_work(posted(1).handle(1)) == Err(NotPosted::NotRunning) {
+                thread::yield_now();
+            }
+            assert_eq!(lanes.poster().post_work(posted(0)), Err(NotPosted::NoExecution));
+            for wcet in [5, 2] {
+                lanes.poster().post_work(posted(wcet).handle(wcet.unsigned_abs())).expect("there is room");
+            }
+            let mut steps = 0;
+            while steps < 4 {
+                match lanes.step() {
+                    LaneStep::Worked => steps += 1,
+                    LaneStep::Idle => lanes.wait(),
+                    LaneStep::Over => panic!("nobody has stopped it"),
+                }
+            }
+            assert_eq!(told.try_iter().map(|(_, handle)| handle).collect::<Vec<_>>(), [5, 2, 1]);
+        });
+        prepared.run().expect("the run can begin")
+    });
+    let records = records_of(&log, &outcome);
+    let metadata = TraceFile::open(&log).expect("a trace").metadata().clone();
+    let told = records.iter().filter_map(JobWcet::read).map(|told| told.wcet);
+    // The third one's is its operation's.
+    assert_eq!(told.collect::<Vec<_>>(), [ms(1), ms(5)]);
+    let ran = Posted { outcome, records, metadata };
+    assert_eq!(ran.violations(&system), [""; 0]);
+}
+
 /// The lanes have no threads: nothing runs but when the caller says so, in the order of the lanes.
 #[test]
 fn a_caller_steps_lanes_by_hand() {
@@ -565,7 +619,10 @@ fn a_caller_steps_lanes_by_hand() {
             while lanes.poster().post(low, 1) == Err(NotPosted::NotRunning) {
                 thread::yield_now();
             }
-            lanes.poster().post_due(low, 2, Instant::ZERO).expect("there is room");
+            lanes
+                .poster()
+                .post_work(talea_operation::Posted::new(low).handle(2).due(Instant::ZERO))
+                .expect("there is room");
             assert!(told.try_recv().is_err(), "nobody has stepped it");
             // The tasks' own jobs are released by their thread, when that comes to it.
             let mut steps = 0;

@@ -68,9 +68,9 @@ impl Simulation {
             }
             Comes::Job(operation) => {
                 let workplace = self.workplace.as_ref().expect("it comes from there");
-                let posted = Posted { operation, deadline: None, handle: 0 };
-                let arriving =
-                    workplace.claim(posted, None, self.now).expect("it is asked for while it can be");
+                let arriving = workplace
+                    .claim(Posted::new(operation), None, self.now)
+                    .expect("it is asked for while it can be");
                 if matches!(arriving, Arriving::NoRoom(_)) {
                     workplace.post_at(self.now.saturating_add(TRY_AGAIN), operation);
                 }
@@ -107,7 +107,9 @@ impl Simulation {
                 self.tell_post(&job, PostOutcome::Posted, sink);
                 self.values.as_mut().expect("it has code").post(&job);
                 let times = (self.now, job.deadline);
-                let posting = Posting { by: job.by, rank: self.next_rank };
+                let declared = self.metadata.operations[job.id.operation.index()].wcet;
+                let wcet = job.wcet.filter(|wcet| *wcet != declared);
+                let posting = Posting { by: job.by, rank: self.next_rank, wcet };
                 self.next_rank = self.next_rank.saturating_add(1);
                 self.release_posted(Some(posting), job.id, times, Work::ZERO, sink);
             }

@@ -32,7 +32,7 @@ impl Told {
             let next = workplace.next_number(operation).filter(|_| *refused == NotPosted::NotRunning);
             if let Some(instance) = next.filter(|_| by.is_some()) {
                 let id = JobId { operation, instance };
-                self.refused.push(PostedJob { id, deadline: now, handle, by });
+                self.refused.push(PostedJob { id, deadline: now, wcet: None, handle, by });
             }
         })?;
         let number = match arriving {
@@ -74,20 +74,15 @@ impl VirtualPoster<'_> {
     /// # Errors
     /// [`NotPosted`].
     pub fn post(&mut self, operation: PostedOperation, handle: u64) -> Result<u64, NotPosted> {
-        self.post_work(Posted { operation, deadline: None, handle })
+        self.post_work(Posted::new(operation).handle(handle))
     }
 
-    /// The same with a deadline of its own, from the common start; one in the past is now.
+    /// The same with a deadline, from the common start, or an execution time of its own.
     ///
     /// # Errors
     /// [`NotPosted`].
-    pub fn post_due(
-        &mut self,
-        operation: PostedOperation,
-        handle: u64,
-        deadline: Instant,
-    ) -> Result<u64, NotPosted> {
-        self.post_work(Posted { operation, deadline: Some(deadline), handle })
+    pub fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
+        self.told.borrow_mut().post(self.workplace, posted, None, self.now)
     }
 }
 
@@ -97,7 +92,7 @@ impl Post for VirtualPoster<'_> {
     }
 
     fn post_work(&mut self, posted: Posted) -> Result<u64, NotPosted> {
-        self.told.borrow_mut().post(self.workplace, posted, None, self.now)
+        VirtualPoster::post_work(self, posted)
     }
 
     /// Nothing happens in virtual time while it waits.

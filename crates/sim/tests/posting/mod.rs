@@ -11,12 +11,14 @@ use std::sync::{Arc, Mutex, OnceLock};
 use talea_insight::Accounting;
 use talea_insight::explain::{Explanation, Kind, Outcome, Question, Subject, Which};
 use talea_insight::flow::{Direction, Limits, Link, flow};
-use talea_model::{Criticality, LaneDispatch, Late, Strategy as By, System, TaskBuilder};
+use talea_insight::verify::Rule;
+use talea_model::{Criticality, LaneDispatch, Late, OperationId, Strategy as By, System, TaskBuilder};
 use talea_operation::{
-    Declaration, DeclareError, JobContext, NotPosted, Operations, PostedOperation, PostingRoom, Workplace,
+    Declaration, DeclareError, JobContext, NotPosted, Operations, Posted, PostedOperation, PostingRoom,
+    Workplace,
 };
 use talea_policy::strategy::plan_system;
-use talea_record::event::{JobOrNone, Release, Skip, Start};
+use talea_record::event::{JobOrNone, JobWcet, Release, Skip, Start};
 use talea_record::{
     Activity, Definition, Event, JobId, LogWriter, Metadata, Record, Sink, SkipReason, TraceFile,
 };
@@ -93,7 +95,11 @@ fn posted_work_is_released_ordered_recorded_and_explained_like_any_other() {
     let (own, posted) = (diary.clone(), [Arc::clone(&late), Arc::clone(&soon)]);
     let base = move |job: &JobContext<'_>| {
         let [late, soon] = [&posted[0], &posted[1]].map(|later| *later.get().expect("it was declared"));
-        let numbers = [job.post(late, 7), job.post(soon, 8), job.post_due(late, 9, job.now() + ns(1))];
+        let numbers = [
+            job.post(late, 7),
+            job.post(soon, 8),
+            job.post_work(Posted::new(late).handle(9).due(job.now() + ns(1))),
+        ];
         own.note(format!("base {numbers:?}"), job.now());
     };
     let (simulation, workplace) = simulation(&system, Operations::synthetic().with("base", base), ROOM);
@@ -384,6 +390,48 @@ impl Sink for Nowhere {
     fn record(&mut self, _record: Record) {}
 }
 
+/// Jobs of one operation, of which those that are due first have most time to lose. The trace says so where the operation does not.
+#[test]
+fn a_posted_job_may_have_an_execution_time_of_its_own() {
+    let mut description = (*one(10)).clone();
+    description.strategy = By::Mlf;
+    let system = System::new(description).expect("as sound as it was");
+    let (diary, job) = (Diary::default(), Later::default());
+    let posted = Arc::clone(&job);
+    let base = move |context: &JobContext<'_>| {
+        let job = *posted.get().expect("it was declared");
+        let due = |wcet, ns| Posted::new(job).due(context.now() + ns).wcet(Work::from_nanos(wcet));
+        assert_eq!(context.post_work(due(0, ns(60))), Err(NotPosted::NoExecution));
+        assert_eq!(context.post_work(due(-4, ns(60))), Err(NotPosted::NoExecution));
+        // The second is as long as its operation says, which needs no word.
+        for (handle, wcet, after) in [(1, 5, 60), (2, 20, 62), (3, 30, 65)] {
+            context.post_work(due(wcet, ns(after)).handle(handle)).expect("there is room");
+        }
+    };
+    let (simulation, workplace) = simulation(&system, Operations::synthetic().with("base", base), ROOM);
+    job.set(workplace.declare(work("job", 50, 20), diary.noting()).expect("there is room")).expect("once");
+    let (metadata, records) = simulated(simulation, 100);
+    let text = |what: &str, at: i64| (what.to_owned(), at);
+    assert_eq!(diary.texts(), [text("job #2 3", 40), text("job #1 2", 60), text("job #0 1", 65)]);
+    let told = records.iter().filter_map(JobWcet::read);
+    let told: Vec<(u64, i64)> = told.map(|told| (told.job.instance, told.wcet.as_nanos())).collect();
+    assert_eq!(told, [(0, 5), (2, 30)]);
+    assert_eq!(verify(&metadata, &records, &system, Duration::ZERO).count(), 0);
+    let mut silent = records.clone();
+    silent.retain(|record| record.event != Event::JOB_WCET);
+    let found = verify(&metadata, &silent, &system, Duration::ZERO);
+    assert!(found.of(Rule::Order) > 0, "{:#?}", found.violations);
+    let job = JobId { operation: OperationId::from_index(1), instance: 0 };
+    let question = Question { which: Which::This(Subject::Job(job)), task: None, limit: 1 };
+    let kinds = |records: &[Record]| -> Vec<(Kind, i64)> {
+        let answer = explained(&metadata, records, question);
+        let intervals = &answer.list[0].intervals;
+        intervals.iter().map(|one| (one.cause.kind(), (one.to - one.from).as_nanos())).collect()
+    };
+    assert_eq!(kinds(&records), [(Kind::Ahead, 30), (Kind::Ahead, 20), (Kind::Execution, 5)]);
+    assert_ne!(kinds(&silent), kinds(&records), "who went first would have been no more urgent");
+}
+
 /// Code of the program that waits to be called, and operations that were not taken in, may have the workplace themselves.
 #[test]
 fn nothing_is_kept_by_a_simulation_that_is_gone() {
@@ -399,8 +447,9 @@ fn nothing_is_kept_by_a_simulation_that_is_gone() {
     assert_eq!(Arc::strong_count(&kept), 1);
 }
 
-/// What jobs of an operation of the system post: the operation, its handle, and after how long it is due, unless its own deadline counts.
-type Posts = Vec<(usize, Option<i64>)>;
+/// What jobs of an operation of the system post: the operation, after how long it is due, unless its own deadline counts, and how long it executes, unless
+/// its own time does.
+type Posts = Vec<(usize, Option<i64>, Option<i64>)>;
 
 #[derive(Clone, Debug)]
 struct Drawn {
@@ -424,7 +473,9 @@ fn drawn() -> impl Strategy<Value = Drawn> {
             description.lane_dispatch = dispatching;
             let system = System::new(description).expect("as sound as it was");
             let (operations, count) = (system.operations().len(), declared.len());
-            let posts = prop::collection::vec((0..count, prop::option::of(0..20i64)), 0..3);
+            let own = (prop::option::of(0..20i64), prop::option::of(1..6i64));
+            let posts = (0..count, own).prop_map(|(to, (due, wcet))| (to, due, wcet));
+            let posts = prop::collection::vec(posts, 0..3);
             // What posted jobs post goes to operations behind their own, so that it ends.
             let posts = prop::collection::vec(posts, operations + count);
             let outside = prop::collection::vec((0..UNTIL, 0..count), 0..6);
@@ -454,12 +505,11 @@ fn records_of(drawn: &Drawn, dispatch: DispatchRecords, slices: &[i64]) -> (Meta
             let mut counts = counts.lock().expect("whole");
             counts[0] += 1;
             let all = all.get().expect("they were declared");
-            for (handle, (operation, due)) in posts.iter().enumerate().filter(|(_, (to, _))| *to >= from) {
-                let operation = all[*operation];
-                let posted = match due {
-                    Some(after) => job.post_due(operation, handle as u64, job.now() + ns(*after)),
-                    None => job.post(operation, handle as u64),
-                };
+            for (handle, (operation, due, wcet)) in posts.iter().enumerate().filter(|(_, to)| to.0 >= from) {
+                let deadline = due.map(|after| job.now() + ns(after));
+                let wcet = wcet.map(Work::from_nanos);
+                let plain = Posted::new(all[*operation]).handle(handle as u64);
+                let posted = job.post_work(Posted { deadline, wcet, ..plain });
                 counts[if posted.is_ok() { 1 } else { 2 }] += 1;
             }
         }
@@ -491,7 +541,7 @@ fn records_of(drawn: &Drawn, dispatch: DispatchRecords, slices: &[i64]) -> (Meta
             workplace.post_at(at(time), operation);
         } else {
             workplace.call_at(at(time), move |poster| {
-                _ = poster.post_due(operation, 3, poster.now() + ns(5));
+                _ = poster.post_work(Posted::new(operation).handle(3).due(poster.now() + ns(5)));
                 None
             });
         }

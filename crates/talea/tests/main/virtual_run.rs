@@ -6,7 +6,7 @@ use talea::notification::{
     AdminProperties, Condition, ConnectedConsumer, ConsumerStatistics, Content, Event, EventChannel,
     EventChannelFactory, EventType, Filter, Header, Outcome, PullPace, PullSupplier, Supplied, ThreadPool,
 };
-use talea::run::{Declaration, Operations, PostedOperation, PostingRoom};
+use talea::run::{Declaration, Operations, Posted, PostedOperation, PostingRoom};
 use talea::simulation::VirtualRun;
 use talea::trace::export::{CtfExport, PerfettoExport, ScheduleCsv, export_csv};
 use talea::trace::{LogWriter, NameSpace, Record, TraceFile, format_record};
@@ -149,7 +149,8 @@ impl Program {
             let lots = [(30, 1), (10, 2), (20, 3)];
             for (after, lot) in lots {
                 let due = job.release() + ms(after);
-                job.post_due(alarm, 10 * job.instance() + lot, due).expect("there is room");
+                job.post_work(Posted::new(alarm).handle(10 * job.instance() + lot).due(due))
+                    .expect("there is room");
             }
         };
         let operations = Operations::synthetic().with("gauge", gauge);
