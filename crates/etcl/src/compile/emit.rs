@@ -1,7 +1,7 @@
 //! Instructions for each kind of part, which leave its value in the accumulator, or its truth in the flag.
 
 use super::{Compiler, Dead, Fact, is_value};
-use crate::program::{Constant, Labelled, Op, Operand, Operator, Origin};
+use crate::program::{Constant, Labelled, Op, Operand, Operator, Origin, Then};
 use crate::syntax::{Expression, Literal, Node, Path, Relation};
 use crate::value::{Category, Filterable, Form, Kind, Lookup};
 
@@ -140,10 +140,14 @@ impl<T: Filterable> Compiler<'_, T> {
     fn test(&self, relation: Relation, path: u16, constant: u16) -> Op {
         let code = &self.code.paths[usize::from(path)];
         match code.origin {
-            Origin::At(position) if code.first == code.end => Op::TestAt(relation, position, constant),
-            Origin::Short(name) if code.first == code.end => Op::TestShort(relation, name, constant),
+            Origin::At(position) if code.first == code.end => {
+                Op::TestAt(relation, position, constant, Then::default())
+            }
+            Origin::Short(name) if code.first == code.end => {
+                Op::TestShort(relation, name, constant, Then::default())
+            }
             Origin::Picked(position, name) if code.first == code.end => {
-                Op::TestPicked(relation, position, name, constant)
+                Op::TestPicked(relation, position, name, constant, Then::default())
             }
             _ => Op::Test(relation, path, constant),
         }

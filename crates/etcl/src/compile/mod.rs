@@ -55,6 +55,7 @@ pub(crate) fn compile<T: Filterable>(
         Wanted::Any => compiler.ensure_value(expression),
     }
     let Compiler { mut code, warnings, data, .. } = compiler;
+    code.thread_jumps();
     match limits.evaluation_steps.checked_sub(code.fixed_steps) {
         Some(left) => {
             code.data_steps = data.most().map_or(left, |most| most.min(left));

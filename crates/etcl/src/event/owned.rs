@@ -66,12 +66,6 @@ conversions! {
     Vec<OwnedValue> => Sequence, OwnedStruct => Struct, Properties => List, OwnedEnum => Enum, OwnedUnion => Union,
 }
 
-/// Whether two names are the same. The first letter decides most cases before anything is called.
-#[inline]
-fn is_same(known: &str, name: &str) -> bool {
-    known.len() == name.len() && known.as_bytes().first() == name.as_bytes().first() && known == name
-}
-
 /// Two properties of one name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there are two values for {0}; names of properties differ from each other")]
@@ -86,6 +80,14 @@ pub struct Properties(Vec<Property>);
 struct Property {
     name: Box<str>,
     value: OwnedValue,
+}
+
+impl Property {
+    /// The length decides most cases.
+    #[inline]
+    fn is_named(&self, name: &str) -> bool {
+        self.name.len() == name.len() && *self.name == *name
+    }
 }
 
 impl Properties {
@@ -107,7 +109,7 @@ impl Properties {
     /// The value of this name. The time is in proportion to how many there are.
     #[inline]
     pub fn get(&self, name: &str) -> Option<&OwnedValue> {
-        self.0.iter().find(|pair| is_same(&pair.name, name)).map(|pair| &pair.value)
+        self.0.iter().find(|pair| pair.is_named(name)).map(|pair| &pair.value)
     }
 
     /// Gives the name this value; what it had before.
@@ -175,7 +177,7 @@ impl Node for Properties {
 
     #[inline]
     fn position(&self, name: &str) -> Option<usize> {
-        self.0.iter().position(|pair| is_same(&pair.name, name))
+        self.0.iter().position(|pair| pair.is_named(name))
     }
 
     fn name_at(&self, position: usize) -> Option<&str> {

@@ -8,9 +8,9 @@
 //! ```text
 //! threshold < 20 and $domain_name == 'Plant'
 //!
-//!   0  TestShort < name 0, constant 0        threshold, looked up by name; 20
+//!   0  TestShort < name 0, constant 0        threshold, looked up by name; 20. Goes on with 2, or with 3 where that does not hold
 //!   1  JumpIfFalse 3
-//!   2  TestAt == position 3, constant 1      the domain's name, at its position; 'Plant'
+//!   2  TestAt == position 3, constant 1      the domain's name, at its position; 'Plant'. Goes on with 3
 //! ```
 
 mod evaluate;
@@ -37,12 +37,12 @@ pub(crate) const STACK_MOST: usize = crate::Limits::GREATEST.depth;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     /// Flags how the part of the event at a position compares with a constant. Most constraints are made of this and the next two, so these
-    /// take the shortest way.
-    TestAt(Relation, u16, u16),
+    /// take the shortest way, jumps included.
+    TestAt(Relation, u16, u16, Then),
     /// Flags how what the event has under a name compares with a constant.
-    TestShort(Relation, u16, u16),
+    TestShort(Relation, u16, u16, Then),
     /// Flags how what the name/value list at a position has under a name compares with a constant: position, name, constant.
-    TestPicked(Relation, u16, u16, u16),
+    TestPicked(Relation, u16, u16, u16, Then),
     /// Flags how what is at a path compares with a constant.
     Test(Relation, u16, u16),
     /// Flags how what is at two paths compares, of which a bare name may be that of a label.
@@ -75,6 +75,13 @@ pub(crate) enum Op {
     FromFlag,
     /// Ends in an error that was known beforehand.
     Fail(u16),
+}
+
+/// Where a program goes on after a test, behind all jumps that follow it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Then {
+    pub(crate) holds: u16,
+    pub(crate) fails: u16,
 }
 
 /// An operation with two operands.
@@ -176,6 +183,33 @@ impl DataUse {
     }
 }
 
+impl Code {
+    /// Tells each test where the jumps behind it lead. All instructions are there.
+    pub(crate) fn thread_jumps(&mut self) {
+        for at in 0..self.ops.len() {
+            let behind =
+                Then { holds: self.behind_jumps(at + 1, true), fails: self.behind_jumps(at + 1, false) };
+            if let Op::TestAt(.., then) | Op::TestShort(.., then) | Op::TestPicked(.., then) =
+                &mut self.ops[at]
+            {
+                *then = behind;
+            }
+        }
+    }
+
+    /// The first instruction from `at` on that is executed with this flag and is no jump.
+    fn behind_jumps(&self, mut at: usize, flag: bool) -> u16 {
+        loop {
+            at = match self.ops.get(at) {
+                Some(Op::JumpIfFalse(target)) if !flag => usize::from(*target),
+                Some(Op::JumpIfTrue(target)) if flag => usize::from(*target),
+                Some(Op::JumpIfFalse(_) | Op::JumpIfTrue(_)) => at + 1,
+                _ => return at as u16,
+            };
+        }
+    }
+}
+
 /// A constraint that can be evaluated on values of `T`.
 ///
 /// Evaluation neither allocates nor locks nor panics, and takes at most [`steps`](Self::steps) steps.
@@ -206,17 +240,12 @@ impl<T: Filterable> Program<T> {
     /// # Errors
     /// A part that had to be evaluated could not be. In a filter this counts as no match.
     pub fn evaluate(&self, event: &T, now: Instant) -> Result<bool, Fault> {
-        // A stack is filled when it is made, so it is no larger than needed.
-        match self.code.stack {
-            0 => self.code.run::<T, 0>(event, now).map(|outcome| outcome.flag),
-            1..=4 => self.code.run::<T, 4>(event, now).map(|outcome| outcome.flag),
-            _ => self.code.run::<T, STACK_MOST>(event, now).map(|outcome| outcome.flag),
-        }
+        self.code.holds(event, now)
     }
 
     /// The value of an expression, which need not be a boolean and has been compiled for its value.
     pub(crate) fn value<'a>(&'a self, event: &'a T, now: Instant) -> Result<Value<'a>, Fault> {
-        self.code.run::<T, STACK_MOST>(event, now).map(|outcome| outcome.value)
+        self.code.value(event, now)
     }
 
     /// The most steps that an evaluation takes, whatever the event has; known when the program is made.

@@ -47,21 +47,22 @@ pub enum Node {
     Default(Path),
 }
 
-/// A comparison.
+/// A comparison. Its number has a bit for each order in which it holds: 1 less, 2 equal, 4 greater, 8 none, which is that of what is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Relation {
     /// `==`
-    Equal,
+    Equal = 2,
     /// `!=`
-    Unequal,
+    Unequal = 1 | 4 | 8,
     /// `<`
-    Less,
+    Less = 1,
     /// `<=`
-    AtMost,
+    AtMost = 1 | 2,
     /// `>`
-    Greater,
+    Greater = 4,
     /// `>=`
-    AtLeast,
+    AtLeast = 2 | 4,
 }
 
 impl Relation {
