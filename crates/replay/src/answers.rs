@@ -147,3 +147,72 @@ impl JobServices for Answering<'_> {
     // What is pushed in a replay reaches nobody.
     fn note(&self, _note: EventNote, _at: Instant) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_model::{OperationId, System, TaskBuilder};
+    use talea_operation::{Declaration, PostedOperation, PostingRoom};
+    use talea_policy::strategy::plan_lanes_of;
+    use talea_time::{Duration, Work};
+
+    /// A place where one operation is declared.
+    fn workplace() -> (ReplayWorkplace, PostedOperation) {
+        let task = TaskBuilder::new("task", Duration::from_millis(5)).wcet(Work::from_nanos(1));
+        let system = System::builder("posting").task(task).build().expect("a system");
+        let plans = plan_lanes_of(&system).expect("sorted");
+        let room = PostingRoom { operations: 1, ..PostingRoom::default() };
+        let workplace = ReplayWorkplace::new(&system, plans, room);
+        let note = Declaration::new("note", Duration::from_millis(5)).wcet(Work::from_nanos(1));
+        let note = workplace.declare(note, |_| ());
+        (workplace, note.expect("there is room"))
+    }
+
+    /// The answer to one post where this was recorded, and whether the job has been told what it was told then.
+    fn posted(
+        recorded: Option<Option<PostOutcome>>,
+        keeps_posts: bool,
+        can_declare: bool,
+    ) -> (Result<u64, NotPosted>, bool) {
+        let (workplace, operation) = workplace();
+        let job = JobId { operation: OperationId::from_index(1), instance: 7 };
+        let posts = recorded.map(|outcome| RecordedPost { job, handle: 0, outcome });
+        let answers = Answers { posts: posts.into_iter().collect(), ..Answers::default() };
+        let answering =
+            Answering::new(&answers, Instant::ZERO, (can_declare.then_some(&workplace), keeps_posts));
+        let answer = answering.post(Posted::new(operation));
+        (answer, answering.has_known())
+    }
+
+    #[test]
+    fn a_job_that_posts_knows_what_it_was_told_where_that_is_recorded() {
+        let outcomes = [
+            (PostOutcome::Posted, Ok(7)),
+            (PostOutcome::Full, Err(NotPosted::Full)),
+            (PostOutcome::NotRunning, Err(NotPosted::NotRunning)),
+        ];
+        for (outcome, answer) in outcomes {
+            assert_eq!(posted(Some(Some(outcome)), true, true), (answer, true));
+        }
+        // One more than then is a difference by itself.
+        assert_eq!(posted(None, true, true), (Err(NotPosted::Replayed), true));
+        let unknown = (Err(NotPosted::Replayed), false);
+        // An outcome of later, a trace of before, and nowhere to declare anything.
+        assert_eq!(posted(Some(None), true, true), unknown);
+        assert_eq!(posted(None, false, true), unknown);
+        assert_eq!(posted(Some(Some(PostOutcome::Posted)), true, false), unknown);
+    }
+
+    #[test]
+    fn a_job_knows_the_time_as_often_as_it_was_told_then() {
+        let times = vec![Instant::from_nanos(3), Instant::from_nanos(5)];
+        let answers = Answers { times, ..Answers::default() };
+        let answering = Answering::new(&answers, Instant::from_nanos(9), (None, false));
+        let asked = |answering: &Answering<'_>| (answering.now().as_nanos(), answering.has_known());
+        assert_eq!([0; 3].map(|_| asked(&answering)), [(3, true), (5, true), (9, false)]);
+        // Simulations record no answers: it is the end of the job.
+        let none = Answers::default();
+        let answering = Answering::new(&none, Instant::from_nanos(9), (None, false));
+        assert_eq!([0; 2].map(|_| asked(&answering)), [(9, true), (9, true)]);
+    }
+}

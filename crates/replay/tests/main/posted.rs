@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock};
-use talea_model::{LaneDispatch, OutputBuilder, Strategy as By, System, TaskBuilder};
+use talea_model::{LaneDispatch, OperationId, OutputBuilder, Strategy as By, System, TaskBuilder};
 use talea_operation::{
     Declaration, JobContext, KeptOutputs, NotPosted, Operations, OutputKind, PostedOperation, PostingRoom,
 };
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::event::Lost;
-use talea_record::{Definition, Event, LossCause, Metadata, Record, Sink};
+use talea_record::event::{self, Lost};
+use talea_record::{Definition, Event, JobId, LossCause, Metadata, PostOutcome, Record, Sink};
 use talea_replay::{NotCalled, Replay, ReplayReport, What};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
@@ -344,6 +344,12 @@ fn replay_of_both(system: &System, metadata: &Metadata, records: &[Record]) -> R
     replay.finish()
 }
 
+/// So many records are lost.
+fn lost(records: u64) -> Record {
+    let lost = Lost { records, since: None, ring: 0, cause: LossCause::Overwritten.into() };
+    lost.at(Instant::ZERO, Record::NO_CPU)
+}
+
 /// A trace of before has neither the handles nor the answers; and where the records of them are lost, nothing is handed in their place.
 #[test]
 fn handles_that_are_not_recorded_are_not_made_up() {
@@ -357,9 +363,7 @@ fn handles_that_are_not_recorded_are_not_made_up() {
     let expected = [("note", 4, NotCalled::NotRecorded), ("alarm", 4, NotCalled::NotRecorded)];
     assert_eq!((not_called(&report), &report.first, compared(&report)), (expected.to_vec(), &None, 0));
 
-    let lost = Lost { records: 8, since: None, ring: 0, cause: LossCause::Overwritten.into() };
-    let lost = talea_record::event::BuiltinEvent::at(lost, Instant::ZERO, Record::NO_CPU);
-    let with_gap: Vec<Record> = std::iter::once(lost).chain(without).collect();
+    let with_gap: Vec<Record> = std::iter::once(lost(8)).chain(without).collect();
     let report = replay_of_both(&system, &metadata, &with_gap);
     let expected = [("note", 4, NotCalled::Lost), ("alarm", 4, NotCalled::Lost)];
     assert_eq!((not_called(&report), report.first.clone()), (expected.to_vec(), None));
@@ -447,4 +451,153 @@ fn an_operation_of_another_run_is_told_from_the_own_ones() {
     records.iter().for_each(|record| replay.record(*record));
     assert_eq!(replay.finish().first, None);
     assert_eq!(*numbers.lock().expect("whole"), [Ok(0), Ok(1), Ok(2), Ok(3)]);
+}
+
+/// The records of one job of a posted operation that tell of it itself, in a recording by hand.
+fn life(job: JobId, by: Option<JobId>, handle: u64, at: Instant) -> [Record; 3] {
+    let (nominal, deadline) = (at, at + ms(5));
+    let outcome = PostOutcome::Posted.into();
+    [
+        event::Post { job, by: event::JobOrNone(by), handle, lane: 0, outcome }.at(at, Record::NO_CPU),
+        event::Start { job, lane: 0, depth: 0, posted_by: event::JobOrNone(by) }.at(at, Record::NO_CPU),
+        event::Complete { job, nominal, deadline, lane: 0 }.at(at, Record::NO_CPU),
+    ]
+}
+
+/// On threads, who was posted may end before the job that posted it has; its handle may lead to what that has put there.
+#[test]
+fn who_was_posted_has_its_turn_after_who_posted_it() {
+    let system = system(LaneDispatch::NonPreemptive);
+    let (metadata, _) = with_alarm(&system, ROOM);
+    let operation = |name: &str| {
+        let place = metadata.operations.iter().position(|entry| entry.name == name);
+        OperationId::from_index(place.expect("it is declared"))
+    };
+    let job = |name: &str, instance| JobId { operation: operation(name), instance };
+    let at = |millis| Instant::ZERO + ms(millis);
+    // An alarm posts a note, and that another one; each is over within the job that has posted it.
+    let [outer, middle, inner] = [job("alarm", 0), job("note", 0), job("note", 1)];
+    let [post_outer, start_outer, end_outer] = life(outer, None, 3, at(1));
+    let [post_middle, start_middle, end_middle] = life(middle, Some(outer), 2, at(2));
+    let [post_inner, start_inner, end_inner] = life(inner, Some(middle), 1, at(3));
+    // This one ends within the alarm, too, and was posted by nobody.
+    let [post_other, start_other, end_other] = life(job("note", 2), None, 9, at(3));
+    // And this one after it.
+    let later = life(job("note", 3), None, 8, at(4));
+    let begun = [post_outer, start_outer, post_middle, start_middle, post_inner, start_inner];
+    let ended = [end_inner, post_other, start_other, end_other, end_middle];
+    for has_end in [true, false] {
+        let mut replay =
+            Replay::new(&system, &metadata, Operations::synthetic()).expect("it can be replayed");
+        let workplace = replay.workplace(ROOM);
+        let own = Arc::new(OnceLock::<PostedOperation>::new());
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let code = || {
+            let (own, order) = (Arc::clone(&own), Arc::clone(&order));
+            move |job: &JobContext<'_>| {
+                order.lock().expect("whole").push(job.handle());
+                if matches!(job.handle(), 2 | 3) {
+                    job.post(*own.get().expect("declared"), job.handle() - 1).expect("it was posted then");
+                }
+            }
+        };
+        own.set(workplace.declare(note(5), code()).expect("there is room")).expect("once");
+        workplace.declare(alarm(), code()).expect("there is room");
+        begun.iter().chain(&ended).for_each(|record| replay.record(*record));
+        if has_end {
+            replay.record(end_outer);
+        }
+        later.iter().for_each(|record| replay.record(*record));
+        let report = replay.finish();
+        let order = order.lock().expect("whole").clone();
+        match has_end {
+            true => assert_eq!((order, compared(&report)), (vec![9, 3, 2, 1, 8], 2)),
+            // Of the alarm there is no end: those that it posted have theirs in their order all the same.
+            false => assert_eq!((order, compared(&report)), (vec![9, 8, 2, 1], 1)),
+        }
+        assert_eq!((report.first.clone(), report.unknown()), (None, 0));
+    }
+}
+
+/// An operation of the description that has posted, and has no code now, would say nothing of that itself.
+#[test]
+fn posts_of_an_operation_without_code_are_missed() {
+    let task = TaskBuilder::new("watch", ms(10)).wcet(Work::from_micros(100));
+    let system = System::builder("posting").task(task).build().expect("a system");
+    let plans = plan_lanes_of(&system).expect("sorted");
+    let declared = Arc::new(OnceLock::<PostedOperation>::new());
+    let own = Arc::clone(&declared);
+    let watching = Operations::synthetic().with("watch", move |job| {
+        (0..2).for_each(|post| _ = job.post(*own.get().expect("declared"), 10 * job.instance() + post));
+    });
+    let (simulation, workplace) =
+        Simulation::with_posting(&system, &plans, watching, ROOM).expect("simulated");
+    declared.set(workplace.declare(note(5).lane(0), |_| ()).expect("there is room")).expect("once");
+    let mut simulation = simulation.with_kept_values(&system, &KeptOutputs::All).expect("it can be kept");
+    let mut recorded = Recorded::default();
+    simulation.advance(Instant::ZERO + ms(25), &mut recorded);
+    let metadata = simulation.metadata().clone();
+    simulation.finish(&mut recorded);
+    let replayed = |lost: Option<Record>, has_place: bool| {
+        let mut replay =
+            Replay::new(&system, &metadata, Operations::synthetic()).expect("it can be replayed");
+        if has_place {
+            replay.workplace(ROOM).declare(note(5).lane(0), |_| ()).expect("there is room");
+        }
+        lost.iter().chain(&recorded.records).for_each(|record| replay.record(*record));
+        replay.finish()
+    };
+    let report = replayed(None, true);
+    let [row] = &report.posts[..] else { panic!("{:?}", report.posts) };
+    assert_eq!((row.output.as_str(), row.compared, row.differing), ("watch>note", 6, 6));
+    let first = row.first.as_ref().expect("it differs");
+    assert_eq!((first.instance, first.post, &first.what), (0, Some(0), &What::NothingNow));
+    // Where records are lost, nobody knows what the operation would have posted; and where there is no place, nothing can be posted.
+    let report = replayed(Some(lost(1)), true);
+    assert_eq!((report.differing(), report.unknown()), (0, 6));
+    let report = replayed(None, false);
+    assert_eq!((report.differing(), report.unknown()), (0, 0));
+}
+
+/// Where a job posts and nothing can be declared, nobody knows what it was told: what it publishes otherwise proves nothing.
+#[test]
+fn what_depends_on_an_answer_that_is_not_known_is_unknown() {
+    let system = system(LaneDispatch::NonPreemptive);
+    let telling = |declared: Arc<OnceLock<PostedOperation>>| {
+        Operations::synthetic().with_ports("fast", move |ports| {
+            let out = ports.output_of::<u64>("out", OutputKind::any().plain(), || 0);
+            move |job: &JobContext<'_>| {
+                let answer = declared.get().map(|note| job.post(*note, 1));
+                job.set(out, answer.and_then(Result::ok).unwrap_or(99));
+            }
+        })
+    };
+    let declared = Arc::<OnceLock<PostedOperation>>::default();
+    let plans = plan_lanes_of(&system).expect("sorted");
+    let (simulation, workplace) =
+        Simulation::with_posting(&system, &plans, telling(Arc::clone(&declared)), ROOM).expect("simulated");
+    declared.set(workplace.declare(note(5), |_| ()).expect("there is room")).expect("once");
+    let mut simulation = simulation.with_kept_values(&system, &KeptOutputs::All).expect("it can be kept");
+    let mut recorded = Recorded::default();
+    simulation.advance(Instant::ZERO + ms(60), &mut recorded);
+    let metadata = simulation.metadata().clone();
+    simulation.finish(&mut recorded);
+
+    let row = |report: &ReplayReport| {
+        let row = report.outputs.iter().find(|row| row.output == "fast.out").expect("there is one");
+        (row.compared, row.differing, row.unknown)
+    };
+    // As it was.
+    let again = Arc::<OnceLock<PostedOperation>>::default();
+    let mut replay =
+        Replay::new(&system, &metadata, telling(Arc::clone(&again))).expect("it can be replayed");
+    let workplace = replay.workplace(ROOM);
+    again.set(workplace.declare(note(5), |_| ()).expect("there is room")).expect("once");
+    recorded.records.iter().for_each(|record| replay.record(*record));
+    let (jobs, ..) = row(&replay.finish());
+    assert!(jobs > 5);
+    // What was declared elsewhere is posted where nothing can be.
+    let mut replay = Replay::new(&system, &metadata, telling(again)).expect("it can be replayed");
+    recorded.records.iter().for_each(|record| replay.record(*record));
+    assert_eq!(row(&replay.finish()), (0, 0, jobs));
 }
