@@ -1,0 +1,143 @@
+//! Work that was posted: who has declared it now, which of its jobs are called again, and what jobs post.
+
+use super::Replay;
+use super::replayed::{Replayed, TakenBeside};
+use crate::answers::{Answers, PostNow, RecordedPost};
+use crate::compare::compare_posts;
+use crate::report::{Compared, NotCalled, What};
+use crate::steps::{End, Ending};
+use talea_operation::{DeclaredOperation, ReplayWorkplace};
+use talea_record::JobId;
+use talea_record::difference::declaration_differences;
+use talea_time::Instant;
+
+impl Replay {
+    /// Whether it is a job of work that was posted.
+    pub(super) fn is_posted(&self, job: JobId) -> bool {
+        job.operation.index() >= self.system.operations().len()
+    }
+
+    /// Operations that have been declared are those of the same names that the trace has.
+    pub(super) fn take_declared(&mut self) {
+        let Some(workplace) = &self.workplace else { return };
+        let new = workplace.take_new();
+        if new.is_empty() {
+            return;
+        }
+        self.not_posted.extend(new);
+        self.find_declared();
+    }
+
+    /// The same of those that the trace did not have before.
+    pub(super) fn find_declared(&mut self) {
+        let described = self.system.operations().len();
+        for declared in std::mem::take(&mut self.not_posted) {
+            let DeclaredOperation { declaration, placement, .. } = &declared;
+            let mut posted = self.tables.operations.iter().skip(described);
+            let Some(place) = posted.position(|entry| entry.name == declaration.name) else {
+                self.not_posted.push(declared);
+                continue;
+            };
+            let (wcet, lane) = (declaration.wcet, (placement.node, placement.level));
+            let dates = (declaration.deadline, declaration.criticality);
+            let differences = declaration_differences(&self.tables, described + place, (wcet, lane), dates);
+            self.report.differences.extend(differences);
+            let (is_on_track, taken) = (!self.has_gaps, TakenBeside::Nothing);
+            let operation = declared.operation;
+            self.operations[described + place] =
+                Some(Replayed { operation, holder: None, is_on_track, taken });
+        }
+    }
+
+    /// Why a job of posted work is not called again, if it is not.
+    pub(super) fn reason_not_to_call(&self, job: JobId, answers: &Answers) -> Option<NotCalled> {
+        let place = job.operation.index();
+        if self.tables.operations[place].is_of_channel {
+            return Some(NotCalled::OfChannel);
+        }
+        let Some(replayed) = &self.operations[place] else { return Some(NotCalled::NotDeclared) };
+        match answers.handle {
+            _ if replayed.is_outside() => Some(NotCalled::Outside),
+            None => Some(NotCalled::Lost),
+            Some(_) => None,
+        }
+    }
+
+    /// A job of posted work is not called again.
+    pub(super) fn leave_out(&mut self, end: &End, why: NotCalled) {
+        if end.how != Ending::Completed {
+            return;
+        }
+        let place = end.job.operation.index();
+        let jobs = self.not_called.entry((place, why)).or_default();
+        *jobs += 1;
+        let is_first = *jobs == 1;
+        match why {
+            NotCalled::NotDeclared if is_first && self.workplace.is_some() => {
+                let declared = self.workplace.as_ref().map_or_else(Vec::new, ReplayWorkplace::names);
+                let (what, job) = (What::NotDeclared { declared }, self.known_as(end));
+                let row = self.report.row_of_posts(&self.tables.operations[place].name);
+                self.report.count(Compared::Post { row, post: None }, job, true, Some(what));
+            }
+            NotCalled::Lost => {
+                if let Some(replayed) = &mut self.operations[place] {
+                    replayed.is_on_track = false;
+                }
+            }
+            NotCalled::Outside => self.report.outside += 1,
+            NotCalled::NotDeclared | NotCalled::OfChannel | NotCalled::NotRecorded => {}
+        }
+    }
+
+    /// Compares what the job posted with what was recorded.
+    pub(super) fn settle_posts(
+        &mut self,
+        end: &End,
+        recorded: &[RecordedPost],
+        now: &[PostNow],
+        panicked: Option<&str>,
+    ) {
+        let place = end.job.operation.index();
+        let Some(replayed) = self.operations[place].as_ref().filter(|_| self.tables.keeps_posts) else {
+            return;
+        };
+        let (is_on_track, job) = (replayed.is_on_track, self.known_as(end));
+        let name = self.tables.operations[place].name.clone();
+        // Where nothing can be declared, nothing can be posted either.
+        let comparable = if self.workplace.is_some() { recorded.len().max(now.len()) } else { 0 };
+        for post in 0..comparable {
+            let (recorded, now) = (recorded.get(post), now.get(post));
+            let recorded = recorded.map(|recorded| {
+                let operation = &self.tables.operations[recorded.job.operation.index()].name;
+                (operation.as_str(), recorded.handle)
+            });
+            let now = now.map(|now| (now.operation.as_str(), now.handle));
+            let Some((posted, _)) = recorded.or(now) else { continue };
+            let row = self.report.row_of_posts(&format!("{name}>{posted}"));
+            let what = compare_posts(recorded, now, panicked);
+            self.report.count(Compared::Post { row, post: Some(post) }, job, is_on_track, what);
+        }
+        let was_posted = self.is_posted(end.job) && end.how == Ending::Completed;
+        if let Some(message) = panicked.filter(|_| was_posted) {
+            let what = What::CompletedThen { message: message.to_owned() };
+            let row = self.report.row_of_posts(&name);
+            self.report.count(Compared::Post { row, post: None }, job, is_on_track, Some(what));
+        }
+    }
+
+    /// A job of the description posted then, and its operation has no code now.
+    pub(super) fn was_posted_by_silent(&mut self, by: JobId, job: JobId, at: Instant) {
+        if self.workplace.is_none() || !self.tables.keeps_posts {
+            return;
+        }
+        let post = self.silent.filter(|(other, _)| *other == by).map_or(0, |(_, posts)| posts);
+        self.silent = Some((by, post + 1));
+        let name = |job: JobId| self.tables.operations[job.operation.index()].name.as_str();
+        let row = format!("{}>{}", name(by), name(job));
+        let row = self.report.row_of_posts(&row);
+        let since_start = at.as_nanos().saturating_sub(self.tables.start.as_nanos());
+        let known_as = (by.instance, since_start);
+        let compared = Compared::Post { row, post: Some(post) };
+        self.report.count(compared, known_as, !self.has_gaps, Some(What::NothingNow));
+    }
+}
