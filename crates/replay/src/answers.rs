@@ -42,6 +42,8 @@ pub(crate) struct PostNow {
     /// The operation.
     pub operation: String,
     pub handle: u64,
+    /// When it is due, if the job says so.
+    pub deadline: Option<Instant>,
 }
 
 impl Answers {
@@ -122,7 +124,7 @@ impl JobServices for Answering<'_> {
         self.answers.stop.is_some_and(|first| question >= first)
     }
 
-    fn post(&self, Posted { operation, handle, .. }: Posted) -> Result<u64, NotPosted> {
+    fn post(&self, Posted { operation, handle, deadline, .. }: Posted) -> Result<u64, NotPosted> {
         let Some(workplace) = self.workplace else {
             self.was_told_otherwise.set(true);
             return Err(NotPosted::Replayed);
@@ -130,7 +132,7 @@ impl JobServices for Answering<'_> {
         let operation = workplace.posted(operation)?;
         let mut posted = self.posted.borrow_mut();
         let recorded = self.answers.posts.get(posted.len());
-        posted.push(PostNow { operation, handle });
+        posted.push(PostNow { operation, handle, deadline });
         match recorded.and_then(|recorded| Some((recorded.job, recorded.outcome?))) {
             Some((job, PostOutcome::Posted)) => Ok(job.instance),
             Some((_, PostOutcome::Full)) => Err(NotPosted::Full),

@@ -37,13 +37,16 @@ pub(crate) fn compare_pushes((turn, recorded): (u16, &[u8]), (turn_now, now): (u
     bytes.or((turn != turn_now).then_some(What::Turn { recorded: turn, now: turn_now }))
 }
 
-/// What differs of a post, if anything does: the operation and the handle, of then and of now, and the panic of the job, if there was one now.
+/// A job that is posted: its operation, its handle, and when it is due, in nanoseconds after the start of the run, if that is known.
+pub(crate) type ComparedPost<'a> = (&'a str, u64, Option<i64>);
+
+/// What differs of a post, if anything does, between then and now; with the panic of the job that posts, if there was one now.
 pub(crate) fn compare_posts(
-    recorded: Option<(&str, u64)>,
-    now: Option<(&str, u64)>,
+    recorded: Option<ComparedPost<'_>>,
+    now: Option<ComparedPost<'_>>,
     panicked: Option<&str>,
 ) -> Option<What> {
-    let (Some((recorded, handle)), Some((now, handle_now))) = (recorded, now) else {
+    let (Some((recorded, handle, due)), Some((now, handle_now, due_now))) = (recorded, now) else {
         let as_panic = |message: &str| What::Panicked { message: message.to_owned() };
         return match (recorded, now) {
             (None, Some(_)) => Some(What::NothingThen),
@@ -55,7 +58,11 @@ pub(crate) fn compare_posts(
         let (recorded, now) = (recorded.to_owned(), now.to_owned());
         return Some(What::OtherOperation { recorded, now });
     }
-    (handle != handle_now).then_some(What::Handle { recorded: handle, now: handle_now })
+    if handle != handle_now {
+        return Some(What::Handle { recorded: handle, now: handle_now });
+    }
+    let (recorded_ns, now_ns) = due.zip(due_now)?;
+    (recorded_ns != now_ns).then_some(What::Due { recorded_ns, now_ns })
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use talea_model::{OperationId, PublicationId, System};
 use talea_notification::declared;
 use talea_operation::{DeclaredOperation, Operation, Operations, PostingRoom, ReplayWorkplace, Wiring};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::event::{Post, Typed, ValueLost};
+use talea_record::event::{Dates, Post, Release, Skip, Typed, ValueLost};
 use talea_record::values::{KeptOf, KeptValue, MOST_BYTES, ValueReader};
 use talea_record::{Definition, JobId, Metadata, Origin, PostOutcome, Record, Sink, ValueLoss};
 
@@ -51,6 +51,8 @@ pub struct Replay {
     steps: Steps,
     begun: HashMap<JobId, Begun>,
     answers: HashMap<JobId, Answers>,
+    /// When jobs were posted and are due, or would have been if there had been room.
+    dates: HashMap<JobId, Dates>,
     /// Ends of jobs that were posted, by the job that posted them and has not ended: they have their turn when that is called again, since their
     /// handles may lead to what it leaves for them.
     posted_within: HashMap<JobId, Vec<End>>,
@@ -131,6 +133,7 @@ impl Replay {
             steps: Steps::default(),
             begun: HashMap::new(),
             answers: HashMap::new(),
+            dates: HashMap::new(),
             posted_within: HashMap::new(),
             silent: None,
             unverified: Unverified::of(&system),
@@ -215,6 +218,11 @@ impl Sink for Replay {
                     self.steps.pushes_of(job).keep(publication, number, bytes);
                 }
             }
+        }
+        if let Typed::Release(Release { job, .. }) | Typed::Skip(Skip { job, .. }) = record.typed()
+            && let Some(dates) = record.dates().filter(|_| self.is_posted(job) && self.is_known(job))
+        {
+            self.dates.insert(job, dates);
         }
         match record.typed() {
             Typed::Start(start) if self.is_known(start.job) => {

@@ -261,6 +261,13 @@ pub enum What {
         /// The one of now.
         now: u64,
     },
+    /// The job that is posted is due at another instant.
+    Due {
+        /// From the start of the run to when it was due, in nanoseconds.
+        recorded_ns: i64,
+        /// The same of now.
+        now_ns: i64,
+    },
     /// The operation was declared when this was recorded, and is not now.
     NotDeclared {
         /// What is declared now.
@@ -321,6 +328,13 @@ impl fmt::Display for Difference {
             }
             What::Handle { recorded, now } => {
                 write!(f, "it was posted with the handle {recorded}, and is posted with {now} now")
+            }
+            What::Due { recorded_ns, now_ns } => {
+                let [recorded, now] = [recorded_ns, now_ns].map(|at| talea_time::Duration::from_nanos(*at));
+                write!(
+                    f,
+                    "it was posted to be due {recorded} after the start, and is to be due {now} after it now"
+                )
             }
             What::NotDeclared { declared } => {
                 let declared = if declared.is_empty() { "nothing".to_owned() } else { declared.join(", ") };

@@ -9,6 +9,7 @@ use crate::steps::{End, Ending};
 use talea_operation::{DeclaredOperation, ReplayWorkplace};
 use talea_record::JobId;
 use talea_record::difference::declaration_differences;
+use talea_record::event::Dates;
 use talea_time::Instant;
 
 impl Replay {
@@ -107,12 +108,22 @@ impl Replay {
         let comparable = if self.workplace.is_some() { recorded.len().max(now.len()) } else { 0 };
         for post in 0..comparable {
             let (recorded, now) = (recorded.get(post), now.get(post));
+            let dates = recorded.and_then(|recorded| self.dates.remove(&recorded.job));
+            let since_start = |at: Instant| at.as_nanos().saturating_sub(self.tables.start.as_nanos());
+            // How long its jobs have was told when it was declared, if that is otherwise.
+            let relative = recorded
+                .map(|recorded| self.tables.operations[recorded.job.operation.index()].task)
+                .map(|task| self.tables.tasks[task].deadline);
+            let due = dates.zip(relative).map(|(Dates { nominal, .. }, relative)| {
+                let explicit = now.and_then(|now| now.deadline);
+                since_start(explicit.unwrap_or(nominal.saturating_add(relative)).max(nominal))
+            });
             let recorded = recorded.map(|recorded| {
                 let operation = &self.tables.operations[recorded.job.operation.index()].name;
-                (operation.as_str(), recorded.handle)
+                (operation.as_str(), recorded.handle, dates.map(|dates| since_start(dates.deadline)))
             });
-            let now = now.map(|now| (now.operation.as_str(), now.handle));
-            let Some((posted, _)) = recorded.or(now) else { continue };
+            let now = now.map(|now| (now.operation.as_str(), now.handle, due));
+            let Some((posted, ..)) = recorded.or(now) else { continue };
             let row = self.report.row_of_posts(&format!("{name}>{posted}"));
             let what = compare_posts(recorded, now, panicked);
             self.report.count(Compared::Post { row, post: Some(post) }, job, is_on_track, what);

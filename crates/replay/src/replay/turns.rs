@@ -65,6 +65,7 @@ impl Replay {
         end.taken.iter().for_each(|taken| self.take(end.job, *taken));
         let (begun, answers) =
             (self.begun.remove(&end.job), self.answers.remove(&end.job).unwrap_or_default());
+        self.dates.remove(&end.job);
         if let Some(workplace) = &self.workplace {
             workplace.reach(end.at);
             self.take_declared();

@@ -7,7 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock};
 use talea_model::{LaneDispatch, OperationId, OutputBuilder, Strategy as By, System, TaskBuilder};
 use talea_operation::{
-    Declaration, JobContext, KeptOutputs, NotPosted, Operations, OutputKind, PostedOperation, PostingRoom,
+    Declaration, JobContext, KeptOutputs, NotPosted, Operations, OutputKind, Posted, PostedOperation,
+    PostingRoom,
 };
 use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{self, Lost};
@@ -39,6 +40,7 @@ struct Program {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     OtherHandle,
+    OtherDeadline,
     OtherOperation,
     NothingPosted,
     OneMore,
@@ -75,8 +77,19 @@ impl Program {
             (Some(_) | None, _) => {}
         }
         let declared = self.posted.get().expect("all is declared before the run begins");
-        let answers =
-            posts.iter().map(|(operation, handle)| job.post(declared[*operation], *handle)).collect();
+        let post = |(place, (operation, handle)): (usize, &(usize, u64))| {
+            let (operation, handle) = (declared[*operation], *handle);
+            // Every other one says when it is due, some of them at an instant that is over.
+            let due = times[0] + Duration::from_micros(handle as i64 / 16 % 4_000 - 500);
+            let is_other = place == 0 && change == Some(Change::OtherDeadline);
+            let post_due = |at| job.post_work(Posted::new(operation).handle(handle).due(at));
+            match (handle / 16 % 2, is_other) {
+                (0, false) => job.post(operation, handle),
+                (0, true) => post_due(job.deadline() + ms(50)),
+                (_, is_other) => post_due(if is_other { due + ms(10) } else { due }),
+            }
+        };
+        let answers = posts.iter().enumerate().map(post).collect();
         let seen = (job.operation().to_owned(), job.instance(), job.handle(), times, answers);
         self.diary.lock().expect("whole").push(seen);
         drawn
@@ -191,7 +204,7 @@ proptest! {
         dispatch in select(&[LaneDispatch::NonPreemptive, LaneDispatch::Preemptive][..]),
         chosen in any::<prop::sample::Index>(),
         change in select(
-            &[Change::OtherHandle, Change::OtherOperation, Change::NothingPosted, Change::OneMore, Change::Panic][..]
+            &[Change::OtherHandle, Change::OtherDeadline, Change::OtherOperation, Change::NothingPosted, Change::OneMore, Change::Panic][..]
         ),
     ) {
         let (system, program) = (system(dispatch), Program::new(seed));
@@ -218,6 +231,7 @@ proptest! {
         prop_assert_eq!((first.instance, first.post.is_some()), (number, true));
         let is_it = match first.what {
             What::Handle { recorded, now } => change == Change::OtherHandle && recorded + 16 == now,
+            What::Due { recorded_ns, now_ns } => change == Change::OtherDeadline && recorded_ns != now_ns,
             What::OtherOperation { .. } => change == Change::OtherOperation,
             What::NothingNow => change == Change::NothingPosted,
             What::NothingThen => change == Change::OneMore,
