@@ -4,7 +4,7 @@ use crate::admin::{ConsumerAdmin, SupplierAdmin};
 use crate::connect::ConsumerBuilder;
 use crate::connected::ConsumerHandle;
 use crate::consumer::{AdminFilters, Consumer};
-use crate::event::{Event, EventType};
+use crate::event::{Content, Event, EventType};
 use crate::filter::GroupOperator;
 use crate::limits::AdminProperties;
 use crate::place::Place;
@@ -21,9 +21,19 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use talea_linux::replaced::prepare_thread;
-use talea_operation::{Workplace, on_each_thread};
+use talea_operation::{OutputKind, Workplace, on_each_thread};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
+
+/// Events of a kind that is never bytes cannot be kept.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "events {event_type} are of a kind that is never bytes; say how: `OutputKind::any().plain()`, or `serialized()`"
+)]
+pub struct NeverBytes {
+    /// Their type.
+    pub event_type: String,
+}
 
 /// A channel: suppliers push events into it, and each consumer has those that it has subscribed to and lets through. All copies are the same one.
 #[derive(Clone)]
@@ -123,6 +133,21 @@ impl EventChannel {
     /// The supplier of this number, whoever has it, if it is connected.
     pub fn supplier_of(&self, number: u32) -> Option<SupplierHandle> {
         SupplierHandle::find(&self.0, number, None)
+    }
+
+    /// Events of this type carry a `T` of this kind, from now on: how it becomes bytes, so that runs that keep values record what consumers are handed and jobs push,
+    /// and replays hand it to the same code again. Structured events need no word of this.
+    ///
+    /// # Errors
+    /// Values of this kind are never bytes.
+    pub fn carries<T: Content + Default>(
+        &self,
+        event_type: &EventType,
+        kind: &OutputKind<T>,
+    ) -> Result<(), NeverBytes> {
+        let codec = kind.codec().ok_or_else(|| NeverBytes { event_type: event_type.to_string() })?;
+        self.0.publications.kinds.set_codec(event_type, codec);
+        Ok(())
     }
 
     /// Begins to connect a consumer.

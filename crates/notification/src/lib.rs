@@ -53,6 +53,7 @@ mod event;
 mod fields;
 mod filter;
 mod grouped;
+mod kept;
 mod limits;
 mod mapping;
 mod monitor;
@@ -77,7 +78,7 @@ mod work;
 
 pub use admin::{ConsumerAdmin, SupplierAdmin};
 pub use attached::{FilterAdmin, MappingAdmin};
-pub use channel::{BindError, EventChannel, EventChannelFactory};
+pub use channel::{BindError, EventChannel, EventChannelFactory, NeverBytes};
 pub use condition::{Collect, Condition, TimeCame};
 pub use connect::{ConnectError, ConsumerBuilder};
 pub use connected::{

@@ -10,7 +10,10 @@ use std::error::Error;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use talea_event::TypePattern;
-use talea_operation::{ChannelTask, Declaration, JobContext, Post, Posted, PostedCode, TRY_AGAIN};
+use talea_operation::{
+    ChannelTask, Declaration, JobContext, KeptEvent, NotPosted, Post, Posted, PostedCode, TRY_AGAIN,
+    TakenPart,
+};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
 
@@ -39,9 +42,12 @@ pub(crate) fn post(
     let released = released.take();
     let done =
         if consumer.may_be_called_here() { via.post_here(posted, released) } else { via.post_work(posted) };
-    if done.is_err() {
+    if let Err(refused) = done {
         server.refused();
         work.refused();
+        if refused == NotPosted::Replayed {
+            return consumer.forget_waiting();
+        }
         // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
         // before the event is seen, there is one more.
         work.without_job.fetch_add(usize::from(is_task), Ordering::Relaxed);
@@ -103,6 +109,9 @@ fn run(
         let at = job.services().clock();
         place.with(|workplace| work.wake_at(workplace, Due { at, priority }));
     }
+    if job.services().keeps_events() {
+        job.services().keep(KeptEvent::Taken(TakenPart::Last), Some(&[]));
+    }
     if has_delivered && turn.left > 0 {
         take_from_others(consumer, work, (lane, server), is_of, job);
     }
@@ -113,6 +122,11 @@ fn code_of(consumer: &Arc<Consumer>, server: (usize, usize), channel: &Shared) -
     let with_place = || (Arc::clone(consumer), channel.place.weak());
     let (own, place) = with_place();
     let whole = PostedCode::new(move |job| run(&own, server, &place, job, None));
+    let again = Arc::clone(consumer);
+    let whole = whole.again(move |job, from| {
+        let Some(work) = again.work.get() else { return false };
+        again.deliver_again((job, work.server_of(server)), from)
+    });
     let reserved = Reserved::default();
     let (own, reserving) = (Arc::clone(consumer), Arc::clone(&reserved));
     let begin = move |now| begin_job(&own, server, &reserving, now);

@@ -4,6 +4,7 @@
 //! takes of a type that is offered, and looked up by who pushes or delivers without any. What operations publish by the description of a system has its number from there.
 
 use crate::event::EventType;
+use crate::kept::Kinds;
 use crate::place::Place;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,8 @@ pub(crate) struct Publications {
     channel: u64,
     /// With the numbers of their types, in the order of these. The workplace says how many there can be.
     numbered: Replaced<Vec<(usize, PublicationId)>>,
+    /// How they become bytes.
+    pub kinds: Kinds,
     /// Types for which there was no workplace yet. Who has it is the one that changes what is numbered.
     waiting: Mutex<Vec<EventType>>,
 }
@@ -28,7 +31,7 @@ impl Publications {
     pub fn new(name: &str) -> Self {
         let channel = NEXT_CHANNEL.fetch_add(1, Ordering::Relaxed);
         let (numbered, waiting) = (Replaced::new(Vec::new()), Mutex::default());
-        Publications { name: name.into(), channel, numbered, waiting }
+        Publications { name: name.into(), channel, numbered, kinds: Kinds::new(), waiting }
     }
 
     /// Which channel it is, of all of the process.

@@ -9,9 +9,11 @@ use crate::delivery::Pusher;
 use crate::event::{Content, ContentType, Event, EventType, Header};
 use crate::fields::FieldProblem;
 use crate::filter::{Filter, FilterGroup, passes, together};
+use crate::kept::{EVENT_BYTES, encode_event, encode_header};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
+use crate::publications::Publications;
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::stated::{self, Stated};
@@ -23,7 +25,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::pi_lock::PiLock;
-use talea_operation::{EventNote, Post};
+use talea_model::PublicationId;
+use talea_operation::{EventNote, JobServices, KeptEvent, Post};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -313,6 +316,9 @@ impl Supplier {
             && let Some(publication) = entry.publication(publications)
         {
             via.note(EventNote::Pushed(publication), now);
+            if let Some(services) = via.services().filter(|services| services.keeps_events()) {
+                keep_push(services, publications, publication, event);
+            }
         }
         if let Some(retained) = entry.retained.get() {
             retained.lock().0.add(event, &stated, now);
@@ -629,4 +635,18 @@ impl SupplierHandle {
     pub fn on_partners(&self, listener: impl Fn(&PartnersChanged) + Send + Sync + 'static) {
         self.shared.listen_to_partners(self.owner(), Arc::new(listener));
     }
+}
+
+/// Has recorded what a job pushes, or its header alone if nobody has said how the rest becomes bytes. Does not allocate.
+#[cold]
+fn keep_push(
+    services: &dyn JobServices,
+    publications: &Publications,
+    publication: PublicationId,
+    event: &Event,
+) {
+    let mut bytes = [0; EVENT_BYTES];
+    let whole = encode_event(&publications.kinds, event, &mut bytes);
+    let length = whole.or_else(|| encode_header(event, &mut bytes));
+    services.keep(KeptEvent::Pushed(publication), length.map(|length| &bytes[..length]));
 }

@@ -38,3 +38,21 @@ pub enum EventNote {
     /// What the job pushes was to be kept, and there is no room for it.
     PushNotKept(PublicationId),
 }
+
+/// What of the events of a program's own channels is recorded, so that deliveries can be replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeptEvent {
+    /// What the job is handed, behind what it was handed before.
+    Taken(TakenPart),
+    /// What it pushes as this publication.
+    Pushed(PublicationId),
+}
+
+/// Whether the job is handed more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakenPart {
+    /// It may be.
+    More,
+    /// No more comes.
+    Last,
+}

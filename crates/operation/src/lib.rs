@@ -36,7 +36,7 @@ pub use assembly::{Assembled, KeptOutput, Wiring};
 pub use context::{Code, JobContext};
 pub use ends::EventEnds;
 pub use error::{OperationError, OperationErrors};
-pub use events::{EventNote, TakenEvent};
+pub use events::{EventNote, KeptEvent, TakenEvent, TakenPart};
 pub use kept::{KeptOutputs, KeptParts};
 pub use kind::{OutputKind, Value};
 pub use operation::{Body, LostValues, Operation, TakenValue, outputs_in};
@@ -47,7 +47,7 @@ pub use posting::{Declaration, NotPosted, Posted, PostedOperation, PostingRoom};
 pub use publications::ProgramPublications;
 pub use pushes::PushedBytes;
 pub use reading::NotRead;
-pub use replaying::{DeclaredOperation, ReplayWorkplace};
+pub use replaying::{DeclaredOperation, HandedAgain, ReplayWorkplace};
 pub use services::JobServices;
 pub use synthetic::{SyntheticValue, decode_fields, encode_fields};
 pub use talea_channel::{
@@ -56,5 +56,5 @@ pub use talea_channel::{
 pub use talea_event::EventLoss;
 pub use threads::{call_on_this_thread, on_each_thread};
 pub use workplace::{
-    Beginning, Binding, ChannelTask, Post, PostedCode, ProgramChannel, TRY_AGAIN, Workplace,
+    Again, Beginning, Binding, ChannelTask, Post, PostedCode, ProgramChannel, TRY_AGAIN, Workplace,
 };

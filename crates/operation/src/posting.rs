@@ -91,7 +91,7 @@ pub struct Declaration {
     pub criticality: Criticality,
     /// See [`Self::outside`].
     pub is_outside: bool,
-    /// Whether a channel posts its jobs, by which it hands on events: a replay does not call these again. Channels say it.
+    /// Whether a channel posts its jobs, by which it hands on events: a replay hands these on again, if they are in the trace, whatever is posted. Channels say it.
     pub is_of_channel: bool,
 }
 

@@ -4,12 +4,13 @@ use crate::context::JobContext;
 use crate::operation::Operation;
 use crate::placement::{DeclareError, LanePlacement};
 use crate::posting::{Declaration, NotPosted, PostedOperation, PostingRoom};
-use crate::workplace::{ChannelTask, PostedCode, Workplace};
+use crate::publications::ProgramPublications;
+use crate::workplace::{ChannelTask, PostedCode, ProgramChannel, Workplace};
 use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use talea_model::{OperationId, System};
+use talea_model::{OperationId, PublicationId, System};
 use talea_policy::strategy::Plan;
 use talea_time::Instant;
 
@@ -22,6 +23,28 @@ pub struct DeclaredOperation {
     pub placement: LanePlacement,
     /// Its code.
     pub operation: Operation,
+    /// Where a job finds what it was handed by a channel, of one that hands on events.
+    pub handed: Option<HandedAgain>,
+}
+
+/// What the job that is called next was handed by a channel when it was recorded, and whether its code could read that.
+#[derive(Clone, Debug, Default)]
+pub struct HandedAgain(Arc<Mutex<(Vec<u8>, bool)>>);
+
+impl HandedAgain {
+    /// This is what it was handed.
+    pub fn hand(&self, bytes: Vec<u8>) {
+        *self.inner() = (bytes, false);
+    }
+
+    /// Whether the job that was called could read it.
+    pub fn was_read(&self) -> bool {
+        self.inner().1
+    }
+
+    fn inner(&self) -> MutexGuard<'_, (Vec<u8>, bool)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A replay as the place where operations are declared that the description does not have. Nothing is executed here: the replay takes what has been
@@ -45,6 +68,9 @@ struct Inner {
 #[derive(Default)]
 struct Declared {
     names: Vec<String>,
+    /// What is pushed into channels of the program, and its names, by number from the first that is not the description's on.
+    publications: Option<ProgramPublications>,
+    published: Vec<String>,
     /// Likewise, whether a channel posts its jobs.
     of_channels: Vec<bool>,
     /// What the replay has not taken.
@@ -84,6 +110,18 @@ impl ReplayWorkplace {
         declaration: Declaration,
         code: impl FnMut(&JobContext<'_>) + Send + 'static,
     ) -> Result<PostedOperation, DeclareError> {
+        self.declare_code(declaration, PostedCode::new(code))
+    }
+
+    /// The same with code that may know what to do in place of a job that was recorded.
+    ///
+    /// # Errors
+    /// [`DeclareError`].
+    pub fn declare_code(
+        &self,
+        declaration: Declaration,
+        mut code: PostedCode,
+    ) -> Result<PostedOperation, DeclareError> {
         let Inner { run, system, plans, room, .. } = &*self.0;
         let mut declared = self.declared();
         let placement = declaration.place(system, plans, &declared.names)?;
@@ -92,11 +130,20 @@ impl ReplayWorkplace {
             return Err(DeclareError::NoRoom(*room));
         }
         let id = OperationId::from_index(system.operations().len() + place);
-        let mut operation = Operation::without_ports(id, Box::new(code));
+        let handed = code.has_again().then(HandedAgain::default);
+        let code = match (code.take_again(), handed.clone()) {
+            (Some(mut again), Some(handed)) => Box::new(move |job: &JobContext<'_>| {
+                let bytes = std::mem::take(&mut handed.inner().0);
+                let was_read = again(job, &bytes);
+                handed.inner().1 = was_read;
+            }),
+            _ => code.whole(),
+        };
+        let mut operation = Operation::without_ports(id, code);
         operation.is_outside = declaration.is_outside;
         declared.names.push(declaration.name.clone());
         declared.of_channels.push(declaration.is_of_channel);
-        declared.new.push(DeclaredOperation { declaration, placement, operation });
+        declared.new.push(DeclaredOperation { declaration, placement, operation, handed });
         Ok(PostedOperation { id, run: *run })
     }
 
@@ -105,11 +152,15 @@ impl ReplayWorkplace {
         std::mem::take(&mut self.declared().new)
     }
 
-    /// The names of all that has been declared, but for what channels post, in that order.
+    /// The names of all that has been declared, in that order.
     pub fn names(&self) -> Vec<String> {
-        let declared = self.declared();
-        let names = declared.names.iter().zip(&declared.of_channels);
-        names.filter(|(_, is_of_channel)| !**is_of_channel).map(|(name, _)| name.clone()).collect()
+        self.declared().names.clone()
+    }
+
+    /// The name of what is pushed under this number into a channel of the program, as records have it.
+    pub fn name_of(&self, publication: PublicationId) -> Option<String> {
+        let place = publication.index().checked_sub(self.0.system.publications().len())?;
+        self.declared().published.get(place).cloned()
     }
 
     /// Somebody posts a job of the operation. Returns its name.
@@ -144,8 +195,7 @@ impl Workplace for ReplayWorkplace {
         declaration: Declaration,
         code: PostedCode,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
-        let mut code = code.whole();
-        Ok(ReplayWorkplace::declare(self, declaration, move |job| code(job))?)
+        Ok(self.declare_code(declaration, code)?)
     }
 
     /// Tasks are not released in a replay: their jobs are those of the trace.
@@ -160,4 +210,13 @@ impl Workplace for ReplayWorkplace {
 
     /// Nothing is posted in a replay: all jobs are those of the trace.
     fn post_at(&self, _at: Instant, _operation: PostedOperation) {}
+
+    fn publication(&self, channel: ProgramChannel<'_>, event_type: &str) -> Option<PublicationId> {
+        let Declared { publications, published, .. } = &mut *self.declared();
+        let publications = publications.get_or_insert_with(|| ProgramPublications::of(&self.0.system));
+        publications.add(channel, event_type, |_, shown| {
+            published.push(format!("{shown} {event_type}"));
+            Some(())
+        })
+    }
 }

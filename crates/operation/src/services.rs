@@ -1,6 +1,6 @@
 //! What a job can ask of what executes it.
 
-use crate::events::EventNote;
+use crate::events::{EventNote, KeptEvent};
 use crate::posting::{NotPosted, Posted};
 use crate::reading::NotRead;
 use talea_time::Instant;
@@ -39,4 +39,12 @@ pub trait JobServices {
     }
     /// A channel tells something of the instant `at`, no earlier one than it told of before, which is recorded if that is wanted.
     fn note(&self, note: EventNote, at: Instant);
+    /// Whether what channels of the program hand on in the job, and what it pushes there, is to be [kept](Self::keep).
+    fn keeps_events(&self) -> bool {
+        false
+    }
+    /// Has this recorded of what a channel of the program hands on in the job, or of what it pushes there. None: it has no bytes, or more than are kept.
+    fn keep(&self, event: KeptEvent, bytes: Option<&[u8]>) {
+        _ = (event, bytes);
+    }
 }

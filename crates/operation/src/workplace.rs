@@ -43,6 +43,11 @@ pub trait Post {
         None
     }
 
+    /// What executes the job that posts, if one does that has code.
+    fn services(&self) -> Option<&dyn JobServices> {
+        None
+    }
+
     /// A channel tells something of the job that posts, of the instant `at`, which is recorded if that is wanted. Of who is no job nothing is.
     fn note(&mut self, note: EventNote, at: Instant) {
         _ = (note, at);
@@ -68,6 +73,10 @@ impl Post for &JobContext<'_> {
 
     fn job(&self) -> Option<(OperationId, u64)> {
         Some(self.identity())
+    }
+
+    fn services(&self) -> Option<&dyn JobServices> {
+        Some(self.services)
     }
 
     fn note(&mut self, note: EventNote, at: Instant) {
@@ -114,6 +123,10 @@ impl<P: Post> Post for &mut P {
         (**self).job()
     }
 
+    fn services(&self) -> Option<&dyn JobServices> {
+        (**self).services()
+    }
+
     fn note(&mut self, note: EventNote, at: Instant) {
         (**self).note(note, at);
     }
@@ -144,10 +157,14 @@ pub trait ChannelTask: Send + Sync {
 pub struct PostedCode {
     whole: Code,
     in_two: Option<(Beginning, Code)>,
+    again: Option<Again>,
 }
 
 /// What is done when a job begins, by the instant at which it does.
 pub type Beginning = Box<dyn FnMut(Instant) + Send>;
+
+/// What is done in place of a job that is replayed, which was handed these bytes. False if they cannot be read, and nothing was done.
+pub type Again = Box<dyn FnMut(&JobContext<'_>, &[u8]) -> bool + Send>;
 
 impl std::fmt::Debug for PostedCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -158,7 +175,7 @@ impl std::fmt::Debug for PostedCode {
 impl PostedCode {
     /// Called for each job.
     pub fn new(code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
-        PostedCode { whole: Box::new(code), in_two: None }
+        PostedCode { whole: Box::new(code), in_two: None, again: None }
     }
 
     /// The same in two parts, for who calls code when a job has done its work, as simulations do, and not when it begins: `begin` is called when the job
@@ -172,6 +189,23 @@ impl PostedCode {
     ) -> Self {
         self.in_two = Some((Box::new(begin), Box::new(end)));
         self
+    }
+
+    /// `again` is called in place of a job that is replayed, with all that the job then had [kept](JobServices::keep) of what it was handed.
+    #[must_use]
+    pub fn again(mut self, again: impl FnMut(&JobContext<'_>, &[u8]) -> bool + Send + 'static) -> Self {
+        self.again = Some(Box::new(again));
+        self
+    }
+
+    /// Whether its jobs can be replayed by what they had kept.
+    pub fn has_again(&self) -> bool {
+        self.again.is_some()
+    }
+
+    /// For replays: what is done in place of jobs, if that is something else.
+    pub fn take_again(&mut self) -> Option<Again> {
+        self.again.take()
     }
 
     /// For who calls it when a job begins.

@@ -121,6 +121,17 @@ impl Definition {
         self
     }
 
+    /// The same: the events that jobs of the operation are handed, or those of the publication, are kept if `keeps_events`.
+    #[must_use]
+    pub fn keeping_events(mut self, keeps_events: bool) -> Self {
+        match &mut self {
+            Definition::Operation { entry, .. } => entry.keeps_events = keeps_events,
+            Definition::Publication { entry, .. } => entry.is_kept = keeps_events,
+            Definition::Scheduler { .. } | Definition::Edge { .. } | Definition::Thread(_) => {}
+        }
+        self
+    }
+
     /// Events of this type, which a program pushes into the channel that records call so.
     pub fn of_program(number: usize, channel: &str, event_type: &str) -> Self {
         let entry = PublicationEntry {

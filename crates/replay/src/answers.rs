@@ -1,7 +1,7 @@
 //! What jobs were told, and are told again.
 
 use std::cell::{Cell, RefCell};
-use talea_operation::{EventNote, JobServices, NotPosted, Posted, ReplayWorkplace};
+use talea_operation::{EventNote, JobServices, KeptEvent, NotPosted, Posted, PushedBytes, ReplayWorkplace};
 use talea_record::event::Answer;
 use talea_record::{JobId, PostOutcome, Question};
 use talea_time::Instant;
@@ -23,8 +23,8 @@ pub(crate) struct Answers {
     pub posts: Vec<RecordedPost>,
     /// With what handle it was posted, if it was.
     pub handle: Option<u64>,
-    /// The job that posted it, if one did.
-    pub posted_by: Option<JobId>,
+    /// The job that posted it, if one did; and those that pushed what a channel of the program has handed to it.
+    pub came_from: Vec<JobId>,
 }
 
 /// A job that a job posted, or wanted to.
@@ -44,6 +44,17 @@ pub(crate) struct PostNow {
     pub handle: u64,
     /// When it is due, if the job says so.
     pub deadline: Option<Instant>,
+}
+
+/// An event that a job pushes into a channel of the program when it is called again.
+#[derive(Clone, Debug)]
+pub(crate) struct PushNow {
+    /// The name of the publication.
+    pub publication: String,
+    /// Which of these pushes of the job it is, from 0.
+    pub number: u16,
+    /// None if it is longer than what is kept.
+    pub bytes: Option<Vec<u8>>,
 }
 
 impl Answers {
@@ -81,6 +92,8 @@ pub(crate) struct Answering<'a> {
     /// Whether the trace has what jobs posted.
     keeps_posts: bool,
     posted: RefCell<Vec<PostNow>>,
+    /// What it has pushed into channels of the program.
+    pushed: RefCell<Vec<PushNow>>,
     /// Whether it has been told of a post what nobody knows that it was told then.
     was_told_otherwise: Cell<bool>,
 }
@@ -91,14 +104,15 @@ impl<'a> Answering<'a> {
         done: Instant,
         (workplace, keeps_posts): (Option<&'a ReplayWorkplace>, bool),
     ) -> Self {
-        let (times, stops, posted) = (Cell::new(0), Cell::new(0), RefCell::default());
+        let (times, stops) = (Cell::new(0), Cell::new(0));
+        let (posted, pushed) = (RefCell::default(), RefCell::default());
         let was_told_otherwise = Cell::new(false);
-        Answering { answers, done, times, stops, workplace, keeps_posts, posted, was_told_otherwise }
+        Answering { answers, done, times, stops, workplace, keeps_posts, posted, pushed, was_told_otherwise }
     }
 
-    /// What it has posted.
-    pub fn posted(self) -> Vec<PostNow> {
-        self.posted.into_inner()
+    /// What it has posted, and pushed into channels of the program.
+    pub fn done(self) -> (Vec<PostNow>, Vec<PushNow>) {
+        (self.posted.into_inner(), self.pushed.into_inner())
     }
 
     /// Whether it has been told what it was told then: not if it asked the time more often than answers were recorded, of which there is one at least,
@@ -148,6 +162,20 @@ impl JobServices for Answering<'_> {
 
     // What is pushed in a replay reaches nobody.
     fn note(&self, _note: EventNote, _at: Instant) {}
+
+    fn keeps_events(&self) -> bool {
+        self.keeps_posts && self.workplace.is_some()
+    }
+
+    fn keep(&self, event: KeptEvent, bytes: Option<&[u8]>) {
+        let KeptEvent::Pushed(publication) = event else { return };
+        let Some(publication) = self.workplace.and_then(|workplace| workplace.name_of(publication)) else {
+            return;
+        };
+        let mut pushed = self.pushed.borrow_mut();
+        let number = u16::try_from(pushed.len()).unwrap_or(PushedBytes::LAST);
+        pushed.push(PushNow { publication, number, bytes: bytes.map(<[u8]>::to_vec) });
+    }
 }
 
 #[cfg(test)]

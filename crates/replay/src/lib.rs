@@ -13,7 +13,7 @@
 //! have otherwise than the description is told.
 //!
 //! Operations whose jobs a program posted are declared at the [workplace](Replay::workplace) of the replay and found by their names; their jobs have turns as others
-//! do, with the handles that are recorded, and posting is answered as it was. Those that channels of the program post, to hand on events, are not called.
+//! do, with the handles that are recorded, and posting is answered as it was. Those that channels of the program post are handed the events that they had then, past the channel.
 
 #![forbid(unsafe_code)]
 

@@ -21,7 +21,7 @@ use talea_model::{OperationId, PublicationId, System};
 use talea_notification::declared;
 use talea_operation::{DeclaredOperation, Operation, Operations, PostingRoom, ReplayWorkplace, Wiring};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::event::{Dates, Post, Release, Skip, Typed, ValueLost};
+use talea_record::event::{Dates, Deliver, Post, Release, Skip, Typed, ValueLost};
 use talea_record::values::{KeptOf, KeptValue, MOST_BYTES, ValueReader};
 use talea_record::{Definition, JobId, Metadata, Origin, PostOutcome, Record, Sink, ValueLoss};
 
@@ -53,9 +53,13 @@ pub struct Replay {
     answers: HashMap<JobId, Answers>,
     /// When jobs were posted and are due, or would have been if there had been room.
     dates: HashMap<JobId, Dates>,
-    /// Ends of jobs that were posted, by the job that posted them and has not ended: they have their turn when that is called again, since their
-    /// handles may lead to what it leaves for them.
+    /// Ends of jobs that were posted, by the job that posted them, or pushed what they were handed, and has not ended: they have their turn when that is called
+    /// again, since their handles, or events, may lead to what it leaves for them.
     posted_within: HashMap<JobId, Vec<End>>,
+    /// The same by the jobs whose ends these are.
+    waiting_for: HashMap<JobId, JobId>,
+    /// And by their operations, in their order.
+    held_back: HashMap<OperationId, Vec<JobId>>,
     /// The last job that posted then and has no code now, and how often it did.
     silent: Option<(JobId, usize)>,
     unverified: Unverified,
@@ -92,7 +96,7 @@ impl Replay {
         let replayed = |(operation, described): (Option<Operation>, &talea_model::Operation)| {
             let operation = operation?;
             let taken = TakenBeside::of((&system, metadata), described.id, &operation);
-            Some(Replayed { operation, holder: None, is_on_track: true, taken })
+            Some(Replayed { operation, holder: None, is_on_track: true, taken, handed: None })
         };
         let mut operations: Vec<_> =
             assembled.operations.into_iter().zip(system.operations()).map(replayed).collect();
@@ -135,6 +139,8 @@ impl Replay {
             answers: HashMap::new(),
             dates: HashMap::new(),
             posted_within: HashMap::new(),
+            waiting_for: HashMap::new(),
+            held_back: HashMap::new(),
             silent: None,
             unverified: Unverified::of(&system),
             report: ReplayReport { outputs, publications, differences, ..ReplayReport::default() },
@@ -176,6 +182,8 @@ impl Replay {
             let replayed = self.operations[job.operation.index()].as_ref();
             let takes = replayed
                 .is_some_and(|replayed| matches!(replayed.taken, TakenBeside::Events | TakenBeside::Reads));
+            let takes =
+                takes || self.is_posted(job) && self.tables.operations[job.operation.index()].keeps_events;
             // Who is aborted while it waits for room has no processor, and has done its work.
             let has_returned = self.answers.get(&job).is_some_and(|answers| answers.returned.is_some());
             let has_begun = how != Ending::Unbegun || has_returned;
@@ -249,6 +257,7 @@ impl Sink for Replay {
             Typed::Push(push) if self.is_push_kept(push.publication) => {
                 self.steps.pushes_of(push.job).tell(push.publication);
             }
+            Typed::Push(push) => self.was_pushed_unkept(push),
             Typed::PushUnkept(lost) if self.is_push_kept(lost.publication) => {
                 self.steps.pushes_of(lost.job).lose(lost.publication);
             }
@@ -293,8 +302,12 @@ impl Sink for Replay {
                 }
                 if outcome == Some(PostOutcome::Posted) {
                     let answers = self.answers.entry(job).or_default();
-                    (answers.handle, answers.posted_by) = (Some(handle), by.0);
+                    answers.handle = Some(handle);
+                    answers.came_from.extend(by.0);
                 }
+            }
+            Typed::Deliver(Deliver { job, from, .. }) if self.is_posted(job) && self.is_known(job) => {
+                self.answers.entry(job).or_default().came_from.extend(from);
             }
             Typed::Answer(answer) if self.is_known(answer.job) => {
                 self.answers.entry(answer.job).or_default().take(answer);

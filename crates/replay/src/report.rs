@@ -15,7 +15,8 @@ pub struct ReplayReport {
     pub outside: u64,
     /// By output of the system, in its order; those of operations outside are not compared.
     pub outputs: Vec<OutputReport>,
-    /// By publication of the system, in its order: what jobs pushed into channels.
+    /// By publication of the system, in its order: what jobs pushed into channels. Behind these, what they pushed into channels of the program, by the operation
+    /// that pushes, the channel and the type, as `alarm>motion Robot/Step`, in the order in which these were found.
     #[serde(default)]
     pub publications: Vec<OutputReport>,
     /// What jobs posted, by the operation that posts and the one that is posted, as `control>alarm`, in the order in which these were found; and by its
@@ -85,6 +86,15 @@ impl ReplayReport {
         })
     }
 
+    /// The row of what is pushed into a channel of the program by this name, whose events are recorded or not.
+    pub(crate) fn row_of_pushes(&mut self, name: &str, is_kept: bool) -> usize {
+        let known = self.publications.iter().position(|row| row.output == name);
+        known.unwrap_or_else(|| {
+            self.publications.push(OutputReport::new(name, is_kept, false));
+            self.publications.len() - 1
+        })
+    }
+
     /// Something of a job was compared, and differs so, if at all; which proves nothing if the job is not on its track.
     pub(crate) fn count(
         &mut self,
@@ -132,8 +142,10 @@ pub enum NotCalled {
     NotRecorded,
     /// The record of that is lost.
     Lost,
-    /// A channel posted them, to hand on events that the program's threads or jobs had pushed there.
+    /// A channel posted them, to hand on events that are not in the trace, or to ask a supplier for some.
     OfChannel,
+    /// The program cannot read the events that a channel handed on: of some it does not say how they become bytes, or says something else than then.
+    Unreadable,
     /// The operation is not declared. Where operations can be declared, that is a difference, too.
     NotDeclared,
     /// Its declaration says that it has to do with something [outside](talea_operation::Declaration::outside).
@@ -145,8 +157,11 @@ impl NotCalled {
     pub fn words(self) -> &'static str {
         match self {
             NotCalled::NotRecorded => "the trace does not record what is posted",
-            NotCalled::Lost => "the records of with what they were posted are lost",
-            NotCalled::OfChannel => "they hand on events of a channel of the program",
+            NotCalled::Lost => "what they were posted with, or handed, is not in the trace",
+            NotCalled::OfChannel => {
+                "a channel of the program posted them, and the trace has no events of theirs"
+            }
+            NotCalled::Unreadable => "the program cannot read the events that they were handed",
             NotCalled::NotDeclared => "the operation is not declared",
             NotCalled::Outside => "the operation has to do with something outside",
         }

@@ -77,6 +77,11 @@ impl Pushes {
         self.lost(publication).max(self.told(publication).saturating_sub(self.kept(publication)))
     }
 
+    /// The publications as which it pushed events that are to be there.
+    pub fn publications(&self) -> impl Iterator<Item = u32> + '_ {
+        self.told.keys().copied()
+    }
+
     /// Whether it may be one for which there was no room that is not kept: then it is not known what the job was told.
     pub fn may_lack_a_refusal(&self) -> bool {
         let is_beyond = |of: &u32| self.lost(*of) + self.kept(*of) > self.told(*of);

@@ -180,7 +180,7 @@ impl Collector {
             slots,
             sinks,
             has_posted,
-            values: values.filter(|values| !values.all.is_empty()),
+            values: values.filter(|values| !values.is_empty()),
             steal,
             unnamed: None,
         })

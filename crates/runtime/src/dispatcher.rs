@@ -9,8 +9,8 @@ use crate::poster::Poster;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use talea_model::{Execution, OperationId, PublicationId, System};
 use talea_operation::{
-    ChannelTask, Declaration, DeclareError, JobContext, LanePlacement, Operation, PostedOperation,
-    PostingRoom, ProgramChannel, ProgramPublications, ReplayWorkplace,
+    ChannelTask, Declaration, DeclareError, JobContext, LanePlacement, Operation, PostedCode,
+    PostedOperation, PostingRoom, ProgramChannel, ProgramPublications, ReplayWorkplace, Workplace,
 };
 use talea_policy::strategy::Plan;
 use talea_record::ring::Definer;
@@ -123,9 +123,19 @@ impl Dispatcher {
         declaration: Declaration,
         code: impl FnMut(&JobContext<'_>) + Send + 'static,
     ) -> Result<PostedOperation, DeclareError> {
+        self.declare_code(declaration, PostedCode::new(code))
+    }
+
+    /// The same with code that may know what to do in place of a job that was recorded.
+    pub(crate) fn declare_code(
+        &self,
+        declaration: Declaration,
+        code: PostedCode,
+    ) -> Result<PostedOperation, DeclareError> {
         if let Some(workplace) = &self.0.replayed {
-            return workplace.declare(declaration, code);
+            return workplace.declare_code(declaration, code);
         }
+        let keeps_events = self.0.shared.kept_events.is_some() && code.has_again();
         let Inner { shared, system, plans, room, definer, .. } = &*self.0;
         let mut state = self.state();
         let LanePlacement { node, level } = declaration.place(system, plans, &state.declared)?;
@@ -140,10 +150,10 @@ impl Dispatcher {
         let lane = shared.layout.lanes.iter().position(is_it).expect("a lane of the plan is one of the run");
         let definition = Definition::posted((number, task), &name, (lane, wcet), (deadline, criticality));
         definer
-            .define(&definition.of_channel(is_of_channel))
+            .define(&definition.of_channel(is_of_channel).keeping_events(keeps_events))
             .map_err(|_no_room| DeclareError::Unrecorded(name.clone()))?;
         let id = OperationId::from_index(number);
-        shared.posting.declare(number, Operation::without_ports(id, Box::new(code)));
+        shared.posting.declare(number, Operation::without_ports(id, code.whole()));
         shared.layout.declare(OperationSite {
             id,
             name: name.as_str().into(),
@@ -174,8 +184,13 @@ impl Dispatcher {
 
     /// The number of a type of events that a program pushes into a channel of its own.
     pub(crate) fn publication(&self, channel: ProgramChannel<'_>, event_type: &str) -> Option<PublicationId> {
+        if let Some(workplace) = &self.0.replayed {
+            return workplace.publication(channel, event_type);
+        }
+        let keeps_events = self.0.shared.kept_events.is_some();
         let define = |number: usize, shown: &str| {
-            self.0.definer.define(&Definition::of_program(number, shown, event_type)).ok()
+            let definition = Definition::of_program(number, shown, event_type);
+            self.0.definer.define(&definition.keeping_events(keeps_events)).ok()
         };
         self.state().publications.add(channel, event_type, define)
     }

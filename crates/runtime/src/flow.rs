@@ -10,6 +10,7 @@ use crate::alarms::Alarms;
 use crate::guard_post::{GuardPost, Timers};
 use crate::job_table::{Abort, InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
+use crate::kept_events::KeptEvents;
 use crate::layout::{Layout, OperationSite, Origin};
 use crate::link::{Completion, Link, reason_of};
 use crate::occupancy::Processor;
@@ -222,6 +223,8 @@ pub(crate) struct Shared {
     pub keeps_answers: bool,
     /// Whether it is recorded with what handle jobs are posted, and what posting is answered.
     pub keeps_posts: bool,
+    /// Where that goes which channels of the program hand on, and which jobs push there, if it is recorded.
+    pub kept_events: Option<KeptEvents>,
 }
 
 /// How the run of a node ended whose hierarchy is lowered.

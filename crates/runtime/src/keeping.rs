@@ -5,6 +5,7 @@
 //! dropped, and counted and recorded as such. Where the collector is in the process, it is that thread and writes into the log; in a process
 //! that another one collects from, there is a thread with a ring of its own.
 
+use crate::kept_events::KeptEventsEnd;
 use std::thread::JoinHandle;
 use talea_linux::clock::MonotonicClock;
 use talea_linux::stop::{Slept, StopFlag};
@@ -136,6 +137,8 @@ pub(crate) fn beside_values(
 /// Writes the values of a process's outputs, and what its jobs take and push, into the trace.
 pub(crate) struct ValueLog {
     pub all: Vec<Logged>,
+    /// What channels of the program hand on, and jobs push there, if that is kept.
+    of_program: Option<KeptEventsEnd>,
     /// The first node of the process, by which records of several processes are told apart.
     node: u16,
     buffer: Vec<u8>,
@@ -157,6 +160,7 @@ impl ValueLog {
     pub fn new(
         (system, node): (&System, usize),
         (kept, beside): (Vec<KeptOutput>, Vec<Wanted>),
+        of_program: Option<KeptEventsEnd>,
         wanted: &KeptOutputs,
     ) -> Result<(Self, Vec<OperationError>), OperationErrors> {
         let (mut all, mut without) = (Vec::new(), Vec::new());
@@ -192,7 +196,7 @@ impl ValueLog {
             _ if is_named && !without.is_empty() => Err(OperationErrors(without)),
             _ => {
                 let buffer = if all.is_empty() { Vec::new() } else { vec![0; MOST_BYTES] };
-                Ok((ValueLog { all, node: node as u16, buffer, unwritten: 0 }, without))
+                Ok((ValueLog { all, of_program, node: node as u16, buffer, unwritten: 0 }, without))
             }
         }
     }
@@ -201,7 +205,7 @@ impl ValueLog {
     /// were any.
     pub fn keep(&mut self, as_of: Instant, sink: &mut impl Sink, now: Instant) -> bool {
         let mut were_any = false;
-        let ValueLog { all, node, buffer, unwritten } = self;
+        let ValueLog { all, of_program, node, buffer, unwritten } = self;
         for Logged { what, operation, end, .. } in all {
             end.take_all(as_of, buffer, &mut |stamp, value| {
                 were_any = true;
@@ -240,12 +244,24 @@ impl ValueLog {
                 });
             });
         }
+        if let Some(of_program) = of_program {
+            of_program.take_all(as_of, &mut |job, of, bytes| {
+                were_any = true;
+                values::write(sink, (job, of), bytes, *node, now);
+            });
+        }
         were_any
+    }
+
+    /// Whether nothing is written.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.of_program.is_none()
     }
 
     /// Values that were published and are not kept.
     pub fn not_kept(&self) -> u64 {
-        self.all.iter().map(|kept| kept.end.connection().dropped()).sum::<u64>() + self.unwritten
+        let dropped = self.all.iter().map(|kept| kept.end.connection().dropped()).sum::<u64>();
+        dropped + self.of_program.as_ref().map_or(0, KeptEventsEnd::lost) + self.unwritten
     }
 
     /// Keeps values on a thread of its own until it is told to finish, in a ring from which another process takes them.

@@ -51,6 +51,7 @@ mod hierarchy_node;
 mod job_table;
 mod join;
 mod keeping;
+mod kept_events;
 mod lane;
 mod layout;
 mod limits;

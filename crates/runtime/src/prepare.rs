@@ -10,6 +10,7 @@ use crate::hierarchy_node::{HierarchyNode, confirm_lowering};
 use crate::job_table::JobTable;
 use crate::join::{JoinTable, Joining};
 use crate::keeping::{self, Kept, ValueLog, ValueWriting};
+use crate::kept_events::KeptEvents;
 use crate::lane::SteppedLanesSetUp;
 use crate::layout::{Hosted, LaneSite, Layout};
 use crate::link::Link;
@@ -144,7 +145,16 @@ pub(crate) fn prepare(
     let is_here = |operation: OperationId| hosted.hosts(system.subtask(operation).node);
     let beside = keeping::beside_values(system, &mut operations, &kept_parts, is_here);
     let kept = (kept, beside);
-    let (value_log, without_bytes) = ValueLog::new((system, first_node), kept, &options.keep_values)?;
+    // Only runs in one process have room for posted work.
+    let (kept_events, of_program) = match keeps_posts && is_executed {
+        true => {
+            let (sender, end) = KeptEvents::new();
+            (Some(sender), Some(end))
+        }
+        false => (None, None),
+    };
+    let (value_log, without_bytes) =
+        ValueLog::new((system, first_node), kept, of_program, &options.keep_values)?;
     let behaviours: Vec<Behaviour> = operations.into_iter().map(Behaviour::of).collect();
     check_apart(system)?;
     if is_executed {
@@ -224,6 +234,7 @@ pub(crate) fn prepare(
         layout,
         keeps_answers: !value_log.all.is_empty() || keeps_posts,
         keeps_posts,
+        kept_events,
     });
     let plan =
         ThreadPlan { system, options: &options, shared: &shared, nodes: &nodes, realtime, windows: &windows };

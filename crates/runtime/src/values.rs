@@ -1,6 +1,7 @@
 //! What a job takes when it begins and publishes when it completes, and what its values set off.
 
 use crate::flow::{JobFlow, Shared};
+use crate::kept_events::Unkept;
 use crate::layout::{OperationSite, Visibility};
 use crate::recorder::Subject;
 use std::cell::RefCell;
@@ -101,6 +102,20 @@ impl JobFlow {
             }
             EventNote::PushNotKept(publication) => {
                 let (publication, cause) = (publication.index() as u32, ValueLoss::NoRoom.into());
+                self.recorder.put_if_wanted(now, PushUnkept { job, publication, node, cause });
+            }
+        }
+    }
+
+    /// Records that what a channel of the program has handed to a job, or it has pushed there, is not kept.
+    pub fn lose_event(&mut self, site: &OperationSite, job: JobId, lost: Unkept, now: Instant) {
+        let node = site.node as u16;
+        match lost {
+            Unkept::Taken(cause) => {
+                self.recorder.put_if_wanted(now, ValueLost { job, output: None, node, cause: cause.into() });
+            }
+            Unkept::Pushed(publication, cause) => {
+                let (publication, cause) = (publication.index() as u32, cause.into());
                 self.recorder.put_if_wanted(now, PushUnkept { job, publication, node, cause });
             }
         }

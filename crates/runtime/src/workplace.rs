@@ -124,9 +124,8 @@ impl Workplace for RunWorkplace {
         declaration: Declaration,
         code: PostedCode,
     ) -> Result<PostedOperation, Box<dyn Error + Send + Sync>> {
-        let mut code = code.whole();
         let dispatcher = self.dispatcher.upgrade().ok_or("the run is over")?;
-        Ok(dispatcher.declare(declaration, move |job| code(job))?)
+        Ok(dispatcher.declare_code(declaration, code)?)
     }
 
     fn task(

@@ -297,6 +297,12 @@ impl Simulation {
         let wanted = kept.among(system)?;
         let can_post = self.metadata.operations.len() > self.described;
         self.metadata.keeps_posts = can_post && *kept != KeptOutputs::None;
+        if let (Some(workplace), Some(values), true) =
+            (&self.workplace, &mut self.values, self.metadata.keeps_posts)
+        {
+            workplace.keep_events();
+            values.keep_events();
+        }
         let Some(values) = self.values.as_mut().filter(|_| wanted.are_any()) else { return Ok(self) };
         values.record();
         let is_kept = values.keep(&wanted);

@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use talea_model::{Communication, InputId, OnValue, OperationId, PublicationId, System, Take, Trigger};
 use talea_operation::{
-    Assembled, Beginning, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptParts,
-    LostValues, Moment, NotPosted, Operation, Posted, PostedCode, Published, PushedBytes, Reach, Stamp,
-    TakenEvent,
+    Assembled, Beginning, Connection, Encoded, EventNote, JobServices, KeptBytes, KeptEnd, KeptEvent,
+    KeptParts, LostValues, Moment, NotPosted, Operation, Posted, PostedCode, Published, PushedBytes, Reach,
+    Stamp, TakenEvent, TakenPart,
 };
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::hierarchy::VpId;
@@ -155,6 +155,14 @@ impl JobServices for Services<'_> {
     fn note(&self, note: EventNote, _at: Instant) {
         self.told.borrow_mut().notes.push(note);
     }
+
+    fn keeps_events(&self) -> bool {
+        self.told.borrow().keeps_events
+    }
+
+    fn keep(&self, event: KeptEvent, bytes: Option<&[u8]>) {
+        self.told.borrow_mut().kept.push((event, bytes.map(<[u8]>::to_vec)));
+    }
 }
 
 /// What is known of a job that has completed.
@@ -204,6 +212,11 @@ impl Values {
     /// From now on, records what is published and taken.
     pub fn record(&mut self) {
         self.operations.iter_mut().flatten().for_each(|state| state.is_recorded = true);
+    }
+
+    /// From now on, has recorded what channels of the program hand on, and what jobs push there.
+    pub fn keep_events(&mut self) {
+        self.told.get_mut().keeps_events = true;
     }
 
     /// From now on, records what is wanted and has bytes. Returns which outputs and events these are.
@@ -520,6 +533,7 @@ impl OperationState {
         for note in told.get_mut().notes.drain(..) {
             sink.record(record_of(note, (id, lane), self.node, now));
         }
+        self.keep_of_program(id, std::mem::take(&mut told.get_mut().kept), now, sink);
         self.keep_pushes(id, now, sink);
         self.operation.leave(id.instance);
         self.begun[place].has_returned = true;
@@ -540,6 +554,54 @@ impl OperationState {
                     let (output, cause) = (Some(output), ValueLoss::TooLong.into());
                     let lost = ValueLost { job, output, node, cause };
                     sink.record(lost.at(now, Record::NO_CPU));
+                }
+            }
+        }
+    }
+
+    /// Records what channels of the program have handed to the job, and what it has pushed there.
+    fn keep_of_program(
+        &self,
+        job: JobId,
+        kept: Vec<(KeptEvent, Option<Vec<u8>>)>,
+        now: Instant,
+        mut sink: &mut dyn Sink,
+    ) {
+        let node = self.node;
+        let (mut taken, mut numbers) = (Some(Vec::new()), 0..);
+        for (event, bytes) in kept {
+            match (event, bytes) {
+                (KeptEvent::Pushed(publication), bytes) => {
+                    let (publication, number) =
+                        (publication.index() as u32, numbers.next().unwrap_or(u16::MAX));
+                    match bytes.filter(|_| number < PushedBytes::LAST) {
+                        Some(bytes) => {
+                            let of = KeptOf::Pushed { publication, number };
+                            values::write(&mut sink, (job, of), &bytes, node, now);
+                        }
+                        None => {
+                            let lost =
+                                PushUnkept { job, publication, node, cause: ValueLoss::TooLong.into() };
+                            sink.record(lost.at(now, Record::NO_CPU));
+                        }
+                    }
+                }
+                (KeptEvent::Taken(part), bytes) => {
+                    taken = taken.zip(bytes).map(|(mut taken, bytes)| {
+                        taken.extend(bytes);
+                        taken
+                    });
+                    if part == TakenPart::More {
+                        continue;
+                    }
+                    match taken.take().filter(|taken| taken.len() <= MOST_BYTES) {
+                        Some(taken) => values::write(&mut sink, (job, KeptOf::Taken), &taken, node, now),
+                        None => {
+                            let cause = ValueLoss::TooLong.into();
+                            let lost = ValueLost { job, output: None, node, cause };
+                            sink.record(lost.at(now, Record::NO_CPU));
+                        }
+                    }
                 }
             }
         }

@@ -91,6 +91,8 @@ struct Inner {
     /// Whether operations have been declared that the simulation does not know.
     has_new: AtomicBool,
     declared: Mutex<Declared>,
+    /// Whether what is pushed into channels of the program, and what they hand on, is recorded.
+    keeps_events: AtomicBool,
     /// Whether types of events have numbers that the simulation does not know.
     has_new_publications: AtomicBool,
     publications: Mutex<Publications>,
@@ -168,6 +170,7 @@ impl VirtualWorkplace {
             channels,
             has_new: AtomicBool::new(false),
             declared: Mutex::default(),
+            keeps_events: AtomicBool::new(false),
             has_new_publications: AtomicBool::new(false),
             publications: Mutex::new(Publications {
                 numbers: ProgramPublications::of(system),
@@ -247,7 +250,14 @@ impl VirtualWorkplace {
         if !self.0.has_new_publications.swap(false, Ordering::Relaxed) {
             return Vec::new();
         }
-        std::mem::take(&mut lock(&self.0.publications).new)
+        let keeps_events = self.0.keeps_events.load(Ordering::Relaxed);
+        let new = std::mem::take(&mut lock(&self.0.publications).new);
+        new.into_iter().map(|definition| definition.keeping_events(keeps_events)).collect()
+    }
+
+    /// What is pushed into channels of the program, and what they hand on, is recorded.
+    pub(crate) fn keep_events(&self) {
+        self.0.keeps_events.store(true, Ordering::Relaxed);
     }
 
     /// Somebody posts at `now`.

@@ -4,6 +4,7 @@ use crate::body::{Body, Encoding, value_bytes};
 use crate::limits::Limits;
 use crate::problem::{Problem, WireError};
 use crate::read::Reader;
+use crate::values::write_value;
 use crate::values::{read_properties, write_properties};
 use crate::write::{NoRoom, Writer};
 use std::borrow::Cow;
@@ -264,6 +265,17 @@ impl<'a> Message<'a> {
     /// The remainder of a structured event's body as bytes, to be its message's body. Allocates.
     pub fn remainder(event: &talea_etcl::Event) -> Option<Vec<u8>> {
         event.remainder_of_body().map(value_bytes)
+    }
+
+    /// Writes the same, or nothing if there is none; returns how many bytes. Does not allocate.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn remainder_into(event: &talea_etcl::Event, to: &mut [u8]) -> Result<usize, NoRoom> {
+        let Some(value) = event.remainder_of_body() else { return Ok(0) };
+        let mut writer = Writer::new(to);
+        write_value(&mut writer, value);
+        writer.finish()
     }
 }
 

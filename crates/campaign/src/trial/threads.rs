@@ -35,8 +35,12 @@ fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(),
     let kill = rng.random_ratio(1, 3).then(|| Duration::from_micros(rng.random_range(0..400_000)));
     let mark = format!("{}-{seed}", std::process::id());
     let command = one_of(rng, &["200ms", "300ms"]);
+    // Every other one records what is needed to replay it.
+    let keeping: &[&str] = one_of(rng, &[&[], &["--keep-values", "all"]]);
     let mut run = Command::new(talea)
-        .args(["run", "--for", command, "--out"])
+        .args(["run", "--for", command])
+        .args(keeping)
+        .arg("--out")
         .args([&out, &file])
         .env(MARK, &mark)
         .stdout(Stdio::null())
@@ -57,7 +61,11 @@ fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(),
     match (kill, ended.code()) {
         (Some(_), _) => Ok(()),
         // Misses are an answer, too.
-        (None, Some(0 | 1)) => verify(talea, (&file, &out.join("trace.talea")), counts),
+        (None, Some(0 | 1)) => {
+            let trace = out.join("trace.talea");
+            verify(talea, (&file, &trace), counts)?;
+            if keeping.is_empty() { Ok(()) } else { replay(talea, (&file, &trace), counts) }
+        }
         (None, Some(2)) => {
             counts.refused += 1;
             Ok(())
@@ -78,6 +86,42 @@ pub(super) fn wait(run: &mut Child) -> Result<std::process::ExitStatus, String> 
         }
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Whether `talea replay` finds nothing that differs: operations are called again with what they were handed on threads, through links and channels.
+fn replay(talea: &Path, (file, trace): (&Path, &Path), counts: &mut Counts) -> Result<(), String> {
+    if !trace.exists() {
+        return Ok(());
+    }
+    let output = Command::new(talea).args(["replay", "--json"]).arg(trace).arg("--system").arg(file).output();
+    let output = output.map_err(|error| error.to_string())?;
+    let said = || String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned();
+    match output.status.code() {
+        Some(0) => {}
+        // It has neither outputs nor channels, or no job of theirs has ended.
+        Some(2) if said().contains("the trace keeps neither values nor events") => return Ok(()),
+        Some(2) if said().contains("nothing was compared") => return Ok(()),
+        code => return Err(format!("replay ends with {code:?}: {}", said())),
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+    let differences = report["differences"].as_array().map_or(0, Vec::len);
+    if differences > 0 {
+        return Err(format!("replayed, the same description differs: {}", said()));
+    }
+    let rows = ["outputs", "publications"].into_iter().filter_map(|rows| report[rows].as_array()).flatten();
+    let (mut compared, mut unknown) = (0, 0);
+    for row in rows {
+        compared += row["compared"].as_u64().unwrap_or(0);
+        unknown += row["unknown"].as_u64().unwrap_or(0);
+    }
+    // Only where something is lost it may be unknown what differs.
+    let lost = report["lost_records"].as_u64().unwrap_or(0);
+    if unknown > 0 && lost == 0 {
+        return Err(format!("replayed, not all is known: {}", said()));
+    }
+    counts.hold("replayed runs", 1);
+    counts.hold("values of threads replayed", compared);
+    Ok(())
 }
 
 /// Whether `talea trace verify` finds nothing in the trace of a run but what is [expected](only_expected).

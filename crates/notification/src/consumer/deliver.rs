@@ -3,13 +3,14 @@
 use super::{Call, ConcurrentCode, Connection, Consumer, Inner, Serial, SerialCode, Turn};
 use crate::delivery::{Delivery, Outcome};
 use crate::grouped::Grouped;
+use crate::kept::{EVENT_BYTES, OfCall};
 use crate::queue::From;
 use crate::work::{Due, Miss, Server};
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use talea_linux::pi_lock::{PiGuard, Was};
-use talea_operation::{EventNote, JobContext, TakenEvent};
+use talea_operation::{EventNote, JobContext, KeptEvent, TakenEvent, TakenPart};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
 
@@ -157,7 +158,8 @@ impl Consumer {
         let Some(on_miss) = self.on_miss.as_ref().filter(|_| outcome != Outcome::Retry) else {
             return outcome;
         };
-        let (operation, instance, ended) = (job.operation(), job.instance(), job.services().clock());
+        // As an answer to the job, so that a replay tells the same of the same deliveries.
+        let (operation, instance, ended) = (job.operation(), job.instance(), job.now());
         let tell = |delivery| {
             let due = by.due(delivery);
             if ended > due {
@@ -180,6 +182,55 @@ impl Consumer {
             // An event that a description declares, and a program has pushed on, is the program's here.
             let publication = self.publications.of(event.event_type());
             job.note(EventNote::Taken { event: TakenEvent { publication, from }, number }, at);
+        }
+        if job.services().keeps_events() {
+            self.keep_taken(job, deliveries);
+        }
+    }
+
+    /// Has recorded what the job is handed in this call. Does not allocate.
+    #[cold]
+    fn keep_taken(&self, job: &JobContext<'_>, deliveries: &[Delivery]) {
+        let mut bytes = [0; EVENT_BYTES];
+        let of_call = std::iter::once(OfCall::First).chain(std::iter::repeat(OfCall::Further));
+        for (delivery, of_call) in deliveries.iter().zip(of_call) {
+            let length = self.publications.kinds.encode_delivery(delivery, of_call, &mut bytes);
+            let kept = length.map(|length| &bytes[..length]);
+            job.services().keep(KeptEvent::Taken(TakenPart::More), kept);
+        }
+    }
+
+    /// In a job that is replayed: hands to the code what it was handed then, which has these bytes. False if they cannot be read, and nothing was done.
+    pub fn deliver_again(&self, (job, by): (&JobContext<'_>, &Server), from: &[u8]) -> bool {
+        let Ok(calls) = self.publications.kinds.decode_calls(from) else { return false };
+        for deliveries in &calls {
+            // What comes of it then is in the trace: which events it is handed later.
+            match &self.call {
+                Call::Pull | Call::Jobs => return false,
+                Call::Serial(serial) => {
+                    let code = &mut serial.lock().0.code;
+                    self.call((job, by), deliveries, || code(deliveries, job));
+                }
+                Call::Concurrent(code) => {
+                    let code = code.load();
+                    for delivery in deliveries {
+                        self.call((job, by), std::slice::from_ref(delivery), || code(delivery, job));
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// In a replay nobody delivers what is pushed now: it is gone, so that it takes no room from what is pushed later.
+    #[cold]
+    pub fn forget_waiting(&self) {
+        let mut inner = self.inner.lock().0;
+        while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.take_any()) {
+            self.queued.fetch_sub(1, Ordering::Relaxed);
+            if delivery.is_counted {
+                self.load.queued.fetch_sub(1, Ordering::Relaxed);
+            }
         }
     }
 

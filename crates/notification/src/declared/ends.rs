@@ -1,13 +1,13 @@
 //! The ends of one operation at channels.
 
 use super::filters::ByContent;
-use super::kept::{Contents, Taken, taken_again};
 use super::pushes::{Keeper, PushKeeping, PushPlace};
 use super::synthetic::SyntheticSource;
 use crate::channel::EventChannelFactory;
 use crate::connected::{ConnectedConsumer, Watched};
 use crate::delivery::Delivery;
 use crate::event::{Content, Event, EventPool, Origin};
+use crate::kept::{Contents, Taken, taken_again};
 use crate::supplier::Supplier;
 use std::any::Any;
 use std::sync::Arc;
@@ -256,7 +256,7 @@ impl EventEnds for Ends {
 
     fn begin_again(&mut self, instance: u64, from: &[u8]) -> bool {
         let Some(subscribed) = &mut self.subscribed else { return false };
-        let Ok(delivery) = taken_again(&subscribed.keeping.contents, from) else { return false };
+        let Ok(delivery) = taken_again(&*subscribed.keeping.contents, from) else { return false };
         subscribed.current = instance;
         subscribed.taken.retain(|(known, _)| *known != instance);
         subscribed.taken.push((instance, delivery));

@@ -7,7 +7,6 @@
 
 mod ends;
 mod filters;
-mod kept;
 mod ports;
 mod pushes;
 mod synthetic;
@@ -20,11 +19,11 @@ use crate::channel::{EventChannel, EventChannelFactory};
 use crate::connected::ConnectedConsumer;
 use crate::event::{EventType, Origin};
 use crate::filter::Filter;
+use crate::kept::Contents;
 use crate::mapping::MappingFilter;
 use crate::qos::QosSettings;
 use ends::{Ends, Keeping, Published, Subscribed};
 use filters::{ByContent, Carried};
-use kept::Contents;
 use pushes::PushKeeping;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //!   (header, content)  as of events that are taken; nothing if there was no room for the event
 //! ```
 
-use super::kept::{Contents, behind_length, encode_event};
 use crate::event::Event;
+use crate::kept::{Contents, behind_length, encode_event};
 use std::sync::Arc;
 use talea_channel::{Codec, Handling, KeptEnd, Output, OutputPort, Visible};
 use talea_model::PublicationId;
@@ -27,7 +27,7 @@ impl Pushed {
             let (number, rest) = to.split_first_chunk_mut()?;
             *number = pushed.number.to_le_bytes();
             let event = pushed.event.as_ref();
-            let length = event.map_or(Some(0), |event| encode_event(&pushed.contents, event, rest))?;
+            let length = event.map_or(Some(0), |event| encode_event(&*pushed.contents, event, rest))?;
             // The last number is that of all that come behind, too.
             (pushed.number < PushedBytes::LAST).then_some(number.len() + length)
         },
@@ -97,7 +97,7 @@ impl PushKeeping {
                 has_room
             }
             PushKeeping::AtOnce { buffer, pushed } => {
-                let length = event.map_or(Some(0), |event| encode_event(keeper.contents, event, buffer));
+                let length = event.map_or(Some(0), |event| encode_event(&**keeper.contents, event, buffer));
                 let length = length.filter(|_| place.number < PushedBytes::LAST);
                 let bytes = length.map(|length| buffer[..length].to_vec());
                 pushed.push(PushedBytes { publication: keeper.publication, number: place.number, bytes });

@@ -2,8 +2,10 @@
 
 use crate::event::{Content, Event, EventPool, EventType, Header, Origin};
 use std::sync::{Arc, LazyLock};
+use talea_channel::Codec;
 use talea_etcl::{Filterable, Form, Layout, Lookup, Node, Value};
 use talea_model::{FieldValues, PublicationSite, SyntheticField, System};
+use talea_operation::{decode_fields, encode_fields};
 use talea_policy::demand::{self, Purpose};
 use talea_time::Duration;
 
@@ -148,4 +150,12 @@ fn fill(header: &mut Header, fields: &[(String, Draw)], instance: u64) {
         let number = demand::field_from(values, *stream, instance);
         header.fields.put_allowed(name, number);
     }
+}
+
+impl SyntheticEvent {
+    /// All its fields, and then the rest.
+    pub(super) const CODEC: Codec<SyntheticEvent> = Codec {
+        encode: |event, to| encode_fields((&event.fields, &event.bytes), to),
+        decode: |event, from| decode_fields((&mut event.fields, &mut event.bytes), from),
+    };
 }

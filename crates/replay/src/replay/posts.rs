@@ -5,7 +5,7 @@ use super::replayed::{Replayed, TakenBeside};
 use crate::answers::{Answers, PostNow, RecordedPost};
 use crate::compare::compare_posts;
 use crate::report::{Compared, NotCalled, What};
-use crate::steps::{End, Ending};
+use crate::steps::{End, Ending, Recorded};
 use talea_operation::{DeclaredOperation, ReplayWorkplace};
 use talea_record::JobId;
 use talea_record::difference::declaration_differences;
@@ -44,23 +44,30 @@ impl Replay {
             let differences = declaration_differences(&self.tables, described + place, (wcet, lane), dates);
             self.report.differences.extend(differences);
             let (is_on_track, taken) = (!self.has_gaps, TakenBeside::Nothing);
-            let operation = declared.operation;
+            let (operation, handed) = (declared.operation, declared.handed);
             self.operations[described + place] =
-                Some(Replayed { operation, holder: None, is_on_track, taken });
+                Some(Replayed { operation, holder: None, is_on_track, taken, handed });
         }
     }
 
     /// Why a job of posted work is not called again, if it is not.
-    pub(super) fn reason_not_to_call(&self, job: JobId, answers: &Answers) -> Option<NotCalled> {
-        let place = job.operation.index();
-        if self.tables.operations[place].is_of_channel {
+    pub(super) fn reason_not_to_call(&self, end: &End, answers: &Answers) -> Option<NotCalled> {
+        let place = end.job.operation.index();
+        let entry = &self.tables.operations[place];
+        if entry.is_of_channel && !entry.keeps_events {
             return Some(NotCalled::OfChannel);
         }
         let Some(replayed) = &self.operations[place] else { return Some(NotCalled::NotDeclared) };
-        match answers.handle {
+        let is_known = match (entry.is_of_channel, &end.beside) {
+            (true, Some(Recorded::Bytes(_))) => true,
+            (true, _) => false,
+            (false, _) => answers.handle.is_some(),
+        };
+        match replayed.handed.is_some() == entry.is_of_channel {
             _ if replayed.is_outside() => Some(NotCalled::Outside),
-            None => Some(NotCalled::Lost),
-            Some(_) => None,
+            // Of the same name, and not the same: a consumer then, and posted work now, or the other way round.
+            false => Some(NotCalled::NotDeclared),
+            true => (!is_known).then_some(NotCalled::Lost),
         }
     }
 
@@ -80,7 +87,7 @@ impl Replay {
                 let row = self.report.row_of_posts(&self.tables.operations[place].name);
                 self.report.count(Compared::Post { row, post: None }, job, true, Some(what));
             }
-            NotCalled::Lost => {
+            NotCalled::Lost | NotCalled::Unreadable => {
                 if let Some(replayed) = &mut self.operations[place] {
                     replayed.is_on_track = false;
                 }

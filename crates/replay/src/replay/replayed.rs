@@ -1,7 +1,7 @@
 //! An operation that is replayed, and its jobs.
 
 use talea_model::{OperationId, System};
-use talea_operation::Operation;
+use talea_operation::{HandedAgain, Operation};
 use talea_record::{JobId, Metadata};
 use talea_time::Instant;
 
@@ -13,6 +13,8 @@ pub(super) struct Replayed {
     /// Whether all its jobs have been done again as they were, so that it has kept what it kept then.
     pub is_on_track: bool,
     pub taken: TakenBeside,
+    /// Where its jobs find what a channel of the program handed to them.
+    pub handed: Option<HandedAgain>,
 }
 
 impl Replayed {

@@ -3,12 +3,13 @@
 use super::Replay;
 use super::replayed::{Begun, TakenBeside};
 use crate::answers::Answering;
+use crate::report::NotCalled;
 use crate::steps::{End, Ending, Recorded, Step, Taken};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use talea_model::System;
-use talea_operation::{Reach, Stamp};
+use talea_operation::{HandedAgain, Reach, Stamp};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::{JobId, Metadata};
@@ -47,18 +48,37 @@ impl Replay {
         }
     }
 
-    /// The job has ended, and so those have their turn that it posted and that ended before.
+    /// The job has ended, and so those have their turn that came from it and ended before.
     pub(super) fn end(&mut self, end: End) {
-        let by = self.answers.get(&end.job).and_then(|answers| answers.posted_by);
-        if let Some(by) = by.filter(|by| self.begun.contains_key(by)) {
-            return self.posted_within.entry(by).or_default().push(end);
-        }
         let mut ended = VecDeque::from([end]);
         while let Some(end) = ended.pop_front() {
             let job = end.job;
+            if let Some(by) = self.awaited_by(job) {
+                self.waiting_for.insert(job, by);
+                self.held_back.entry(job.operation).or_default().push(by);
+                self.posted_within.entry(by).or_default().push(end);
+                continue;
+            }
             self.end_in_turn(end);
-            ended.extend(self.posted_within.remove(&job).into_iter().flatten());
+            for end in self.posted_within.remove(&job).into_iter().flatten() {
+                self.waiting_for.remove(&end.job);
+                self.held_back.entry(end.job.operation).or_default().retain(|by| *by != job);
+                ended.push_back(end);
+            }
         }
+    }
+
+    /// The job whose turn this one awaits: that which the last one of its operation awaits that ended before, since jobs of an operation are called in their
+    /// order; else one from which it came and that has not had its turn. None that waits for this one itself.
+    fn awaited_by(&self, job: JobId) -> Option<JobId> {
+        let waits_for_it = |by: &JobId| {
+            std::iter::successors(Some(*by), |job| self.waiting_for.get(job).copied())
+                .any(|other| other == job)
+        };
+        let held = self.held_back.get(&job.operation).into_iter().flatten().rev().copied();
+        let came_from = self.answers.get(&job).map(|answers| &answers.came_from).into_iter().flatten();
+        let from = came_from.copied().filter(|by| self.begun.contains_key(by));
+        held.chain(from).find(|by| !waits_for_it(by))
     }
 
     pub(super) fn end_in_turn(&mut self, end: End) {
@@ -71,7 +91,7 @@ impl Replay {
             self.take_declared();
         }
         if self.is_posted(end.job)
-            && let Some(why) = self.reason_not_to_call(end.job, &answers)
+            && let Some(why) = self.reason_not_to_call(&end, &answers)
         {
             return self.leave_out(&end, why);
         }
@@ -80,7 +100,9 @@ impl Replay {
         let Begun { started, mut is_intact } = begun.unwrap_or(Begun { started: end.at, is_intact: false });
         let is_outside = replayed.is_outside();
         let operation = &mut replayed.operation;
-        if let Some(beside) = &end.beside {
+        if let (Some(handed), Some(Recorded::Bytes(bytes))) = (&replayed.handed, &end.beside) {
+            handed.hand(bytes.clone());
+        } else if let Some(beside) = &end.beside {
             is_intact &= match (replayed.taken, beside) {
                 (TakenBeside::Reads, Recorded::Bytes(bytes)) => operation.read_again(Some(bytes)),
                 (TakenBeside::Reads, Recorded::Awaited | Recorded::Unrecorded) => {
@@ -102,7 +124,10 @@ impl Replay {
         let posting = (self.workplace.as_ref(), self.tables.keeps_posts);
         let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at), posting);
         is_intact &= !end.pushes.may_lack_a_refusal();
-        let refused = end.pushes.kept.iter().filter(|(_, _, bytes)| bytes.is_empty());
+        let described = self.system.publications().len();
+        let is_refused =
+            |(of, _, bytes): &&(u32, u16, Vec<u8>)| (*of as usize) < described && bytes.is_empty();
+        let refused = end.pushes.kept.iter().filter(is_refused);
         operation.refuse_again(refused.map(|(_, number, _)| *number).collect());
         let panicked = if is_called {
             self.report.called += 1;
@@ -129,8 +154,14 @@ impl Replay {
         let is_answered = answering.has_known() && !operation.has_read_otherwise();
         replayed.is_on_track &= !is_called || is_intact && is_answered;
         let pushed = operation.pushed();
-        let posted = answering.posted();
+        let was_read = replayed.handed.as_ref().is_none_or(HandedAgain::was_read);
+        let (posted, pushed_by_program) = answering.done();
+        if is_called && !was_read && panicked.is_none() {
+            self.report.called -= 1;
+            return self.leave_out(&end, NotCalled::Unreadable);
+        }
         self.settle_pushes(&end, is_called, pushed, panicked.as_deref());
+        self.settle_program_pushes(&end, is_called, &pushed_by_program, panicked.as_deref());
         if is_called {
             self.settle_posts(&end, &answers.posts, &posted, panicked.as_deref());
         }

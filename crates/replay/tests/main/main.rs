@@ -1,5 +1,6 @@
 //! Recorded simulations, replayed.
 
+mod delivered;
 mod events;
 mod posted;
 mod reading;

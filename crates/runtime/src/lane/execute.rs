@@ -3,6 +3,7 @@
 use super::enforcement::{JobHost, Sleep};
 use crate::flow::{JobFlow, Shared};
 use crate::job_table::{Begin, Finish};
+use crate::kept_events::JobKeeping;
 use crate::layout::{OperationSite, Origin};
 use crate::operation::Behaviour;
 use crate::outcome::OperationPanic;
@@ -13,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
-use talea_operation::{EventNote, FullReader, JobServices, NotPosted, NotRead, Operation, Posted};
+use talea_operation::{EventNote, FullReader, JobServices, KeptEvent, NotPosted, NotRead, Operation, Posted};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::event::{Answer, Dates, Flag, Wait};
@@ -229,6 +230,8 @@ struct Services<'a, H> {
     /// How often whether to stop was asked.
     stops_asked: Cell<u64>,
     was_told_to_stop: Cell<bool>,
+    /// What is kept of its events.
+    keeping: JobKeeping,
     /// Whether the lanes of jobs that it posts are rung for at once; else whoever executes it does so in the end.
     rings: bool,
 }
@@ -331,6 +334,17 @@ impl<H: JobHost> JobServices for Services<'_, H> {
     fn note(&self, note: EventNote, at: Instant) {
         self.flow.borrow_mut().note(self.site, self.id(), (note, at));
     }
+
+    fn keeps_events(&self) -> bool {
+        self.shared.kept_events.is_some()
+    }
+
+    fn keep(&self, event: KeptEvent, bytes: Option<&[u8]>) {
+        let Some(kept_events) = &self.shared.kept_events else { return };
+        if let Some(lost) = self.keeping.keep(kept_events, self.id(), event, bytes) {
+            self.flow.borrow_mut().lose_event(self.site, self.id(), lost, MonotonicClock.now());
+        }
+    }
 }
 
 fn call<H: JobHost>(
@@ -354,6 +368,7 @@ fn call<H: JobHost>(
         times_asked,
         stops_asked,
         was_told_to_stop,
+        keeping: JobKeeping::default(),
         rings,
     };
     if !operation.as_ref().is_some_and(|operation| operation.has_code()) {
@@ -398,6 +413,7 @@ fn push_events<H: JobHost>(
         times_asked,
         stops_asked,
         was_told_to_stop,
+        keeping: JobKeeping::default(),
         rings,
     };
     operation.push_events(&services, job.number);

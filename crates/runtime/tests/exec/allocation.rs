@@ -268,6 +268,75 @@ fn posting_does_not_allocate() {
     }
 }
 
+/// What a channel of the program hands on, and what its consumer pushes, in runs that can be replayed: structured events and others, alone and several at once.
+#[test]
+fn keeping_the_events_of_a_programs_channel_does_not_allocate() {
+    use super::posting::{posting, run_beside};
+    use talea_notification::{
+        Collect, Condition, Content, Event as Pushed, EventChannelFactory, EventPool, EventType, Header,
+        Outcome, StructuredEvent,
+    };
+    use talea_runtime::{Declaration, PostingRoom};
+    #[derive(Clone, Copy, Default, serde::Serialize, serde::Deserialize)]
+    struct Number(u64);
+    impl Content for Number {}
+    allocations_are_counted();
+    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+        let node = system(Strategy::Rms).lane_dispatch(dispatch).node("frugal", [0]);
+        let system = node.task(task("only", 10, 1)).build().expect("a system");
+        let room = PostingRoom { operations: 2, jobs: 8, posters: 2 };
+        let options = RunOptions { keep_values: KeptOutputs::All, posting: room, ..posting(RtMode::Warn) };
+        let (ran, ()) = run_beside(&system, (Operations::synthetic(), options), |dispatcher| {
+            let factory = EventChannelFactory::new();
+            let channel = factory.create_with_defaults("channel");
+            let types = ["A", "B", "C"].map(|name| EventType::new("T", name));
+            let kind = OutputKind::<Number>::any().serialized();
+            types.iter().for_each(|of| channel.carries(of, &kind).expect("it has bytes"));
+            let supplier =
+                |name: &str| channel.supplier(name).offer(types.clone()).connect().expect("there is room");
+            let of = |name: &str| Condition::Types([format!("T/{name}").parse().expect("a pattern")].into());
+            let (tell, told) = std::sync::mpsc::sync_channel(64);
+            let mut relay = supplier("relay");
+            let mut pool = EventPool::new(64, &types[2], Number::default);
+            let both = channel.consumer("both").when(Condition::all(Collect::First, [of("A"), of("S")]));
+            let both = both.lane(Declaration::new("both", ms(5)).lane(0).wcet(Work::from_micros(50)));
+            let both = both.connect_with_job(move |delivery, job| {
+                let mut loan = pool.loan().expect("there are more than wait");
+                loan.content().0 = delivery.number();
+                relay.push(job, &loan.done()).expect("it is taken");
+                Outcome::Ok
+            });
+            let log = channel.consumer("log").subscribe(["T/C".parse().expect("a pattern")]);
+            let log = log.lane(Declaration::new("log", ms(5)).lane(0).wcet(Work::from_micros(50)));
+            let log = log.connect(move |delivery| {
+                tell.send(delivery.number()).expect("heard");
+                Outcome::Ok
+            });
+            let _consumers = [both, log].map(|consumer| consumer.expect("it can be connected"));
+            factory.bind(dispatcher.workplace().expect("there are two")).expect("it can be bound");
+            let event = Pushed::new(Header::new(types[0].clone()), Number(7));
+            let fields = [("number", 5i64)].into_iter().collect();
+            let said = StructuredEvent::new("T", "S", "said").with_filterable_data(fields);
+            let said = Pushed::structured(said.with_remainder_of_body("rest")).expect("sound");
+            let (mut outside, mut poster) =
+                (supplier("outside"), dispatcher.poster().expect("there are two"));
+            let mut hand = || {
+                outside.push(&mut poster, &event).expect("it is taken");
+                outside.push(&mut poster, &said).expect("it is taken");
+                told.recv_timeout(std::time::Duration::from_secs(10)).expect("it is handed on");
+            };
+            // Whatever is prepared by the first.
+            (0..20).for_each(|_| hand());
+            COUNTING.store(true, Ordering::Relaxed);
+            (0..200).for_each(|_| hand());
+            COUNTING.store(false, Ordering::Relaxed);
+        });
+        assert_eq!(ALLOCATIONS.swap(0, Ordering::Relaxed), 0, "{dispatch}");
+        assert!(ran.count(Event::VALUE) > 400 && ran.count(Event::PUSH_KEPT) > 200);
+        assert_eq!(ran.outcome.mishaps.values_unkept, 0);
+    }
+}
+
 /// By a descriptor that becomes ready and by calls of the program, as fast as separations allow, in the lanes of both kinds.
 #[test]
 fn releases_from_outside_do_not_allocate() {

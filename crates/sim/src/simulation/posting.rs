@@ -47,6 +47,7 @@ impl Simulation {
             is_lost: false,
         });
         self.guarding.places.push(None);
+        let keeps_events = self.metadata.keeps_posts && code.has_again();
         let values = self.values.as_mut().expect("they are there where work can be posted");
         values.declare(id, &declaration.name, node, code);
         let definition = Definition::posted(
@@ -55,7 +56,8 @@ impl Simulation {
             (self.nodes[node].lane_number(placement.level), declaration.wcet),
             (declaration.deadline, declaration.criticality),
         )
-        .of_channel(declaration.is_of_channel);
+        .of_channel(declaration.is_of_channel)
+        .keeping_events(keeps_events);
         self.metadata.define(&definition);
         sink.define(&definition);
     }

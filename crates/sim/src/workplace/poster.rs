@@ -2,7 +2,7 @@
 
 use super::{Arriving, PostedJob, VirtualWorkplace};
 use std::cell::RefCell;
-use talea_operation::{EventNote, NotPosted, Post, Posted, PostedOperation};
+use talea_operation::{EventNote, KeptEvent, NotPosted, Post, Posted, PostedOperation};
 use talea_record::{Definition, JobId};
 use talea_time::Instant;
 
@@ -15,6 +15,10 @@ pub(crate) struct Told {
     /// By task: how many jobs have been posted so far.
     pub posted_before: Vec<u64>,
     pub notes: Vec<EventNote>,
+    /// Whether what channels of the program hand on, and what jobs push there, is to be recorded.
+    pub keeps_events: bool,
+    /// That of the job that is called, in its order; without bytes, what has none, or more than are kept.
+    pub kept: Vec<(KeptEvent, Option<Vec<u8>>)>,
     /// What the code of jobs has brought about that whoever takes the records knows, and the tables of the simulation do not have.
     pub defined: Vec<Definition>,
 }

@@ -17,8 +17,9 @@ use talea_runtime::Operations;
 /// The trace has to have been recorded with --keep-values (in a program, Run::keep_values). Each operation is called in
 /// the order of the recorded run, with the values and events that it took then, the instant at which it began, the
 /// answers that it was given, what it read of the descriptor that released it, and the handle with which it was posted;
-/// what it publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then, and
-/// what it posts by operation and handle. An operation that uses only what it is handed publishes the same again; so a
+/// consumers of a program's own channels are called with the events that they were handed. What an operation, or a
+/// consumer, publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then, and
+/// what it posts by operation, handle and deadline. Code that uses only what it is handed publishes the same again; so a
 /// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by
 /// itself: the others are handed what was recorded.
 ///

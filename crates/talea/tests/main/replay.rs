@@ -3,7 +3,9 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use talea::notification::qos::QosSettings;
-use talea::notification::{Content, Filterable};
+use talea::notification::{
+    ConnectedConsumer, Content, Event, EventChannelFactory, EventType, Filterable, Header, Outcome, Supplier,
+};
 use talea::replay::{ReplayRun, What};
 use talea::run::{
     Declaration, KeptOutputs, NotPosted, NotRead, Operations, OutputKind, Ports, PostedOperation, PostingRoom,
@@ -483,6 +485,140 @@ fn posted_work_is_called_again_with_what_it_had() {
                 if instance == changed.0 && recorded + 1 == *now),
             "{first}"
         );
+    }
+}
+
+/// Room for two consumers, and a thread for each node and for instants.
+const DELIVERED: PostingRoom = PostingRoom { operations: 4, jobs: 64, posters: 2 };
+
+/// What a consumer was handed: its name, the number in the event, the instant of the push and what number it was there, and what time it was.
+type Handed = (&'static str, u64, talea::Instant, u64, talea::Instant);
+
+/// A channel of counts, of which one consumer pushes answers to each, one more than `changed` to that. Where consumers tell what they are handed, and who
+/// pushes counts.
+fn counting(
+    changed: u64,
+    factory: &EventChannelFactory,
+) -> (std::sync::mpsc::Receiver<Handed>, impl Fn(&str) -> Supplier + use<>, [ConnectedConsumer; 2]) {
+    let counts = factory.create_with_defaults("counts");
+    let event_types = ["Count", "Answer"].map(|name| EventType::new("T", name));
+    let kind = OutputKind::<Count>::any().serialized();
+    event_types.iter().for_each(|of| counts.carries(of, &kind).expect("it has bytes"));
+    let (tell, told) = std::sync::mpsc::channel();
+    let hand = move |name: &'static str, delivery: &talea::notification::Delivery, job: &JobContext<'_>| {
+        let number = delivery.event().content::<Count>().expect("a count").number;
+        _ = tell.send((name, number, delivery.pushed(), delivery.number(), job.now()));
+        number
+    };
+    let supplier = {
+        let (counts, event_types) = (counts.clone(), event_types.clone());
+        move |name: &str| counts.supplier(name).offer(event_types.clone()).connect().expect("there is room")
+    };
+    let (mut answers, event_type, own) = (supplier("answers"), event_types[1].clone(), hand.clone());
+    let answer = counts.consumer("answer").subscribe(["T/Count".parse().expect("a pattern")]);
+    let answer = answer.lane(Declaration::new("answer", Duration::from_millis(50)).lane(0));
+    let answer = answer.connect_with_job(move |delivery, job| {
+        let number = own("answer", delivery, job);
+        let time = job.now().as_nanos().unsigned_abs() / 1_000;
+        let other = u64::from(number == changed);
+        let answer = Event::new(Header::new(event_type.clone()), Count { number: time + other });
+        answers.push(job, &answer).expect("it is taken");
+        Outcome::Ok
+    });
+    let log = counts.consumer("log").lane(Declaration::new("logged", Duration::from_millis(50)).lane(1));
+    let log = log.connect_concurrent(move |delivery, job| {
+        hand("log", delivery, job);
+        Outcome::Ok
+    });
+    (told, supplier, [answer, log].map(|consumer| consumer.expect("it can be connected")))
+}
+
+/// The code of the system, of which `act` pushes counts.
+fn pushing(mut supplier: Supplier) -> Operations {
+    let event_type = EventType::new("T", "Count");
+    operations(0).with_ports("act", move |ports| {
+        let [_, _] = ["latest", "slow"].map(|input| ports.input::<Digest>(input));
+        let out = ports.output_of::<Digest>("out", OutputKind::any().serialized(), Digest::default);
+        move |job| {
+            let event = Event::new(Header::new(event_type.clone()), Count { number: job.instance() });
+            supplier.push(job, &event).expect("it is taken");
+            job.set(out, [job.instance(), 0]);
+        }
+    })
+}
+
+/// On threads, pushed by jobs and by a thread of the program, whose events are not pushed again.
+#[test]
+fn consumers_of_a_programs_channel_are_handed_again_what_they_were_handed() {
+    for dispatch in [LaneDispatch::NonPreemptive, LaneDispatch::Preemptive] {
+        let (system, folder) = (system(dispatch), tempfile::tempdir().expect("a folder"));
+        let trace = folder.path().join("trace.talea");
+        let factory = EventChannelFactory::new();
+        let (told, supplier, _consumers) = counting(u64::MAX, &factory);
+        let prepared = Run::new(&system)
+            .operations(pushing(supplier("act")))
+            .keep_values(KeptOutputs::All)
+            .keep_trace(&trace)
+            .realtime(RtMode::Warn)
+            .posting(DELIVERED)
+            .duration(Duration::from_secs(60))
+            .prepare()
+            .expect("it can be prepared");
+        let dispatcher = prepared.dispatcher();
+        factory.bind(dispatcher.workplace().expect("there is room")).expect("it can be bound");
+        let mut poster = dispatcher.poster().expect("there is room");
+        let stop = prepared.stop_handle();
+        let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+        let mut outside = supplier("outside");
+        let mut then: Vec<Handed> = Vec::new();
+        for number in 1_000_000..1_000_040 {
+            let event = Event::new(Header::new(EventType::new("T", "Count")), Count { number });
+            outside.push(&mut poster, &event).expect("it is taken");
+            for consumer in ["answer", "log"] {
+                while !then.iter().any(|(name, pushed, ..)| (*name, *pushed) == (consumer, number)) {
+                    then.push(told.recv().expect("both are handed it"));
+                }
+            }
+        }
+        stop.stop();
+        let outcome = running.join().expect("no thread panics");
+        then.extend(told.try_iter());
+        assert_eq!(outcome.mishaps.values_unkept, 0);
+
+        let replayed = |changed: u64| {
+            let factory = EventChannelFactory::new();
+            let (told, supplier, _consumers) = counting(changed, &factory);
+            let replay = ReplayRun::new(&system).operations(pushing(supplier("act"))).posting(DELIVERED);
+            let replay = replay.prepare(&trace).expect("it can be replayed");
+            factory.bind(replay.workplace()).expect("it can be bound");
+            let report = replay.run().expect("it can be replayed");
+            (report, told.try_iter().collect::<Vec<Handed>>())
+        };
+        let (same, now) = replayed(u64::MAX);
+        if same.lost_records > 0 {
+            return println!("skipped: {} records are lost", same.lost_records);
+        }
+        assert_eq!((&same.first, same.unknown(), &same.posted), (&None, 0, &Vec::new()), "{same:?}");
+        for consumer in ["answer", "log"] {
+            let of = |handed: &[Handed]| -> Vec<Handed> {
+                handed.iter().filter(|(name, ..)| *name == consumer).copied().collect()
+            };
+            let (then, now) = (of(&then), of(&now));
+            // A delivery that was under way when the run ended does not complete then.
+            let differs = then.iter().zip(&now).position(|(then, now)| then != now);
+            let at = differs.map(|at| (at, then[at], now[at]));
+            assert!(at.is_none(), "{consumer} {dispatch}: {at:?}");
+            let lengths = (then.len(), now.len());
+            assert!(now.len() > 20 && then.len() <= now.len() + 1, "{consumer} {dispatch}: {lengths:?}");
+        }
+        let answers = same.publications.iter().find(|row| row.output == "answer>counts T/Answer");
+        let answers = answers.expect("there are answers").compared;
+        let counts = same.publications.iter().find(|row| row.output == "act>counts T/Count");
+        assert!(answers > 20 && counts.expect("there are counts").compared > 0);
+
+        let (other, _) = replayed(1_000_007);
+        let first = other.first.clone().expect("it is found");
+        assert_eq!((first.output.as_str(), other.differing()), ("answer>counts T/Answer", 1), "{first}");
     }
 }
 

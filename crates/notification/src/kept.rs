@@ -6,16 +6,15 @@
 //!   (header, content)…  each with its length in front (4 bytes); of several events of a condition first one that stands for all
 //! ```
 
-use super::SyntheticEvent;
 use crate::condition::{EventSet, TimeCame};
 use crate::delivery::{Delivery, Pusher};
 use crate::event::{Content, Event, EventType, Header};
 use std::sync::{Arc, OnceLock};
 use talea_channel::Codec;
+use talea_linux::replaced::Replaced;
 use talea_model::PublicationId;
-use talea_operation::{decode_fields, encode_fields};
 use talea_time::Instant;
-use talea_wire::{Body, Limits, Message};
+use talea_wire::{Body, Encoding, Limits, Message};
 
 /// How the events of one publication become bytes, and bytes events.
 trait ContentCoding: Send + Sync {
@@ -40,8 +39,16 @@ impl<T: Content, E: Fn() -> T + Send + Sync> ContentCoding for Coding<T, E> {
     }
 }
 
+/// How events become bytes, and bytes events.
+pub(crate) trait Codings {
+    /// Writes what the event carries. None if there is no room for it, or it is never bytes.
+    fn encode(&self, event: &Event, to: &mut [u8]) -> Option<usize>;
+    /// The event with this header that carries what these bytes say.
+    fn decode(&self, header: &Message<'_>, from: &[u8]) -> Option<Event>;
+}
+
 /// How the events of each publication become bytes, as far as they do.
-pub(super) struct Contents(Box<[OnceLock<Box<dyn ContentCoding>>]>);
+pub(crate) struct Contents(Box<[OnceLock<Box<dyn ContentCoding>>]>);
 
 impl Contents {
     /// Of so many publications.
@@ -68,8 +75,136 @@ impl Contents {
     }
 }
 
+impl Codings for Contents {
+    fn encode(&self, event: &Event, to: &mut [u8]) -> Option<usize> {
+        match event.header().origin {
+            Some(origin) => {
+                let coding = self.of(origin.publication);
+                coding.expect("only events that can be bytes are kept").encode(event, to)
+            }
+            // It is time, or stands for several.
+            None => Some(0),
+        }
+    }
+
+    fn decode(&self, header: &Message<'_>, from: &[u8]) -> Option<Event> {
+        let origin = header.header.origin?;
+        self.of(PublicationId::from_index(origin.publication as usize))?.decode(header, from)
+    }
+}
+
+/// How the events of a program's channel become bytes: structured ones always do, others if the program has said how.
+pub(crate) struct Kinds {
+    /// In the order of the numbers of their types.
+    by_type: Replaced<Vec<(usize, Arc<dyn ContentCoding>)>>,
+    several: Event,
+}
+
+impl Kinds {
+    pub fn new() -> Self {
+        Kinds { by_type: Replaced::new(Vec::new()), several: several() }
+    }
+
+    /// Events of this type carry a `T`, which this codec makes bytes of, from now on.
+    pub fn set_codec<T: Content + Default>(&self, event_type: &EventType, codec: Codec<T>) {
+        let coding: Arc<dyn ContentCoding> = Arc::new(Coding { codec, empty: T::default });
+        drop(self.by_type.update(|by_type| {
+            let mut by_type = by_type.clone();
+            match by_type.binary_search_by_key(&event_type.number(), |(number, _)| *number) {
+                Ok(place) => by_type[place].1 = Arc::clone(&coding),
+                Err(place) => by_type.insert(place, (event_type.number(), Arc::clone(&coding))),
+            }
+            by_type
+        }));
+    }
+
+    /// What `use_it` makes of the coding of events of this type, if there is one.
+    fn with<R>(&self, number: usize, use_it: impl FnOnce(&dyn ContentCoding) -> Option<R>) -> Option<R> {
+        let by_type = self.by_type.load();
+        let place = by_type.binary_search_by_key(&number, |(known, _)| *known).ok()?;
+        use_it(by_type[place].1.as_ref())
+    }
+
+    /// Writes what a job is handed, behind its length and when it may be delivered. Does not allocate.
+    pub fn encode_delivery(&self, delivery: &Delivery, of_call: OfCall, to: &mut [u8]) -> Option<usize> {
+        let (head, rest) = to.split_at_mut_checked(PART_HEAD)?;
+        let head_of = Head::of(delivery);
+        let length = match delivery.event.content::<EventSet>() {
+            Some(EventSet(events)) => {
+                encode_taken(self, head_of, std::iter::once(&self.several).chain(events), rest)
+            }
+            None => encode_taken(self, head_of, std::iter::once(&delivery.event), rest),
+        }?;
+        head[0] = u8::from(of_call == OfCall::First);
+        head[1..9].copy_from_slice(&delivery.not_before.as_nanos().to_le_bytes());
+        head[9..].copy_from_slice(&u32::try_from(length).ok()?.to_le_bytes());
+        Some(PART_HEAD + length)
+    }
+
+    /// What a job was handed that had these bytes, call by call.
+    pub fn decode_calls(&self, mut from: &[u8]) -> Result<Vec<Vec<Delivery>>, NotTaken> {
+        let mut calls: Vec<Vec<Delivery>> = Vec::new();
+        while !from.is_empty() {
+            let (head, rest) = from.split_first_chunk::<PART_HEAD>().ok_or(NotTaken)?;
+            let [first, not_before @ .., b0, b1, b2, b3] = *head;
+            let length = u32::from_le_bytes([b0, b1, b2, b3]) as usize;
+            let (taken, rest) = rest.split_at_checked(length).ok_or(NotTaken)?;
+            from = rest;
+            let delivery = taken_again(self, taken)?.ok_or(NotTaken)?;
+            let not_before = Instant::from_nanos(i64::from_le_bytes(not_before));
+            if first != 0 {
+                calls.push(Vec::new());
+            }
+            calls.last_mut().ok_or(NotTaken)?.push(Delivery { not_before, ..delivery });
+        }
+        Ok(calls)
+    }
+}
+
+/// The longest event of a program's channel that is kept: who is handed it or pushes it makes bytes of it on its own stack.
+pub(crate) const EVENT_BYTES: usize = 4 * 1024;
+
+/// With which call the code is handed a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfCall {
+    /// A call begins with it.
+    First,
+    /// That of the delivery before it.
+    Further,
+}
+
+/// Bytes in front of what a job is handed: whether a call begins with it, when it may be delivered, and its length.
+const PART_HEAD: usize = 1 + 8 + 4;
+
+impl Codings for Kinds {
+    fn encode(&self, event: &Event, to: &mut [u8]) -> Option<usize> {
+        match event.content::<talea_etcl::Event>() {
+            // The rest of it is in the message of the header.
+            Some(structured) => Message::remainder_into(structured, to).ok(),
+            None if event.content::<EventSet>().is_some() || event.content::<TimeCame>().is_some() => Some(0),
+            None => self.with(event.event_type().number(), |coding| coding.encode(event, to)),
+        }
+    }
+
+    fn decode(&self, header: &Message<'_>, from: &[u8]) -> Option<Event> {
+        let event_type = EventType::new(header.header.domain, header.header.type_name);
+        let of_program = self.with(event_type.number(), |coding| coding.decode(header, from));
+        of_program.or_else(|| {
+            let (encoding, bytes) =
+                if from.is_empty() { (Encoding::Raw, from) } else { (Encoding::Value, from) };
+            let message = Message { body: Body { encoding, bytes }, ..header.clone() };
+            Some(Event::received(header, message.to_structured(&Limits::default()).ok()?))
+        })
+    }
+}
+
+/// Stands for all events of a condition; that which the job took is needed again.
+fn several() -> Event {
+    Event::new(Header::new(EventType::new(EventSet::DOMAIN, "")), EventSet::default())
+}
+
 /// What one job took: in a slot of a connection, and used again.
-pub(super) struct Taken {
+pub(crate) struct Taken {
     contents: Arc<Contents>,
     /// None if it took nothing.
     head: Option<Head>,
@@ -96,7 +231,7 @@ impl Taken {
     /// Makes slots with memory for so many events each.
     pub fn slots(contents: &Arc<Contents>, events: usize) -> impl FnMut() -> Self + use<> {
         let contents = Arc::clone(contents);
-        let several = Event::new(Header::new(EventType::new(EventSet::DOMAIN, "")), EventSet::default());
+        let several = several();
         move || Taken {
             contents: Arc::clone(&contents),
             head: None,
@@ -108,10 +243,7 @@ impl Taken {
     /// Writes what a job took in place of what was there. Does not allocate.
     pub fn set(&mut self, delivery: Option<&Delivery>) {
         self.events.clear();
-        self.head = delivery.map(|delivery| {
-            let Delivery { priority, pushed, expires, number, .. } = *delivery;
-            Head { priority, pushed, expires, number }
-        });
+        self.head = delivery.map(Head::of);
         let Some(delivery) = delivery else { return };
         if let Some(EventSet(events)) = delivery.event.content() {
             debug_assert!(events.len() < self.events.capacity(), "a condition has no more");
@@ -124,34 +256,49 @@ impl Taken {
 
     /// None if there is no room for it.
     fn encode(&self, to: &mut [u8]) -> Option<usize> {
-        let Some(Head { priority, pushed, expires, number }) = self.head else { return Some(0) };
-        let head = to.get_mut(..HEAD)?;
-        head[..2].copy_from_slice(&priority.to_le_bytes());
-        let words = [pushed.as_nanos() as u64, expires.as_nanos() as u64, number];
-        for (place, word) in words.iter().enumerate() {
-            head[2 + 8 * place..][..8].copy_from_slice(&word.to_le_bytes());
-        }
-        let mut end = HEAD;
-        for event in &self.events {
-            end += encode_event(&self.contents, event, to.get_mut(end..)?)?;
-        }
-        Some(end)
+        let Some(head) = self.head else { return Some(0) };
+        encode_taken(&*self.contents, head, &self.events, to)
     }
 }
 
+impl Head {
+    fn of(delivery: &Delivery) -> Self {
+        let Delivery { priority, pushed, expires, number, .. } = *delivery;
+        Head { priority, pushed, expires, number }
+    }
+}
+
+/// Writes what a job took. None if there is no room for it.
+fn encode_taken<'a>(
+    codings: &impl Codings,
+    Head { priority, pushed, expires, number }: Head,
+    events: impl IntoIterator<Item = &'a Event>,
+    to: &mut [u8],
+) -> Option<usize> {
+    let head = to.get_mut(..HEAD)?;
+    head[..2].copy_from_slice(&priority.to_le_bytes());
+    let words = [pushed.as_nanos() as u64, expires.as_nanos() as u64, number];
+    for (place, word) in words.iter().enumerate() {
+        head[2 + 8 * place..][..8].copy_from_slice(&word.to_le_bytes());
+    }
+    let mut end = HEAD;
+    for event in events {
+        end += encode_event(codings, event, to.get_mut(end..)?)?;
+    }
+    Some(end)
+}
+
 /// Writes header and content of an event, each behind its length. None if there is no room for it.
-pub(super) fn encode_event(contents: &Contents, event: &Event, to: &mut [u8]) -> Option<usize> {
-    let message = event.message(Body::raw(&[]));
-    let end = with_length(to, |to| message.encode_into(to).ok())?;
-    let content = with_length(to.get_mut(end..)?, |to| match event.header().origin {
-        Some(origin) => {
-            let coding = contents.of(origin.publication);
-            coding.expect("only events that can be bytes are kept").encode(event, to)
-        }
-        // It is time, or stands for several.
-        None => Some(0),
-    })?;
+pub(crate) fn encode_event(codings: &impl Codings, event: &Event, to: &mut [u8]) -> Option<usize> {
+    let end = encode_header(event, to)?;
+    let content = with_length(to.get_mut(end..)?, |to| codings.encode(event, to))?;
     Some(end + content)
+}
+
+/// Writes the header of an event behind its length, with the lists of a structured one. None if there is no room for it.
+pub(crate) fn encode_header(event: &Event, to: &mut [u8]) -> Option<usize> {
+    let message = event.message(Body::raw(&[]));
+    with_length(to, |to| message.encode_into(to).ok())
 }
 
 /// What `write` writes, behind its length.
@@ -163,7 +310,7 @@ fn with_length(to: &mut [u8], write: impl FnOnce(&mut [u8]) -> Option<usize>) ->
 }
 
 /// What stands behind its length at the beginning of `from`, which is shorter by that then.
-pub(super) fn behind_length<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn behind_length<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = from.split_first_chunk::<LENGTH>()?;
     let (taken, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
     *from = rest;
@@ -171,7 +318,7 @@ pub(super) fn behind_length<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// What a job took that had these bytes: nothing, or a delivery. `Err` if they are none.
-pub(super) fn taken_again(contents: &Contents, mut from: &[u8]) -> Result<Option<Delivery>, NotTaken> {
+pub(crate) fn taken_again(codings: &impl Codings, mut from: &[u8]) -> Result<Option<Delivery>, NotTaken> {
     if from.is_empty() {
         return Ok(None);
     }
@@ -187,7 +334,7 @@ pub(super) fn taken_again(contents: &Contents, mut from: &[u8]) -> Result<Option
         let header = behind_length(&mut from).ok_or(NotTaken)?;
         let content = behind_length(&mut from).ok_or(NotTaken)?;
         let message = Message::decode(header, &Limits::default()).map_err(|_| NotTaken)?;
-        events.push(event(contents, &message, content).ok_or(NotTaken)?);
+        events.push(event(codings, &message, content).ok_or(NotTaken)?);
     }
     let (first, others) = events.split_first().ok_or(NotTaken)?;
     let event = match first.content::<EventSet>() {
@@ -215,28 +362,15 @@ pub(super) fn taken_again(contents: &Contents, mut from: &[u8]) -> Result<Option
 
 /// These bytes say not what a job took.
 #[derive(Debug)]
-pub(super) struct NotTaken;
+pub(crate) struct NotTaken;
 
-fn event(contents: &Contents, message: &Message<'_>, content: &[u8]) -> Option<Event> {
-    match message.header.origin {
-        Some(origin) => {
-            let publication = PublicationId::from_index(origin.publication as usize);
-            contents.of(publication)?.decode(message, content)
-        }
-        None if message.header.domain == EventSet::DOMAIN => {
-            Some(Event::received(message, EventSet::default()))
-        }
-        None if message.header.domain == TimeCame::DOMAIN => Some(Event::received(message, TimeCame)),
-        None => None,
+fn event(codings: &impl Codings, message: &Message<'_>, content: &[u8]) -> Option<Event> {
+    match message.header.domain {
+        _ if message.header.origin.is_some() => codings.decode(message, content),
+        EventSet::DOMAIN => Some(Event::received(message, EventSet::default())),
+        TimeCame::DOMAIN => Some(Event::received(message, TimeCame)),
+        _ => codings.decode(message, content),
     }
-}
-
-impl SyntheticEvent {
-    /// All its fields, and then the rest.
-    pub(super) const CODEC: Codec<SyntheticEvent> = Codec {
-        encode: |event, to| encode_fields((&event.fields, &event.bytes), to),
-        decode: |event, from| decode_fields((&mut event.fields, &mut event.bytes), from),
-    };
 }
 
 #[cfg(test)]
@@ -309,7 +443,7 @@ mod tests {
         for event in [charge(11), time.clone(), several(vec![charge(1), time.clone(), charge(2)])] {
             let then = delivery(event);
             let bytes = bytes_of(Some(&then));
-            let now = taken_again(&contents(), &bytes).expect("it was taken").expect("something was");
+            let now = taken_again(&*contents(), &bytes).expect("it was taken").expect("something was");
             let said = |delivery: &Delivery| {
                 (delivery.priority(), delivery.pushed(), delivery.expires(), delivery.number())
             };
@@ -328,7 +462,7 @@ mod tests {
             };
             assert_eq!(carried(&now), carried(&then));
         }
-        assert!(taken_again(&contents(), &bytes_of(None)).expect("nothing was taken").is_none());
+        assert!(taken_again(&*contents(), &bytes_of(None)).expect("nothing was taken").is_none());
     }
 
     #[test]
@@ -336,13 +470,13 @@ mod tests {
         let bytes = bytes_of(Some(&delivery(several(vec![charge(1), charge(2)]))));
         for short in 1..bytes.len() {
             // Where an event ends, fewer were taken.
-            let _any = taken_again(&contents(), &bytes[..short]);
+            let _any = taken_again(&*contents(), &bytes[..short]);
         }
-        assert!(taken_again(&contents(), &bytes[..HEAD]).is_err(), "an event that is none");
-        assert!(taken_again(&contents(), &bytes[..bytes.len() - 1]).is_err());
-        assert!(taken_again(&Contents::new(2), &bytes).is_err(), "nobody says what they carry");
+        assert!(taken_again(&*contents(), &bytes[..HEAD]).is_err(), "an event that is none");
+        assert!(taken_again(&*contents(), &bytes[..bytes.len() - 1]).is_err());
+        assert!(taken_again(&*Contents::new(2), &bytes).is_err(), "nobody says what they carry");
         let unlike = bytes_of(Some(&delivery(charge(1))));
         let longer = [&unlike[..], &[0]].concat();
-        assert!(taken_again(&contents(), &longer).is_err());
+        assert!(taken_again(&*contents(), &longer).is_err());
     }
 }
