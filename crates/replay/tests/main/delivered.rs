@@ -13,7 +13,8 @@ use talea_notification::{
 };
 use talea_operation::{Declaration, JobContext, KeptOutputs, Operations, OutputKind, PostingRoom};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::{Event as RecordedEvent, Metadata, Record, Sink};
+use talea_record::event::{Deliver, Typed};
+use talea_record::{Event as RecordedEvent, JobId, Metadata, Record, Sink};
 use talea_replay::{NotCalled, Replay, ReplayReport, What};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
@@ -30,8 +31,11 @@ impl Content for Step {}
 struct Seen {
     consumer: &'static str,
     job: (u64, Instant, Instant),
-    deliveries: Vec<(Vec<String>, i16, Instant, Option<Instant>, u64)>,
+    deliveries: Vec<Handed>,
 }
+
+/// What the events of a delivery carry, its priority, when it was pushed and expires, and its number.
+type Handed = (Vec<String>, i16, Instant, Option<Instant>, u64);
 
 /// The delivery in the code of the consumer `guard` that does something else, by its place among all, and what.
 type Changed = Option<(usize, Change)>;
@@ -110,7 +114,10 @@ impl Program {
             }
         }
         let pushing = Arc::new(Mutex::new(["Step", "Note"].map(|one| supplier(&steps, "watch", one))));
+        let diary = Diary::default();
+        let own = diary.clone();
         let operations = Operations::synthetic().with("watch", move |job| {
+            own.write("watch", &[], job);
             let [first, second] = &mut *pushing.lock().expect("whole");
             for number in 0..job.instance() % 4 {
                 let number = 10 * job.instance() + number;
@@ -120,13 +127,7 @@ impl Program {
                 }
             }
         });
-        let mut own = Program {
-            factory,
-            steps,
-            diary: Diary::default(),
-            consumers: Vec::new(),
-            operations: Some(operations),
-        };
+        let mut own = Program { factory, steps, diary, consumers: Vec::new(), operations: Some(operations) };
         own.connect(&alerts, changed);
         own
     }
@@ -253,6 +254,11 @@ fn not_called(report: &ReplayReport) -> Vec<(&str, NotCalled)> {
     report.posted.iter().map(|posted| (posted.operation.as_str(), posted.why)).collect()
 }
 
+/// How often consumers were called.
+fn of_consumers(seen: &[Seen]) -> usize {
+    seen.iter().filter(|seen| seen.consumer != "watch").count()
+}
+
 /// What was compared of pushes, and is not recorded.
 fn pushes(report: &ReplayReport) -> Vec<(&str, u64, u64)> {
     report.publications.iter().map(|row| (row.output.as_str(), row.compared, row.unrecorded)).collect()
@@ -322,7 +328,7 @@ fn what_cannot_be_handed_again_is_named() {
     let (report, now) = whole(&before, &without, true);
     let of_channels = ["guard.high", "guard.low", "batch", "both", "log"];
     assert_eq!(not_called(&report), of_channels.map(|name| (name, NotCalled::OfChannel)));
-    assert_eq!((now, report.first), (Vec::new(), None));
+    assert_eq!((of_consumers(&now), report.first), (0, None));
     let unkept =
         report.publications.iter().filter(|row| !row.is_kept && row.unrecorded > 0 && row.compared == 0);
     assert_eq!(unkept.count(), report.publications.len());
@@ -331,7 +337,7 @@ fn what_cannot_be_handed_again_is_named() {
     // They are lost.
     let (report, now) = whole(&metadata, &[&[lost(3)], &without[..]].concat(), true);
     assert_eq!(not_called(&report), of_channels.map(|name| (name, NotCalled::Lost)));
-    assert_eq!((now, report.first), (Vec::new(), None));
+    assert_eq!((of_consumers(&now), report.first), (0, None));
 
     // The program does not say how they become bytes any more; structured ones always do, and headers.
     let (report, now) = whole(&metadata, &trace.records, false);
@@ -355,4 +361,40 @@ fn what_cannot_be_handed_again_is_named() {
     let report = replay.finish();
     assert_eq!(not_called(&report), of_channels.map(|name| (name, NotCalled::NotDeclared)));
     assert_eq!(report.first, None);
+}
+
+/// On threads, who is handed what a job has pushed may end before that job has, and others meanwhile.
+#[test]
+fn who_is_handed_what_a_job_pushed_has_its_turn_after_it() {
+    let system = system(LaneDispatch::NonPreemptive);
+    let (metadata, trace, then) = recorded(&system, Program::new(None, true));
+    let mut records = trace.records;
+    let place_of = |records: &[Record], wanted: &dyn Fn(&Record) -> bool| records.iter().position(wanted);
+    // The first job that is handed something by a job, which is moved to before the end of that.
+    let handed = records.iter().find_map(|record| match record.typed() {
+        Typed::Deliver(Deliver { job, from: Some(from), .. }) => Some((job, from)),
+        _ => None,
+    });
+    let (job, from) = handed.expect("there is one");
+    let is_end =
+        |job: JobId| move |record: &Record| record.event == RecordedEvent::COMPLETE && record.job() == job;
+    let is_start = |record: &Record| record.event == RecordedEvent::START && record.job() == job;
+    let end_of_from = place_of(&records, &is_end(from)).expect("it has ended");
+    let (start, end) = (place_of(&records, &is_start), place_of(&records, &is_end(job)));
+    let (start, end) = (start.expect("it has begun"), end.expect("it has ended"));
+    assert!(end_of_from < start && start < end);
+    let at = records[end_of_from].time;
+    let (moved, others): (Vec<Record>, Vec<Record>) = records.drain(..=end).partition(|record| {
+        let is_of_job = matches!(record.typed(), Typed::Value(_) | Typed::ValuePart(_) | Typed::PushKept(_));
+        record.job() == job || is_of_job && record.time >= at
+    });
+    let moved = moved.into_iter().map(|record| Record { time: at, ..record });
+    let (before, after) = others.split_at(end_of_from);
+    let moved: Vec<Record> =
+        before.iter().copied().chain(moved).chain(after.iter().copied()).chain(records).collect();
+    let (report, now) = replayed(&system, &metadata, &moved, Program::new(None, true));
+    assert_eq!((&report.first, report.unknown(), not_called(&report)), (&None, 0, vec![]));
+    let first =
+        |seen: &[Seen]| seen.iter().take(6).map(|seen| (seen.consumer, seen.job.0)).collect::<Vec<_>>();
+    assert_eq!(first(&now), first(&then));
 }
