@@ -8,7 +8,8 @@ use std::thread;
 use talea_insight::explain::{Explanations, Kind, Question, Which, explain};
 use talea_insight::flow::{Direction, Limits, Link, flow};
 use talea_insight::verify::{Rule, Verifier, default_tolerance};
-use talea_model::{Criticality, LaneDispatch};
+use talea_model::{Criticality, LaneDispatch, PublicationId};
+use talea_notification::{Content, EventChannelFactory, EventType, Header};
 use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{JobOrNone, JobWcet, Start};
 use talea_record::{Activity, JobId, Metadata, Origin, Sink};
@@ -495,6 +496,10 @@ fn lanes_below_other_schedulers_take_posted_work() {
     assert_eq!(row.completed, 4);
 }
 
+struct Nothing;
+
+impl Content for Nothing {}
+
 /// What is to be replayed needs no machine that could run it: no processor of that number, no priorities and no threads. What is declared comes to the
 /// replay, which is called in place of a run.
 #[test]
@@ -524,6 +529,27 @@ fn what_is_to_be_replayed_is_prepared_without_what_a_run_needs() {
         let declared: Vec<String> =
             workplace.take_new().into_iter().map(|new| new.declaration.name).collect();
         assert_eq!((declared, workplace.names()), (vec!["work".to_owned()], vec!["work".to_owned()]));
+        // Consumers of the program's channels come there, too, to be handed what they were handed, and what is pushed has its name there.
+        let factory = EventChannelFactory::on(dispatcher.workplace().expect("there are two"));
+        let channel = factory.create_with_defaults("channel");
+        let consumer = channel
+            .consumer("consumer")
+            .lane(Declaration::new("hand", ms(50)).wcet(Work::from_millis(1)).lane(0));
+        let _consumer = consumer.connect(|_| talea_notification::Outcome::Ok).expect("it can be connected");
+        let event_type = EventType::new("T", "A");
+        let mut supplier =
+            channel.supplier("supplier").offer([event_type.clone()]).connect().expect("there is room");
+        supplier
+            .push(&mut poster, &talea_notification::Event::new(Header::new(event_type), Nothing))
+            .expect("it is taken");
+        let handed: Vec<_> = workplace
+            .take_new()
+            .into_iter()
+            .map(|new| (new.declaration.name, new.handed.is_some()))
+            .collect();
+        assert_eq!(handed, [("hand".to_owned(), true)]);
+        let first = PublicationId::from_index(system.publications().len());
+        assert_eq!(workplace.name_of(first).as_deref(), Some("channel T/A"));
         let replayed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| prepared.run()));
         let panic = replayed.expect_err("it is called");
         assert_eq!(panic.downcast_ref::<&str>(), Some(&"it is replayed"));

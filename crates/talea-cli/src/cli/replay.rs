@@ -18,10 +18,10 @@ use talea_runtime::Operations;
 /// the order of the recorded run, with the values and events that it took then, the instant at which it began, the
 /// answers that it was given, what it read of the descriptor that released it, and the handle with which it was posted;
 /// consumers of a program's own channels are called with the events that they were handed. What an operation, or a
-/// consumer, publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then, and
-/// what it posts by operation, handle and deadline. Code that uses only what it is handed publishes the same again; so a
-/// difference is a change of the code, or something that the code uses and is not handed. Each operation is judged by
-/// itself: the others are handed what was recorded.
+/// consumer, publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then,
+/// and what it posts by operation, handle and deadline. Code that uses only what it is handed publishes the same again;
+/// so a difference is a change of the code, or something that the code uses and is not handed. Each operation is judged
+/// by itself: the others are handed what was recorded.
 ///
 /// PROGRAM is a program that runs its system with the library (talea::Run). It is started as for a run and gets as far
 /// as Run::prepare or Run::run, or with room for posted work, whose operations it has to declare, as Prepared::run,
