@@ -45,8 +45,11 @@ pub(crate) struct KeptEventsEnd {
     /// What is not to be recorded yet.
     later: VecDeque<Piece>,
     /// What has begun and is not whole.
-    begun: HashMap<(JobId, Option<(u32, u16)>), Vec<u8>>,
+    begun: HashMap<Begun, Vec<u8>>,
 }
+
+/// A job, and which of its pushes as which publication; none: what it was handed.
+type Begun = (JobId, Option<(u32, u16)>);
 
 impl KeptEvents {
     /// Both ends. The only allocation of who sends.
