@@ -36,7 +36,7 @@ enum Source {
     /// A simulation: what mechanisms cost.
     Costs,
     /// The kernel's switches.
-    Switches(Ledger),
+    Switches(Box<Ledger>),
 }
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl OfNode {
                 let reserved = metadata.kernel_policies.iter();
                 let reserved = reserved.filter(|entry| entry.policy == KernelPolicy::Deadline);
                 let ledger = Ledger::granted_by(granted_by, &node.cpus, Duration::ZERO);
-                Source::Switches(ledger.with_reserved(reserved.map(|entry| entry.lane).collect()))
+                Source::Switches(Box::new(ledger.with_reserved(reserved.map(|entry| entry.lane).collect())))
             }
         };
         OfNode { source, granted_by, is_whole: granted_by == GrantedBy::Kernel, computed: Vec::new() }
