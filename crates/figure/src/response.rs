@@ -79,7 +79,10 @@ struct Strip<'a> {
 /// # Errors
 /// What cannot be drawn, which nothing in it is.
 pub fn draw(answer: &Explanations, one: &Explanation) -> Result<String, Box<dyn Error>> {
-    let blamed = one.totals.iter().map(|total| total.blamed).filter(|blamed| *blamed != Blamed::Nobody);
+    let blamed = one.totals.iter().map(|total| total.blamed).filter(|blamed| {
+        // An idle processor has no row.
+        !matches!(blamed, Blamed::Nobody | Blamed::Thread(0))
+    });
     let mut others: Vec<Blamed> = Vec::new();
     for blamed in blamed {
         if !others.contains(&blamed) && others.len() < OTHERS {

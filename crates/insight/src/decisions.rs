@@ -4,7 +4,7 @@
 //! |---|---|
 //! | transitions | who waits asks before it is given a processor, who has one loses or gives back that one |
 //! | processors | a scheduler gives away only what it has, to one child, and keeps nothing for itself |
-//! | priority | a scheduler of fixed priorities serves no child while one of a higher priority is ready |
+//! | priority | a scheduler of fixed priorities serves no child while one of a higher priority is ready; nor does the kernel, to which a hierarchy was lowered (`lowered`) |
 //! | jobs | a job executes only where the place it stands at was given the processor |
 //! | guarantees | every promise that is broken by what was granted, or by what was received, is recorded as broken, and no other |
 //!
@@ -17,10 +17,13 @@
 mod children;
 #[cfg(test)]
 mod cost;
+mod lowered;
 mod received;
 
 use crate::hierarchy::{EdgeState, Hierarchies};
+use crate::verify::default_tolerance;
 use children::AllChildren;
+use lowered::Lowered;
 use received::Received;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -29,7 +32,7 @@ use talea_guarantee::monitor::{self, Bound, Monitor, Standing};
 use talea_model::{Request, SchedulerKind, System, Under};
 use talea_record::event::{self, ChangeKind, Trigger, Typed, ViolationSide};
 use talea_record::{Event, Metadata, Record, Sink};
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 /// Violations that are listed one by one; all are counted.
 const LISTED: usize = 1_000;
@@ -139,6 +142,8 @@ pub struct DecisionsReport {
     pub violations: Vec<Violation>,
     /// Records that were lost. Where there are any, whether guarantees were kept is unknown, and was not judged.
     pub lost_records: u64,
+    /// Records of the kernel that were lost. Whether it obeyed priorities then is unknown.
+    pub lost_kernel_records: u64,
 }
 
 impl DecisionsReport {
@@ -191,6 +196,8 @@ pub struct Decisions<'a> {
     broken: Balance,
     /// Who judges by what was received, while that is known.
     received: Option<Received>,
+    /// Who judges the kernel, where it decides.
+    lowered: Lowered<'a>,
     /// By node, whether its run is over: who is still at a job executes without anybody's decision.
     is_over: Vec<bool>,
     /// By lane: the processors on which a job of it executes.
@@ -246,6 +253,7 @@ impl<'a> Decisions<'a> {
             monitors: metadata.edges.iter().map(monitor).collect(),
             broken: Balance::default(),
             received: Received::new(metadata),
+            lowered: Lowered::new(metadata, default_tolerance(metadata.origin)),
             is_over: vec![false; metadata.nodes.len()],
             executing: vec![Vec::new(); metadata.lanes.len()],
             is_changed: false,
@@ -257,6 +265,13 @@ impl<'a> Decisions<'a> {
             open: VecDeque::new(),
             metadata,
         }
+    }
+
+    /// The same where a wrong state on real threads may last for so long.
+    #[must_use]
+    pub fn with_tolerance(mut self, tolerance: Duration) -> Self {
+        self.lowered.tolerance = tolerance;
+        self
     }
 
     /// The result at the end of the trace.
@@ -271,8 +286,20 @@ impl<'a> Decisions<'a> {
             // What was judged before the loss may have gone on in it.
             self.rules[Rule::Guarantees as usize].cases = 0;
         }
+        self.judge_lowered();
+        let lost_kernel_records = self.lowered.lost;
         let Decisions { judged, rules, violations, lost_records, .. } = self;
-        DecisionsReport { judged, rules, violations, lost_records }
+        DecisionsReport { judged, rules, violations, lost_records, lost_kernel_records }
+    }
+
+    /// What was found of the kernel.
+    fn judge_lowered(&mut self) {
+        for lowered::Finding { from, text, .. } in std::mem::take(&mut self.lowered.findings) {
+            self.find_at(Rule::Priority, from, text);
+        }
+        let report = &mut self.rules[Rule::Priority as usize];
+        report.cases += self.lowered.cases;
+        report.violations += self.lowered.unlisted;
     }
 
     fn case(&mut self, rule: Rule) {
@@ -374,7 +401,7 @@ impl<'a> Decisions<'a> {
             1.. => format!("was broken by {by}, and not recorded as broken"),
             _ => format!("is recorded as broken, and was not by {by}"),
         };
-        let window = talea_time::Duration::from_nanos(to_ns.saturating_sub(from_ns)).rounded();
+        let window = Duration::from_nanos(to_ns.saturating_sub(from_ns)).rounded();
         let (name, guarantee) = (self.name(edge), &self.metadata.edges[edge].guarantee);
         let text = format!("{name}, {guarantee}, {why} in the {window} before");
         self.find_at(Rule::Guarantees, Instant::from_nanos(to_ns), text);
@@ -562,6 +589,7 @@ fn state_words(state: EdgeState) -> &'static str {
 impl Sink for Decisions<'_> {
     fn record(&mut self, record: Record) {
         self.judged.count(&record);
+        self.lowered.take(&record);
         if self.received.as_mut().is_some_and(|received| !received.take(&record)) {
             self.received = None;
         }

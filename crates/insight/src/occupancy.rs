@@ -13,8 +13,8 @@
 //! The kernel speaks of threads, and only a THREAD record says which lane's one is. Where a node's lanes have none, the
 //! kernel does not override the jobs: else the node's own threads would pass for other programs.
 //!
-//! A thread of the run that has lost its processor although it could go on waits for it until it is somewhere again. If the
-//! processor is idle meanwhile, as real-time throttling leaves it, the kernel *withholds* it.
+//! A thread of the run that has lost its processor although it could go on waits for it until it is somewhere again. Whether the
+//! processor is *withheld* meanwhile is said by [`crate::receipts`]; here is told who had it.
 //!
 //! A job that starts on a processor which another one still has displaces it, and the other one goes on when the displacing
 //! one has left. In virtual time, and where real threads have real-time priorities, the higher lane has the one processor
@@ -52,8 +52,8 @@ pub(crate) enum Occupant {
     Program(u32),
     /// An interrupt handler.
     Interrupt(Interrupt),
-    /// Nobody, although a thread of the run could go on: the kernel holds it off.
-    Withheld,
+    /// Nobody, although a thread of the run that lost the processor could go on. Whether it is withheld so is for [`crate::receipts`] to say.
+    IdleBeforeReady,
     /// Nobody that any record tells of.
     Idle,
     /// No record tells although one must have been written.
@@ -350,7 +350,7 @@ impl Occupancy {
             Some(thread) if !self.identified[node] && self.says_itself(node, processor, thread) => {}
             // A thread that is not observed may as well be the idle one, unless it keeps a job from its processor.
             Some(Record::UNSEEN_THREAD) if processor.jobs.is_empty() => return Occupant::Idle,
-            Some(_) if processor.is_withheld() => return Occupant::Withheld,
+            Some(0) if !processor.waiting.is_empty() => return Occupant::IdleBeforeReady,
             Some(thread) => return self.of_thread(node, thread),
             None => {}
         }
@@ -377,6 +377,11 @@ impl Occupancy {
             LaneKnowledge::Awaited(unknown) => Some(unknown),
             LaneKnowledge::Known => None,
         })
+    }
+
+    /// Whether time is virtual.
+    pub fn is_simulated(&self) -> bool {
+        self.is_simulated
     }
 
     /// Whether the kernel has told of a processor.
@@ -407,12 +412,21 @@ impl Occupancy {
         self.threads.contains_key(&thread)
     }
 
+    /// The lane that the thread serves.
+    pub fn lane_of_thread(&self, thread: u32) -> Option<usize> {
+        match self.threads.get(&thread) {
+            Some(RunThread::Lane(lane)) => Some(*lane),
+            _ => None,
+        }
+    }
+
     /// Whether the trace says which threads are those of the node's lanes.
     pub fn identifies(&self, node: usize) -> bool {
         self.identified[node]
     }
 
-    fn of_thread(&self, node: usize, thread: u32) -> Occupant {
+    /// What the thread does if it has a processor of the node.
+    pub fn of_thread(&self, node: usize, thread: u32) -> Occupant {
         match self.threads.get(&thread) {
             None if thread == 0 => Occupant::Idle,
             Some(RunThread::Lane(lane)) if self.lanes[*lane].node == node => match &self.lanes[*lane] {
@@ -450,7 +464,12 @@ impl Occupancy {
         }
     }
 
-    /// Whether the kernel says which of the run's threads has the processor.
+    /// Whether the kernel says which of the run's threads has the processor at `index` of the node.
+    pub fn is_told_by_kernel(&self, node: usize, index: usize) -> bool {
+        self.is_seen(node, &self.nodes[node][index])
+    }
+
+    /// The same.
     fn is_seen(&self, node: usize, processor: &Processor) -> bool {
         processor.thread.is_some() && self.identified[node]
     }
@@ -515,19 +534,9 @@ impl Occupancy {
         let mut jobs = self.nodes[node].iter().flat_map(|processor| &processor.jobs);
         jobs.find(|job| self.lane_of(**job) == Some(lane)).copied()
     }
-
-    /// Whether a processor of the node is withheld from a thread that could go on.
-    pub fn is_withheld(&self, node: usize) -> bool {
-        self.nodes[node].iter().any(Processor::is_withheld)
-    }
 }
 
 impl Processor {
-    /// Whether it is idle although a thread of the run could go on.
-    fn is_withheld(&self) -> bool {
-        !self.waiting.is_empty() && self.thread == Some(0)
-    }
-
     fn new(cpu: u16) -> Self {
         Processor {
             cpu,

@@ -9,13 +9,15 @@
 //! | shared unseen | jobs that had begun on one processor, of which nobody saw which one ran |
 //! | overhead | dispatching, by the kind that COST records tell; what lanes' threads did besides, not broken down |
 //! | companions | other threads of the run's own processes: their collectors, say |
-//! | interrupts, programs | what the kernel's records tell of others on the processor |
-//! | withheld | nobody, although a thread of the run could go on: the kernel held it off; without its records, what WITHHELD records tell |
+//! | interrupts, programs | what the kernel's records tell of others on the processor; without these, others that took what was withheld |
 //! | unobserved | threads that the kernel does not show to the user who recorded |
 //! | slices | nobody, because a hierarchy leaves the processor to the kernel in a slice, though somebody wants it |
 //! | idle | nobody that any record tells of: without WAKE, SLEEP and kernel records, unrecorded dispatching too |
 //! | unknown | time of which records were lost, or of which nothing was heard yet |
 //! | unrecorded | time that only events would tell of that the trace is known to lack ([`talea_record::RecordedEvents`]) |
+//!
+//! The accounts say who had a processor. What of that was *withheld* from whom it was granted to ([`crate::receipts`]) is stated beside
+//! them, by who took it.
 //!
 //! An account of which the events were not recorded has no figure, `None`. Its time is in *unrecorded*, so that the accounts
 //! add up all the same.
@@ -32,17 +34,21 @@ mod report;
 mod switches;
 mod timeline;
 
-pub use report::{CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport};
+pub use report::{
+    CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport, WithheldBy,
+    WithheldUsage,
+};
 
 use crate::hierarchy::Hierarchies;
 use crate::occupancy::{Interrupt, Occupancy, Occupant, ProcessorHolder};
+use crate::receipts::{Spell, Withholdings};
 use jobs::Jobs;
 use std::collections::{BTreeSet, HashMap};
 use switches::{Switches, ThreadOwner};
 use talea_record::event::{self, Lost, Switch, Typed};
 use talea_record::{Contents, CostKind, Event, JobId, Metadata, Record, Sink};
 use talea_time::Instant;
-use timeline::{Cost, Timeline};
+use timeline::{Cost, Timeline, ToldBy};
 
 /// What a stretch of a processor's time went into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +65,6 @@ pub(crate) enum Use {
     /// A thread that the kernel does not name to who recorded.
     Unobserved,
     Interrupt(Interrupt),
-    Withheld,
     /// Left to the kernel in a slice.
     Slice,
     Idle,
@@ -78,8 +83,7 @@ impl Use {
             Occupant::Program(Record::UNSEEN_THREAD) => Use::Unobserved,
             Occupant::Program(thread) => Use::Program(thread),
             Occupant::Interrupt(interrupt) => Use::Interrupt(interrupt),
-            Occupant::Withheld => Use::Withheld,
-            Occupant::Idle => Use::Idle,
+            Occupant::Idle | Occupant::IdleBeforeReady => Use::Idle,
             Occupant::Unknown(_) => Use::Unknown,
         }
     }
@@ -102,7 +106,8 @@ struct Accounts {
     /// Threads that are not observed.
     unobserved: i64,
     interrupts: i64,
-    withheld: i64,
+    /// What of all accounts was withheld, by who took it.
+    withheld: HashMap<Taker, i64>,
     slices: i64,
     idle: i64,
     unknown: i64,
@@ -110,8 +115,29 @@ struct Accounts {
     unplaced: i64,
 }
 
+/// Who took what was withheld.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Taker {
+    /// The thread of this number; 0 is the idle one.
+    Thread(u32),
+    /// What mechanisms cost in virtual time.
+    Overhead,
+}
+
 impl Accounts {
-    fn add(&mut self, what: Use, ns: i64) {
+    /// `withheld` is the thread that took it first, if it was withheld.
+    fn add(&mut self, what: Use, withheld: Option<u32>, ns: i64) {
+        if let Some(first) = withheld {
+            let taker = match what {
+                Use::Program(thread) | Use::Companion(thread) => Taker::Thread(thread),
+                Use::Unobserved => Taker::Thread(Record::UNSEEN_THREAD),
+                Use::Idle => Taker::Thread(0),
+                Use::Cost(_) if first == 0 => Taker::Overhead,
+                _ => Taker::Thread(first),
+            };
+            let of_taker = self.withheld.entry(taker).or_default();
+            *of_taker = of_taker.saturating_add(ns);
+        }
         let account = match what {
             Use::Job(job) => &mut self.execution[job.operation.index()],
             Use::Shared => &mut self.shared,
@@ -121,7 +147,6 @@ impl Accounts {
             Use::Program(thread) => self.programs.entry(thread).or_default(),
             Use::Unobserved => &mut self.unobserved,
             Use::Interrupt(_) => &mut self.interrupts,
-            Use::Withheld => &mut self.withheld,
             Use::Slice => &mut self.slices,
             Use::Idle => &mut self.idle,
             Use::Unknown => &mut self.unknown,
@@ -169,6 +194,7 @@ pub struct Usage {
     metadata: Metadata,
     occupancy: Occupancy,
     hierarchies: Hierarchies,
+    withholdings: Withholdings,
     nodes: Vec<Node>,
     jobs: Jobs,
     contents: Contents,
@@ -195,6 +221,7 @@ impl Usage {
             metadata: metadata.clone(),
             occupancy: Occupancy::new(metadata),
             hierarchies: Hierarchies::new(metadata),
+            withholdings: Withholdings::new(metadata),
             nodes: metadata.nodes.iter().map(node).collect(),
             jobs: Jobs::new(metadata),
             contents: Contents::new(metadata),
@@ -206,10 +233,14 @@ impl Usage {
     /// The accounts of a run whose nodes without an end of their own ended with the last record.
     pub fn finish(mut self) -> UsageReport {
         let end = self.last;
+        (0..self.nodes.len()).for_each(|index| self.close(index, end));
+        self.withholdings.close();
+        self.withhold(end);
         for index in 0..self.nodes.len() {
-            self.close(index, end);
             let Node { timelines, accounts, .. } = &mut self.nodes[index];
-            timelines.iter_mut().for_each(|timeline| timeline.settle(|what, ns| accounts.add(what, ns)));
+            timelines
+                .iter_mut()
+                .for_each(|timeline| timeline.settle(|what, by, ns| accounts.add(what, by, ns)));
         }
         report::build(self)
     }
@@ -241,7 +272,7 @@ impl Usage {
                 holder => Use::of(holder),
             };
             let what = match held {
-                Use::Idle | Use::Withheld if self.hierarchies.is_left_in_slice(index, cpu) => Use::Slice,
+                Use::Idle if self.hierarchies.is_left_in_slice(index, cpu) => Use::Slice,
                 what => what,
             };
             let ns = now.as_nanos().saturating_sub(timeline.cursor().as_nanos());
@@ -256,7 +287,11 @@ impl Usage {
                 _ => {}
             }
             let accounts = &mut node.accounts;
-            timeline.push(now, what, |what, ns| accounts.add(what, ns));
+            let told_by = match self.occupancy.is_told_by_kernel(index, place) {
+                true => ToldBy::Kernel,
+                false => ToldBy::Run,
+            };
+            timeline.push(now, (what, told_by), |what, by, ns| accounts.add(what, by, ns));
         }
     }
 
@@ -271,17 +306,28 @@ impl Usage {
         node.end = node.end.or(Some(end));
     }
 
-    /// What was withheld may come to light after the end. Where the kernel tells itself who had the processor, that is known already.
-    fn withheld(&mut self, record: &Record, withheld: event::Withheld) {
-        let index = usize::from(withheld.node);
-        if index >= self.nodes.len() || self.occupancy.hears_kernel() {
-            return;
-        }
-        self.reach(index, record.time);
-        let jobs = &mut self.jobs;
-        let timelines = self.nodes[index].timelines.iter_mut();
-        for timeline in timelines.filter(|timeline| timeline.cpu() == record.cpu) {
-            timeline.withhold(withheld.from, withheld.to, |job, ns| jobs.executes(job, ns.saturating_neg()));
+    /// Notes what has been found to be withheld by `now`, which may come to light after the end.
+    fn withhold(&mut self, now: Instant) {
+        let spells: Vec<(usize, Spell)> = self.withholdings.spells().collect();
+        for (index, Spell { cpu, thread, from, to }) in spells {
+            self.reach(index, now);
+            let (occupancy, jobs) = (&self.occupancy, &mut self.jobs);
+            // Which of its jobs a thread of the run was at nobody tells.
+            let taken = match occupancy.of_thread(index, thread) {
+                Occupant::Job(_) | Occupant::Lane(_) | Occupant::Unknown(_) => Use::Dispatch,
+                other => Use::of(ProcessorHolder::By(other)),
+            };
+            let takes = occupancy.lane_of_thread(thread);
+            let timelines = self.nodes[index].timelines.iter_mut();
+            for timeline in timelines.filter(|timeline| timeline.cpu() == cpu) {
+                timeline.withhold((from, to), thread, |job, ns| {
+                    if takes.is_some() && takes == occupancy.lane_of(job) {
+                        return Use::Job(job);
+                    }
+                    jobs.executes(job, ns.saturating_neg());
+                    taken
+                });
+            }
         }
     }
 
@@ -434,10 +480,11 @@ impl Sink for Usage {
                 self.reach(usize::from(supply.node), record.time);
             }
             Typed::Cost(cost) => self.cost(&record, cost),
-            Typed::Withheld(withheld) => self.withheld(&record, withheld),
             Typed::Lost(lost) => self.lost(&record, lost),
             _ => {}
         }
+        self.withholdings.record(record);
+        self.withhold(record.time);
         self.occupancy.apply(&record);
         self.hierarchies.apply(&record);
     }

@@ -70,14 +70,17 @@ pub enum Cause {
     Idle,
     /// The events that would tell were not recorded.
     Unrecorded,
-    /// Nobody had the processor although a thread of the run could go on: the kernel held it off.
-    Withheld,
-    /// A thread of the run's own process that neither runs jobs nor releases them had the processor.
+    /// The processor was withheld from the job's thread, to which it was granted ([`crate::receipts`]).
+    Withheld {
+        /// The thread that had it, of whichever program; 0 if nobody.
+        thread: u32,
+    },
+    /// A thread of the run's own process that neither runs jobs nor releases them had the processor, which was not withheld.
     Companion {
         /// Its number.
         thread: u32,
     },
-    /// A thread of another program, or of the kernel, had the processor.
+    /// A thread of another program, or of the kernel, had the processor, which was not withheld.
     Program {
         /// Its number.
         thread: u32,
@@ -248,7 +251,7 @@ pub enum Blamed {
     Nobody,
     /// The jobs of the operation of this index.
     Operation(usize),
-    /// The thread of this number.
+    /// The thread of this number; 0 is the idle one.
     Thread(u32),
     /// This interrupt.
     Interrupt(Interrupt),
@@ -303,7 +306,7 @@ impl Cause {
             Cause::WakeUp => Kind::WakeUp,
             Cause::Idle => Kind::Idle,
             Cause::Unrecorded => Kind::Unrecorded,
-            Cause::Withheld => Kind::Withheld,
+            Cause::Withheld { .. } => Kind::Withheld,
             Cause::Companion { .. } => Kind::Companion,
             Cause::Program { .. } => Kind::Program,
             Cause::Interrupt { .. } => Kind::Interrupt,
@@ -341,7 +344,9 @@ impl Cause {
     /// Who is to blame.
     pub fn blamed(self) -> Blamed {
         match self {
-            Cause::Companion { thread } | Cause::Program { thread } => Blamed::Thread(thread),
+            Cause::Companion { thread } | Cause::Program { thread } | Cause::Withheld { thread } => {
+                Blamed::Thread(thread)
+            }
             Cause::Interrupt { interrupt } => Blamed::Interrupt(interrupt),
             Cause::Turn { edge, job: Some(job), .. } => {
                 Blamed::EdgeFor { edge, operation: job.operation.index() }
@@ -389,7 +394,7 @@ impl Kind {
             Kind::WakeUp => "wake-up of the lane's thread",
             Kind::Idle => "ready, processor idle",
             Kind::Unrecorded => "not recorded",
-            Kind::Withheld => "the processor withheld by the kernel",
+            Kind::Withheld => "the processor withheld by the kernel, had by",
             Kind::Companion => "the program's other thread:",
             Kind::Program => "other program:",
             Kind::Interrupt => "interrupt:",

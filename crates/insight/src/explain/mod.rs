@@ -270,7 +270,9 @@ fn before_first(
     let meant = target.due.max(opened).min(hop.released);
     builder.put(meant, 0, Cause::Guard);
     let woken = target.woken.unwrap_or(hop.released).clamp(meant, hop.released);
-    for (from, to, cause) in release.iter().flat_map(|release| &release.detained) {
+    // Idle for less than a moment, it was on the way.
+    let detained = release.iter().flat_map(|release| &release.detained);
+    for (from, to, cause) in detained.filter(|(_, _, cause)| *cause != Cause::Idle) {
         builder.put((*from).min(woken), 0, timer);
         builder.put((*to).min(woken), 0, *cause);
     }

@@ -5,6 +5,7 @@
 //! so that a job that starves for hours needs no more memory than any other.
 
 use super::cause::{Blamed, Cause, Interval, Kind, Stage, length};
+use crate::receipts::Spell;
 use std::collections::{BTreeMap, VecDeque};
 use talea_record::CostKind;
 use talea_time::Instant;
@@ -23,10 +24,19 @@ pub(super) struct SpentAt {
     pub lane: Option<usize>,
 }
 
+/// Whose the processor in question was to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// This job's: its place was granted it, or the kernel decides.
+    Own,
+    Others,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     interval: Interval,
     spent_at: SpentAt,
+    claim: Claim,
 }
 
 /// A stretch of dispatching that a COST record tells of.
@@ -72,13 +82,13 @@ impl Pieces {
     }
 
     /// The time from the end of the last piece up to `to` had this cause.
-    pub fn push(&mut self, to: Instant, stage: Stage, cause: Cause, spent_at: SpentAt) {
+    pub fn push(&mut self, to: Instant, stage: Stage, cause: Cause, (spent_at, claim): (SpentAt, Claim)) {
         if to <= self.cursor {
             return;
         }
         let interval = Interval { from: self.cursor, to, hop: self.hop, stage, cause };
         self.cursor = to;
-        self.append(Piece { interval, spent_at });
+        self.append(Piece { interval, spent_at, claim });
         while self.recent.len() > RECENT {
             self.settle_first();
         }
@@ -89,7 +99,7 @@ impl Pieces {
             Some(last)
                 if last.interval.cause == piece.interval.cause
                     && last.interval.stage == piece.interval.stage
-                    && last.spent_at == piece.spent_at =>
+                    && (last.spent_at, last.claim) == (piece.spent_at, piece.claim) =>
             {
                 last.interval.to = piece.interval.to;
             }
@@ -111,7 +121,7 @@ impl Pieces {
     }
 
     /// The time between the instants was not what it seemed: `instead` says, piece by piece, what it was.
-    fn repaint(&mut self, from: Instant, to: Instant, instead: impl Fn(&Interval, SpentAt) -> Option<Cause>) {
+    fn repaint(&mut self, from: Instant, to: Instant, instead: impl Fn(&Piece) -> Option<Cause>) {
         let mut later = Vec::new();
         while let Some(piece) = self.recent.pop_back_if(|piece| piece.interval.to > from) {
             later.push(piece);
@@ -119,7 +129,7 @@ impl Pieces {
         for piece in later.into_iter().rev() {
             let Interval { from: begin, to: end, .. } = piece.interval;
             let (inner_from, inner_to) = (begin.max(from), end.min(to));
-            let cause = if inner_from < inner_to { instead(&piece.interval, piece.spent_at) } else { None };
+            let cause = if inner_from < inner_to { instead(&piece) } else { None };
             let Some(cause) = cause else {
                 self.append(piece);
                 continue;
@@ -139,7 +149,7 @@ impl Pieces {
     /// A COST record tells what part of the time went into. It overrides what the records of jobs tell of the same lane
     /// and of nobody; jobs of other lanes ran in between. What dispatches above all lanes overrides all of them.
     pub fn overlay(&mut self, cost: Cost, own_lane: usize) {
-        self.repaint(cost.from, cost.to, |interval, spent_at| {
+        self.repaint(cost.from, cost.to, |Piece { interval, spent_at, .. }| {
             let here = spent_at.cpu.is_none_or(|cpu| cpu == cost.cpu);
             let concerned = match interval.cause {
                 Cause::Idle | Cause::WakeUp | Cause::Dispatch { kind: None } => {
@@ -156,18 +166,17 @@ impl Pieces {
         });
     }
 
-    /// The processor was granted between the instants and had by another thread than whom it was granted to; 0 is the idle one.
-    pub fn withhold(&mut self, (from, to): (Instant, Instant), cpu: u16, thread: u32) {
-        self.repaint(from, to, |interval, spent_at| {
-            let is_granted = matches!(interval.cause, Cause::Execution) && spent_at.cpu == Some(cpu);
-            let cause = if thread == 0 { Cause::Withheld } else { Cause::Program { thread } };
-            is_granted.then_some(cause)
+    /// The processor was withheld from whom it was granted to. `taker` says who took it, given what was known to happen there.
+    pub fn withhold(&mut self, spell: Spell, taker: impl Fn(Cause) -> u32) {
+        self.repaint(spell.from, spell.to, |Piece { interval, spent_at, claim }| {
+            let is_granted = *claim == Claim::Own && spent_at.cpu == Some(spell.cpu);
+            is_granted.then(|| Cause::Withheld { thread: taker(interval.cause) })
         });
     }
 
     /// Records of the time between the instants were lost.
     pub fn doubt(&mut self, from: Instant, to: Instant) {
-        self.repaint(from, to, |_, _| Some(Cause::Uncertain));
+        self.repaint(from, to, |_| Some(Cause::Uncertain));
     }
 
     /// All intervals in order, and their sums.

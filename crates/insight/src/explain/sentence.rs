@@ -34,6 +34,7 @@ impl Explanations {
                 .operations
                 .get(index)
                 .map_or_else(|| format!("operation {index}"), |entry| entry.name.clone()),
+            Blamed::Thread(0) => "nobody".into(),
             Blamed::Thread(Record::UNSEEN_THREAD) => "a thread that is not observed".into(),
             Blamed::Thread(thread) => match self.threads.get(&thread) {
                 Some(name) => format!("{name} ({thread})"),
@@ -310,12 +311,12 @@ impl Explanations {
                     .into()
             }
             Kind::Unrecorded => self.unrecorded(),
-            Kind::Withheld => {
+            Kind::Withheld if dominant.blamed == Blamed::Thread(0) => {
                 "real-time threads may not have all of a processor: leave it some time, or see \"real-time throttling\" in `talea doctor`"
                     .into()
             }
             // Whoever has real-time priority goes before all threads without, unless the kernel stops it.
-            Kind::Companion | Kind::Program if self.is_realtime() => {
+            Kind::Companion | Kind::Program | Kind::Withheld if self.is_realtime() => {
                 "the run's threads have real-time priority, so the kernel held them back (see \"real-time throttling\" in `talea \
                  doctor`) or this one has more: leave them all of the processor, or keep it off"
                     .into()
@@ -323,7 +324,7 @@ impl Explanations {
             Kind::Companion => {
                 "give the lanes real-time priority, or keep the program's other threads off these processors".into()
             }
-            Kind::Program => "give the lanes real-time priority, or keep other programs off these processors".into(),
+            Kind::Program | Kind::Withheld => "give the lanes real-time priority, or keep other programs off these processors".into(),
             Kind::Interrupt => "move the interrupt to a processor that no node uses".into(),
             Kind::Message | Kind::Handover => "put the two subtasks on the same node, or make the way shorter".into(),
             Kind::NextSample => {

@@ -3,11 +3,11 @@
 use super::cause::{Cause, KernelOrder, Order, Stage};
 use super::find::Target;
 use super::life::{Hop, TakenEvent};
-use super::pieces::{Cost, Pieces, SpentAt};
+use super::pieces::{Claim, Cost, Pieces, SpentAt};
 use crate::hierarchy::{DECISIONS, Hierarchies, Turn};
 use crate::occupancy::{Occupancy, Occupant, SleepState, Unknown, WaitingForRoom};
 use crate::own_wcets::OwnWcets;
-use crate::receipts::lingering;
+use crate::receipts::{Spell, Withholdings, lingering};
 use std::collections::HashMap;
 use talea_record::event::{self, Typed};
 use talea_record::recorded_events::Beginning;
@@ -85,6 +85,7 @@ pub(super) struct Watcher<'a> {
     metadata: &'a Metadata,
     pub occupancy: Occupancy,
     hierarchies: Hierarchies,
+    withholdings: Withholdings,
     order_keys: HashMap<u64, OrderKey>,
     own_wcets: OwnWcets,
     /// By node.
@@ -119,6 +120,20 @@ impl Release {
             _ => self.detained.push((from, to, cause)),
         }
     }
+
+    /// What kept the thread off between the instants had been withheld from the run's threads.
+    fn withhold(&mut self, (begin, end): (Instant, Instant), taker: impl Fn(Cause) -> u32) {
+        for (from, to, cause) in std::mem::take(&mut self.detained) {
+            let (inner_from, inner_to) = (from.max(begin), to.min(end));
+            if inner_from >= inner_to {
+                self.detain(from, to, cause);
+                continue;
+            }
+            self.detain(from, inner_from, cause);
+            self.detain(inner_from, inner_to, Cause::Withheld { thread: taker(cause) });
+            self.detain(inner_to, to, cause);
+        }
+    }
 }
 
 impl<'a> Watcher<'a> {
@@ -150,6 +165,7 @@ impl<'a> Watcher<'a> {
             metadata,
             occupancy: Occupancy::new(metadata),
             hierarchies: Hierarchies::new(metadata),
+            withholdings: Withholdings::new(metadata),
             order_keys: HashMap::new(),
             own_wcets: OwnWcets::default(),
             beginning: recorded.beginning(),
@@ -166,6 +182,8 @@ impl<'a> Watcher<'a> {
 
     /// What was seen, at the end of the trace.
     pub fn finish(mut self) -> Observations {
+        self.withholdings.close();
+        self.withhold();
         self.reach(Instant::MAX);
         self.done.append(&mut self.open);
         let (mut pieces, mut events) = (HashMap::new(), HashMap::new());
@@ -193,12 +211,13 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// What of others keeps the node's release thread from waking: that a processor is withheld, or else that strangers have
+    /// What of others keeps the node's release thread from waking: that the kernel leaves a processor idle, or else that strangers have
     /// all of them, of which a program counts before an interrupt, which is short. Where a job, a lane or nobody has one, it is
     /// the wake-up itself that is late.
     fn detention(&self, node: usize) -> Option<Cause> {
-        if self.occupancy.is_withheld(node) {
-            return Some(Cause::Withheld);
+        let mut processors = 0..self.occupancy.processors(node).len();
+        if processors.any(|index| self.occupancy.occupant(node, index) == Occupant::IdleBeforeReady) {
+            return Some(Cause::Idle);
         }
         let strangers = (0..self.occupancy.processors(node).len()).map(|index| {
             match self.occupancy.occupant(node, index) {
@@ -227,8 +246,35 @@ impl<'a> Watcher<'a> {
             }
         }
         let lingering = |node: usize| lingering(self.hierarchies.decide_on(node));
-        let over = |watch: &mut WatchedJob| watch.end.saturating_add(lingering(watch.node)) < now;
+        let is_open = |watch: &WatchedJob| {
+            self.withholdings.open_since(watch.node).is_some_and(|since| since < watch.end)
+        };
+        let over =
+            |watch: &mut WatchedJob| watch.end.saturating_add(lingering(watch.node)) < now && !is_open(watch);
         self.done.extend(self.open.extract_if(.., over));
+    }
+
+    /// Notes what has been found to be withheld.
+    fn withhold(&mut self) {
+        let Watcher { withholdings, occupancy, open, releases, .. } = self;
+        for (node, spell) in withholdings.spells() {
+            let Spell { cpu, thread, from, to } = spell;
+            let processors = occupancy.processors(node);
+            let index = processors.iter().position(|processor| processor.cpu == cpu);
+            let is_told = index.is_some_and(|index| occupancy.is_told_by_kernel(node, index));
+            let taker = |cause: Cause| match cause {
+                Cause::Program { thread } | Cause::Companion { thread } => thread,
+                Cause::Idle | Cause::Blocked | Cause::WakeUp if is_told => 0,
+                _ => thread,
+            };
+            if !occupancy.is_simulated() {
+                open.iter_mut()
+                    .filter(|watch| watch.node == node)
+                    .for_each(|watch| watch.pieces.withhold(spell, taker));
+                let of_node = releases.iter_mut().filter(|(_, release)| release.node == node);
+                of_node.for_each(|(_, release)| release.withhold((from, to), taker));
+            }
+        }
     }
 
     fn learn(&mut self, record: &Record) {
@@ -282,18 +328,12 @@ impl Sink for Watcher<'_> {
         self.reach(record.time);
         self.occupancy.apply(&record);
         self.hierarchies.apply(&record);
+        self.withholdings.record(record);
+        self.withhold();
         match record.typed() {
             _ if record.event.is_job() || record.event == Event::NO_SLOT => self.learn(&record),
             Typed::JobWcet(told) => self.own_wcets.hear(told),
             Typed::Cost(cost) => self.cost(&record, cost),
-            Typed::Withheld(withheld) => {
-                let node = usize::from(withheld.node);
-                // One of the run's own was there by the kernel's will, not by its own.
-                let thread = if self.occupancy.is_of_run(withheld.thread) { 0 } else { withheld.thread };
-                for watch in self.open.iter_mut().filter(|watch| watch.node == node) {
-                    watch.pieces.withhold((withheld.from, withheld.to), record.cpu, thread);
-                }
-            }
             Typed::Deliver(told) => {
                 let of_job = |watch: &&mut WatchedJob| watch.hop.job == told.job;
                 for watch in self.open.iter_mut().filter(of_job) {
@@ -342,7 +382,10 @@ impl WatchedJob {
 
     fn put(&mut self, view: &View<'_>, to: Instant, stage: Stage) {
         let (cause, spent_at) = self.cause(view, stage);
-        self.pieces.push(to, stage, cause, spent_at);
+        let schedulers_decide = view.hierarchies.decide_on(self.node) && !view.is_by_kernel(self.node);
+        let is_own = |cpu: u16| !schedulers_decide || view.hierarchies.has(self.lane, cpu);
+        let claim = if spent_at.cpu.is_some_and(is_own) { Claim::Own } else { Claim::Others };
+        self.pieces.push(to, stage, cause, (spent_at, claim));
     }
 
     /// What the time goes into right now.
@@ -352,7 +395,8 @@ impl WatchedJob {
     fn cause(&self, view: &View<'_>, stage: Stage) -> (Cause, SpentAt) {
         let processors = view.occupancy.processors(self.node);
         if !view.coverage[self.node].jobs {
-            return (self.told_by_kernel(view), SpentAt { cpu: None, lane: None });
+            let cpu = processors.first().filter(|_| processors.len() == 1).map(|processor| processor.cpu);
+            return (self.told_by_kernel(view), SpentAt { cpu, lane: None });
         }
         if !view.sees_threads(self.node) {
             return (Cause::Unrecorded, SpentAt { cpu: None, lane: None });
@@ -447,7 +491,7 @@ impl WatchedJob {
             Occupant::Companion(_)
                 | Occupant::Program(_)
                 | Occupant::Interrupt(_)
-                | Occupant::Withheld
+                | Occupant::IdleBeforeReady
                 | Occupant::Release
                 | Occupant::Receiver
         );
@@ -462,7 +506,7 @@ impl WatchedJob {
             Occupant::Unknown(_) => (0, 0),
             Occupant::Lane(lane) if lane == self.lane => (1, 0),
             Occupant::Idle => (2, 0),
-            Occupant::Companion(_) | Occupant::Program(_) | Occupant::Withheld => (4, 0),
+            Occupant::Companion(_) | Occupant::Program(_) | Occupant::IdleBeforeReady => (4, 0),
             Occupant::Interrupt(_) => (5, 0),
             Occupant::Release | Occupant::Receiver | Occupant::Lane(_) => (6, 0),
             Occupant::Job(job) => {
@@ -485,7 +529,7 @@ impl WatchedJob {
             Occupant::Unknown(Unknown::BeforeRecording) => Cause::Unheard,
             Occupant::Companion(thread) => Cause::Companion { thread },
             Occupant::Program(thread) => Cause::Program { thread },
-            Occupant::Withheld => Cause::Withheld,
+            Occupant::IdleBeforeReady => Cause::Idle,
             Occupant::Interrupt(interrupt) => Cause::Interrupt { interrupt },
             Occupant::Release => Cause::Dispatch { kind: Some(CostKind::Release) },
             Occupant::Receiver => Cause::Dispatch { kind: Some(CostKind::Delivery) },

@@ -2,14 +2,14 @@
 
 use super::delayed::{Delayed, Due};
 use super::edges::EdgeReceipts;
-use super::processors::{Processors, Spell, Turn};
+use super::processors::{GrantedBy, Processors, Right, Spell, Turn};
 use super::{DISAGREEMENT, MOMENT};
 use crate::hierarchy::EdgeState;
 use talea_guarantee::guarantee::Guarantee;
 use talea_guarantee::monitor::{LongRun, Violation};
 use talea_policy::arrangement::Receipts;
-use talea_record::event::{ChangeKind, Typed};
-use talea_record::{Record, Sink};
+use talea_record::event::{ChangeKind, Thread, Typed};
+use talea_record::{Record, Sink, ThreadRole};
 use talea_time::{Duration, Instant, Work};
 
 /// What is withheld on all processors.
@@ -23,11 +23,14 @@ pub struct Total {
     pub longest: Option<Spell>,
 }
 
-/// Takes the records of one node's hierarchy and the kernel's switches, all in the order of time, and judges.
+/// Takes the records of one node and the kernel's switches, all in the order of time, and judges.
 ///
-/// Of the hierarchy it needs the decisions, who its threads are, and the run's end, after which nothing counts.
+/// Of a hierarchy it needs the decisions, who its threads are, and the run's end, after which nothing counts. Where the
+/// kernel decides, it needs the run's threads, and when release threads were due.
 #[derive(Debug)]
 pub struct Ledger {
+    /// The lanes whose threads have reservations of the kernel's.
+    reserved_lanes: Vec<usize>,
     processors: Processors,
     delayed: Delayed,
     /// By edge: what was decided last, which the edges hear of when it is due.
@@ -46,8 +49,14 @@ pub struct Ledger {
 impl Ledger {
     /// For a hierarchy on these processors. What is short by no more than `tolerance` is no broken promise.
     pub fn new(cpus: &[u16], tolerance: Duration) -> Self {
+        Ledger::granted_by(GrantedBy::Schedulers, cpus, tolerance)
+    }
+
+    /// The same where these say who is to have a processor.
+    pub(super) fn granted_by(granted_by: GrantedBy, cpus: &[u16], tolerance: Duration) -> Self {
         Ledger {
-            processors: Processors::new(cpus),
+            reserved_lanes: Vec::new(),
+            processors: Processors::new(cpus, granted_by),
             delayed: Delayed::new(EdgeReceipts::new(tolerance)),
             states: Vec::new(),
             total: Total::default(),
@@ -59,9 +68,27 @@ impl Ledger {
         }
     }
 
+    /// The same where threads of these lanes have reservations of the kernel's.
+    pub(super) fn with_reserved(self, lanes: Vec<usize>) -> Self {
+        Ledger { reserved_lanes: lanes, ..self }
+    }
+
     /// What is promised at an edge, before the first record of it, and how far behind that may be in the long run.
     pub fn promise(&mut self, edge: usize, guarantee: &Guarantee, stated: Option<LongRun>) {
         self.delayed.edges.promise(edge, guarantee, stated);
+    }
+
+    /// Threads of programs are other than those of the run that serve lanes and release jobs.
+    fn meet(&mut self, thread: Thread) {
+        let is_lanes = thread.lane.is_some();
+        if is_lanes || matches!(thread.role.known(), Some(ThreadRole::Release | ThreadRole::Receiver)) {
+            let is_reserved = |lane: u16| self.reserved_lanes.contains(&usize::from(lane));
+            let right = match thread.lane.is_some_and(is_reserved) {
+                true => Right::WhileReserved,
+                false => Right::Whenever,
+            };
+            self.processors.meet(thread.tid, right);
+        }
     }
 
     fn decided(&mut self, edge: usize, state: EdgeState) {
@@ -115,6 +142,11 @@ impl Ledger {
         self.spells.drain(..)
     }
 
+    /// Since when a processor has been withheld, or may have been, of those of which it is not over.
+    pub(super) fn open_since(&self) -> Option<Instant> {
+        self.processors.open_since().filter(|_| !self.is_over)
+    }
+
     /// What became of the edge's promise by what was received.
     pub fn receipts(&self, edge: usize) -> Receipts {
         self.delayed.edges.of(edge)
@@ -144,15 +176,20 @@ impl Sink for Ledger {
         }
         self.advance(record.time);
         match record.typed() {
-            Typed::Switch(switch) => {
-                let to = switch.to_tid;
-                self.processors.switched(record.cpu, Some(to).filter(|to| *to != Record::UNSEEN_THREAD));
-            }
+            Typed::Switch(switch) => self.processors.switched(record.cpu, Some(switch)),
             Typed::Lost(lost) if lost.is_of_kernel() => {
                 self.lost_switches += lost.records;
                 self.processors.switched(record.cpu, None);
             }
-            Typed::Lost(lost) => self.lost_decisions += lost.records,
+            Typed::Lost(lost) => {
+                self.lost_decisions += lost.records;
+                self.processors.forget();
+            }
+            Typed::Thread(thread) => self.meet(thread),
+            Typed::Timer(timer) => {
+                self.processors.was_due(record.cpu, timer.due);
+                self.take_turns();
+            }
             Typed::Member(member) => {
                 let states = &self.states;
                 let state = |edge: usize| states.get(edge).copied().unwrap_or_default();
@@ -177,7 +214,7 @@ impl Sink for Ledger {
 
 impl Total {
     fn add(&mut self, spell: Spell) {
-        self.withheld += spell.length();
+        self.withheld = self.withheld.checked_add(spell.length()).unwrap_or(Duration::MAX);
         self.spells += 1;
         if self.longest.is_none_or(|longest| spell.length() > longest.length()) {
             self.longest = Some(spell);

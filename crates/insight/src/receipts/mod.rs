@@ -1,4 +1,4 @@
-//! What who is below an edge of a hierarchy really received of what it was granted.
+//! What was granted, received and withheld: the one definition, which everybody uses who reads records.
 //!
 //! Schedulers grant processors; a kernel gives them, and may withhold them: real-time throttling, its server of ordinary
 //! threads, long interrupt threads. In virtual time nothing withholds them but what the mechanisms cost. A promise is kept if
@@ -13,15 +13,19 @@
 //!
 //! | Word | Meaning |
 //! |---|---|
-//! | granted | the records of decisions (family `hls`) say that who is below the edge has this processor |
-//! | withheld | it was granted, and for more than [`MOMENT`] the processor was another thread's, or idle |
+//! | granted | the records of decisions (family `hls`) say that who is below the edge has this processor. Where the kernel decides, as between lanes: a thread of the run lost it although it could go on, or is the release thread and due |
+//! | withheld | it was granted, and for more than [`MOMENT`] the processor was another thread's, whoever's, or idle. Where the kernel decides, which of the run's threads has it is its decision: then it is withheld if none has it |
 //! | received | granted and not withheld |
+//!
+//! Who took the time is the second question, and its answer is beside: a [`Spell`] names who had the processor first, and who has
+//! the kernel's switches knows everybody.
 //!
 //! | File | What it does |
 //! |---|---|
 //! | `edges` | what every edge receives, and which promises that breaks; a simulation says itself what it withholds |
 //! | `processors` | who has a processor, by the kernel's switches, beside who is to have it |
 //! | `ledger`, `delayed` | both in the order of time |
+//! | `withholdings` | when processors were withheld, for everybody who reads a trace: from the auditor's word or from the switches |
 //!
 //! What the kernel's switches do not show is not seen: interrupts on top of a thread, and time that a hypervisor takes.
 
@@ -29,13 +33,15 @@ pub(crate) mod delayed;
 mod edges;
 mod ledger;
 mod processors;
+mod withholdings;
 
 #[cfg(test)]
 mod tests;
 
 pub use edges::EdgeReceipts;
 pub use ledger::{Ledger, Total};
-pub use processors::Spell;
+pub use processors::{GrantedBy, Spell};
+pub use withholdings::Withholdings;
 
 use talea_time::Duration;
 

@@ -1,13 +1,18 @@
 //! Where the kernel withholds a processor from whom it was granted to.
 //!
-//! The decisions say who is to have a processor, the kernel's switches who has it. A [`MOMENT`] between the two is the way from a
-//! decision to the switch; so it is known only then that a time of withholding has begun, and it is told with the instant at which it did.
+//! | [`GrantedBy`] | Who is to have a processor | Who may have it instead |
+//! |---|---|---|
+//! | `Schedulers` | the threads below the edge that was granted it | the infrastructure, and the sentinel |
+//! | `Kernel` | the threads of the run that lost it although they could go on, and a release thread that is due | every thread of the run |
+//!
+//! The kernel's switches say who has it. A [`MOMENT`] between the two is the way from a decision to the switch; so it is known only then
+//! that a time of withholding has begun, and it is told with the instant at which it did.
 
 use super::MOMENT;
 use crate::hierarchy::EdgeState;
 use std::collections::{HashMap, HashSet};
-use talea_record::MemberRole;
-use talea_record::event::Member;
+use talea_record::event::{Member, Switch};
+use talea_record::{MemberRole, Record};
 use talea_time::{Duration, Instant, Work};
 
 /// A time for which a processor was withheld.
@@ -28,6 +33,24 @@ impl Spell {
     pub fn length(&self) -> Duration {
         self.to - self.from
     }
+}
+
+/// By whom it is said who is to have a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantedBy {
+    /// Schedulers of a hierarchy, by the records of their decisions.
+    Schedulers,
+    /// The kernel, by the priorities of the run's threads: between lanes, and where it decides for a hierarchy.
+    Kernel,
+}
+
+/// When a thread that could go on has a right to a processor, where the kernel decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Right {
+    /// Always.
+    Whenever,
+    /// While the reservation that the kernel keeps for it is not used up.
+    WhileReserved,
 }
 
 /// A time of withholding has begun or ended.
@@ -63,6 +86,12 @@ struct Site {
     cpu: u16,
     /// The edge to members who are to have the processor.
     granted: Option<usize>,
+    /// Where the kernel decides: the threads of the run that lost it although they could go on, until they have one or sleep.
+    preempted: Vec<u32>,
+    /// Where the kernel decides: since when no thread of the run has it, and who had it first.
+    away: Option<(Instant, u32)>,
+    /// From when to when that was, before the thread that has it, unless it was withheld.
+    was_away: Option<Spell>,
     /// Who has it, but for the infrastructure.
     occupant: Occupant,
     /// Whose time is counted, and from when.
@@ -77,7 +106,12 @@ struct Site {
 /// What is granted beside what is given, on all processors of a node.
 #[derive(Debug)]
 pub(super) struct Processors {
+    granted_by: GrantedBy,
     sites: Vec<Site>,
+    /// Where the kernel decides: the threads of the run.
+    of_run: HashSet<u32>,
+    /// Those of them that have a reservation of the kernel's. Whether it is used up when they lose a processor is not told.
+    reserved: HashSet<u32>,
     /// The edges to members, by their threads. Lanes may be served by several threads, and stand below several schedulers.
     members: HashMap<u32, Vec<usize>>,
     /// They have a processor where who is granted it does not want it.
@@ -92,10 +126,13 @@ pub(super) struct Processors {
 }
 
 impl Processors {
-    pub fn new(cpus: &[u16]) -> Self {
+    pub fn new(cpus: &[u16], granted_by: GrantedBy) -> Self {
         let site = |&cpu| Site {
             cpu,
             granted: None,
+            preempted: Vec::new(),
+            away: None,
+            was_away: None,
             occupant: Occupant::Unknown,
             counted: None,
             since: None,
@@ -103,6 +140,9 @@ impl Processors {
             is_certain: false,
         };
         Processors {
+            granted_by,
+            of_run: HashSet::new(),
+            reserved: HashSet::new(),
             sites: cpus.iter().map(site).collect(),
             members: HashMap::new(),
             sentinels: HashSet::new(),
@@ -120,7 +160,7 @@ impl Processors {
             return;
         }
         for site in &mut self.sites {
-            match (site.since, site.is_withheld(&self.members)) {
+            match (site.since, site.is_withheld(&self.members, &self.of_run)) {
                 (None, true) => {
                     site.since = Some(self.now);
                     site.withholder = site.occupant.thread();
@@ -134,6 +174,11 @@ impl Processors {
             }
         }
         self.now = at;
+    }
+
+    /// Since when the first of the processors has been withheld, if only for the moment.
+    pub fn open_since(&self) -> Option<Instant> {
+        self.sites.iter().filter_map(|site| site.since).min()
     }
 
     /// Everything ends now.
@@ -189,11 +234,25 @@ impl Processors {
         }
     }
 
-    /// The kernel gives a processor to the thread `to`; none if it is not known to which.
-    pub fn switched(&mut self, cpu: u16, to: Option<u32>) {
+    /// A thread of the run, by the run's own word.
+    pub fn meet(&mut self, thread: u32, right: Right) {
+        if self.granted_by == GrantedBy::Kernel {
+            self.of_run.insert(thread);
+        }
+        if right == Right::WhileReserved {
+            self.reserved.insert(thread);
+        }
+    }
+
+    /// The kernel gives a processor to another thread; none if it is not known to which.
+    pub fn switched(&mut self, cpu: u16, switch: Option<Switch>) {
+        if self.granted_by == GrantedBy::Kernel {
+            self.stopped(cpu, switch);
+        }
         let Some(at) = self.sites.iter().position(|site| site.cpu == cpu) else { return };
         self.settle(at);
         let site = &mut self.sites[at];
+        let to = switch.map(|switch| switch.to_tid).filter(|to| *to != Record::UNSEEN_THREAD);
         site.counted = to.map(|to| (to, self.now));
         site.occupant = match to {
             None => Occupant::Unknown,
@@ -203,11 +262,55 @@ impl Processors {
         };
     }
 
+    /// Where the kernel decides: notes who lost a processor by the switch although it could go on.
+    fn stopped(&mut self, cpu: u16, switch: Option<Switch>) {
+        let Processors { sites, of_run, reserved, now, .. } = self;
+        let moved = |thread: &u32| switch.is_some_and(|at| [at.from_tid, at.to_tid].contains(thread));
+        sites.iter_mut().for_each(|site| site.preempted.retain(|thread| !moved(thread)));
+        let Some(site) = sites.iter_mut().find(|site| site.cpu == cpu) else { return };
+        site.was_away = None;
+        let Some(switch) = switch else {
+            site.preempted.clear();
+            site.away = None;
+            return;
+        };
+        let from = switch.from_tid;
+        if switch.preempted.0 && of_run.contains(&from) && !reserved.contains(&from) {
+            site.preempted.push(from);
+        }
+        if of_run.contains(&switch.to_tid) {
+            let away = site.away.take().filter(|_| site.since.is_none());
+            site.was_away = away.map(|(from, thread)| Spell { cpu, thread, from, to: *now });
+        } else {
+            site.away.get_or_insert((*now, switch.to_tid));
+        }
+    }
+
+    /// Where the kernel decides: the release thread that has just been given the processor was to have it at `due`.
+    pub fn was_due(&mut self, cpu: u16, due: Instant) {
+        let Some(site) = self.sites.iter_mut().find(|site| site.cpu == cpu) else { return };
+        let Some(away) = site.was_away.take() else { return };
+        let spell = Spell { from: away.from.max(due), ..away };
+        if spell.from < spell.to && spell.length() > MOMENT {
+            self.turns.push((spell.from, cpu, Turn::Withheld));
+            self.turns.push((spell.to, cpu, Turn::Given(spell)));
+        }
+    }
+
+    /// Where the kernel decides: records were lost, so who could go on is not known any more.
+    pub fn forget(&mut self) {
+        for site in &mut self.sites {
+            site.preempted.clear();
+            (site.away, site.was_away) = (None, None);
+        }
+    }
+
     fn settle(&mut self, at: usize) {
         let Some((thread, since)) = &mut self.sites[at].counted else { return };
         if self.members.contains_key(thread) {
             let received = self.received.entry(*thread).or_insert(Work::ZERO);
-            *received += (self.now - *since).as_work();
+            // Damaged records may tell of centuries.
+            *received = received.checked_add((self.now - *since).as_work()).unwrap_or(Work::MAX);
         }
         *since = self.now;
     }
@@ -225,11 +328,11 @@ impl Processors {
 }
 
 impl Site {
-    fn is_withheld(&self, members: &HashMap<u32, Vec<usize>>) -> bool {
-        let Some(granted) = self.granted else { return false };
-        match self.occupant {
-            Occupant::Unknown | Occupant::Sentinel => false,
-            Occupant::Thread(thread) => members.get(&thread).is_none_or(|edges| !edges.contains(&granted)),
+    fn is_withheld(&self, members: &HashMap<u32, Vec<usize>>, of_run: &HashSet<u32>) -> bool {
+        let Occupant::Thread(thread) = self.occupant else { return false };
+        match self.granted {
+            Some(granted) => members.get(&thread).is_none_or(|edges| !edges.contains(&granted)),
+            None => !self.preempted.is_empty() && !of_run.contains(&thread),
         }
     }
 

@@ -1,14 +1,14 @@
 //! Decisions and switches that nobody made, and what the ledger says of them.
 
-use super::Ledger;
+use super::{GrantedBy, Ledger};
 use crate::hierarchy::EdgeState;
 use talea_guarantee::guarantee::Guarantee;
 use talea_policy::arrangement::Receipts;
 use talea_record::event::{
     BuiltinEvent, ChangeAuthor, ChangeKind, ChangeReason, EdgeChange, Lost, Member, RunEnd, Switch, Trigger,
 };
-use talea_record::event::{Flag, VpGrant, VpRelease, VpRevoke};
-use talea_record::{MemberRole, Record, RunOutcome, Sink};
+use talea_record::event::{Flag, Thread, Timer, VpGrant, VpRelease, VpRevoke};
+use talea_record::{MemberRole, Record, RunOutcome, Sink, ThreadRole};
 use talea_time::{Duration, Instant, Work};
 
 const SCHEDULER: u16 = 0;
@@ -286,4 +286,130 @@ fn nothing_counts_after_the_last_instant_of_which_all_is_known() {
     ledger.switch(90_000, VIDEO_THREAD);
     ledger.tell(100_000, RunEnd { node: 0, how: RunOutcome::Over.into() });
     assert_eq!((ledger.0.receipts(VIDEO.into()), ledger.0.close()), (known, us(2_000)));
+}
+
+/// What a run without schedulers on two processors tells: two lanes' threads and a release thread.
+struct TestOrder(Ledger);
+
+const HIGH: u32 = 201;
+const LOW: u32 = 202;
+const RELEASE: u32 = 203;
+
+impl TestOrder {
+    fn new() -> Self {
+        let ledger = Ledger::granted_by(GrantedBy::Kernel, &[CPU, CPU + 1], Duration::ZERO);
+        let mut order = TestOrder(ledger.with_reserved(vec![2]));
+        order.meet(HIGH, Some(0), ThreadRole::Lane);
+        order.meet(LOW, Some(1), ThreadRole::Lane);
+        order.meet(RELEASE, None, ThreadRole::Release);
+        order
+    }
+
+    fn meet(&mut self, tid: u32, lane: Option<u16>, role: ThreadRole) {
+        self.0.record(Thread { tid, pid: 5, node: 0, lane, role: role.into() }.at(us(0), CPU));
+    }
+
+    /// The thread `from` gives its processor to another one; it could go on if it was `preempted`.
+    fn switch(&mut self, at: i64, (from_tid, to_tid): (u32, u32), preempted: bool) {
+        self.switch_on(CPU, at, (from_tid, to_tid), preempted);
+    }
+
+    fn switch_on(&mut self, cpu: u16, at: i64, (from_tid, to_tid): (u32, u32), preempted: bool) {
+        let switch = Switch { from_tid, to_tid, from_pid: 0, to_pid: 0, preempted: Flag(preempted) };
+        self.0.record(switch.at(us(at), cpu));
+    }
+
+    /// From when to when a processor was withheld, and by whom at first, since the last call.
+    fn spells(&mut self) -> Vec<(i64, i64, u32)> {
+        let since = |at: Instant| (at - us(0)).as_nanos() / 1_000;
+        self.0.spells().map(|spell| (since(spell.from), since(spell.to), spell.thread)).collect()
+    }
+}
+
+#[test]
+fn where_the_kernel_decides_it_is_withheld_until_a_thread_of_the_run_has_the_processor_again() {
+    let mut order = TestOrder::new();
+    order.switch(1_000, (IDLE, LOW), false);
+    order.switch(3_000, (LOW, IDLE), true);
+    order.switch(3_100, (IDLE, STRANGER), true);
+    order.switch(3_500, (STRANGER, RELEASE), true);
+    order.switch(3_600, (RELEASE, LOW), false);
+    assert_eq!(order.spells(), [(3_000, 3_500, IDLE)]);
+    order.switch(3_800, (LOW, IDLE), false);
+    order.switch(9_000, (IDLE, LOW), true);
+    assert_eq!(order.spells(), [], "a thread that sleeps is not held off");
+    order.switch(9_100, (LOW, STRANGER), true);
+    order.switch(9_350, (STRANGER, LOW), true);
+    assert_eq!(order.spells(), [], "no longer than a moment");
+    order.switch(10_000, (LOW, STRANGER), true);
+    order.0.close();
+    assert_eq!(order.spells(), []);
+}
+
+#[test]
+fn what_another_thread_of_the_run_preempted_waits_as_well() {
+    let mut order = TestOrder::new();
+    order.switch(1_000, (IDLE, LOW), false);
+    order.switch(2_000, (LOW, HIGH), true);
+    order.switch(3_000, (HIGH, STRANGER), false);
+    order.switch(3_400, (STRANGER, IDLE), false);
+    order.switch(3_500, (IDLE, LOW), true);
+    order.switch(4_000, (LOW, IDLE), false);
+    assert_eq!(order.spells(), [(3_000, 3_500, STRANGER)], "not while the higher one had it");
+    order.switch(5_000, (IDLE, LOW), true);
+    assert_eq!(order.spells(), [], "nobody could have gone on");
+}
+
+#[test]
+fn who_goes_on_elsewhere_waits_no_longer() {
+    let mut order = TestOrder::new();
+    order.switch(1_000, (IDLE, LOW), false);
+    order.switch(2_000, (LOW, STRANGER), true);
+    order.switch_on(CPU + 1, 2_600, (IDLE, LOW), false);
+    order.switch(9_000, (STRANGER, IDLE), false);
+    assert_eq!(order.spells(), [(2_000, 2_600, STRANGER)]);
+}
+
+#[test]
+fn a_release_thread_that_is_late_was_held_off_from_when_it_was_due() {
+    let mut order = TestOrder::new();
+    let timer = |order: &mut TestOrder, at: i64, due: i64| {
+        order.0.record(Timer { due: us(due), woken: us(at), node: 0 }.at(us(at), CPU));
+    };
+    order.switch(1_000, (IDLE, LOW), false);
+    order.switch(2_000, (LOW, STRANGER), false);
+    order.switch(2_900, (STRANGER, RELEASE), true);
+    timer(&mut order, 2_920, 2_500);
+    assert_eq!(order.spells(), [(2_500, 2_900, STRANGER)]);
+    timer(&mut order, 2_930, 2_500);
+    assert_eq!(order.spells(), [], "told once");
+    order.switch(3_000, (RELEASE, STRANGER), false);
+    order.switch(3_400, (STRANGER, RELEASE), true);
+    timer(&mut order, 3_420, 3_410);
+    assert_eq!(order.spells(), [], "it was there before it was due");
+}
+
+#[test]
+fn a_reservation_of_the_kernels_may_be_used_up() {
+    const RESERVED: u32 = 204;
+    let mut order = TestOrder::new();
+    order.meet(RESERVED, Some(2), ThreadRole::Lane);
+    order.switch(1_000, (IDLE, RESERVED), false);
+    order.switch(2_000, (RESERVED, IDLE), true);
+    order.switch(9_000, (IDLE, RESERVED), true);
+    assert_eq!(order.spells(), []);
+}
+
+#[test]
+fn after_a_loss_nobody_is_known_to_wait() {
+    for of in [Record::KERNEL, 0] {
+        let mut order = TestOrder::new();
+        order.switch(1_000, (IDLE, LOW), false);
+        order.switch(2_000, (LOW, IDLE), true);
+        let cause = talea_record::LossCause::Overwritten.into();
+        order.0.record(Lost { records: 7, since: None, ring: of, cause }.at(us(2_500), CPU));
+        order.switch(9_000, (IDLE, STRANGER), false);
+        order.switch(9_900, (STRANGER, IDLE), false);
+        assert_eq!(order.spells(), [(2_000, 2_500, IDLE)], "{of}");
+    }
 }

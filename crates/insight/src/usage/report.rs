@@ -1,6 +1,6 @@
 //! The report; times in nanoseconds.
 
-use super::{Accounts, Node, Usage};
+use super::{Accounts, Node, Taker, Usage};
 use crate::hierarchy::DECISIONS;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ pub struct UsageReport {
     pub not_recorded: Vec<String>,
 }
 
-/// The accounts of one node. Their sum, with `None` as 0, is `available_ns`, but for `error_ns`. `None` is an account whose
+/// The accounts of one node. Their sum, with `None` as 0 and without what was withheld, is `available_ns`, but for `error_ns`. `None` is an account whose
 /// events were not recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeUsage {
@@ -58,15 +58,18 @@ pub struct NodeUsage {
     /// The same by thread, the greatest first.
     #[serde(default)]
     pub companions: Vec<ProgramUsage>,
-    /// Threads of other programs, and of the kernel.
+    /// Threads of other programs, and of the kernel. Without the kernel's switches, those of them alone that took what was withheld.
     pub programs_ns: Option<i64>,
     /// The same by thread, the greatest first.
     pub programs: Vec<ProgramUsage>,
     /// Threads that are not observed: the kernel does not show them to the user who recorded.
     pub unobserved_ns: Option<i64>,
-    /// Nobody, although a thread of the run could go on: the kernel held it off, as real-time throttling does. Where the kernel tells
-    /// nothing, what was granted and not given, as far as the run's own records say so.
+    /// What of all accounts was withheld: a thread of the run was granted the processor, and others had it or nobody
+    /// ([`crate::receipts`]). It is none of the accounts, and not in their sum.
     pub withheld_ns: Option<i64>,
+    /// The same by who took it, the greatest first.
+    #[serde(default)]
+    pub withheld: Vec<WithheldUsage>,
     /// Nobody, because the hierarchy left the processor to the kernel in slices although somebody wanted it.
     #[serde(default)]
     pub slices_ns: Option<i64>,
@@ -122,6 +125,29 @@ pub struct ProgramUsage {
     pub ns: i64,
 }
 
+/// What somebody took of what was withheld.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WithheldUsage {
+    /// Who.
+    pub by: WithheldBy,
+    /// Its name, if it is a thread that has one in the trace.
+    pub name: Option<String>,
+    /// Time.
+    pub ns: i64,
+}
+
+/// Who took what was withheld.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WithheldBy {
+    /// Nobody: the processor was idle.
+    Nobody,
+    /// The thread of this number: of another program, of the kernel, or one of the run's that it was not granted to.
+    Thread(u32),
+    /// In virtual time, what mechanisms cost.
+    Overhead,
+}
+
 /// Least, mean and greatest of something over jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spread {
@@ -173,6 +199,8 @@ struct Known {
     idle: bool,
     overhead: bool,
     switches: bool,
+    /// Threads of other programs, or those of them that took what was withheld.
+    programs: bool,
     /// What was granted and not given.
     withheld: bool,
     /// What was left to the kernel in slices.
@@ -213,7 +241,15 @@ impl Known {
             idle: by_kernel || jobs && by_lanes,
             overhead: jobs && (costs || by_kernel || recorded.has_all(&[Event::WAKE, Event::SLEEP])),
             switches,
-            withheld: switches || usage.contents.count(Event::WITHHELD) > 0,
+            programs: switches || !usage.nodes[index].accounts.programs.is_empty(),
+            withheld: match usage.metadata.origin {
+                Origin::Simulation { .. } => is_decided && costs,
+                Origin::Threads { .. } if is_decided => {
+                    let by_decisions = recorded.has_all(&DECISIONS) && recorded.has(Event::MEMBER);
+                    usage.contents.count(Event::WITHHELD) > 0 || switches && by_decisions
+                }
+                Origin::Threads { .. } => by_kernel || usage.contents.count(Event::WITHHELD) > 0,
+            },
             slices: !is_decided || recorded.has_all(&DECISIONS) && recorded.has(Event::SUPPLY),
             interrupts: recorded.has(Event::IRQ_ENTER),
             dispatching: match usage.nodes[index].undispatched.is_too_long() {
@@ -286,6 +322,21 @@ fn by_thread(accounts: &HashMap<u32, i64>, name_of: impl Fn(u32) -> Option<Strin
     usage
 }
 
+/// What was withheld, those that took most first.
+fn by_taker(accounts: &HashMap<Taker, i64>, name_of: impl Fn(u32) -> Option<String>) -> Vec<WithheldUsage> {
+    let usage = accounts.iter().filter(|(_, ns)| **ns != 0).map(|(taker, ns)| {
+        let (by, name) = match *taker {
+            Taker::Thread(0) => (WithheldBy::Nobody, None),
+            Taker::Thread(thread) => (WithheldBy::Thread(thread), name_of(thread)),
+            Taker::Overhead => (WithheldBy::Overhead, None),
+        };
+        WithheldUsage { by, name, ns: *ns }
+    });
+    let mut usage: Vec<WithheldUsage> = usage.collect();
+    usage.sort_by_key(|taken| (std::cmp::Reverse(taken.ns), taken.by));
+    usage
+}
+
 fn of_node(
     name: &str,
     processors: usize,
@@ -312,7 +363,7 @@ fn of_node(
     let overhead_ns = sum(&mut accounts.costs.iter().copied().chain([accounts.dispatch]));
     let programs_ns = sum(&mut programs.iter().map(|program| program.ns));
     let companions_ns = sum(&mut companions.iter().map(|companion| companion.ns));
-    let nobodys = [accounts.shared, accounts.withheld, accounts.slices, accounts.idle, accounts.unknown];
+    let nobodys = [accounts.shared, accounts.slices, accounts.idle, accounts.unknown];
     let rest = [accounts.interrupts, companions_ns, programs_ns, accounts.unobserved];
     let others = [overhead_ns].into_iter().chain(rest).chain(nobodys);
     let sum_ns = sum(&mut others.chain([execution_ns]));
@@ -323,8 +374,8 @@ fn of_node(
         untold(known.overhead, overhead_ns),
         untold(known.idle, accounts.idle),
         untold(known.switches, companions_ns),
-        untold(known.switches, programs_ns.saturating_add(accounts.unobserved)),
-        untold(known.withheld, accounts.withheld),
+        untold(known.programs, programs_ns),
+        untold(known.switches, accounts.unobserved),
         untold(known.slices, accounts.slices),
         untold(known.interrupts, accounts.interrupts),
     ];
@@ -342,10 +393,11 @@ fn of_node(
         interrupts_ns: known.interrupts.then_some(accounts.interrupts),
         companions_ns: known.switches.then_some(companions_ns),
         companions,
-        programs_ns: known.switches.then_some(programs_ns),
+        programs_ns: known.programs.then_some(programs_ns),
         programs,
         unobserved_ns: known.switches.then_some(accounts.unobserved),
-        withheld_ns: known.withheld.then_some(accounts.withheld),
+        withheld_ns: known.withheld.then_some(sum(&mut accounts.withheld.values().copied())),
+        withheld: if known.withheld { by_taker(&accounts.withheld, &name_of) } else { Vec::new() },
         slices_ns: known.slices.then_some(accounts.slices),
         idle_ns: known.idle.then_some(accounts.idle),
         unknown_ns: accounts.unknown,

@@ -6,16 +6,32 @@ use talea_record::{CostKind, JobId};
 use talea_time::Instant;
 
 /// Stretches that stay divisible.
-const RECENT: usize = 1 << 12;
+const RECENT: usize = 1 << 15;
+
+/// Who says what a stretch went into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ToldBy {
+    /// The run's own records.
+    Run,
+    /// The kernel's switches.
+    Kernel,
+}
 
 #[derive(Clone, Copy, Debug)]
 struct TimelineSpan {
     from: Instant,
     to: Instant,
     what: Use,
+    told_by: ToldBy,
+    /// The thread that took it first from whom it was granted to, if it was withheld; 0 is the idle one.
+    withheld: Option<u32>,
 }
 
 impl TimelineSpan {
+    fn is_alike(&self, other: &TimelineSpan) -> bool {
+        (self.what, self.told_by, self.withheld) == (other.what, other.told_by, other.withheld)
+    }
+
     fn ns(&self) -> i64 {
         self.to.as_nanos().saturating_sub(self.from.as_nanos())
     }
@@ -54,25 +70,31 @@ impl Timeline {
     }
 
     /// The time up to `to` went into `what`. Hands out what is settled by that.
-    pub fn push(&mut self, to: Instant, what: Use, settle: impl FnMut(Use, i64)) {
+    pub fn push(
+        &mut self,
+        to: Instant,
+        (what, told_by): (Use, ToldBy),
+        settle: impl FnMut(Use, Option<u32>, i64),
+    ) {
         let from = std::mem::replace(&mut self.cursor, to);
-        self.append(TimelineSpan { from, to, what });
+        self.append(TimelineSpan { from, to, what, told_by, withheld: None });
         let surplus = self.recent.len().saturating_sub(RECENT);
         self.settle_first(surplus, settle);
     }
 
-    /// Hands out everything.
-    pub fn settle(&mut self, settle: impl FnMut(Use, i64)) {
+    /// Hands out everything: what each stretch went into, who took it if it was withheld, and its length.
+    pub fn settle(&mut self, settle: impl FnMut(Use, Option<u32>, i64)) {
         self.settle_first(self.recent.len(), settle);
     }
 
-    fn settle_first(&mut self, count: usize, mut settle: impl FnMut(Use, i64)) {
-        self.recent.drain(..count).for_each(|stretch| settle(stretch.what, stretch.ns()));
+    fn settle_first(&mut self, count: usize, mut settle: impl FnMut(Use, Option<u32>, i64)) {
+        let settled = self.recent.drain(..count);
+        settled.for_each(|stretch| settle(stretch.what, stretch.withheld, stretch.ns()));
     }
 
     fn append(&mut self, stretch: TimelineSpan) {
         match self.recent.back_mut() {
-            Some(last) if last.what == stretch.what => last.to = stretch.to,
+            Some(last) if last.is_alike(&stretch) => last.to = stretch.to,
             _ => self.recent.push_back(stretch),
         }
     }
@@ -85,66 +107,72 @@ impl Timeline {
         lane_of: impl Fn(JobId) -> Option<usize>,
         mut placed: impl FnMut(Option<JobId>, i64),
     ) {
-        self.repaint(cost.from, cost.to, |what, ns| {
-            let job = match what {
+        self.repaint(cost.from, cost.to, |stretch| {
+            let job = match stretch.what {
                 Use::Job(job) if cost.lane.is_none() || lane_of(job) == cost.lane => Some(job),
                 Use::Idle | Use::Dispatch => None,
                 // The thread that tells of the cost had the processor then, whoever of the others had it else.
                 Use::Shared => None,
                 // The kernel knew already who was on the processor.
                 Use::Cost(kind) if kind == cost.kind => None,
-                _ => return None,
+                _ => return,
             };
-            placed(job, ns);
-            Some(Use::Cost(cost.kind))
+            placed(job, stretch.ns());
+            stretch.what = Use::Cost(cost.kind);
         });
     }
 
     /// The time between the instants went into switching, where it was the threads' own and no job's.
     pub fn switching(&mut self, from: Instant, to: Instant) {
-        self.repaint(from, to, |what, _| match what {
-            Use::Dispatch | Use::Cost(CostKind::Release | CostKind::Delivery) => {
-                Some(Use::Cost(CostKind::Switch))
+        self.repaint(from, to, |stretch| {
+            if let Use::Dispatch | Use::Cost(CostKind::Release | CostKind::Delivery) = stretch.what {
+                stretch.what = Use::Cost(CostKind::Switch);
             }
-            _ => None,
         });
     }
 
-    /// The processor was withheld between the instants from whom it was granted to. `taken` learns from which jobs.
-    pub fn withhold(&mut self, from: Instant, to: Instant, mut taken: impl FnMut(JobId, i64)) {
-        self.repaint(from, to, |what, ns| {
-            let Use::Job(job) = what else { return None };
-            taken(job, ns);
-            Some(Use::Withheld)
+    /// The processor was withheld between the instants from whom it was granted to, and had by `thread` first. What the run's own
+    /// records say of a job then is not so: `taken` says what that time went into, and learns how much it was.
+    pub fn withhold(
+        &mut self,
+        (from, to): (Instant, Instant),
+        thread: u32,
+        mut taken: impl FnMut(JobId, i64) -> Use,
+    ) {
+        self.repaint(from, to, |stretch| {
+            if let (Use::Job(job), ToldBy::Run) = (stretch.what, stretch.told_by) {
+                stretch.what = taken(job, stretch.ns());
+            }
+            stretch.withheld = Some(thread);
         });
     }
 
     /// Records of the time between the instants were lost. `taken` learns from which jobs.
     pub fn doubt(&mut self, from: Instant, to: Instant, mut taken: impl FnMut(JobId, i64)) {
-        self.repaint(from, to, |what, ns| {
-            if let Use::Job(job) = what {
-                taken(job, ns);
+        self.repaint(from, to, |stretch| {
+            if let Use::Job(job) = stretch.what {
+                taken(job, stretch.ns());
             }
-            Some(Use::Unknown)
+            stretch.what = Use::Unknown;
         });
     }
 
-    /// Asks for every stretch between the instants what it is instead.
-    fn repaint(&mut self, from: Instant, to: Instant, mut instead: impl FnMut(Use, i64) -> Option<Use>) {
+    /// Every stretch between the instants is changed.
+    fn repaint(&mut self, from: Instant, to: Instant, mut change: impl FnMut(&mut TimelineSpan)) {
         let mut later = Vec::new();
         while let Some(stretch) = self.recent.pop_back_if(|stretch| stretch.to > from) {
             later.push(stretch);
         }
         for stretch in later.into_iter().rev() {
-            let inner = TimelineSpan { from: stretch.from.max(from), to: stretch.to.min(to), ..stretch };
+            let mut inner = TimelineSpan { from: stretch.from.max(from), to: stretch.to.min(to), ..stretch };
             if inner.from >= inner.to {
                 self.append(stretch);
                 continue;
             }
-            let what = instead(stretch.what, inner.ns()).unwrap_or(stretch.what);
+            change(&mut inner);
             for part in [
                 TimelineSpan { to: inner.from, ..stretch },
-                TimelineSpan { what, ..inner },
+                inner,
                 TimelineSpan { from: inner.to, ..stretch },
             ] {
                 if part.from < part.to {

@@ -7,3 +7,4 @@ mod plans;
 mod posted;
 mod slices;
 mod verified;
+mod withheld;

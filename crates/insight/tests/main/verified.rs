@@ -370,3 +370,37 @@ fn a_lane_below_schedulers_goes_on_when_it_is_its_turn() {
     trace.begin(10, (SLOW, 0));
     assert!(trace.verified_within(tolerance, &fewer, &system).jobs > 0);
 }
+
+/// A processor that the kernel leaves idle although the thread that lost it could go on, as real-time throttling does, is not the lanes' fault.
+#[test]
+fn a_processor_that_the_kernel_holds_off_does_not_idle() {
+    let system = system_of("strategy = \"rms+mlf\"\nlate = \"none\"", "criticality = \"high\"");
+    let metadata = traced(&system, [1, 1]);
+    let threads = [71_u32, 72];
+    let idle = |preempted: bool| {
+        let switch = |after: i64, from_tid: u32, to_tid: u32, preempted: bool| {
+            let preempted = event::Flag(preempted);
+            let switch = event::Switch { from_tid, to_tid, from_pid: 5, to_pid: 5, preempted };
+            switch.at(Instant::from_nanos(START + after), 0)
+        };
+        let mut trace = Trace::new(&metadata);
+        for (lane, tid) in threads.into_iter().enumerate() {
+            let lane = Some(lane as u16);
+            let thread = event::Thread { tid, pid: 5, node: 0, lane, role: ThreadRole::Lane.into() };
+            trace.records.push(thread.at(Instant::from_nanos(START), 0));
+        }
+        trace.records.push(switch(0, 0, threads[0], false));
+        trace.post(0, (BASE, 0), SECOND_NS);
+        trace.begin(0, (BASE, 0));
+        trace.post(50, (LONG, 0), 1_000_000);
+        trace.records.push(switch(100, threads[0], 0, preempted));
+        trace.records.push(switch(100_000, 0, threads[0], true));
+        trace.complete(100_010, (BASE, 0), [0, SECOND_NS]);
+        trace.records.push(switch(100_020, threads[0], threads[1], false));
+        trace.begin(100_030, (LONG, 0));
+        trace.complete(100_040, (LONG, 0), [50, 1_000_000]);
+        broken(&trace.verified_within(Duration::from_nanos(200), &metadata, &system))
+    };
+    assert_eq!(idle(true), []);
+    assert_eq!(idle(false), [Rule::Idle], "`base` sleeps, and `long` could have run");
+}

@@ -7,23 +7,37 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use talea_conformance::forest;
 use talea_conformance::promises::{admitted, cases};
+use talea_insight::Usage;
 use talea_insight::explain::{Cause, Explanation, Kind, Outcome, Question, Which};
 use talea_model::{Overhead, System};
+use talea_policy::arrangement::Kept;
 use talea_policy::demand;
 use talea_record::event::Typed;
-use talea_record::{Event, Metadata, Record};
+use talea_record::{Event, Metadata, Record, Sink};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant, Work};
 
 const UNTIL: Instant = Instant::from_nanos(120_000_000);
 
-fn simulated(system: &System) -> (Metadata, Vec<Record>) {
+fn simulated(system: &System) -> (Metadata, Vec<Record>, Vec<Kept>) {
     let simulation = Simulation::new(system).expect("it is admitted").with_dispatch(DispatchRecords::Kept);
     let (metadata, mut simulation) = (simulation.metadata().clone(), simulation);
     let mut everything = Everything::default();
     simulation.advance(UNTIL, &mut everything);
+    let kept = simulation.kept(0).expect("the node has a hierarchy");
     simulation.finish(&mut everything);
-    (metadata, everything.0)
+    (metadata, everything.0, kept)
+}
+
+/// What the accounts of the processors say was withheld is what the edges to threads and lanes did not receive of what they were granted.
+fn check_withheld(metadata: &Metadata, records: &[Record], kept: &[Kept]) {
+    let is_parent = |name: &str| metadata.edges.iter().any(|edge| edge.parent == name);
+    let of_threads = kept.iter().filter(|edge| !is_parent(&edge.child));
+    let receipts = of_threads.filter_map(|edge| edge.receipts);
+    let mut usage = Usage::new(metadata);
+    records.iter().for_each(|record| usage.record(*record));
+    let node = usage.finish().nodes.remove(0);
+    assert_eq!(node.withheld_ns, Some(receipts.map(|receipts| receipts.withheld_ns).sum()));
 }
 
 /// From when to when each edge had a processor, in order.
@@ -110,7 +124,8 @@ fn check_demand(system: &System, one: &Explanation) {
 }
 
 fn explain_all(system: &System) -> usize {
-    let (metadata, records) = simulated(system);
+    let (metadata, records, kept) = simulated(system);
+    check_withheld(&metadata, &records, &kept);
     let (schedule, given) = (Schedule::of(&metadata, &records, UNTIL), grants(&metadata, &records));
     let mut count = 0;
     for which in [Which::Failed, Which::Worst] {
@@ -142,6 +157,15 @@ proptest! {
     #[test]
     fn of_several_processors(tree in forest::surplus()) {
         explain_all(&admitted(&tree, &[0, 1]).system_on(&[0, 1]));
+    }
+
+    #[test]
+    fn of_several_processors_where_mechanisms_cost(
+        tree in forest::surplus(), overhead in [0_u16..60, 0_u16..30, 0_u16..40],
+    ) {
+        let system = admitted(&tree, &[0, 1]).system_on(&[0, 1]);
+        let description = talea_model::Description { overhead: costly(overhead), ..(*system).clone() };
+        explain_all(&System::new(description).expect("it was one before"));
     }
 
     #[test]
@@ -187,7 +211,7 @@ fn tasks_in_lanes_below_schedulers() {
     "#;
     let parsed = talea_model::parse("lanes.toml", text, std::path::Path::new(".")).expect("a system");
     assert!(explain_all(&parsed.system) > 4);
-    let (metadata, records) = simulated(&parsed.system);
+    let (metadata, records, _) = simulated(&parsed.system);
     let question = Question { which: Which::Worst, task: Some(1), limit: 1 };
     let answer = explained(&metadata, &records, question);
     let kinds: Vec<Kind> = answer.list[0].totals.iter().map(|total| total.kind).collect();

@@ -90,7 +90,7 @@ fn check(metadata: &Metadata, schedule: &Schedule, one: &Explanation) {
             }
             Cause::Lower { .. }
             | Cause::Idle
-            | Cause::Withheld
+            | Cause::Withheld { .. }
             | Cause::WakeUp
             | Cause::Blocked
             | Cause::Program { .. }

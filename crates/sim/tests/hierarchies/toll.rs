@@ -2,9 +2,11 @@
 
 use super::figure::{bursts, figure};
 use crate::replay::Everything;
+use talea_insight::Usage;
+use talea_insight::usage::{UsageReport, WithheldBy};
 use talea_model::{Overhead, Request, SchedulerBuilder, SchedulerKind, System, ThreadBuilder, ThreadWork};
 use talea_policy::arrangement::{Kept, Verdict};
-use talea_record::{Event, Record};
+use talea_record::{Event, Record, Sink};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::{Duration, Instant, Work};
 
@@ -28,6 +30,13 @@ fn simulated(system: &System) -> (Vec<Kept>, Vec<Record>) {
     assert_eq!(amounts(&again), amounts(&kept), "asking changes nothing");
     simulation.finish(&mut records);
     (kept, records.0)
+}
+
+fn usage(system: &System, records: &[Record]) -> UsageReport {
+    let simulation = Simulation::new(system).expect("the hierarchy can be arranged");
+    let mut usage = Usage::new(simulation.metadata());
+    records.iter().for_each(|record| usage.record(*record));
+    usage.finish()
 }
 
 fn withheld(edge: &Kept) -> i64 {
@@ -108,6 +117,8 @@ fn without_costs_what_is_granted_is_received() {
     let (kept, _) = simulated(&reserved(Overhead::default()));
     assert!(kept.iter().all(|edge| edge.receipts.is_none() && edge.verdict() != Verdict::Withheld));
     assert_eq!(sum(&kept, &["reserved"], |edge| edge.received_ns), 400_000_000);
+    let (_, records) = simulated(&reserved(Overhead::default()));
+    assert_eq!(usage(&reserved(Overhead::default()), &records).nodes[0].withheld_ns, Some(0));
 }
 
 /// Through a join with two parents, with costs of all kinds: the threads are withheld what the records say that was paid, and
@@ -123,6 +134,10 @@ fn what_is_withheld_is_what_was_paid() {
         let threads = ["video", "words", "voice"];
         assert_eq!(sum(&kept, &threads, withheld), paid, "{overhead:?}");
         assert_eq!(sum(&kept, &threads, |edge| edge.received_ns) + paid, END.as_nanos(), "{overhead:?}");
+        // The accounts say the same beside overhead, and an explanation what its thread paid.
+        let node = usage(&system, &records).nodes.remove(0);
+        assert_eq!((node.withheld_ns, node.overhead_ns), (Some(paid), Some(paid)), "{overhead:?}");
+        assert_eq!(node.withheld.iter().map(|taken| taken.by).collect::<Vec<_>>(), [WithheldBy::Overhead]);
         for (above, below) in [("PS", &threads[1..]), ("J", &["PS"])] {
             assert_eq!(sum(&kept, &[above], withheld), sum(&kept, below, withheld), "{above}, {overhead:?}");
             let received = |children: &[&str]| sum(&kept, children, |edge| edge.received_ns);

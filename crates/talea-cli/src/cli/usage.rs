@@ -2,7 +2,9 @@
 
 use super::artefacts::SEE_SHARING;
 use super::output::{Sheet, exact, length, wrap};
-use talea_insight::usage::{CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport};
+use talea_insight::usage::{
+    CostUsage, Dispatching, NodeUsage, OperationUsage, Spread, UsageReport, WithheldBy, WithheldUsage,
+};
 use talea_record::{CostKind, RecordedEvents};
 
 /// Programs named one by one.
@@ -60,11 +62,14 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
         row("  not broken down".into(), Some(node.not_broken_down_ns), None);
     }
     let is_of_kernel = |name: &String| name.starts_with("kernel.");
-    if usage.has_kernel || usage.not_recorded.iter().any(is_of_kernel) {
+    let is_kernel_in_question = usage.has_kernel || usage.not_recorded.iter().any(is_of_kernel);
+    if is_kernel_in_question {
         row("interrupts".into(), node.interrupts_ns, None);
+        let programs = if usage.has_kernel { "other programs" } else { "other programs, at least" };
+        let programs = if node.programs_ns.is_some() { programs } else { "other programs" };
         let others = [
             ("the program's other threads", node.companions_ns, &node.companions),
-            ("other programs", node.programs_ns, &node.programs),
+            (programs, node.programs_ns, &node.programs),
         ];
         for (what, ns, threads) in others {
             row(what.into(), ns, None);
@@ -76,9 +81,6 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
         if node.unobserved_ns > Some(0) {
             row("threads that are not observed".into(), node.unobserved_ns, None);
         }
-        if node.withheld_ns != Some(0) {
-            row("withheld by the kernel".into(), node.withheld_ns, None);
-        }
     }
     if node.slices_ns > Some(0) {
         row("left to the kernel in slices".into(), node.slices_ns, None);
@@ -89,6 +91,17 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
     }
     if node.unrecorded_ns > 0 {
         row("what was not recorded".into(), Some(node.unrecorded_ns), None);
+    }
+    if node.withheld_ns.map_or(is_kernel_in_question, |ns| ns > 0) {
+        row("of all this, withheld".into(), node.withheld_ns, None);
+        for WithheldUsage { by, name, ns } in node.withheld.iter().take(PROGRAMS) {
+            let who = match by {
+                WithheldBy::Nobody => "nobody had it".into(),
+                WithheldBy::Overhead => "overhead".into(),
+                WithheldBy::Thread(thread) => format!("{} ({thread})", name.as_deref().unwrap_or("thread")),
+            };
+            row(format!("  {who}"), Some(*ns), None);
+        }
     }
     format!("{}\n{}\n{}", node.name, sheet.render(), closing(usage, node))
 }

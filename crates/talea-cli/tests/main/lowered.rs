@@ -105,6 +105,33 @@ fn a_run_tells_what_was_lowered_and_a_run_of_the_infrastructure_does_not() {
     }
 }
 
+/// What the kernel tells of its switches and wake-ups is held against the priorities that it was given.
+#[test]
+fn the_kernel_keeps_the_priorities_of_a_lowered_run() {
+    if without_priorities() {
+        return;
+    }
+    let (place, system) = (folder(), example("priorities.toml"));
+    let file = within(&place, "both.talea");
+    let record = ["trace", "record", "--kernel", "switches,wakeups", "--out", &file, "--"];
+    let command = [env!("CARGO_BIN_EXE_talea"), "run", &system, "--for", "1s", "--fail-on", "never"];
+    let done = run(&[&record[..], &command].concat());
+    if done.status == 2 && done.stderr.contains("the kernel withholds events") {
+        talea_measure::skip(&done.stderr);
+        return;
+    }
+    done.exits(0);
+    // Longer than any machine of use takes to wake a thread up, shorter than the bursts that others wait for.
+    let verify = ["trace", "verify", &system, &file, "--tolerance", "5ms"];
+    let json = run(&[&verify[..], &["--json"]].concat()).json();
+    let rules = json["decisions"]["rules"].as_array().expect("the kernel told");
+    let priority = rules.iter().find(|rule| rule["rule"] == "priority").expect("a rule");
+    assert!(priority["cases"].as_u64() > Some(10), "{json}");
+    assert_eq!(priority["violations"], 0, "{json}");
+    let text = run(&verify).stdout;
+    assert!(text.contains("switches of the kernel") && text.contains("priority"), "{text}");
+}
+
 /// Of every response the parts are the whole, and whom the kernel preferred is one whose priority is higher.
 #[test]
 fn a_lowered_run_is_explained_by_the_priorities_of_the_kernel() {

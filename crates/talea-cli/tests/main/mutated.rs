@@ -12,9 +12,10 @@ use talea_insight::decisions::Decisions;
 use talea_insight::verify::{Verifier, default_overhead, default_tolerance};
 use talea_model::{Synchronisation, System};
 use talea_policy::strategy::plan_lanes_of;
-use talea_record::event::{Lost, VpGrant};
+use talea_record::event::{Flag, Lost, Switch, Thread, VpGrant, Wakeup};
 use talea_record::{
-    Event, JobId, Metadata, Origin, Record, Sink, SkipReason, TraceFile, Trigger, ViolationSide,
+    DecidedBy, Event, JobId, KernelPolicy, KernelPolicyEntry, Metadata, Origin, Record, Sink, SkipReason,
+    Switches, ThreadRole, TraceFile, Trigger, ViolationSide, WakeContext,
 };
 use talea_time::{Duration, Instant};
 
@@ -48,6 +49,34 @@ impl Trace {
     fn as_threads(&self) -> Self {
         let metadata = Metadata { origin: Origin::Threads { realtime: true }, ..self.metadata.clone() };
         Trace { system: self.system.clone(), metadata, records: self.records.clone() }
+    }
+
+    /// The same as if it had been lowered to the kernel, which told of its switches and wake-ups, one processor's.
+    fn as_lowered(&self) -> Self {
+        let mut metadata = Metadata { origin: Origin::Threads { realtime: true }, ..self.metadata.clone() };
+        (metadata.nodes[0].decided_by, metadata.nodes[0].switches) = (DecidedBy::Kernel, Switches::Recorded);
+        metadata.promise_tolerance = None;
+        let policy = |lane: usize| {
+            let name = &metadata.lanes[lane].label;
+            let place = ORDER.iter().position(|other| other == name).expect("a thread of the example");
+            KernelPolicyEntry { lane, policy: KernelPolicy::RealTime(20 - place as u8) }
+        };
+        metadata.kernel_policies = (0..metadata.lanes.len()).map(policy).collect();
+        let own = self.records.iter().filter(|record| {
+            record.event.family() != Event::VP_GRANT.family() && record.event != Event::VIOLATION
+        });
+        let mut records: Vec<Record> = Vec::new();
+        let mut kernel = SimulatedKernel::default();
+        for at_once in own.copied().collect::<Vec<_>>().chunk_by(|one, other| one.time == other.time) {
+            records.extend(at_once);
+            kernel.follow(at_once, &mut records);
+        }
+        for lane in 0..metadata.lanes.len() as u16 {
+            let (tid, role) = (thread_of(lane), ThreadRole::Lane.into());
+            let met = Thread { tid, pid: 5, node: 0, lane: Some(lane), role };
+            records.insert(1, met.at(records[0].time, 0));
+        }
+        Trace { system: self.system.clone(), metadata, records }
     }
 
     fn has_hierarchy(&self) -> bool {
@@ -93,6 +122,67 @@ impl Trace {
     fn is_first(&self, record: &Record) -> bool {
         self.metadata.operations[record.job().operation.index()].predecessors.is_empty()
     }
+}
+
+/// The threads of examples/priorities.toml, the highest priority first.
+const ORDER: [&str; 4] = ["alarm", "arm", "grip", "vision"];
+
+/// The number of the thread of a lane.
+fn thread_of(lane: u16) -> u32 {
+    u32::from(lane) + 70
+}
+
+/// Who has the one processor, by the records of jobs.
+#[derive(Default)]
+struct SimulatedKernel {
+    thread: u32,
+    /// The lane of the job that has it.
+    running: Option<u16>,
+}
+
+impl SimulatedKernel {
+    /// What the kernel tells of an instant in which jobs told this.
+    fn follow(&mut self, at_once: &[Record], told: &mut Vec<Record>) {
+        let mut stopped = None;
+        for record in at_once {
+            match record.event {
+                Event::RELEASE if self.running != Some(record.source) => {
+                    let (tid, context) = (thread_of(record.source), WakeContext::Interrupt.into());
+                    let wakeup = Wakeup { tid, waker_tid: 0, target_cpu: 0, priority: 80, context };
+                    told.push(wakeup.at(record.time, 0));
+                }
+                Event::START | Event::RESUME => self.running = Some(record.source),
+                Event::PREEMPT => stopped = Some(thread_of(record.source)),
+                Event::COMPLETE => self.running = self.running.filter(|lane| *lane != record.source),
+                _ => {}
+            }
+        }
+        let to = self.running.map_or(0, thread_of);
+        if to != self.thread {
+            let preempted = Flag(self.thread == 0 || stopped == Some(self.thread));
+            told.push(switched(at_once[0].time, (self.thread, to), preempted));
+            self.thread = to;
+        }
+    }
+}
+
+fn switched(at: Instant, (from_tid, to_tid): (u32, u32), preempted: Flag) -> Record {
+    Switch { from_tid, to_tid, from_pid: 5, to_pid: 5, preempted }.at(at, 0)
+}
+
+/// The middle one of the times for which a thread that displaced another one had the processor for two milliseconds: the places
+/// of the switches to it and from it, and whom it displaced.
+fn displacement(records: &[Record]) -> Option<(usize, usize, u32)> {
+    let switches: Vec<usize> =
+        (0..records.len()).filter(|place| of(Event::SWITCH)(&records[*place])).collect();
+    let displaced = |pair: &&[usize]| {
+        let (first, next) = (&records[pair[0]], &records[pair[1]]);
+        let switch = Switch::read(first).filter(|switch| switch.preempted.0 && switch.from_tid > 0);
+        switch.is_some() && next.time - first.time >= Duration::from_millis(2)
+    };
+    let found: Vec<&[usize]> = switches.windows(2).filter(displaced).collect();
+    let pair = found.get(found.len() / 2)?;
+    Some((pair[0], pair[1], Switch::read(&records[pair[0]])?.from_tid))
 }
 
 /// Makes the trace wrong; nothing if it has not what is to be changed.
@@ -475,6 +565,20 @@ const CHANGES: &[(&str, Change)] = &[
         records.insert(place, violation.at(time, Record::NO_CPU));
         Some(())
     }),
+    ("kernel-runs-a-lower-priority", |_, records| {
+        let (first, next, lower) = displacement(records)?;
+        let (from, to) = (records[first].time, records[next].time);
+        let higher = Switch::read(&records[first])?.to_tid;
+        let quarter = Duration::from_nanos((to - from).as_nanos() / 4);
+        records.push(switched(from + quarter, (higher, lower), Flag(true)));
+        records.push(switched(to - quarter, (lower, higher), Flag(true)));
+        Some(())
+    }),
+    ("kernel-switches-late", |_, records| {
+        let (first, ..) = displacement(records)?;
+        records[first].time += Duration::from_millis(1);
+        Some(())
+    }),
     ("trigger-wrong", |_, records| {
         let place = middle(records, of(Event::VP_GRANT))?;
         records[place].arg ^= 1;
@@ -684,9 +788,10 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
     let protocols = Trace::simulated(&write(&place, "protocols.toml", PROTOCOLS), "300ms");
     let hierarchy = Trace::simulated(&example("figure-1.toml"), "400ms");
     let below = Trace::simulated(&write(&place, "below.toml", BELOW), "300ms");
+    let lowered = Trace::simulated(&example("priorities.toml"), "400ms").as_lowered();
     let threads = [lanes.as_threads(), waiting.as_threads(), guarded.as_threads(), protocols.as_threads()];
     let scheduled = [hierarchy.as_threads(), below.as_threads()];
-    for trace in [&lanes, &waiting, &guarded, &protocols, &hierarchy, &below]
+    for trace in [&lanes, &waiting, &guarded, &protocols, &hierarchy, &below, &lowered]
         .into_iter()
         .chain(&threads)
         .chain(&scheduled)
@@ -695,7 +800,7 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
         assert!(verdict.values().all(|count| *count == 0), "{}: {verdict:?}", trace.metadata.system);
     }
     let mut table = String::from(
-        "| Change | simulated | threads | hierarchies | hierarchies on threads |\n|---|---|---|---|---|\n",
+        "| Change | simulated | threads | hierarchies | hierarchies on threads | lowered |\n|---|---|---|---|---|---|\n",
     );
     let mut found_somewhere = 0;
     for (name, change) in CHANGES {
@@ -704,7 +809,8 @@ fn what_is_found_and_what_is_not_is_what_the_page_says() {
         let hierarchies = everywhere(&[&hierarchy, &below], *change);
         let scheduled = everywhere(&[&scheduled[0], &scheduled[1]], *change);
         found_somewhere += usize::from([simulated, threads, hierarchies].contains(&Some(true)));
-        let cells = [simulated, threads, hierarchies, scheduled].map(words).join(" | ");
+        let lowered = everywhere(&[&lowered], *change);
+        let cells = [simulated, threads, hierarchies, scheduled, lowered].map(words).join(" | ");
         writeln!(table, "| `{name}` | {cells} |").expect("text grows");
     }
     assert!(CHANGES.len() >= 20 && found_somewhere >= 20, "{found_somewhere} of {}", CHANGES.len());

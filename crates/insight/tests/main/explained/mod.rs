@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use talea_insight::explain::{
     Blamed, ExplainError, Explanation, Explanations, Kind, Question, Stage, Subject, Which, explain,
 };
+use talea_insight::usage::WithheldBy;
 use talea_insight::*;
 use talea_record::*;
 use talea_samples::{job, metadata, run_event};
@@ -76,6 +77,21 @@ fn preempted(after: i64, from: u64, to: u64) -> Record {
     Record { arg: 1, ..switch(after, from, to) }
 }
 
+/// The same with ten microseconds for each nanosecond: what lasts for less than a quarter of a millisecond is not withheld.
+fn stretched(mut records: Vec<Record>) -> Vec<Record> {
+    let stretched = |ns: i64| START + (ns - START) * SCALE;
+    for record in &mut records {
+        record.time = Instant::from_nanos(stretched(record.time.as_nanos()));
+        if record.event == Event::TIMER {
+            record.words = record.words.map(|word| stretched(word as i64) as u64);
+        }
+    }
+    records
+}
+
+/// Nanoseconds of a stretched trace for each of those as it is written down.
+const SCALE: i64 = 10_000;
+
 /// The lane's thread is held off when `nav` is due and again when it runs; in between it sleeps by itself.
 fn held_off() -> Vec<Record> {
     const RELEASE: u64 = 8;
@@ -101,14 +117,21 @@ fn held_off() -> Vec<Record> {
     ]
 }
 
+/// What stretched records say, as they are written down.
+fn shrunk(pieces: Vec<(i64, i64, Stage, Kind)>) -> Vec<(i64, i64, Stage, Kind)> {
+    pieces.into_iter().map(|(from, to, stage, kind)| (from / SCALE, to / SCALE, stage, kind)).collect()
+}
+
+/// Whoever has it: a stranger first, and then nobody.
 #[test]
-fn an_idle_processor_is_withheld_while_a_thread_could_go_on() {
-    let answer = explained(&held_off(), 0);
+fn a_processor_is_withheld_while_a_thread_could_go_on() {
+    let records = stretched(held_off());
+    let answer = explained(&records, 0);
     use Stage::{Begun, Coming, Waiting};
     assert_eq!(
-        list(&answer.list[0]),
+        shrunk(list(&answer.list[0])),
         [
-            (0, 10, Coming, Kind::Program),
+            (0, 10, Coming, Kind::Withheld),
             (10, 40, Coming, Kind::Withheld),
             (40, 80, Coming, Kind::Releasing),
             (80, 100, Waiting, Kind::Release),
@@ -120,11 +143,30 @@ fn an_idle_processor_is_withheld_while_a_thread_could_go_on() {
             (720, 1_000, Begun, Kind::Execution),
         ]
     );
+    let withheld = answer.list[0].totals.iter().filter(|total| total.kind == Kind::Withheld);
+    let by: Vec<_> = withheld.map(|total| (answer.blamed_name(total.blamed), total.intervals)).collect();
+    assert_eq!(by, [("nobody".into(), 2), (format!("thread {STRANGER}"), 1)]);
+    let mut usage = Usage::new(&one_processor());
+    records.into_iter().for_each(|record| usage.record(record));
+    let node = &usage.finish().nodes[0];
+    assert_eq!((node.withheld_ns, node.error_ns), (Some((60 + 200) * SCALE), 0));
+    let by: Vec<_> = node.withheld.iter().map(|taken| (taken.by, taken.ns / SCALE)).collect();
+    assert_eq!(by, [(WithheldBy::Nobody, 30 + 200), (WithheldBy::Thread(STRANGER as u32), 30)]);
+    assert_eq!(node.programs_ns, Some(30 * SCALE));
+    assert_eq!(node.idle_ns, Some((10 + 30 + 200 + 20 + 990) * SCALE));
+}
+
+/// What is over within a moment is the way from one thread to the next.
+#[test]
+fn what_is_over_within_a_moment_is_not_withheld() {
+    let answer = explained(&held_off(), 0);
+    let pieces = list(&answer.list[0]);
+    assert!(pieces.iter().all(|piece| piece.3 != Kind::Withheld), "{pieces:?}");
+    assert!(pieces.contains(&(400, 600, Stage::Begun, Kind::Idle)), "it is not blocked: {pieces:?}");
     let mut usage = Usage::new(&one_processor());
     held_off().into_iter().for_each(|record| usage.record(record));
     let node = &usage.finish().nodes[0];
-    assert_eq!((node.withheld_ns, node.programs_ns, node.error_ns), (Some(30 + 200), Some(30), 0));
-    assert_eq!(node.idle_ns, Some(10 + 20 + 990));
+    assert_eq!((node.withheld_ns, node.programs_ns, node.error_ns), (Some(0), Some(30), 0));
 }
 
 /// Who saw the kernel's switches in place of the reader says so in the stream, later, and even after the end.
@@ -147,12 +189,13 @@ fn what_was_granted_and_withheld_was_not_executed() {
     of_run.iter().for_each(|record| usage.record(*record));
     let report = usage.finish();
     let (node, executed) = (&report.nodes[0], 890 - 200 - 50);
-    assert_eq!((node.withheld_ns, node.execution_ns, node.error_ns), (Some(250), Some(executed), 0));
+    assert_eq!((node.withheld_ns, node.execution_ns, node.error_ns), (Some(200 + 250), Some(executed), 0));
     assert_eq!(report.operations[0].execution.map(|spread| spread.sum_ns), Some(executed));
     // The kernel's own word counts for more.
     let mut usage = Usage::new(&one_processor());
     told().into_iter().chain([withheld(2_500, 600, 650)]).for_each(|record| usage.record(record));
-    assert_eq!(usage.finish().nodes[0].execution_ns, Some(540));
+    let node = &usage.finish().nodes[0];
+    assert_eq!((node.execution_ns, node.withheld_ns), (Some(540), Some(50)));
 }
 
 /// What keeps the release thread from waking is said where the kernel tells: a stranger, and not its own lateness.
@@ -162,15 +205,18 @@ fn a_late_release_thread_has_its_reason() {
     records.iter_mut().find(|record| record.event == Event::TIMER).expect("it wakes").words[1] += 20;
     let place = records.iter().position(|record| *record == preempted(40, 0, 8)).expect("it is there");
     records.splice(place..=place, [switch(45, 0, 0), switch(50, 0, STRANGER), preempted(55, STRANGER, 8)]);
-    let answer = explained(&records, 0);
-    use Kind::{Program, Releasing, Timer, Withheld};
-    let coming: Vec<_> = list(&answer.list[0]).into_iter().filter(|piece| piece.2 == Stage::Coming).collect();
+    let answer = explained(&stretched(records), 0);
+    use Kind::{Releasing, Timer, Withheld};
+    let coming: Vec<_> =
+        shrunk(list(&answer.list[0])).into_iter().filter(|piece| piece.2 == Stage::Coming).collect();
     assert_eq!(
         coming.iter().map(|piece| (piece.0, piece.1, piece.3)).collect::<Vec<_>>(),
-        [(0, 10, Program), (10, 50, Withheld), (50, 55, Program), (55, 60, Timer), (60, 80, Releasing)]
+        [(0, 10, Withheld), (10, 50, Withheld), (50, 55, Withheld), (55, 60, Timer), (60, 80, Releasing)]
     );
-    let program = answer.list[0].totals.iter().find(|total| total.kind == Program).expect("it ran");
-    assert_eq!(answer.blamed_name(program.blamed), format!("thread {STRANGER}"));
+    let withheld = answer.list[0].totals.iter().filter(|total| total.kind == Withheld);
+    let by: Vec<_> = withheld.map(|total| (answer.blamed_name(total.blamed), total.coming)).collect();
+    let ns = |units: i64| Duration::from_nanos(units * SCALE);
+    assert_eq!(by, [("nobody".into(), ns(40)), (format!("thread {STRANGER}"), ns(15))]);
 }
 
 /// Threads with real-time priority are not told to have it.

@@ -7,7 +7,8 @@
 //! the sample in which it happens, and is counted for critical jobs only: what is spent on soft jobs depends on how many of
 //! them were served, which is what it is to explain.
 
-use super::switching::{Observed, Threads};
+use super::switching::{Arrival, Threads};
+use talea_insight::receipts::{Spell, Withholdings};
 use talea_record::event::{Complete, Cost, Lost, Start};
 use talea_record::{CostKind, Event, Metadata, Origin, Record, Sink, TaskEntry};
 use talea_time::{Duration, Instant};
@@ -53,8 +54,8 @@ pub struct Sample {
 pub struct OfThreads {
     /// Times the processor went to the thread of a critical lane.
     pub critical_switches: u64,
-    /// Time in which the processor was withheld from threads of the run that could go on, in nanoseconds; a stretch counts where
-    /// it begins.
+    /// Time in which the processor was withheld from threads of the run that could go on ([`talea_insight::receipts`]), in nanoseconds; a
+    /// stretch counts where it begins.
     pub withheld_ns: i64,
 }
 
@@ -114,6 +115,8 @@ pub struct Sampler {
     ordering_ns: i64,
     /// Follows the run's threads through the kernel's switches.
     threads: Threads,
+    /// When the kernel withheld the processor from them.
+    withholdings: Withholdings,
     samples: Vec<Sample>,
     last_job: u64,
     lost: u64,
@@ -148,6 +151,7 @@ impl Sampler {
             origin: metadata.origin,
             ordering_ns: 0,
             threads: Threads::default(),
+            withholdings: Withholdings::new(metadata),
             samples: Vec::new(),
             last_job: u64::MAX,
             lost: 0,
@@ -163,6 +167,8 @@ impl Sampler {
 
     /// The complete samples, and how many records were lost.
     pub fn finish(mut self) -> (Vec<Sample>, u64) {
+        self.withholdings.close();
+        self.withhold();
         let complete = ((self.end - self.start).as_nanos().max(0) / LENGTH.as_nanos()) as usize;
         self.samples.resize(complete, Sample::default());
         for sample in &mut self.samples {
@@ -249,17 +255,20 @@ impl Sampler {
     fn follow(&mut self, record: &Record) {
         let hard_lanes = &self.hard_lanes;
         let is_critical = |lane: usize| hard_lanes.get(lane) == Some(&true);
-        for observed in self.threads.take(record, is_critical).into_iter().flatten() {
-            match observed {
-                Observed::Switch { at, cost } => {
-                    let sample = self.at(at);
-                    sample.threads.get_or_insert_default().critical_switches += 1;
-                    *sample.hard_switch_ns.get_or_insert(0) += cost.as_nanos();
-                }
-                Observed::Withheld { since, length } => {
-                    self.at(since).threads.get_or_insert_default().withheld_ns += length.as_nanos();
-                }
-            }
+        for Arrival { at, cost } in self.threads.take(record, is_critical).into_iter().flatten() {
+            let sample = self.at(at);
+            sample.threads.get_or_insert_default().critical_switches += 1;
+            *sample.hard_switch_ns.get_or_insert(0) += cost.as_nanos();
+        }
+        self.withholdings.record(*record);
+        self.withhold();
+    }
+
+    fn withhold(&mut self) {
+        let spells: Vec<Spell> = self.withholdings.spells().map(|(_, spell)| spell).collect();
+        for spell in spells {
+            let of_threads = self.at(spell.from).threads.get_or_insert_default();
+            of_threads.withheld_ns += spell.length().as_nanos();
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the kernel's records tell of the threads of a run: how often the processor went to the thread of a critical lane, how
-//! long that took, and for how long a thread that could have gone on was given nothing.
+//! What the kernel's records tell of the threads of a run: how often the processor went to the thread of a critical lane, and how
+//! long that took.
 //!
 //! ```text
 //!                  its last record               its first record
@@ -13,14 +13,12 @@
 //! preempted records that it does. There the other half alone counts, so what is measured is a lower bound. Interrupts and a
 //! hypervisor's thefts in between are part of it.
 //!
-//! **Withheld** is the time in which no thread of the run has the processor although one that lost it could go on: other
-//! programs, and real-time throttling, in which the processor may as well be idle. If none had lost it, as in an idle moment, it
-//! is the time from when the release thread was due. Lanes that another thread woke then are not known to wait.
+//! For how long the processor was withheld from threads of the run that could go on is said by [`talea_insight::receipts`].
 //!
 //! The regions have one processor, so there is one sequence of switches.
 
 use std::collections::{HashMap, HashSet};
-use talea_record::event::{Switch, Timer, Typed};
+use talea_record::event::{Switch, Typed};
 use talea_record::{Event, Record, ThreadRole};
 use talea_time::{Duration, Instant};
 
@@ -36,23 +34,13 @@ enum Role {
     Other,
 }
 
-/// What a record of the kernel meant.
+/// The processor went to the thread of a critical lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Observed {
-    /// The processor went to the thread of a critical lane.
-    Switch {
-        /// When it had it.
-        at: Instant,
-        /// What of the way there can be seen.
-        cost: Duration,
-    },
-    /// The threads of the run got the processor back.
-    Withheld {
-        /// When they had lost it.
-        since: Instant,
-        /// For how long.
-        length: Duration,
-    },
+pub struct Arrival {
+    /// When it had it.
+    pub at: Instant,
+    /// What of the way there can be seen.
+    pub cost: Duration,
 }
 
 /// A switch to a thread that will tell of its arrival.
@@ -71,11 +59,6 @@ pub struct Threads {
     /// The last record of the thread that has the processor, since it has it.
     last: Option<Instant>,
     arriving: Option<Arriving>,
-    withheld_since: Option<Instant>,
-    /// Since when no thread of the run has the processor.
-    away_since: Option<Instant>,
-    /// From when to when none had it before the thread that has it, where nothing of that is known to be withheld.
-    was_away: Option<(Instant, Instant)>,
     has_switches: bool,
 }
 
@@ -87,7 +70,7 @@ impl Threads {
 
     /// Takes a record of the run or of the kernel, in the order of time. `is_critical` tells whether all operations of a lane are
     /// critical. Returns what is over with it.
-    pub fn take(&mut self, record: &Record, is_critical: impl Fn(usize) -> bool) -> [Option<Observed>; 3] {
+    pub fn take(&mut self, record: &Record, is_critical: impl Fn(usize) -> bool) -> [Option<Arrival>; 2] {
         match record.typed() {
             Typed::Switch(switch) => return self.switch(record.time, switch),
             Typed::Lost(lost) if lost.is_of_kernel() => self.forget(),
@@ -98,40 +81,28 @@ impl Threads {
                 self.roles.insert(thread.tid, role);
                 self.last = Some(record.time);
             }
-            what if !is_of_kernel(record.event) && record.cpu != Record::NO_CPU => {
+            _ if !is_of_kernel(record.event) && record.cpu != Record::NO_CPU => {
                 self.last = Some(record.time);
-                let late = if let Typed::Timer(timer) = what { self.was_late(timer) } else { None };
-                return [self.arrived(Some(record.time)), late, None];
+                return [self.arrived(Some(record.time)), None];
             }
             _ => {}
         }
-        [None; 3]
+        [None; 2]
     }
 
-    fn switch(&mut self, now: Instant, switch: Switch) -> [Option<Observed>; 3] {
+    fn switch(&mut self, now: Instant, switch: Switch) -> [Option<Arrival>; 2] {
         self.has_switches = true;
         let (from, to) = (switch.from_tid, switch.to_tid);
         // One that loses the processor again before it has told of its arrival has only the way out.
         let before = self.arrived(None);
         let last = self.last.take();
-        self.was_away = None;
         let could_go_on = switch.preempted.0;
         let leaves = self.roles.contains_key(&from);
         self.preempted.remove(&from);
         if leaves && could_go_on {
             self.preempted.insert(from);
         }
-        let Some(role) = self.roles.get(&to).copied() else {
-            self.away_since.get_or_insert(now);
-            if !self.preempted.is_empty() {
-                self.withheld_since.get_or_insert(now);
-            }
-            return [before, None, None];
-        };
-        let away = self.away_since.take().map(|since| (since, now));
-        let withheld = self.withheld_since.take();
-        self.was_away = away.filter(|_| withheld.is_none());
-        let withheld = withheld.map(|since| Observed::Withheld { since, length: now - since });
+        let Some(role) = self.roles.get(&to).copied() else { return [before, None] };
         let slept = !self.preempted.remove(&to);
         let out = last.filter(|_| leaves && !could_go_on).map_or(Duration::ZERO, |last| now - last);
         let arriving = Arriving { at: now, out };
@@ -140,23 +111,16 @@ impl Threads {
                 self.arriving = Some(arriving);
                 None
             }
-            Role::CriticalLane => Some(Observed::Switch { at: now, cost: out }),
+            Role::CriticalLane => Some(Arrival { at: now, cost: out }),
             Role::Other => None,
         };
-        [before, at_once, withheld]
+        [before, at_once]
     }
 
-    /// The release thread has the processor again, which it should have had since an instant at which no thread of the run had it.
-    fn was_late(&mut self, timer: Timer) -> Option<Observed> {
-        let (since, until) = self.was_away.take()?;
-        let since = since.max(timer.due);
-        (since < until).then(|| Observed::Withheld { since, length: until - since })
-    }
-
-    fn arrived(&mut self, first: Option<Instant>) -> Option<Observed> {
+    fn arrived(&mut self, first: Option<Instant>) -> Option<Arrival> {
         let Arriving { at, out } = self.arriving.take()?;
         let way_in = first.map_or(Duration::ZERO, |first| first - at);
-        Some(Observed::Switch { at, cost: out + way_in })
+        Some(Arrival { at, cost: out + way_in })
     }
 
     /// Forgets everything except which threads there are.
@@ -174,7 +138,6 @@ mod tests {
     const HIGH: u32 = 11;
     const LOW: u32 = 12;
     const RELEASE: u32 = 13;
-    const PROGRAM: u32 = 77;
     const IDLE: u32 = 0;
     const COULD_GO_ON: u16 = 1;
     const SLEEPS: u16 = 0;
@@ -185,7 +148,7 @@ mod tests {
 
     struct GivenRecords {
         threads: Threads,
-        observed: Vec<Observed>,
+        observed: Vec<Arrival>,
     }
 
     impl GivenRecords {
@@ -214,13 +177,13 @@ mod tests {
             self.give(record(event, ns, [0, 0], 0, 0));
         }
 
-        fn all(&mut self) -> Vec<Observed> {
+        fn all(&mut self) -> Vec<Arrival> {
             std::mem::take(&mut self.observed)
         }
     }
 
-    fn switch(at: i64, cost: i64) -> Observed {
-        Observed::Switch { at: Instant::from_nanos(at), cost: Duration::from_nanos(cost) }
+    fn switch(at: i64, cost: i64) -> Arrival {
+        Arrival { at: Instant::from_nanos(at), cost: Duration::from_nanos(cost) }
     }
 
     #[test]
@@ -237,7 +200,7 @@ mod tests {
         given.own(132, Event::START);
         given.own(200, Event::SLEEP);
         given.switch(203, HIGH, LOW, SLEEPS);
-        assert_eq!(given.all(), [], "the lane is not critical, and nothing was withheld");
+        assert_eq!(given.all(), [], "the lane is not critical");
     }
 
     #[test]
@@ -260,56 +223,6 @@ mod tests {
         given.switch(104, RELEASE, HIGH, SLEEPS);
         given.switch(106, HIGH, RELEASE, COULD_GO_ON);
         assert_eq!(given.all(), [switch(104, 3)]);
-    }
-
-    #[test]
-    fn time_is_withheld_until_a_thread_of_the_run_has_the_processor_again() {
-        let mut given = GivenRecords::new();
-        given.switch(100, IDLE, LOW, SLEEPS);
-        given.switch(300, LOW, IDLE, COULD_GO_ON);
-        given.switch(310, IDLE, PROGRAM, COULD_GO_ON);
-        given.switch(350, PROGRAM, RELEASE, COULD_GO_ON);
-        let withheld =
-            Observed::Withheld { since: Instant::from_nanos(300), length: Duration::from_nanos(50) };
-        assert_eq!(given.all(), [withheld]);
-        given.switch(360, RELEASE, LOW, SLEEPS);
-        given.switch(380, LOW, IDLE, SLEEPS);
-        given.switch(400, IDLE, LOW, COULD_GO_ON);
-        assert_eq!(given.all(), [], "a thread that sleeps is not held off");
-    }
-
-    #[test]
-    fn what_was_preempted_before_waits_as_well() {
-        let mut given = GivenRecords::new();
-        given.switch(100, IDLE, LOW, SLEEPS);
-        given.switch(200, LOW, HIGH, COULD_GO_ON);
-        given.own(202, Event::START);
-        given.all();
-        given.switch(300, HIGH, PROGRAM, SLEEPS);
-        given.switch(340, PROGRAM, IDLE, SLEEPS);
-        given.switch(350, IDLE, LOW, COULD_GO_ON);
-        let withheld =
-            Observed::Withheld { since: Instant::from_nanos(300), length: Duration::from_nanos(50) };
-        assert_eq!(given.all(), [withheld]);
-        given.switch(400, LOW, IDLE, SLEEPS);
-        given.switch(500, IDLE, LOW, COULD_GO_ON);
-        assert_eq!(given.all(), [], "nobody could have gone on");
-    }
-
-    #[test]
-    fn a_release_thread_that_is_late_was_held_off_from_when_it_was_due() {
-        let mut given = GivenRecords::new();
-        given.switch(100, IDLE, LOW, SLEEPS);
-        given.switch(200, LOW, PROGRAM, SLEEPS);
-        given.switch(290, PROGRAM, RELEASE, COULD_GO_ON);
-        given.give(record(Event::TIMER, 292, [250, 291], 0, 0));
-        let withheld =
-            Observed::Withheld { since: Instant::from_nanos(250), length: Duration::from_nanos(40) };
-        assert_eq!(given.all(), [withheld]);
-        given.switch(300, RELEASE, PROGRAM, SLEEPS);
-        given.switch(340, PROGRAM, RELEASE, COULD_GO_ON);
-        given.give(record(Event::TIMER, 342, [350, 341], 0, 0));
-        assert_eq!(given.all(), [], "it was there before it was due");
     }
 
     #[test]

@@ -121,7 +121,7 @@ pub fn verify(
     let planned = planned(system, &lanes_of(system)?);
     let system = planned.as_ref().unwrap_or(system);
     let accounting = Accounting::new(metadata, Duration::from_secs(1));
-    let decisions = Decisions::new(metadata, system);
+    let decisions = Decisions::new(metadata, system).with_tolerance(allowed.0);
     let mut sink = ((Promises::new(metadata), decisions), (accounting, Contents::new(metadata)));
     let replayed = trace.replay(&mut sink).map_err(|error| super::unreadable(path, &error))?;
     super::warn_of_damage(path, &replayed.damage);
@@ -140,7 +140,9 @@ pub fn verify(
     let end = accounting.last();
     let report = accounting.finish(end);
     let has_decisions = contents.count(Event::VP_REQUEST) > 0 && told.has(Event::VP_GRANT);
-    let decisions = has_decisions.then(|| decisions.finish());
+    let is_lowered = metadata.nodes.iter().any(|node| !node.decided_by.is_ours());
+    let has_switches = is_lowered && contents.count(Event::SWITCH) > 0;
+    let decisions = (has_decisions || has_switches).then(|| decisions.finish());
     match json {
         Form::Json => {
             let (system, damage) = (system.name.as_str(), &replayed.damage);
@@ -191,7 +193,7 @@ pub fn verify(
 fn nothing(watched: usize) -> &'static str {
     match watched {
         0 => {
-            "nothing could be verified: the kernel decides, to which the hierarchy was lowered, which no record tells, and no thread of it has bursts"
+            "nothing could be verified: the kernel decides, to which the hierarchy was lowered, which only its own records tell (--kernel switches,wakeups), and no thread of it has bursts"
         }
         _ => "nothing could be verified: the trace has neither decisions (hls) nor jobs",
     }
@@ -210,6 +212,9 @@ fn verified(decisions: &DecisionsReport) -> String {
         0 => String::new(),
         _ => format!(", {}", count(switches, "switch of the kernel", "switches of the kernel")),
     };
+    if decisions.judged.decisions() + changes == 0 {
+        return format!("verified: {}", count(switches, "switch of the kernel", "switches of the kernel"));
+    }
     format!(
         "verified: {} ({requests} requests, {grants} grants, {revokes} revocations, {releases} give-backs), {}, {windows}{kernel}",
         count(decisions.judged.decisions(), "decision", "decisions"),
@@ -234,6 +239,12 @@ fn tell_decisions(
         sheet.row(vec![rule.rule.name().into(), rule.cases.to_string(), violated]);
     }
     lines.line(&format!("\n{}", sheet.render()))?;
+    if decisions.lost_kernel_records > 0 {
+        lines.prose(&format!(
+            "note: {} records of the kernel were lost; whether it obeyed priorities around them is unknown",
+            decisions.lost_kernel_records
+        ))?;
+    }
     for violation in decisions.violations.iter().take(limit) {
         let seconds = violation.at_ns as f64 / 1e9;
         lines.prose(&format!("{seconds:>14.9}  {:<12}  {}", violation.rule.name(), violation.text))?;

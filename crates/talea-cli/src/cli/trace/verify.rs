@@ -23,8 +23,8 @@ use talea_time::Duration;
 ///
 /// Of a trace of a hierarchy of schedulers, its decisions are judged instead: whether they could be made, whether jobs executed only where
 /// they were given a processor, and whether the guarantees that are recorded as broken were broken, and no others. Where only some nodes have
-/// a hierarchy, the lanes and guards of the others are judged as well, by the rules above; what the kernel decides, to which a hierarchy was
-/// lowered, is not. Of lanes below schedulers everything is judged but when they have a processor: order, preemption, releases, precedence
+/// a hierarchy, the lanes and guards of the others are judged as well, by the rules above. What the kernel decides, to which a hierarchy was
+/// lowered, is held against the priorities that it was given where its switches were recorded, and else not judged. Of lanes below schedulers everything is judged but when they have a processor: order, preemption, releases, precedence
 /// and overruns.
 #[derive(Args)]
 #[command(after_help = "\
