@@ -29,13 +29,14 @@ use crate::signal::{Followers, Signal};
 use crate::stated::Stated;
 use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
 use crate::work::{Due, LaneWork, OnMiss, Work};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
-use talea_linux::pi_lock::PiLock;
+use talea_linux::pi_lock::{PiGuard, PiLock};
 use talea_linux::replaced::Replaced;
 use talea_model::OperationId;
-use talea_operation::JobContext;
+use talea_operation::{EventNote, JobContext};
+use talea_record::JobId;
 use talea_time::{Duration, Instant};
 
 /// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
@@ -46,7 +47,7 @@ pub(crate) type ConcurrentCode = Box<dyn Fn(&Delivery, &JobContext<'_>) -> Outco
 /// How a consumer has its events.
 pub(crate) enum Call {
     /// A delivery that waits for another one lends it its priority.
-    Serial(PiLock<Serial>),
+    Serial(Turns),
     Concurrent(Replaced<ConcurrentCode>),
     /// The consumer takes them itself.
     Pull,
@@ -60,9 +61,44 @@ pub(crate) struct Serial {
     batch: Vec<Delivery>,
 }
 
+/// Of lanes that deliver to the same consumer one at a time calls its code.
+pub(crate) struct Turns {
+    lock: PiLock<Serial>,
+    /// The job, [as one word](JobId::pack), that has the lock or had it last, for those who wait to tell.
+    holder: AtomicU64,
+}
+
+impl Turns {
+    fn of(code: SerialCode) -> Self {
+        let lock = PiLock::new(Serial { code, batch: Vec::new() });
+        Turns { lock, holder: AtomicU64::new(u64::MAX) }
+    }
+
+    /// The turn of a job, with the instant at which it has it if it had to wait. That it waits, and for whom, is recorded and counted when it begins to.
+    fn wait_for(&self, job: &JobContext<'_>, waits: &AtomicU64) -> (PiGuard<'_, Serial>, Option<Instant>) {
+        let (serial, waited) = match self.lock.try_lock() {
+            Some(serial) => (serial, None),
+            None => {
+                let holder = self.holder.load(Ordering::Relaxed);
+                let by = (holder != u64::MAX).then(|| JobId::unpack(holder));
+                let by = by.map(|by| (by.operation, by.instance));
+                job.note(EventNote::Blocked { by }, job.services().clock());
+                waits.fetch_add(1, Ordering::Relaxed);
+                let serial = self.lock.lock().0;
+                let now = job.services().clock();
+                job.note(EventNote::Unblocked, now);
+                (serial, Some(now))
+            }
+        };
+        let (operation, instance) = job.identity();
+        self.holder.store(JobId { operation, instance }.pack(), Ordering::Relaxed);
+        (serial, waited)
+    }
+}
+
 impl Call {
     pub fn serial(code: SerialCode) -> Self {
-        Call::Serial(PiLock::new(Serial { code, batch: Vec::new() }))
+        Call::Serial(Turns::of(code))
     }
 
     pub fn is_pull(&self) -> bool {
@@ -71,8 +107,8 @@ impl Call {
 
     /// Is called with this code from now on, if it is called one event, or batch, at a time. A call that has begun ends first.
     pub fn replace(&self, code: SerialCode) -> bool {
-        let Call::Serial(serial) = self else { return false };
-        let mut serial = serial.lock().0;
+        let Call::Serial(turns) = self else { return false };
+        let mut serial = turns.lock.lock().0;
         let before = std::mem::replace(&mut serial.code, code);
         drop(serial);
         // Dropping it may run code of the program, so the lock is released before.
@@ -259,8 +295,8 @@ impl Consumer {
     ) -> Self {
         let qos = &settings.qos;
         let (room, batch_room) = (qos.max_events as usize, qos.max_batch as usize);
-        if let Call::Serial(serial) = &mut call {
-            serial.get_mut().batch.reserve_exact(batch_room);
+        if let Call::Serial(turns) = &mut call {
+            turns.lock.get_mut().batch.reserve_exact(batch_room);
         }
         // As many again as may wait, for suppliers that come while somebody makes room.
         let (sender, receiver) = mailbox(2 * room);

@@ -8,7 +8,7 @@ use crate::work::{Due, Miss, Server};
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use talea_linux::pi_lock::{PiGuard, Was};
+use talea_linux::pi_lock::PiGuard;
 use talea_operation::{EventNote, JobContext, TakenEvent};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
@@ -25,16 +25,9 @@ impl Consumer {
         self.pass_time(now);
         match &self.call {
             Call::Pull | Call::Jobs => Turn { delivered: 0, left: 0, due: None },
-            Call::Serial(serial) => {
-                let (mut serial, was) = serial.lock();
-                let now = match was {
-                    Was::Free => now,
-                    Was::Held => {
-                        self.counts.waited_for_serial.fetch_add(1, Ordering::Relaxed);
-                        job.services().clock()
-                    }
-                };
-                self.deliver_serially(&mut serial, (job, by), now, is_of)
+            Call::Serial(turns) => {
+                let (mut serial, waited) = turns.wait_for(job, &self.counts.waited_for_serial);
+                self.deliver_serially(&mut serial, (job, by), waited.unwrap_or(now), is_of)
             }
             Call::Concurrent(code) => {
                 let mut inner = self.inner.lock().0;
@@ -70,8 +63,8 @@ impl Consumer {
         match &self.call {
             Call::Pull | Call::Jobs => {}
             Call::Serial(_) if taken.is_empty() => {}
-            Call::Serial(serial) => {
-                self.call_serially(&mut serial.lock().0.code, &mut taken, (job, by), began);
+            Call::Serial(turns) => {
+                self.call_serially(&mut turns.lock.lock().0.code, &mut taken, (job, by), began);
             }
             Call::Concurrent(code) => {
                 let code = code.load();
