@@ -5,6 +5,7 @@
 //! begins takes the first that waits. A task with a subscription in place of a period or a trigger is released by each of its events. So, unlike the
 //! values of an output, one event may release many tasks, and one task be released by the events of many operations, which need not know each other.
 
+use crate::keyword::keywords;
 use crate::operation::OperationAddress;
 use crate::ports::SyntheticField;
 use std::fmt;
@@ -107,6 +108,21 @@ impl SubscriptionOwner {
     }
 }
 
+keywords! {
+    /// How many of the events that wait a job takes that something else has released.
+    EventTake {
+        /// The first, in the order of the quality of service.
+        Next = "next",
+        /// All that wait when it begins, in that order; no more than may wait.
+        All = "all",
+    }
+}
+
+impl EventTake {
+    /// That of a subscription that states none.
+    pub const DEFAULT: EventTake = EventTake::Next;
+}
+
 /// Which events a task is released by, or an operation takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
@@ -120,6 +136,8 @@ pub struct Subscription {
     pub priority_by: Vec<Mapped<i16>>,
     /// How long after its push an event is worth being delivered to the subscriber, in the same way.
     pub timeout_by: Vec<Mapped<Duration>>,
+    /// How many of them a job takes. The jobs of a task that they release have one each.
+    pub take: EventTake,
     /// What differs from the quality of service of the channel.
     pub qos: QosSettings,
 }

@@ -240,23 +240,37 @@ impl Consumer {
         }
     }
 
-    /// Takes the next event, of a consumer that takes them itself, or for a job that something else has released.
+    /// Takes the next event, of a consumer that takes them itself.
     pub fn try_take(&self, now: Instant) -> Option<Delivery> {
         self.pass_time(now);
-        self.take_for_job(now)
-    }
-
-    /// A job of the task that its events release takes the next one.
-    pub fn take_for_job(&self, now: Instant) -> Option<Delivery> {
         let mut inner = self.inner.lock().0;
         self.drain(&mut inner, now);
         let taken = self.take_one(&mut inner, |_| true);
         drop(inner);
-        if let Some(delivery) = &taken {
+        self.has_taken(taken.as_slice(), now);
+        taken
+    }
+
+    /// A job takes up to so many of those that wait, in their order.
+    pub fn take_for_job(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) {
+        // The time of the condition of a task is passed by who releases it.
+        if self.task.is_none() {
+            self.pass_time(now);
+        }
+        let before = events.len();
+        let mut inner = self.inner.lock().0;
+        self.drain(&mut inner, now);
+        events.extend(std::iter::from_fn(|| self.take_one(&mut inner, |_| true)).take(most));
+        drop(inner);
+        self.has_taken(&events[before..], now);
+    }
+
+    /// These do not wait any more, since somebody has them.
+    fn has_taken(&self, events: &[Delivery], now: Instant) {
+        for delivery in events {
             self.counts.deliver(now - delivery.pushed);
             self.gone(delivery, &self.counts.delivered);
         }
-        taken
     }
 
     /// What waits for jobs of the task that has its events, against a release at that instant.
@@ -281,10 +295,7 @@ impl Consumer {
         events.extend(std::iter::from_fn(|| self.take_one(&mut inner, |_| true)).take(most));
         inner.batch_since = None;
         drop(inner);
-        for delivery in &events[before..] {
-            self.counts.deliver(now - delivery.pushed);
-            self.gone(delivery, &self.counts.delivered);
-        }
+        self.has_taken(&events[before..], now);
         events.len() - before
     }
 

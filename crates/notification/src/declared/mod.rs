@@ -100,7 +100,9 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
         let (consumer, filters) = subscribe(channel, subscriber, subscription, carried);
         let publications = may_come.iter().map(|site| site.id).collect();
         let contents = Arc::clone(&contents);
-        let keeping = Keeping { contents, publications, room: (room.taken)(id), port: None };
+        let take = subscription.take;
+        let keeping = Keeping { contents, publications, room: (room.taken)(id), take, port: None };
+        let keeping = (system.most_taken(subscription) as usize, keeping);
         ends.entry(id).or_default().subscribed = Some(Subscribed::new(consumer, id, filters, keeping));
     }
     for site in system.publications() {
