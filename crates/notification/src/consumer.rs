@@ -84,7 +84,7 @@ impl Turns {
                 let by = by.map(|by| (by.operation, by.instance));
                 job.note(EventNote::Blocked { by }, job.services().clock());
                 waits.fetch_add(1, Ordering::Relaxed);
-                let serial = self.lock.lock().0;
+                let serial = self.lock.lock();
                 let now = job.services().clock();
                 job.note(EventNote::Unblocked, now);
                 (serial, Some(now))
@@ -108,7 +108,7 @@ impl Call {
     /// Is called with this code from now on, if it is called one event, or batch, at a time. A call that has begun ends first.
     pub fn replace(&self, code: SerialCode) -> bool {
         let Call::Serial(turns) = self else { return false };
-        let mut serial = turns.lock.lock().0;
+        let mut serial = turns.lock.lock();
         let before = std::mem::replace(&mut serial.code, code);
         drop(serial);
         // Dropping it may run code of the program, so the lock is released before.
@@ -476,7 +476,7 @@ impl Consumer {
                 }
             });
         }
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         let waiting = inner.queue.held().iter().filter(|one| one.not_before > now).count();
         Brought { ready, held, waiting, due: self.due(&inner) }
@@ -782,7 +782,7 @@ impl Consumer {
     /// Disconnects it; what waits is discarded. False if it was disconnected already.
     pub fn close(&self) -> bool {
         let was = self.connection.swap(Connection::Closed as u8, Ordering::AcqRel);
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.take_any()) {
             self.gone(&delivery, &self.counts.discarded);
         }
@@ -793,21 +793,21 @@ impl Consumer {
 
     /// The push of the event that has waited longest.
     pub fn oldest(&self, now: Instant) -> Option<Instant> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         inner.queue.all().map(|delivery| delivery.pushed).min()
     }
 
     /// The events that wait.
     pub fn waiting(&self, now: Instant) -> Vec<Event> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         inner.queue.all().map(|delivery| delivery.event().clone()).collect()
     }
 
     /// What is to be done now that it is known where: one job at least for each priority of events that wait, and what a condition waits for.
     pub fn dues(&self, now: Instant) -> Vec<Due> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         let priority = self.settings.load().qos.priority;
         let condition = self.grouped.as_ref().and_then(Grouped::due).map(|at| Due { at, priority });
@@ -821,7 +821,7 @@ impl Consumer {
 
     /// The priorities of the events that may be delivered, in their order.
     pub fn priorities(&self, now: Instant) -> Vec<i16> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         inner.queue.iter().map(|delivery| delivery.priority).collect()
     }
@@ -831,7 +831,7 @@ impl Consumer {
         if self.settings.load().qos.max_batch > 1 {
             return None;
         }
-        let inner = self.inner.lock().0;
+        let inner = self.inner.lock();
         let mut priorities = inner.queue.iter().map(|waiting| waiting.priority);
         priorities.find(|priority| !is_of(*priority)).filter(|_| self.connection() == Connection::Active)
     }
@@ -841,7 +841,7 @@ impl Consumer {
         if self.settings.load().qos.max_batch > 1 || self.connection() != Connection::Active {
             return None;
         }
-        let inner = self.inner.lock().0;
+        let inner = self.inner.lock();
         inner.queue.iter().find(|waiting| is_of(waiting.priority)).map(look)
     }
 
@@ -867,7 +867,7 @@ impl Consumer {
     /// Whether there is an event to be taken now, or will be none any more; if neither, from when on time alone may change that.
     pub fn outlook(&self, now: Instant) -> Outlook {
         self.pass_time(now);
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         match self.connection() {
             Connection::Closed => Outlook::Closed,
@@ -909,7 +909,7 @@ impl Consumer {
     /// # Errors
     /// As [`Self::qos_with`]; nothing has changed.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         let qos = self.qos_with(settings)?;
         let queue = OrderedQueue::new(qos.order, qos.discard, qos.max_events as usize);
         let before = std::mem::replace(&mut inner.queue, queue);

@@ -30,14 +30,14 @@ impl Consumer {
                 self.deliver_serially(&mut serial, (job, by), waited.unwrap_or(now), is_of)
             }
             Call::Concurrent(code) => {
-                let mut inner = self.inner.lock().0;
+                let mut inner = self.inner.lock();
                 self.drain(&mut inner, now);
                 let Some(delivery) = self.take_one(&mut inner, &is_of) else {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
                 self.call_concurrently(&code.load(), delivery, (job, by), now);
-                self.turn(1, &self.inner.lock().0)
+                self.turn(1, &self.inner.lock())
             }
         }
     }
@@ -45,7 +45,7 @@ impl Consumer {
     /// A job of the consumer begins at `now`, whose code is called when it ends: takes what it hands on [then](Self::deliver_taken).
     pub fn take_for_later(&self, now: Instant, is_of: impl Fn(i16) -> bool) -> Vec<Delivery> {
         self.pass_time(now);
-        let (mut inner, mut taken) = (self.inner.lock().0, Vec::new());
+        let (mut inner, mut taken) = (self.inner.lock(), Vec::new());
         match &self.call {
             Call::Pull | Call::Jobs => {}
             Call::Serial(_) => self.take_batch(&mut inner, &mut taken, now, is_of),
@@ -64,7 +64,7 @@ impl Consumer {
             Call::Pull | Call::Jobs => {}
             Call::Serial(_) if taken.is_empty() => {}
             Call::Serial(turns) => {
-                self.call_serially(&mut turns.lock.lock().0.code, &mut taken, (job, by), began);
+                self.call_serially(&mut turns.lock.lock().code, &mut taken, (job, by), began);
             }
             Call::Concurrent(code) => {
                 let code = code.load();
@@ -73,7 +73,7 @@ impl Consumer {
                     .for_each(|delivery| self.call_concurrently(&code, delivery, (job, by), began));
             }
         }
-        self.turn(delivered, &self.inner.lock().0)
+        self.turn(delivered, &self.inner.lock())
     }
 
     fn deliver_serially(
@@ -84,7 +84,7 @@ impl Consumer {
         is_of: impl Fn(i16) -> bool,
     ) -> Turn {
         let Serial { code, batch } = &mut **serial;
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.take_batch(&mut inner, batch, now, is_of);
         let delivered = batch.len();
         if delivered == 0 {
@@ -92,7 +92,7 @@ impl Consumer {
         }
         drop(inner);
         self.call_serially(code, batch, (job, by), now);
-        self.turn(delivered, &self.inner.lock().0)
+        self.turn(delivered, &self.inner.lock())
     }
 
     /// Takes what a job hands on at once, of events of its lane; where that is several, of all.
@@ -230,7 +230,7 @@ impl Consumer {
                         continue;
                     }
                     // Also where it may be tried again at once: by another job.
-                    self.place(&mut self.inner.lock().0, delivery, From::Later, false);
+                    self.place(&mut self.inner.lock(), delivery, From::Later, false);
                 }
             }
         }
@@ -243,7 +243,7 @@ impl Consumer {
     /// Takes the next event, of a consumer that takes them itself.
     pub fn try_take(&self, now: Instant) -> Option<Delivery> {
         self.pass_time(now);
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         let taken = self.take_one(&mut inner, |_| true);
         drop(inner);
@@ -258,7 +258,7 @@ impl Consumer {
             self.pass_time(now);
         }
         let before = events.len();
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         events.extend(std::iter::from_fn(|| self.take_one(&mut inner, |_| true)).take(most));
         drop(inner);
@@ -275,7 +275,7 @@ impl Consumer {
 
     /// What waits for jobs of the task that has its events, against a release at that instant.
     pub fn waiting_events(&self, release: Instant, now: Instant) -> WaitingEvents {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         let come_by_then = inner.queue.iter().filter(|delivery| delivery.not_before <= release).count();
         WaitingEvents { all: inner.queue.len(), come_by_then }
@@ -285,7 +285,7 @@ impl Consumer {
     /// these; returns how many.
     pub fn try_take_sequence(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) -> usize {
         self.pass_time(now);
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         if most == 0 || !self.has_sequence(&mut inner, most, now) {
             return 0;
@@ -343,7 +343,7 @@ impl Consumer {
     fn wait_until(&self, limit: Duration, now: impl Fn() -> Instant, mut take: impl FnMut() -> bool) {
         let end = now().saturating_add(limit);
         // Events that are held come without anybody's doing.
-        let next = || self.due(&self.inner.lock().0).map_or(end, |due| due.at.min(end));
+        let next = || self.due(&self.inner.lock()).map_or(end, |due| due.at.min(end));
         let is_closed = || self.connection() == Connection::Closed;
         let mut has_taken = false;
         while !has_taken {
