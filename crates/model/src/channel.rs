@@ -175,6 +175,8 @@ pub enum Arrivals<Producer> {
     Any(Vec<Arrivals<Producer>>),
     /// Once for each time that all of these have come.
     All(Vec<Arrivals<Producer>>),
+    /// Once for so many of these.
+    Nth(u32, Box<Arrivals<Producer>>),
     /// No more often than that.
     Every(Duration),
     /// Once.
@@ -189,6 +191,7 @@ impl<Producer> Arrivals<Producer> {
             Arrivals::Any(parts) | Arrivals::All(parts) => {
                 parts.iter().flat_map(Arrivals::producers).collect()
             }
+            Arrivals::Nth(_, part) => part.producers(),
             Arrivals::Every(_) | Arrivals::Once => Vec::new(),
         }
     }
@@ -198,6 +201,7 @@ impl<Producer> Arrivals<Producer> {
         match self {
             Arrivals::Any(parts) => parts.iter().any(Arrivals::can_come),
             Arrivals::All(parts) => parts.iter().all(Arrivals::can_come),
+            Arrivals::Nth(_, part) => part.can_come(),
             Arrivals::Of(_) | Arrivals::Every(_) | Arrivals::Once => true,
         }
     }
@@ -245,7 +249,10 @@ impl Subscription {
         let timeouts = self.timeout_by.iter().filter(|entry| entry.filter.is_some()).count();
         let events = match self.condition.comes_at_once() {
             true => 1,
-            false => self.condition.leaves().iter().filter(|leaf| leaf.hands_on).count(),
+            false => {
+                let leaves = self.condition.leaves().iter().filter(|leaf| leaf.hands_on).count();
+                leaves.saturating_mul(self.condition.events_of_leaf())
+            }
         };
         filters + events * (priorities + timeouts)
     }
@@ -303,6 +310,9 @@ fn arrivals<Producer>(
             // The parts of a sequence begin anew each time that their turn comes.
             let is_again = is_again || matches!(condition, Condition::InOrder { .. });
             Arrivals::All(parts.iter().map(|part| arrivals(part, is_again, leaf, producers)).collect())
+        }
+        Condition::Times { part, count, .. } => {
+            Arrivals::Nth(*count, Box::new(arrivals(part, is_again, leaf, producers)))
         }
         Condition::After(time) if is_again => Arrivals::Every(*time),
         Condition::Every(period) => Arrivals::Every(*period),

@@ -385,6 +385,9 @@ impl fmt::Display for WrittenCondition<'_> {
             Condition::InOrder { parts, within } => {
                 write!(f, "{{ in_order = {}{} }}", all(parts), limit(within))
             }
+            Condition::Times { part, count, within } => {
+                write!(f, "{{ count = {count}, of = {}{} }}", WrittenCondition(part), limit(within))
+            }
             Condition::After(time) => write!(f, "{{ after = \"{time}\" }}"),
             Condition::Every(period) => write!(f, "{{ every = \"{period}\" }}"),
             Condition::Unless { part, within } => {

@@ -186,6 +186,7 @@ fn is_kept_once(condition: &Condition) -> bool {
         Condition::All { parts, .. } | Condition::InOrder { parts, .. } => {
             parts.iter().all(Condition::is_of_one_event)
         }
+        Condition::Times { part, .. } => part.is_of_one_event(),
         condition => condition.comes_at_once(),
     }
 }
@@ -195,6 +196,12 @@ impl Delivered {
     /// which a job may have as much as was taken at `most`.
     fn beside(&mut self, subscription: &Subscription, leaves: &[usize], most: u32) -> Option<&'static str> {
         let comes_at_once = subscription.condition.comes_at_once();
+        // Of one leaf come several, in whichever order with those of others.
+        if subscription.condition.events_of_leaf() > 1 {
+            self.times += 1;
+            let all = most as usize * subscription.condition.events();
+            return (self.times as usize > all).then_some("it took more events than its condition has");
+        }
         let next =
             leaves.iter().find(|leaf| **leaf >= self.next_leaf).filter(|_| !comes_at_once && self.times > 0);
         if let Some(leaf) = next {

@@ -295,15 +295,20 @@ fn key_of(subscription: &Subscription) -> &'static str {
 /// The times in a condition, with their keys.
 fn times_of(condition: &Condition) -> Vec<(&'static str, Duration)> {
     let own = match condition {
-        Condition::All { within, .. } | Condition::InOrder { within, .. } => {
-            within.map(|time| ("within", time))
-        }
+        Condition::All { within, .. }
+        | Condition::InOrder { within, .. }
+        | Condition::Times { within, .. } => within.map(|time| ("within", time)),
         Condition::Unless { within, .. } => Some(("within", *within)),
         Condition::After(time) => Some(("after", *time)),
         Condition::Every(period) => Some(("every", *period)),
         _ => None,
     };
     own.into_iter().chain(condition.parts().iter().flat_map(times_of)).collect()
+}
+
+/// Whether something in it is counted.
+fn counts(condition: &Condition) -> bool {
+    matches!(condition, Condition::Times { .. }) || condition.parts().iter().any(counts)
 }
 
 /// The key of a part that time makes come true.
@@ -464,11 +469,13 @@ impl Subscribed<'_> {
         }
         if let Some(problem) = condition.problem() {
             let message = format!("the condition of {called} makes no sense: {problem}");
-            return found.push(Violation::error(
-                place,
-                message,
-                "put nothing but types, filters and sources into all_of_one and not",
-            ));
+            let remedy = match counts(condition) {
+                true => {
+                    "write a count from 2 on, of no more than 256 events in all; put nothing but types, filters and sources into all_of_one and not"
+                }
+                false => "put nothing but types, filters and sources into all_of_one and not",
+            };
+            return found.push(Violation::error(place, message, remedy));
         }
         if condition.size() > CONDITIONS_LIMIT {
             let message = format!("the condition of {called} consists of {} conditions", condition.size());

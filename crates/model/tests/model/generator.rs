@@ -113,7 +113,8 @@ enum DrawnRelease {
 #[derive(Clone, Debug)]
 struct DrawnSubscription {
     picks: Vec<Index>,
-    all: Option<(Collect, Option<Duration>)>,
+    /// Also how many times.
+    all: Option<(Collect, Option<Duration>, Option<u32>)>,
     filtered: bool,
     mapped: DrawnMapping,
     /// Where something else releases it.
@@ -226,7 +227,7 @@ fn arrivals(separation: Duration) -> impl Strategy<Value = OutsideArrivals> {
 }
 
 fn subscription() -> impl Strategy<Value = DrawnSubscription> {
-    let all = option::of((select(Collect::ALL), option::of(time(1))));
+    let all = option::of((select(Collect::ALL), option::of(time(1)), option::of(2u32..9)));
     let mapped = (vec(-32_767..=i16::MAX, 0..4), vec(time(1), 0..4), any::<bool>());
     let take = select(EventTake::ALL);
     (vec(any::<Index>(), 1..4), all, any::<bool>(), mapped, (take, qos())).prop_map(
@@ -400,8 +401,9 @@ impl DrawnSubscription {
         let subscription = SubscriptionBuilder::new(format!("channel-{channel}")).qos(qos.clone());
         let is_conjunction = all.is_some() && wanted.len() > 1;
         let mut builder = match (all, is_conjunction) {
-            (Some((collect, within)), true) => {
+            (Some((collect, within, count)), true) => {
                 let all = Condition::all(*collect, types.map(|one| one.parse().expect("a type")));
+                let all = count.iter().fold(all, |all, count| Condition::times(*count, all));
                 subscription.when(within.iter().fold(all, |all, within| all.within(*within)))
             }
             _ => subscription.types(types),

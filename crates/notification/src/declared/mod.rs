@@ -119,7 +119,8 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
         let filters = filters.flat_map(|subscribed| subscribed.filters.iter().cloned()).collect();
         // How many of its events can be under way at once.
         let held = |subscriber: &talea_model::Subscriber| {
-            Some(ends_of(subscriber)?.room(subscriber.leaves.len().max(1)))
+            let condition = &system.subscription_of(subscriber.operation)?.condition;
+            Some(ends_of(subscriber)?.room(subscriber.leaves.len().max(1) * condition.events_of_leaf()))
         };
         let pushed_room = (room.pushed)(site.id);
         let events =

@@ -31,6 +31,7 @@ fn busy(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
     let all = || SubscriptionBuilder::new("c");
     let both = ["T/One", "T/Four"].map(|pattern| pattern.parse().expect("a pattern"));
     let both = Condition::all(Collect::First, both);
+    let two = "T/Two".parse().expect("a pattern");
     let level = |task: TaskBuilder, level| task.criticality(level);
     system(Strategy::Criticality)
         .lane_dispatch(dispatch)
@@ -43,6 +44,7 @@ fn busy(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
         .task(level(taking("all", all()), Criticality::VeryLow))
         .task(level(taking("few", all().types(["T/O*", "T/Three"]).filter("x < 3")), Criticality::High))
         .task(level(taking("both", all().when(both)), Criticality::Low))
+        .task(level(taking("thirds", all().when(Condition::times(3, two))), Criticality::Low))
         .task(level(taking("apart", all().types(["T/Two"])).separation(ms(1)).burst(3), Criticality::Medium))
         .build()
         .expect("a system")
@@ -237,7 +239,7 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
             continue;
         }
         let system = busy(dispatch, cpus);
-        let ended = completed(["one", "two", "three", "four", "all", "few", "both", "apart"], 60);
+        let ended = completed(["one", "two", "three", "four", "all", "few", "both", "thirds", "apart"], 60);
         let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended);
         let lost: u32 = ran.records.iter().filter_map(EventsLost::read).map(|lost| lost.events).sum();
         assert_eq!(lost, 0, "{dispatch}");
@@ -253,6 +255,15 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
             let ones = pushed.iter().zip(&times).filter(|(push, _)| ran.name(push.job) == "one");
             ones.filter(|(_, time)| (from..to).contains(*time)).count() <= 1
         };
+        // One job for three events, and it has all three.
+        let of_thirds = ran.records.iter().filter_map(Deliver::read);
+        let of_thirds: Vec<Deliver> = of_thirds.filter(|deliver| ran.name(deliver.job) == "thirds").collect();
+        for of_job in of_thirds.chunk_by(|one, other| one.job == other.job) {
+            let events = of_job.iter().map(|deliver| deliver.from.expect("a job has pushed it").instance);
+            let first = 3 * of_job[0].job.instance;
+            assert!(events.eq(first..first + of_job.len() as u64) && of_job.len() <= 3, "{of_job:?}");
+        }
+        assert!(of_thirds.len() >= 3 * 60, "{dispatch}: {}", of_thirds.len());
         let mut taken: HashMap<OperationId, Vec<(u32, u64)>> = HashMap::new();
         for Deliver { job, from, publication, .. } in ran.records.iter().filter_map(Deliver::read) {
             let (from, publication) = from.zip(publication).expect("a job has pushed it");

@@ -118,6 +118,22 @@ impl Pushed<'_> {
                     begin = at;
                 }
             }
+            Condition::Times { part, count, within } => {
+                let (mut truths, mut had, mut times, mut since) = (Vec::new(), Vec::new(), 0, None);
+                for (place, events) in self.truths(part, from) {
+                    if is_over(since, *within, place) {
+                        (had, times, since) = (Vec::new(), 0, None);
+                    }
+                    since.get_or_insert(place.0);
+                    had.extend(events);
+                    times += 1;
+                    if times == *count {
+                        truths.push((place, std::mem::take(&mut had)));
+                        (times, since) = (0, None);
+                    }
+                }
+                truths
+            }
             Condition::After(time) => self.times(from, *time).take(1).collect(),
             Condition::Every(period) => self.times(from, *period).collect(),
             // Each time that the part comes true, and at the beginning, it is awaited until the next time.

@@ -60,7 +60,8 @@ fn the_example_is_checked_simulated_and_run_alike() {
     assert!(table.contains("events\n") && table.contains("delivered"), "{table}");
 }
 
-/// Who takes all that wait has everything; what is more than may wait is discarded, and counted at who lost it.
+/// Who takes all that wait has everything; what is more than may wait is discarded, and counted at who lost it; and who is released by each fourth event has
+/// a bound, which it would not have were it released by each.
 #[test]
 fn batches_are_taken_by_who_has_time() {
     let (place, file) = (folder(), example("batches.toml"));
@@ -90,6 +91,8 @@ fn batches_are_taken_by_who_has_time() {
         assert!(named(all, "ledger.book")[1] > 80, "{all:?}");
         let [pushed, delivered, discarded, _] = named(all, "samples");
         assert!(delivered >= 45 && discarded > pushed / 2 && delivered + discarded <= pushed, "{all:?}");
+        let [pushed, delivered, ..] = named(all, "pack");
+        assert!(delivered % 4 == 0 && delivered >= 60 && pushed - delivered < 12, "{all:?}");
         let [_, delivered, discarded, _] = named(all, "display");
         assert!((20..30).contains(&delivered) && discarded > 150, "{all:?}");
     }
@@ -98,6 +101,8 @@ fn batches_are_taken_by_who_has_time() {
         let shown = run(&["trace", "show", &trace, "--events", "event.deliver"]).exits(0).stdout;
         let first = shown.lines().filter(|line| line.contains(" ledger.count #1 ")).count();
         assert!(first > 2, "one job has several: {shown}");
+        let packed = shown.lines().filter(|line| line.contains(" pack #3 ")).count();
+        assert_eq!(packed, 4, "one job for four: {shown}");
     }
     run(&["trace", "verify", &file, &format!("{}/{TRACE}", outs[0])]).exits(0);
 }
