@@ -64,23 +64,38 @@ pub(crate) struct Serial {
 /// Of lanes that deliver to the same consumer one at a time calls its code.
 pub(crate) struct Turns {
     lock: PiLock<Serial>,
-    /// The job, [as one word](JobId::pack), that has the lock or had it last, for those who wait to tell.
+    /// The job, [as one word](JobId::pack), that has the lock, for those who wait to tell; [`NO_JOB`] while no job has it.
     holder: AtomicU64,
+}
+
+/// Not a packed job of any system.
+const NO_JOB: u64 = u64::MAX;
+
+/// A job's turn, which ends when it is dropped.
+pub(crate) struct JobTurn<'a> {
+    serial: PiGuard<'a, Serial>,
+    holder: &'a AtomicU64,
+}
+
+impl Drop for JobTurn<'_> {
+    fn drop(&mut self) {
+        self.holder.store(NO_JOB, Ordering::Relaxed);
+    }
 }
 
 impl Turns {
     fn of(code: SerialCode) -> Self {
         let lock = PiLock::new(Serial { code, batch: Vec::new() });
-        Turns { lock, holder: AtomicU64::new(u64::MAX) }
+        Turns { lock, holder: AtomicU64::new(NO_JOB) }
     }
 
     /// The turn of a job, with the instant at which it has it if it had to wait. That it waits, and for whom, is recorded and counted when it begins to.
-    fn wait_for(&self, job: &JobContext<'_>, waits: &AtomicU64) -> (PiGuard<'_, Serial>, Option<Instant>) {
+    fn wait_for(&self, job: &JobContext<'_>, waits: &AtomicU64) -> (JobTurn<'_>, Option<Instant>) {
         let (serial, waited) = match self.lock.try_lock() {
             Some(serial) => (serial, None),
             None => {
                 let holder = self.holder.load(Ordering::Relaxed);
-                let by = (holder != u64::MAX).then(|| JobId::unpack(holder));
+                let by = (holder != NO_JOB).then(|| JobId::unpack(holder));
                 let by = by.map(|by| (by.operation, by.instance));
                 job.note(EventNote::Blocked { by }, job.services().clock());
                 waits.fetch_add(1, Ordering::Relaxed);
@@ -92,7 +107,7 @@ impl Turns {
         };
         let (operation, instance) = job.identity();
         self.holder.store(JobId { operation, instance }.pack(), Ordering::Relaxed);
-        (serial, waited)
+        (JobTurn { serial, holder: &self.holder }, waited)
     }
 }
 

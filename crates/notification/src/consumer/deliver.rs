@@ -8,7 +8,6 @@ use crate::work::{Due, Miss, Server};
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use talea_linux::pi_lock::PiGuard;
 use talea_operation::{EventNote, JobContext, TakenEvent};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
@@ -26,8 +25,8 @@ impl Consumer {
         match &self.call {
             Call::Pull | Call::Jobs => Turn { delivered: 0, left: 0, due: None },
             Call::Serial(turns) => {
-                let (mut serial, waited) = turns.wait_for(job, &self.counts.waited_for_serial);
-                self.deliver_serially(&mut serial, (job, by), waited.unwrap_or(now), is_of)
+                let (mut turn, waited) = turns.wait_for(job, &self.counts.waited_for_serial);
+                self.deliver_serially(&mut turn.serial, (job, by), waited.unwrap_or(now), is_of)
             }
             Call::Concurrent(code) => {
                 let mut inner = self.inner.lock();
@@ -78,12 +77,11 @@ impl Consumer {
 
     fn deliver_serially(
         &self,
-        serial: &mut PiGuard<'_, Serial>,
+        Serial { code, batch }: &mut Serial,
         (job, by): (&JobContext<'_>, &Server),
         now: Instant,
         is_of: impl Fn(i16) -> bool,
     ) -> Turn {
-        let Serial { code, batch } = &mut **serial;
         let mut inner = self.inner.lock();
         self.take_batch(&mut inner, batch, now, is_of);
         let delivered = batch.len();
