@@ -10,6 +10,7 @@
 //! | [`any`](Condition::any) | when one of its parts does (disjunction) |
 //! | [`all`](Condition::all) | when each part has come true since it came true last (conjunction) |
 //! | [`in_order`](Condition::in_order) | when its parts have come true one after the other (sequence) |
+//! | [`times`](Condition::times) | each time that its part has come true so many times, with the events of all of them (count) |
 //! | [`after`](Condition::after), [`every`](Condition::every) | once, or again and again, after a time |
 //! | [`unless_within`](Condition::unless_within) | when its part has not come true for a time, which begins anew each time that it does (deadline) |
 //!
@@ -77,6 +78,15 @@ pub enum Condition<Filter> {
     InOrder {
         /// What is awaited.
         parts: Vec<Condition<Filter>>,
+        /// How long after it began it begins anew.
+        within: Option<Duration>,
+    },
+    /// The part so many times, again and again.
+    Times {
+        /// What is counted.
+        part: Box<Condition<Filter>>,
+        /// How many times, at least 2.
+        count: u32,
         /// How long after it began it begins anew.
         within: Option<Duration>,
     },
@@ -164,12 +174,19 @@ impl<Filter> Condition<Filter> {
         Condition::InOrder { parts: parts.into_iter().collect(), within: None }
     }
 
-    /// Of [`all`](Self::all) and [`in_order`](Self::in_order): what is not complete so long after it began begins anew. Others are refused when the
+    /// The part so many times; the events of all of them are handed on together, as they came.
+    pub fn times(count: u32, part: Self) -> Self {
+        Condition::Times { part: Box::new(part), count, within: None }
+    }
+
+    /// Of [`all`](Self::all), [`in_order`](Self::in_order) and [`times`](Self::times): what is not complete so long after it began begins anew. Others are refused when the
     /// consumer is connected.
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         match &mut self {
-            Condition::All { within, .. } | Condition::InOrder { within, .. } => *within = Some(time),
+            Condition::All { within, .. }
+            | Condition::InOrder { within, .. }
+            | Condition::Times { within, .. } => *within = Some(time),
             _ => self = Condition::Limited,
         }
         self
@@ -197,7 +214,9 @@ impl<Filter> Condition<Filter> {
             | Condition::Any(parts)
             | Condition::All { parts, .. }
             | Condition::InOrder { parts, .. } => parts,
-            Condition::Not(part) | Condition::Unless { part, .. } => std::slice::from_ref(part),
+            Condition::Not(part) | Condition::Unless { part, .. } | Condition::Times { part, .. } => {
+                std::slice::from_ref(part)
+            }
             _ => &[],
         }
     }
@@ -206,6 +225,9 @@ impl<Filter> Condition<Filter> {
     pub fn size(&self) -> usize {
         1 + self.parts().iter().map(Condition::size).sum::<usize>()
     }
+
+    /// The most events with which one that counts comes true.
+    pub const EVENTS_MOST: usize = 256;
 
     /// What is wrong with it, if anything is.
     pub fn problem(&self) -> Option<&'static str> {
@@ -218,11 +240,18 @@ impl<Filter> Condition<Filter> {
             Condition::All { parts, within, .. } | Condition::InOrder { parts, within } => {
                 is_empty(parts).or_else(|| within.as_ref().and_then(is_no_time))
             }
+            Condition::Times { count, within, .. } => (*count < 2)
+                .then_some("what is counted comes at least 2 times")
+                .or_else(|| within.as_ref().and_then(is_no_time))
+                .or_else(|| {
+                    (self.events() > Self::EVENTS_MOST)
+                        .then_some("with a count, a condition has at most 256 events")
+                }),
             Condition::After(time) | Condition::Every(time) | Condition::Unless { within: time, .. } => {
                 is_no_time(time)
             }
             Condition::Limited => {
-                Some("within is of all and in_order, which are complete some time after they begin")
+                Some("within is of all, in_order and times, which are complete some time after they begin")
             }
             Condition::Types(types) => types.is_empty().then_some("a condition of types names none"),
             Condition::Source(_) | Condition::Masked { .. } | Condition::Matching(_) => None,
@@ -253,7 +282,7 @@ impl<Filter> Condition<Filter> {
     /// Whether it comes true with each event that it hands on, at once.
     pub fn comes_at_once(&self) -> bool {
         match self {
-            Condition::All { .. } | Condition::InOrder { .. } => false,
+            Condition::All { .. } | Condition::InOrder { .. } | Condition::Times { .. } => false,
             Condition::Any(parts) => parts.iter().all(Condition::comes_at_once),
             _ => true,
         }
@@ -266,7 +295,8 @@ impl<Filter> Condition<Filter> {
             | Condition::Every(_)
             | Condition::Unless { .. }
             | Condition::All { within: Some(_), .. }
-            | Condition::InOrder { within: Some(_), .. } => true,
+            | Condition::InOrder { within: Some(_), .. }
+            | Condition::Times { within: Some(_), .. } => true,
             _ => self.parts().iter().any(Condition::is_timed),
         }
     }
@@ -278,9 +308,16 @@ impl<Filter> Condition<Filter> {
             Condition::All { parts, .. } | Condition::InOrder { parts, .. } => {
                 parts.iter().map(Condition::events).sum()
             }
+            Condition::Times { part, count, .. } => part.events().saturating_mul(*count as usize),
             Condition::Unless { part, .. } => part.events().max(1),
             _ => 1,
         }
+    }
+
+    /// How many events at most are of one of its [leaves](Self::leaves) when it comes true.
+    pub fn events_of_leaf(&self) -> usize {
+        let below = self.parts().iter().map(Condition::events_of_leaf).max().unwrap_or(1);
+        if let Condition::Times { count, .. } = self { below.saturating_mul(*count as usize) } else { below }
     }
 
     /// The most events that are in hand while it is fed: all parts of a disjunction are, of which one counts.
@@ -295,7 +332,7 @@ impl<Filter> Condition<Filter> {
     /// The most events that it keeps until it comes true.
     pub fn kept_events(&self) -> usize {
         let own = match self {
-            Condition::All { .. } | Condition::InOrder { .. } => self.events(),
+            Condition::All { .. } | Condition::InOrder { .. } | Condition::Times { .. } => self.events(),
             _ => 0,
         };
         own + self.parts().iter().map(Condition::kept_events).sum::<usize>()
@@ -378,6 +415,9 @@ impl<Filter> Condition<Filter> {
                 Condition::All { parts: all(parts), collect: *collect, within: *within }
             }
             Condition::InOrder { parts, within } => Condition::InOrder { parts: all(parts), within: *within },
+            Condition::Times { part, count, within } => {
+                Condition::Times { part: Box::new(part.map(filter)), count: *count, within: *within }
+            }
             Condition::Not(part) => Condition::Not(Box::new(part.map(filter))),
             Condition::Unless { part, within } => {
                 Condition::Unless { part: Box::new(part.map(filter)), within: *within }

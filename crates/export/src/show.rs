@@ -179,7 +179,7 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             start.planned_end.map(planned).unwrap_or_default()
         }
         Typed::RunEnd(end) if end.how == RunOutcome::CutOff => "cut off: its process was gone".into(),
-        Typed::RunEnd(_) | Typed::Resume(_) => String::new(),
+        Typed::RunEnd(_) | Typed::Resume(_) | Typed::Unblock(_) => String::new(),
         Typed::Lost(lost) => losses(lost),
         Typed::Release(release) if after(release.nominal) > 0 => {
             format!("{}, released {} late", due(), length(after(release.nominal)))
@@ -191,6 +191,10 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
         }
         Typed::Preempt(preempt) => {
             preempt.by.map(|by| format!("by {}", metadata.job_name(by))).unwrap_or_default()
+        }
+        Typed::Block(block) => {
+            let by = block.by.map_or_else(|| "another delivery".into(), |by| metadata.job_name(by));
+            format!("by {by}, to the same consumer")
         }
         Typed::Wait(wait) => {
             let most = length(since(wait.until, record.time));

@@ -35,12 +35,12 @@ fn group(kind: Kind) -> usize {
         | Kind::Earlier
         | Kind::KernelEqual
         | Kind::Peer => 2,
-        Kind::Lower | Kind::KernelLower => 3,
+        Kind::Lower | Kind::KernelLower | Kind::Lent => 3,
         Kind::Switch | Kind::Queue | Kind::Release | Kind::Delivery | Kind::Dispatch => 4,
         Kind::Jitter | Kind::Releaser | Kind::Timer | Kind::Releasing | Kind::Handover | Kind::Guard => 5,
         Kind::NextSample | Kind::PeriodEnd | Kind::UntilRead => 6,
         Kind::Message | Kind::Lost | Kind::Left => 5,
-        Kind::WakeUp | Kind::Idle | Kind::Room | Kind::Blocked => 6,
+        Kind::WakeUp | Kind::Idle | Kind::Room | Kind::Serial | Kind::Blocked => 6,
         Kind::Companion | Kind::Program | Kind::Interrupt | Kind::Withheld => 7,
         Kind::Uncertain
         | Kind::Unheard

@@ -146,6 +146,16 @@ pub(crate) struct WaitingForRoom {
     pub until: Instant,
 }
 
+/// A job that waits until another one has ended a call, which has its priority meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockedJob {
+    pub job: JobId,
+    /// The other one, if that is known.
+    pub by: Option<JobId>,
+    /// Whether that one has the processor that the job had.
+    has_its_processor: bool,
+}
+
 #[derive(Debug)]
 struct Lane {
     node: usize,
@@ -157,6 +167,8 @@ struct Lane {
     current: Option<JobId>,
     /// The job of it that has given up its processor until there is room for what it wrote.
     waiting: Option<WaitingForRoom>,
+    /// The job of it that waits for another one.
+    blocked: Option<BlockedJob>,
     knowledge: LaneKnowledge,
 }
 
@@ -259,6 +271,7 @@ impl Occupancy {
             cpu: Record::NO_CPU,
             current: None,
             waiting: None,
+            blocked: None,
             knowledge: LaneKnowledge::Known,
         };
         let processors =
@@ -319,6 +332,18 @@ impl Occupancy {
     /// a value tells of it later.
     pub fn waiting_for_room(&self, lane: usize, now: Instant) -> Option<WaitingForRoom> {
         self.lanes[lane].waiting.filter(|waiting| now < waiting.until)
+    }
+
+    /// The job of the lane that waits for another one to end a call.
+    pub fn blocked(&self, lane: usize) -> Option<BlockedJob> {
+        self.lanes[lane].blocked
+    }
+
+    /// The highest lane of which a job waits for this one, and has lent it its priority. Levels grow downwards.
+    pub fn lent_by(&self, job: JobId) -> Option<usize> {
+        let lends = |lane: &Lane| lane.blocked.is_some_and(|blocked| blocked.by == Some(job));
+        let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| lends(lane));
+        lanes.min_by_key(|(_, lane)| lane.level).map(|(index, _)| index)
     }
 
     /// What the thread is called: its own name, or what it does in the run.

@@ -103,6 +103,8 @@ impl Segments {
             | Typed::Resume(_)
             | Typed::Preempt(_)
             | Typed::Wait(_)
+            | Typed::Block(_)
+            | Typed::Unblock(_)
             | Typed::Complete(_)
             | Typed::Abort(_) => {
                 if let Some(node) = self.occupancy.node_of(record.job()) {

@@ -459,6 +459,11 @@ impl Sink for Usage {
                 }
                 self.jobs.take(&record);
             }
+            Typed::Block(_) | Typed::Unblock(_) => {
+                if let Some(node) = node_of_lane(self) {
+                    self.reach(node, record.time);
+                }
+            }
             Typed::Wake(_) | Typed::Sleep(_) => {
                 if let Some(node) = node_of_lane(self) {
                     self.nodes[node].undispatched.count(record.event);

@@ -178,7 +178,7 @@ impl<T> Replaced<T> {
 
     /// Replaces the value by what `change` makes of it; of several one after the other. Returns what [`Self::store`] does.
     pub fn update(&self, change: impl FnOnce(&T) -> T) -> Vec<T> {
-        let mut former = self.former.lock().0;
+        let mut former = self.former.lock();
         let value = change(&self.load());
         let replaced = self.current.replace(Box::into_raw(Box::new(value)));
         former.push(Former(replaced));

@@ -47,7 +47,7 @@ impl<T> PiLock<T> {
         let shield = Shield::raise();
         let value = self.lock.try_lock().unwrap_or_else(|| {
             let _waiting = self.progress.wait();
-            in_line(|| self.lock.lock().0)
+            in_line(|| self.lock.lock())
         });
         self.guard(value, shield)
     }

@@ -5,6 +5,7 @@
 //! begins takes the first that waits. A task with a subscription in place of a period or a trigger is released by each of its events. So, unlike the
 //! values of an output, one event may release many tasks, and one task be released by the events of many operations, which need not know each other.
 
+use crate::keyword::keywords;
 use crate::operation::OperationAddress;
 use crate::ports::SyntheticField;
 use std::fmt;
@@ -107,6 +108,21 @@ impl SubscriptionOwner {
     }
 }
 
+keywords! {
+    /// How many of the events that wait a job takes that something else has released.
+    EventTake {
+        /// The first, in the order of the quality of service.
+        Next = "next",
+        /// All that wait when it begins, in that order; no more than may wait.
+        All = "all",
+    }
+}
+
+impl EventTake {
+    /// That of a subscription that states none.
+    pub const DEFAULT: EventTake = EventTake::Next;
+}
+
 /// Which events a task is released by, or an operation takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
@@ -120,6 +136,8 @@ pub struct Subscription {
     pub priority_by: Vec<Mapped<i16>>,
     /// How long after its push an event is worth being delivered to the subscriber, in the same way.
     pub timeout_by: Vec<Mapped<Duration>>,
+    /// How many of them a job takes. The jobs of a task that they release have one each.
+    pub take: EventTake,
     /// What differs from the quality of service of the channel.
     pub qos: QosSettings,
 }
@@ -157,6 +175,8 @@ pub enum Arrivals<Producer> {
     Any(Vec<Arrivals<Producer>>),
     /// Once for each time that all of these have come.
     All(Vec<Arrivals<Producer>>),
+    /// Once for so many of these.
+    Nth(u32, Box<Arrivals<Producer>>),
     /// No more often than that.
     Every(Duration),
     /// Once.
@@ -171,6 +191,7 @@ impl<Producer> Arrivals<Producer> {
             Arrivals::Any(parts) | Arrivals::All(parts) => {
                 parts.iter().flat_map(Arrivals::producers).collect()
             }
+            Arrivals::Nth(_, part) => part.producers(),
             Arrivals::Every(_) | Arrivals::Once => Vec::new(),
         }
     }
@@ -180,6 +201,7 @@ impl<Producer> Arrivals<Producer> {
         match self {
             Arrivals::Any(parts) => parts.iter().any(Arrivals::can_come),
             Arrivals::All(parts) => parts.iter().all(Arrivals::can_come),
+            Arrivals::Nth(_, part) => part.can_come(),
             Arrivals::Of(_) | Arrivals::Every(_) | Arrivals::Once => true,
         }
     }
@@ -227,7 +249,10 @@ impl Subscription {
         let timeouts = self.timeout_by.iter().filter(|entry| entry.filter.is_some()).count();
         let events = match self.condition.comes_at_once() {
             true => 1,
-            false => self.condition.leaves().iter().filter(|leaf| leaf.hands_on).count(),
+            false => {
+                let leaves = self.condition.leaves().iter().filter(|leaf| leaf.hands_on).count();
+                leaves.saturating_mul(self.condition.events_of_leaf())
+            }
         };
         filters + events * (priorities + timeouts)
     }
@@ -285,6 +310,9 @@ fn arrivals<Producer>(
             // The parts of a sequence begin anew each time that their turn comes.
             let is_again = is_again || matches!(condition, Condition::InOrder { .. });
             Arrivals::All(parts.iter().map(|part| arrivals(part, is_again, leaf, producers)).collect())
+        }
+        Condition::Times { part, count, .. } => {
+            Arrivals::Nth(*count, Box::new(arrivals(part, is_again, leaf, producers)))
         }
         Condition::After(time) if is_again => Arrivals::Every(*time),
         Condition::Every(period) => Arrivals::Every(*period),

@@ -42,8 +42,8 @@ pub use builder::{
 };
 pub use chain::Chain;
 pub use channel::{
-    Arrivals, Channel, Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription,
-    SubscriptionOwner,
+    Arrivals, Channel, Condition, EventTake, EventTypeName, Mapped, Publication, PublicationAddress,
+    Subscription, SubscriptionOwner,
 };
 pub use composition::Scheduling;
 pub use connection::{

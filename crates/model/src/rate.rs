@@ -89,6 +89,10 @@ fn period_of<P>(arrivals: &Arrivals<P>, of: &impl Fn(&P) -> Option<Duration>) ->
             let periods: Option<Vec<Duration>> = parts.iter().map(|part| period_of(part, of)).collect();
             periods?.into_iter().max()
         }
+        Arrivals::Nth(count, part) => {
+            let period = period_of(part, of)?.as_nanos().saturating_mul((*count).into());
+            Some(Duration::from_nanos(period).min(TIME_LIMIT))
+        }
         Arrivals::Every(period) => Some(*period),
         Arrivals::Once => Some(TIME_LIMIT),
     }

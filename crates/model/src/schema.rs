@@ -275,6 +275,10 @@ fn condition() -> Value {
                 &["all"],
             ),
             table(json!({ "in_order": parts("All of these, one after the other."), "within": time() }), &["in_order"]),
+            table(
+                json!({ "count": { "type": "integer", "minimum": 2, "maximum": 256 }, "of": own(), "within": time() }),
+                &["count", "of"],
+            ),
             table(json!({ "after": time() }), &["after"]),
             table(json!({ "every": time() }), &["every"]),
             table(json!({ "unless": own(), "within": time() }), &["unless", "within"]),

@@ -1,6 +1,6 @@
 //! The validated system: a [`Description`] that satisfies every rule, with its operations numbered.
 
-use crate::channel::{Publication, Subscription};
+use crate::channel::{EventTake, Publication, Subscription};
 use crate::connection::{ChainSite, Connections, InputId, InputSite, OutputId, OutputSite, PublicationSite};
 use crate::description::{
     Criticality, Description, Join, Overhead, Overrun, Strategy, Subtask, Synchronisation, Task,
@@ -326,6 +326,17 @@ impl System {
 
     /// The most values of an output that a `latest` input has room for.
     pub const MOST_LATEST: usize = 1024;
+
+    /// How many times at most the condition of a subscription, which is one of this system, has come true for what one job takes.
+    ///
+    /// # Panics
+    /// As [`Self::subscription_qos`].
+    pub fn most_taken(&self, subscription: &Subscription) -> u32 {
+        match subscription.take {
+            EventTake::Next => 1,
+            EventTake::All => self.subscription_qos(subscription).max_events,
+        }
+    }
 
     /// The quality of service by which the owner of the subscription, which is one of this system, has its events.
     ///

@@ -2,7 +2,7 @@
 
 use crate::System;
 use crate::chain::Chain;
-use crate::channel::{Channel, Condition, Mapped, Publication, Subscription};
+use crate::channel::{Channel, Condition, EventTake, Mapped, Publication, Subscription};
 use crate::description::{Join, Node, Subtask, Task};
 use crate::execution::Execution;
 use crate::hierarchy::{ChildProcesses, Request, Scheduler, Setting, Thread, ThreadWork, Under};
@@ -312,7 +312,7 @@ impl System {
     }
 
     fn write_subscription(&self, subscription: &Subscription, out: &mut String) -> fmt::Result {
-        let Subscription { channel, condition, filter, priority_by, timeout_by, qos } = subscription;
+        let Subscription { channel, condition, filter, priority_by, timeout_by, take, qos } = subscription;
         write!(out, "subscription = {{ channel = \"{}\", ", self.channels[*channel].name)?;
         match condition {
             Condition::Types(types) => list(out, "types", types.iter())?,
@@ -323,6 +323,9 @@ impl System {
         }
         write_mapping(out, "priority_by", priority_by, |priority| format!("priority = {priority}"))?;
         write_mapping(out, "timeout_by", timeout_by, |timeout| format!("timeout = \"{timeout}\""))?;
+        if *take != EventTake::DEFAULT {
+            write!(out, ", take = \"{take}\"")?;
+        }
         if qos.iter().next().is_some() {
             write!(out, ", qos = ")?;
             write_qos(qos, out)?;
@@ -381,6 +384,9 @@ impl fmt::Display for WrittenCondition<'_> {
             }
             Condition::InOrder { parts, within } => {
                 write!(f, "{{ in_order = {}{} }}", all(parts), limit(within))
+            }
+            Condition::Times { part, count, within } => {
+                write!(f, "{{ count = {count}, of = {}{} }}", WrittenCondition(part), limit(within))
             }
             Condition::After(time) => write!(f, "{{ after = \"{time}\" }}"),
             Condition::Every(period) => write!(f, "{{ every = \"{period}\" }}"),

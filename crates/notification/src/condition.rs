@@ -148,6 +148,15 @@ enum Part {
         within: Option<Duration>,
         since: Option<Instant>,
     },
+    Times {
+        part: Box<Part>,
+        count: u32,
+        /// How often it has come true, with what.
+        times: u32,
+        had: Vec<Event>,
+        within: Option<Duration>,
+        since: Option<Instant>,
+    },
     Timer {
         due: Option<Instant>,
         time: Duration,
@@ -255,6 +264,14 @@ impl Part {
                 within: *within,
                 since: None,
             },
+            Condition::Times { part, count, within } => Part::Times {
+                part: Box::new(Part::begin(part, now)),
+                count: *count,
+                times: 0,
+                had: Vec::with_capacity(condition.events()),
+                within: *within,
+                since: None,
+            },
             Condition::After(time) => {
                 Part::Timer { due: Some(now.saturating_add(*time)), time: *time, is_repeated: false }
             }
@@ -344,6 +361,25 @@ impl Part {
                 parts[*next].begin_anew(feed);
                 is_true
             }
+            Part::Times { part, count, times, had, within, since } => {
+                if is_over(*since, *within, now) {
+                    drop_from(had, 0, &mut feed.left_out.timed_out);
+                    (*times, *since) = (0, None);
+                }
+                let length = to.len();
+                if !part.feed(feed, to) {
+                    return false;
+                }
+                had.extend(to.drain(length..));
+                since.get_or_insert(now);
+                *times += 1;
+                let is_true = *times == *count;
+                if is_true {
+                    to.append(had);
+                    (*times, *since) = (0, None);
+                }
+                is_true
+            }
             Part::Timer { due, time, is_repeated } => {
                 let (Input::Tick(tick), true) = (input, due.is_some_and(|due| due <= now)) else {
                     return false;
@@ -394,6 +430,11 @@ impl Part {
                 drop_from(had, 0, count);
                 (*next, *since) = (0, None);
             }
+            Part::Times { part, times, had, since, .. } => {
+                part.forget(count);
+                drop_from(had, 0, count);
+                (*times, *since) = (0, None);
+            }
             Part::Unless { part, .. } => part.forget(count),
         }
     }
@@ -406,6 +447,7 @@ impl Part {
                 parts.iter_mut().for_each(|part| part.await_from(now))
             }
             Part::InOrder { parts, .. } => parts[0].await_from(now),
+            Part::Times { part, .. } => part.await_from(now),
             Part::Timer { due, time, .. } => *due = Some(now.saturating_add(*time)),
             Part::Unless { part, within, due } => {
                 part.await_from(now);
@@ -425,6 +467,7 @@ impl Part {
                 below(parts) + had.iter().map(|had| events_among(had)).sum::<u64>()
             }
             Part::InOrder { parts, had, .. } => below(parts) + events_among(had),
+            Part::Times { part, had, .. } => part.keeps() + events_among(had),
             Part::Unless { part, .. } => part.keeps(),
         }
     }
@@ -435,6 +478,7 @@ impl Part {
             Part::Event(_) => false,
             Part::Any(parts) | Part::InOrder { parts, .. } => parts.iter().any(Part::is_timed),
             Part::All { parts, .. } => parts.iter().any(Part::is_timed),
+            Part::Times { part, .. } => part.is_timed(),
             Part::Timer { .. } | Part::Unless { .. } => true,
         }
     }
@@ -444,6 +488,7 @@ impl Part {
         match self {
             Part::Event(_) => None,
             Part::Any(parts) | Part::All { parts, .. } => first(parts),
+            Part::Times { part, .. } => part.due(),
             // Only what comes next is fed, and what is due of others would be due for ever. A first part that waits for time does so from when the
             // sequence begins anew.
             Part::InOrder { parts, next, within, since, .. } => {
@@ -524,6 +569,31 @@ mod tests {
                 .for_each(|event| state.offer(event, at(1), |events| had.extend_from_slice(events)));
             assert!(std::ptr::eq(had[0].header(), expected.header()) && had.len() == 2);
         }
+    }
+
+    #[test]
+    fn a_count_comes_true_with_all_that_it_has_counted() {
+        let three = Condition::times(3, of("a"));
+        let steps = [(1, "a"), (2, "b"), (3, "a"), (4, "a"), (5, "a"), (6, "a"), (30, "a")];
+        assert_eq!(fed(&three, &steps), ["4: a a a", "30: a a a"]);
+        let within = three.clone().within(Duration::from_millis(10));
+        assert_eq!(fed(&within, &steps), ["4: a a a"]);
+        assert_eq!(left_out(&within, &steps), [2, 0, 1], "those of 5 and 6, and b");
+        // Counted may be what is made of several events; and what is counted may be a part.
+        let pairs = Condition::times(2, Condition::in_order([of("a"), of("b")]));
+        assert_eq!(fed(&pairs, &[(1, "a"), (2, "b"), (3, "b"), (4, "a"), (5, "b")]), ["5: a b a b"]);
+        let both = Condition::all(Collect::First, [Condition::times(2, of("a")), of("b")]);
+        assert_eq!(
+            fed(&both, &[(1, "b"), (2, "a"), (3, "a"), (4, "a"), (5, "b"), (6, "a")]),
+            ["3: a a b", "6: a a b"]
+        );
+        let ticks = Condition::times(2, Condition::every(Duration::from_millis(4)));
+        assert_eq!(fed(&ticks, &[(4, ""), (8, ""), (12, ""), (17, "")]), ["8: % %", "17: % %"]);
+        assert!(Condition::times(1, of("a")).problem().is_some());
+        assert!(Condition::times(256, of("a")).problem().is_none());
+        assert!(Condition::times(257, of("a")).problem().is_some());
+        assert!(Condition::times(20, Condition::times(20, of("a"))).problem().is_some());
+        assert!(Condition::negation(Condition::times(2, of("a"))).problem().is_some());
     }
 
     #[test]

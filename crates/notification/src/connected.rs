@@ -343,13 +343,9 @@ impl ConnectedConsumer {
         self.consumer.most_at_once()
     }
 
-    /// The next event for a job.
-    pub(crate) fn take_for_job(&self, now: Instant) -> Option<Delivery> {
-        match self.consumer.task {
-            // The time of its condition is passed by who releases it.
-            Some(_) => self.consumer.take_for_job(now),
-            None => self.consumer.try_take(now),
-        }
+    /// The next events for a job, up to so many.
+    pub(crate) fn take_for_job(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) {
+        self.consumer.take_for_job(most, now, events);
     }
 
     /// The job has done with what it took.

@@ -29,13 +29,14 @@ use crate::signal::{Followers, Signal};
 use crate::stated::Stated;
 use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
 use crate::work::{Due, LaneWork, OnMiss, Work};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
-use talea_linux::pi_lock::PiLock;
+use talea_linux::pi_lock::{PiGuard, PiLock};
 use talea_linux::replaced::Replaced;
 use talea_model::OperationId;
-use talea_operation::JobContext;
+use talea_operation::{EventNote, JobContext};
+use talea_record::JobId;
 use talea_time::{Duration, Instant};
 
 /// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
@@ -46,7 +47,7 @@ pub(crate) type ConcurrentCode = Box<dyn Fn(&Delivery, &JobContext<'_>) -> Outco
 /// How a consumer has its events.
 pub(crate) enum Call {
     /// A delivery that waits for another one lends it its priority.
-    Serial(PiLock<Serial>),
+    Serial(Turns),
     Concurrent(Replaced<ConcurrentCode>),
     /// The consumer takes them itself.
     Pull,
@@ -60,9 +61,59 @@ pub(crate) struct Serial {
     batch: Vec<Delivery>,
 }
 
+/// Of lanes that deliver to the same consumer one at a time calls its code.
+pub(crate) struct Turns {
+    lock: PiLock<Serial>,
+    /// The job, [as one word](JobId::pack), that has the lock, for those who wait to tell; [`NO_JOB`] while no job has it.
+    holder: AtomicU64,
+}
+
+/// Not a packed job of any system.
+const NO_JOB: u64 = u64::MAX;
+
+/// A job's turn, which ends when it is dropped.
+pub(crate) struct JobTurn<'a> {
+    serial: PiGuard<'a, Serial>,
+    holder: &'a AtomicU64,
+}
+
+impl Drop for JobTurn<'_> {
+    fn drop(&mut self) {
+        self.holder.store(NO_JOB, Ordering::Relaxed);
+    }
+}
+
+impl Turns {
+    fn of(code: SerialCode) -> Self {
+        let lock = PiLock::new(Serial { code, batch: Vec::new() });
+        Turns { lock, holder: AtomicU64::new(NO_JOB) }
+    }
+
+    /// The turn of a job, with the instant at which it has it if it had to wait. That it waits, and for whom, is recorded and counted when it begins to.
+    fn wait_for(&self, job: &JobContext<'_>, waits: &AtomicU64) -> (JobTurn<'_>, Option<Instant>) {
+        let (serial, waited) = match self.lock.try_lock() {
+            Some(serial) => (serial, None),
+            None => {
+                let holder = self.holder.load(Ordering::Relaxed);
+                let by = (holder != NO_JOB).then(|| JobId::unpack(holder));
+                let by = by.map(|by| (by.operation, by.instance));
+                job.note(EventNote::Blocked { by }, job.services().clock());
+                waits.fetch_add(1, Ordering::Relaxed);
+                let serial = self.lock.lock();
+                let now = job.services().clock();
+                job.note(EventNote::Unblocked, now);
+                (serial, Some(now))
+            }
+        };
+        let (operation, instance) = job.identity();
+        self.holder.store(JobId { operation, instance }.pack(), Ordering::Relaxed);
+        (JobTurn { serial, holder: &self.holder }, waited)
+    }
+}
+
 impl Call {
     pub fn serial(code: SerialCode) -> Self {
-        Call::Serial(PiLock::new(Serial { code, batch: Vec::new() }))
+        Call::Serial(Turns::of(code))
     }
 
     pub fn is_pull(&self) -> bool {
@@ -71,8 +122,8 @@ impl Call {
 
     /// Is called with this code from now on, if it is called one event, or batch, at a time. A call that has begun ends first.
     pub fn replace(&self, code: SerialCode) -> bool {
-        let Call::Serial(serial) = self else { return false };
-        let mut serial = serial.lock().0;
+        let Call::Serial(turns) = self else { return false };
+        let mut serial = turns.lock.lock();
         let before = std::mem::replace(&mut serial.code, code);
         drop(serial);
         // Dropping it may run code of the program, so the lock is released before.
@@ -259,8 +310,8 @@ impl Consumer {
     ) -> Self {
         let qos = &settings.qos;
         let (room, batch_room) = (qos.max_events as usize, qos.max_batch as usize);
-        if let Call::Serial(serial) = &mut call {
-            serial.get_mut().batch.reserve_exact(batch_room);
+        if let Call::Serial(turns) = &mut call {
+            turns.lock.get_mut().batch.reserve_exact(batch_room);
         }
         // As many again as may wait, for suppliers that come while somebody makes room.
         let (sender, receiver) = mailbox(2 * room);
@@ -440,7 +491,7 @@ impl Consumer {
                 }
             });
         }
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         let waiting = inner.queue.held().iter().filter(|one| one.not_before > now).count();
         Brought { ready, held, waiting, due: self.due(&inner) }
@@ -746,7 +797,7 @@ impl Consumer {
     /// Disconnects it; what waits is discarded. False if it was disconnected already.
     pub fn close(&self) -> bool {
         let was = self.connection.swap(Connection::Closed as u8, Ordering::AcqRel);
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.take_any()) {
             self.gone(&delivery, &self.counts.discarded);
         }
@@ -757,21 +808,21 @@ impl Consumer {
 
     /// The push of the event that has waited longest.
     pub fn oldest(&self, now: Instant) -> Option<Instant> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         inner.queue.all().map(|delivery| delivery.pushed).min()
     }
 
     /// The events that wait.
     pub fn waiting(&self, now: Instant) -> Vec<Event> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         inner.queue.all().map(|delivery| delivery.event().clone()).collect()
     }
 
     /// What is to be done now that it is known where: one job at least for each priority of events that wait, and what a condition waits for.
     pub fn dues(&self, now: Instant) -> Vec<Due> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         let priority = self.settings.load().qos.priority;
         let condition = self.grouped.as_ref().and_then(Grouped::due).map(|at| Due { at, priority });
@@ -785,7 +836,7 @@ impl Consumer {
 
     /// The priorities of the events that may be delivered, in their order.
     pub fn priorities(&self, now: Instant) -> Vec<i16> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         inner.queue.iter().map(|delivery| delivery.priority).collect()
     }
@@ -795,7 +846,7 @@ impl Consumer {
         if self.settings.load().qos.max_batch > 1 {
             return None;
         }
-        let inner = self.inner.lock().0;
+        let inner = self.inner.lock();
         let mut priorities = inner.queue.iter().map(|waiting| waiting.priority);
         priorities.find(|priority| !is_of(*priority)).filter(|_| self.connection() == Connection::Active)
     }
@@ -805,7 +856,7 @@ impl Consumer {
         if self.settings.load().qos.max_batch > 1 || self.connection() != Connection::Active {
             return None;
         }
-        let inner = self.inner.lock().0;
+        let inner = self.inner.lock();
         inner.queue.iter().find(|waiting| is_of(waiting.priority)).map(look)
     }
 
@@ -831,7 +882,7 @@ impl Consumer {
     /// Whether there is an event to be taken now, or will be none any more; if neither, from when on time alone may change that.
     pub fn outlook(&self, now: Instant) -> Outlook {
         self.pass_time(now);
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         match self.connection() {
             Connection::Closed => Outlook::Closed,
@@ -873,7 +924,7 @@ impl Consumer {
     /// # Errors
     /// As [`Self::qos_with`]; nothing has changed.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         let qos = self.qos_with(settings)?;
         let queue = OrderedQueue::new(qos.order, qos.discard, qos.max_events as usize);
         let before = std::mem::replace(&mut inner.queue, queue);

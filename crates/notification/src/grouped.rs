@@ -99,7 +99,7 @@ impl Grouped {
 
     /// Time counts from `now` on; what has come is forgotten.
     pub fn begin(&self, now: Instant) {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         inner.state = State::begin(&self.condition, now);
         self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
         drop(inner);
@@ -132,7 +132,7 @@ impl Grouped {
 
     /// Time has come to this.
     pub fn pass(&self, now: Instant, came: &mut dyn FnMut(Event)) {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.feed(&mut inner, came);
         inner.state.pass(now, |events| self.sets.hand_on(events, came));
         self.note(&mut inner.state);
@@ -203,7 +203,7 @@ impl Sets {
         if let [event] = events {
             return came(event.clone());
         }
-        let mut free = self.free.lock().0;
+        let mut free = self.free.lock();
         free.tidy(|set| set.0.clear());
         let Some(mut set) = free.loan_first() else {
             self.lost.fetch_add(1, Ordering::Relaxed);

@@ -5,6 +5,8 @@
 //!   head                priority, pushed, expires, number (little-endian, 26 bytes)
 //!   (header, content)…  each with its length in front (4 bytes); of several events of a condition first one that stands for all
 //! ```
+//!
+//! Of an operation whose jobs take all that wait, that stands there for each of these, with its length in front (4 bytes).
 
 use crate::condition::{EventSet, TimeCame};
 use crate::delivery::{Delivery, Pusher};
@@ -12,7 +14,7 @@ use crate::event::{Content, Event, EventType, Header};
 use std::sync::{Arc, OnceLock};
 use talea_channel::Codec;
 use talea_linux::replaced::Replaced;
-use talea_model::PublicationId;
+use talea_model::{EventTake, PublicationId};
 use talea_time::Instant;
 use talea_wire::{Body, Encoding, Limits, Message};
 
@@ -150,7 +152,7 @@ impl Kinds {
             let length = u32::from_le_bytes([b0, b1, b2, b3]) as usize;
             let (taken, rest) = rest.split_at_checked(length).ok_or(NotTaken)?;
             from = rest;
-            let delivery = taken_again(self, taken)?.ok_or(NotTaken)?;
+            let delivery = delivery_again(self, taken)?;
             let not_before = Instant::from_nanos(i64::from_le_bytes(not_before));
             if first != 0 {
                 calls.push(Vec::new());
@@ -206,9 +208,10 @@ fn several() -> Event {
 /// What one job took: in a slot of a connection, and used again.
 pub(crate) struct Taken {
     contents: Arc<Contents>,
-    /// None if it took nothing.
-    head: Option<Head>,
-    /// If it took several, [one](Self::several) that stands for all is the first.
+    take: EventTake,
+    /// Of each delivery, with how many of the events are its; none if it took nothing.
+    heads: Vec<(Head, usize)>,
+    /// Of all of them; of several events of a condition [one](Self::several) that stands for all is the first.
     events: Vec<Event>,
     /// Stands for all events of a condition; that which the job took is needed again.
     several: Event,
@@ -228,36 +231,56 @@ const LENGTH: usize = 4;
 impl Taken {
     pub const CODEC: Codec<Taken> = Codec { encode: |taken, to| taken.encode(to), decode: |_, _| false };
 
-    /// Makes slots with memory for so many events each.
-    pub fn slots(contents: &Arc<Contents>, events: usize) -> impl FnMut() -> Self + use<> {
+    /// Makes slots with memory for so many deliveries of so many events each.
+    pub fn slots(
+        contents: &Arc<Contents>,
+        take: EventTake,
+        (deliveries, events): (usize, usize),
+    ) -> impl FnMut() -> Self + use<> {
         let contents = Arc::clone(contents);
         let several = several();
         move || Taken {
             contents: Arc::clone(&contents),
-            head: None,
-            events: Vec::with_capacity(events + 1),
+            take,
+            heads: Vec::with_capacity(deliveries),
+            events: Vec::with_capacity(deliveries * (events + 1)),
             several: several.clone(),
         }
     }
 
     /// Writes what a job took in place of what was there. Does not allocate.
-    pub fn set(&mut self, delivery: Option<&Delivery>) {
+    pub fn set(&mut self, deliveries: &[Delivery]) {
         self.events.clear();
-        self.head = delivery.map(Head::of);
-        let Some(delivery) = delivery else { return };
-        if let Some(EventSet(events)) = delivery.event.content() {
-            debug_assert!(events.len() < self.events.capacity(), "a condition has no more");
-            self.events.push(self.several.clone());
-            self.events.extend(events.iter().cloned());
-        } else {
-            self.events.push(delivery.event.clone());
+        self.heads.clear();
+        debug_assert!(deliveries.len() <= self.heads.capacity(), "a job takes no more");
+        for delivery in deliveries {
+            let before = self.events.len();
+            if let Some(EventSet(events)) = delivery.event.content() {
+                self.events.push(self.several.clone());
+                self.events.extend(events.iter().cloned());
+            } else {
+                self.events.push(delivery.event.clone());
+            }
+            self.heads.push((Head::of(delivery), self.events.len() - before));
         }
+        debug_assert!(self.events.len() <= self.events.capacity(), "a condition has no more");
     }
 
     /// None if there is no room for it.
     fn encode(&self, to: &mut [u8]) -> Option<usize> {
-        let Some(head) = self.head else { return Some(0) };
-        encode_taken(&*self.contents, head, &self.events, to)
+        let mut events = &self.events[..];
+        let mut end = 0;
+        for (head, count) in &self.heads {
+            let own;
+            (own, events) = events.split_at(*count);
+            let to = to.get_mut(end..)?;
+            let encode = |to: &mut [u8]| encode_taken(&*self.contents, *head, own, to);
+            end += match self.take {
+                EventTake::Next => encode(to)?,
+                EventTake::All => with_length(to, encode)?,
+            };
+        }
+        Some(end)
     }
 }
 
@@ -317,11 +340,24 @@ pub(crate) fn behind_length<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// What a job took that had these bytes: nothing, or a delivery. `Err` if they are none.
-pub(crate) fn taken_again(codings: &impl Codings, mut from: &[u8]) -> Result<Option<Delivery>, NotTaken> {
-    if from.is_empty() {
-        return Ok(None);
+/// What a job took that had these bytes. `Err` if they are none.
+pub(crate) fn taken_again(
+    codings: &impl Codings,
+    take: EventTake,
+    mut from: &[u8],
+) -> Result<Vec<Delivery>, NotTaken> {
+    let mut deliveries = Vec::new();
+    while !from.is_empty() {
+        let one = match take {
+            EventTake::Next => std::mem::take(&mut from),
+            EventTake::All => behind_length(&mut from).ok_or(NotTaken)?,
+        };
+        deliveries.push(delivery_again(codings, one)?);
     }
+    Ok(deliveries)
+}
+
+fn delivery_again(codings: &impl Codings, mut from: &[u8]) -> Result<Delivery, NotTaken> {
     let (head, rest) = from.split_at_checked(HEAD).ok_or(NotTaken)?;
     from = rest;
     let word = |place: usize| {
@@ -348,7 +384,7 @@ pub(crate) fn taken_again(codings: &impl Codings, mut from: &[u8]) -> Result<Opt
     };
     let priority = i16::from_le_bytes([head[0], head[1]]);
     let (number, not_before) = (word(2), pushed);
-    Ok(Some(Delivery {
+    Ok(Delivery {
         event,
         priority,
         pushed,
@@ -357,7 +393,7 @@ pub(crate) fn taken_again(codings: &impl Codings, mut from: &[u8]) -> Result<Opt
         number,
         is_counted: false,
         by: Pusher::NO_JOB,
-    }))
+    })
 }
 
 /// These bytes say not what a job took.
@@ -425,9 +461,9 @@ mod tests {
         Event::new(Header::new(EventType::new(EventSet::DOMAIN, "")), EventSet(events))
     }
 
-    fn bytes_of(delivery: Option<&Delivery>) -> Vec<u8> {
-        let mut taken = Taken::slots(&contents(), 4)();
-        taken.set(delivery);
+    fn bytes_of(take: EventTake, deliveries: &[Delivery]) -> Vec<u8> {
+        let mut taken = Taken::slots(&contents(), take, (3, 4))();
+        taken.set(deliveries);
         let mut bytes = vec![0; 1 << 10];
         let length = taken.encode(&mut bytes).expect("there is room");
         bytes.truncate(length);
@@ -440,43 +476,54 @@ mod tests {
     #[test]
     fn what_a_job_took_is_the_same_again() {
         let time = Event::new(Header::new(EventType::new(TimeCame::DOMAIN, "")), TimeCame);
-        for event in [charge(11), time.clone(), several(vec![charge(1), time.clone(), charge(2)])] {
-            let then = delivery(event);
-            let bytes = bytes_of(Some(&then));
-            let now = taken_again(&*contents(), &bytes).expect("it was taken").expect("something was");
-            let said = |delivery: &Delivery| {
-                (delivery.priority(), delivery.pushed(), delivery.expires(), delivery.number())
+        let said = |delivery: &Delivery| {
+            (delivery.priority(), delivery.pushed(), delivery.expires(), delivery.number())
+        };
+        let carried = |delivery: &Delivery| -> Vec<_> {
+            let events = delivery.events().iter();
+            let carried = |event: &Event| {
+                (
+                    event.header().clone(),
+                    event.content().map(|Charge(number)| *number),
+                    event.content() == Some(&TimeCame),
+                )
             };
-            assert_eq!(said(&now), said(&then));
-            assert_eq!(now.event().header(), then.event().header());
-            let carried = |delivery: &Delivery| -> Vec<_> {
-                let events = delivery.events().iter();
-                let carried = |event: &Event| {
-                    (
-                        event.header().clone(),
-                        event.content().map(|Charge(number)| *number),
-                        event.content() == Some(&TimeCame),
-                    )
-                };
-                events.map(carried).collect()
-            };
-            assert_eq!(carried(&now), carried(&then));
+            events.map(carried).collect()
+        };
+        let each = [charge(11), time.clone(), several(vec![charge(1), time.clone(), charge(2)])];
+        let each = each.map(delivery);
+        let one_by_one = each.iter().map(|one| (EventTake::Next, std::slice::from_ref(one)));
+        let at_once = (0..=each.len()).map(|count| (EventTake::All, &each[..count]));
+        for (take, then) in one_by_one.chain(at_once).chain([(EventTake::Next, &[][..])]) {
+            let now = taken_again(&*contents(), take, &bytes_of(take, then)).expect("it was taken");
+            assert_eq!(now.len(), then.len());
+            for (now, then) in now.iter().zip(then) {
+                assert_eq!((said(now), now.event().header()), (said(then), then.event().header()));
+                assert_eq!(carried(now), carried(then));
+            }
         }
-        assert!(taken_again(&*contents(), &bytes_of(None)).expect("nothing was taken").is_none());
     }
 
     #[test]
     fn bytes_that_are_no_events_are_refused() {
-        let bytes = bytes_of(Some(&delivery(several(vec![charge(1), charge(2)]))));
+        let next = EventTake::Next;
+        let bytes = bytes_of(next, &[delivery(several(vec![charge(1), charge(2)]))]);
         for short in 1..bytes.len() {
             // Where an event ends, fewer were taken.
-            let _any = taken_again(&*contents(), &bytes[..short]);
+            let _any = taken_again(&*contents(), next, &bytes[..short]);
         }
-        assert!(taken_again(&*contents(), &bytes[..HEAD]).is_err(), "an event that is none");
-        assert!(taken_again(&*contents(), &bytes[..bytes.len() - 1]).is_err());
-        assert!(taken_again(&*Contents::new(2), &bytes).is_err(), "nobody says what they carry");
-        let unlike = bytes_of(Some(&delivery(charge(1))));
+        assert!(taken_again(&*contents(), next, &bytes[..HEAD]).is_err(), "an event that is none");
+        assert!(taken_again(&*contents(), next, &bytes[..bytes.len() - 1]).is_err());
+        assert!(taken_again(&*Contents::new(2), next, &bytes).is_err(), "nobody says what they carry");
+        let unlike = bytes_of(next, &[delivery(charge(1))]);
         let longer = [&unlike[..], &[0]].concat();
-        assert!(taken_again(&*contents(), &longer).is_err());
+        assert!(taken_again(&*contents(), next, &longer).is_err());
+        let two = bytes_of(EventTake::All, &[delivery(charge(1)), delivery(charge(2))]);
+        for short in 1..two.len() {
+            assert_eq!(
+                taken_again(&*contents(), EventTake::All, &two[..short]).is_ok(),
+                short == two.len() / 2
+            );
+        }
     }
 }

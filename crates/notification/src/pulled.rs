@@ -142,7 +142,7 @@ struct Pulled {
 impl Pulled {
     /// A turn, in a job.
     fn run(&self, place: &WeakPlace, job: &JobContext<'_>) {
-        let mut source = self.source.lock().0;
+        let mut source = self.source.lock();
         let Some(own) = &mut *source else { return };
         if self.is_suspended.load(Ordering::Acquire) {
             // Whoever resumes it posts a job.

@@ -321,7 +321,7 @@ impl Supplier {
             }
         }
         if let Some(retained) = entry.retained.get() {
-            retained.lock().0.add(event, &stated, now);
+            retained.lock().add(event, &stated, now);
         }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };

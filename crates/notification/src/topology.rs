@@ -302,7 +302,7 @@ impl Topology {
         let of_types = self.types.values().filter(|entry| is_new(&entry.event_type));
         let mut kept = Vec::new();
         for retained in of_types.filter_map(|entry| entry.retained.get()) {
-            kept.extend(retained.lock().0.events.iter().cloned());
+            kept.extend(retained.lock().events.iter().cloned());
         }
         kept.sort_by_key(|(_, stated)| stated.pushed);
         kept

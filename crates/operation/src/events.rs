@@ -33,6 +33,13 @@ pub enum EventNote {
         /// Why.
         why: EventLoss,
     },
+    /// The job waits for another one to end a call, at this instant of the note.
+    Blocked {
+        /// The other one: its operation and instance, if that is known.
+        by: Option<(OperationId, u64)>,
+    },
+    /// It has waited.
+    Unblocked,
     /// What the job took was to be kept, and there was no room for it.
     NotKept,
     /// What the job pushes was to be kept, and there is no room for it.

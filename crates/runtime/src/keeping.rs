@@ -56,7 +56,9 @@ pub(crate) fn room(system: &System, operation: OperationId, kept: usize, bytes: 
 pub(crate) fn event_bytes(system: &System, operation: OperationId) -> usize {
     let of_site = |site: &PublicationSite| {
         let leaves = &site.subscriber(operation)?.leaves;
-        Some(leaves.len().max(1) * bytes_of(system.publication(site)))
+        let subscription = system.subscription_of(operation)?;
+        let events = leaves.len().max(1) * subscription.condition.events_of_leaf();
+        Some(events * system.most_taken(subscription) as usize * bytes_of(system.publication(site)))
     };
     system.publications().iter().filter_map(of_site).sum::<usize>().max(EVENT_BYTES)
 }

@@ -10,7 +10,9 @@ use talea_linux::clock::MonotonicClock;
 use talea_model::OnValue;
 use talea_operation::{Dropped, EventNote, Moment, Operation, Published, Stamp, TakenEvent};
 use talea_policy::job::Job;
-use talea_record::event::{Answer, Deliver, Drop, EventsLost, Publish, Push, PushUnkept, Take, ValueLost};
+use talea_record::event::{
+    Answer, Block, Deliver, Drop, EventsLost, Publish, Push, PushUnkept, Take, Unblock, ValueLost,
+};
 use talea_record::{DropReason, Event, EventLossReason, JobId, ValueLoss};
 use talea_time::{Clock, Instant};
 
@@ -77,6 +79,8 @@ impl JobFlow {
             EventNote::Pushed(_) => Event::PUSH,
             EventNote::Taken { .. } => Event::DELIVER,
             EventNote::Lost { .. } => Event::EVENT_LOST,
+            EventNote::Blocked { .. } => Event::BLOCK,
+            EventNote::Unblocked => Event::UNBLOCK,
             EventNote::NotKept => Event::VALUE_LOST,
             EventNote::PushNotKept(_) => Event::PUSH_UNKEPT,
         };
@@ -96,6 +100,11 @@ impl JobFlow {
                 let (operation, why) = (operation.index() as u32, EventLossReason::from(why).into());
                 self.recorder.put_if_wanted(now, EventsLost { operation, events, node, why });
             }
+            EventNote::Blocked { by } => {
+                let by = by.map(|(operation, instance)| JobId { operation, instance });
+                self.recorder.put_if_wanted(now, Block { job, by, lane });
+            }
+            EventNote::Unblocked => self.recorder.put_if_wanted(now, Unblock { job, lane }),
             EventNote::NotKept => {
                 let cause = ValueLoss::NoRoom.into();
                 self.recorder.put_if_wanted(now, ValueLost { job, output: None, node, cause });

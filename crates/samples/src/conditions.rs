@@ -36,11 +36,13 @@ fn several(draw: Draw<'_>, parts: Vec<Condition>, time: Duration) -> Condition {
 fn beside(draw: Draw<'_>, leaf: &Condition, time: Duration) -> Condition {
     let time = time * one_of(draw, &[2, 10, 43]);
     let leaf = leaf.clone();
-    match draw(7) {
+    match draw(9) {
         0 => Condition::any([leaf, Condition::every(time)]),
         1 => Condition::any([leaf.clone(), Condition::unless_within(time, leaf)]),
         2 => Condition::all(Collect::Latest, [Condition::every(time), leaf]),
         3 => Condition::in_order([Condition::after(time), leaf]),
+        4 => Condition::times(one_of(draw, &[2, 3]), leaf),
+        5 => Condition::times(2, leaf).within(time),
         _ => leaf,
     }
 }

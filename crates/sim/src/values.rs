@@ -18,7 +18,9 @@ use talea_operation::{
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
-use talea_record::event::{self, Answer, Deliver, Drop, EventsLost, Publish, Push, PushUnkept, ValueLost};
+use talea_record::event::{
+    self, Answer, Block, Deliver, Drop, EventsLost, Publish, Push, PushUnkept, Unblock, ValueLost,
+};
 use talea_record::values::{self, KeptOf, MOST_BYTES};
 use talea_record::{Definition, DropReason, EventLossReason, JobId, Record, Sink, ValueLoss};
 use talea_time::{Duration, Instant};
@@ -712,6 +714,11 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
             let why = EventLossReason::from(why).into();
             EventsLost { operation, events, node, why }.at(now, Record::NO_CPU)
         }
+        EventNote::Blocked { by } => {
+            let by = by.map(|(operation, instance)| JobId { operation, instance });
+            Block { job, by, lane }.at(now, Record::NO_CPU)
+        }
+        EventNote::Unblocked => Unblock { job, lane }.at(now, Record::NO_CPU),
         EventNote::NotKept => {
             let cause = ValueLoss::NoRoom.into();
             ValueLost { job, output: None, node, cause }.at(now, Record::NO_CPU)

@@ -337,6 +337,11 @@ fn curve_of(arrivals: &Arrivals<(usize, u64)>, bunched: &impl Fn(usize) -> Optio
             let kept = if parts.len() > 1 { rarest.period } else { 0 };
             Some(Curve { bunched: rarest.bunched.checked_add(kept)?, ..rarest })
         }
+        // Of k + 1 times there are k * count periods between the first and the last, less what these are bunched by.
+        Arrivals::Nth(count, part) => {
+            let curve = curve_of(part, bunched)?;
+            Some(Curve { period: curve.period.saturating_mul((*count).into()), ..curve })
+        }
         Arrivals::Every(period) => Some(Curve { period: period.as_nanos().unsigned_abs(), bunched: 0 }),
         Arrivals::Once => Some(Curve { period: TIME_LIMIT.as_nanos().unsigned_abs(), bunched: 0 }),
     }
@@ -353,6 +358,7 @@ fn comes_every_of<P>(arrivals: &Arrivals<P>, of: &impl Fn(&P) -> u64) -> Option<
             let all: Option<Vec<u64>> = parts.iter().map(|part| comes_every_of(part, of)).collect();
             all?.into_iter().max()
         }
+        Arrivals::Nth(count, part) => Some(comes_every_of(part, of)?.saturating_mul((*count).into())),
         Arrivals::Every(period) => Some(period.as_nanos().unsigned_abs()),
         Arrivals::Once => Some(TIME_LIMIT.as_nanos().unsigned_abs()),
     }

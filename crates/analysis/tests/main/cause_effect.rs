@@ -9,10 +9,10 @@ use talea_analysis::Effort;
 use talea_analysis::system::{self, ChainBounds, ChainObstacle, SystemBounds};
 use talea_event::qos::{OrderPolicy, QosSettings};
 use talea_model::{
-    Chain, Channel, Collect, Communication, Condition, Criticality, Description, Excess, Execution,
-    FieldValues, Full, Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Mapped, Node,
-    OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Publication, Route,
-    Separation, Strategy, Subscription, Subtask, Synchronisation, SyntheticField, System, Take, Task,
+    Chain, Channel, Collect, Communication, Condition, Criticality, Description, EventTake, Excess,
+    Execution, FieldValues, Full, Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Mapped,
+    Node, OnValue, OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Publication,
+    Route, Separation, Strategy, Subscription, Subtask, Synchronisation, SyntheticField, System, Take, Task,
     Trigger,
 };
 use talea_policy::strategy::plan_system;
@@ -113,7 +113,8 @@ fn subscribe(tasks: &mut [Task], index: usize, producers: &[usize], drawn: Event
     // Those that hold of no event change nothing, and are tried all the same.
     let priority_by = vec![Mapped::when("x > 9", 1); mapped.len()];
     let timeout_by = mapped.into_iter().map(|timeout| Mapped::when("x < 5", NS(timeout))).collect();
-    let trigger = Subscription { channel: 0, condition, filter, priority_by, timeout_by, qos };
+    let trigger =
+        Subscription { channel: 0, condition, filter, priority_by, timeout_by, take: EventTake::Next, qos };
     tasks[index].trigger = Some(Trigger::Events(trigger));
 }
 

@@ -12,10 +12,10 @@ use talea_analysis::system::{self, Exactness, Method, OperationBound, SystemBoun
 use talea_event::TypePattern;
 use talea_event::qos::QosSettings;
 use talea_model::{
-    Channel, Collect, Communication, Condition, Criticality, Description, EventTypeName, Excess, Execution,
-    Full, Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue, OperationAddress,
-    Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Place, Publication, Route, Separation,
-    Strategy, Subscription, Subtask, Synchronisation, System, Take, Task, Trigger,
+    Channel, Collect, Communication, Condition, Criticality, Description, EventTake, EventTypeName, Excess,
+    Execution, Full, Input, Join, LaneDispatch, Late, Laxity, Link, LinkEnds, LossRate, Node, OnValue,
+    OperationAddress, Output, OutputAddress, OutsideArrivals, Overhead, Overrun, Place, Publication, Route,
+    Separation, Strategy, Subscription, Subtask, Synchronisation, System, Take, Task, Trigger,
 };
 use talea_policy::strategy::{Plan, plan_system};
 use talea_samples::conditions::nested;
@@ -590,6 +590,7 @@ fn draw_with_events(seed: u64) -> System {
             filter: None,
             priority_by: Vec::new(),
             timeout_by: Vec::new(),
+            take: EventTake::Next,
             qos,
         }));
         inherit(&mut description, index, &mut random);

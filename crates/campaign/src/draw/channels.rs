@@ -5,9 +5,9 @@ use rand::{Rng, RngExt};
 use talea_event::TypePattern;
 use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
-    Chain, Channel, Collect, Communication, Condition, Criticality, Description, EventTypeName, Excess,
-    Execution, FieldValues, Join, Mapped, OperationAddress, Overrun, Publication, Separation, Subscription,
-    Subtask, Synchronisation, SyntheticField, Task, Trigger,
+    Chain, Channel, Collect, Communication, Condition, Criticality, Description, EventTake, EventTypeName,
+    Excess, Execution, FieldValues, Join, Mapped, OperationAddress, Overrun, Publication, Separation,
+    Subscription, Subtask, Synchronisation, SyntheticField, Task, Trigger,
 };
 use talea_time::{Duration, Work};
 
@@ -153,7 +153,9 @@ pub fn take(description: &mut Description, rng: &mut impl Rng) {
             let here: Vec<&Pushed> = pushed.iter().filter(|one| one.node == subtask.node).collect();
             let may_take = !(here.is_empty() || has_events && subtask.after.is_empty());
             if may_take && rng.random_ratio(1, 4) {
-                subtask.subscription = Some(subscription(rng, &here).0);
+                let own = subscription(rng, &here).0;
+                let take = one_of(rng, &[EventTake::Next, EventTake::All]);
+                subtask.subscription = Some(Subscription { take, ..own });
             }
         }
     }
@@ -187,7 +189,7 @@ fn subscription<'p>(rng: &mut impl Rng, pushed: &[&'p Pushed]) -> (Subscription,
     let qos = if rng.random_ratio(1, 2) { qos(rng) } else { QosSettings::new() };
     let priority_by = mapping(rng, |rng| rng.random_range(-3..4));
     let timeout_by = mapping(rng, |rng| micros(one_of(rng, &[800, 7_000, 80_000])));
-    (Subscription { channel, condition, filter, priority_by, timeout_by, qos }, wanted)
+    (Subscription { channel, condition, filter, priority_by, timeout_by, take: EventTake::Next, qos }, wanted)
 }
 
 /// A task that has some of what is pushed into one channel on one node. Returns who pushes it.

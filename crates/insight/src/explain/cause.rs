@@ -123,6 +123,16 @@ pub enum Cause {
         /// The reader, by the index of its operation.
         reader: usize,
     },
+    /// The job waited until `job` had ended a call, of which there is one at a time: both deliver to the same consumer.
+    Serial {
+        /// The job that it waited for, if that is known.
+        job: Option<JobId>,
+    },
+    /// A job of a lower lane ran with the priority of one that waited for it to end a call.
+    Lent {
+        /// The job that ran.
+        job: JobId,
+    },
     /// The job had begun, its thread slept, and nobody took its place: it waited for something outside.
     Blocked,
     /// Records that would tell were overwritten before they could be read.
@@ -237,6 +247,8 @@ pub enum Kind {
     Execution,
     Shared,
     Room,
+    Serial,
+    Lent,
     Blocked,
     Uncertain,
     Unheard,
@@ -320,6 +332,8 @@ impl Cause {
             Cause::Execution => Kind::Execution,
             Cause::Shared => Kind::Shared,
             Cause::Room { .. } => Kind::Room,
+            Cause::Serial { .. } => Kind::Serial,
+            Cause::Lent { .. } => Kind::Lent,
             Cause::Blocked => Kind::Blocked,
             Cause::Uncertain => Kind::Uncertain,
             Cause::Unheard => Kind::Unheard,
@@ -336,7 +350,9 @@ impl Cause {
             | Cause::Left { job }
             | Cause::Peer { job, .. }
             | Cause::Higher { job }
-            | Cause::Lower { job } => Some(job),
+            | Cause::Lower { job }
+            | Cause::Lent { job } => Some(job),
+            Cause::Serial { job } => job,
             _ => None,
         }
     }
@@ -408,6 +424,8 @@ impl Kind {
             Kind::Execution => "own execution",
             Kind::Shared => "shared unseen by several begun jobs",
             Kind::Room => "waiting for room in an input of",
+            Kind::Serial => "blocked by a delivery to the same consumer:",
+            Kind::Lent => "lower lane, with the priority of who waits for its delivery:",
             Kind::Blocked => "blocked by itself",
             Kind::Uncertain => "uncertain, records were lost",
             Kind::Unheard => "unknown, from before the recording",

@@ -370,6 +370,12 @@ impl Explanations {
             Kind::Room => {
                 "let the reader take more often, give the input a greater capacity or a smaller limit, or have it drop values (full = \"oldest\")".into()
             }
+            Kind::Serial => format!(
+                "shorten the call of {blamed}, have the consumer called by one lane alone, or connect it with code that several may call at once (connect_concurrent)"
+            ),
+            Kind::Lent => format!(
+                "shorten the call of {blamed}, or connect its consumer with code that several lanes may call at once (connect_concurrent)"
+            ),
             Kind::Execution | Kind::Blocked => self.own_remedy(explanation),
             Kind::Uncertain => "larger rings, or a shorter selection of --events, would lose fewer records".into(),
             Kind::Unheard => {
@@ -571,6 +577,8 @@ impl Class {
             | Kind::Execution
             | Kind::Shared
             | Kind::Room
+            | Kind::Serial
+            | Kind::Lent
             | Kind::Blocked
             | Kind::Uncertain
             | Kind::Unheard

@@ -418,6 +418,27 @@ impl WatchedJob {
             return (Cause::Execution, at(index, Some(self.lane)));
         }
         let now = self.pieces.cursor();
+        if let Some(blocked) = view.occupancy.blocked(self.lane) {
+            let own = view.level(self.hop.job);
+            let is_above = |(_, holder): &(usize, Holder)| match holder {
+                Holder::One(Occupant::Job(job)) => blocked.by != Some(*job) && view.level(*job) < own,
+                _ => false,
+            };
+            // Neither of the two runs while a higher lane has the only processor.
+            let above = holders().find(is_above).filter(|_| processors.len() == 1);
+            return match above {
+                Some((index, holder)) => blamed(index, holder),
+                None => {
+                    let cause = match blocked.job {
+                        job if job != self.hop.job => {
+                            Cause::Peer { job, order: self.order(view, job, stage) }
+                        }
+                        _ => Cause::Serial { job: blocked.by },
+                    };
+                    (cause, SpentAt { cpu: None, lane: Some(self.lane) })
+                }
+            };
+        }
         if let Some(WaitingForRoom { job, input, .. }) = view.occupancy.waiting_for_room(self.lane, now) {
             let cause = match view.metadata.inputs.get(input) {
                 _ if job != self.hop.job => Cause::Peer { job, order: self.order(view, job, stage) },
@@ -557,6 +578,9 @@ impl WatchedJob {
             Occupant::Job(job) if view.is_apart(job, self.lane) => {
                 Cause::Dispatch { kind: Some(CostKind::Switch) }
             }
+            Occupant::Job(job) if view.has_lent_priority(job, view.level(self.hop.job)) => {
+                Cause::Lent { job }
+            }
             Occupant::Job(job) => match view.level(job).cmp(&view.level(self.hop.job)) {
                 std::cmp::Ordering::Less => Cause::Higher { job },
                 std::cmp::Ordering::Greater => Cause::Lower { job },
@@ -652,6 +676,12 @@ impl View<'_> {
                 || self.metadata.kernel_policy(lane).is_some() && self.metadata.kernel_policy(other).is_some()
         };
         self.occupancy.lane_of(job).is_some_and(|other| !is_ranked(other))
+    }
+
+    /// Whether the job is of a lower lane than that of `own`, and goes before it with the priority of a job that waits for it.
+    fn has_lent_priority(&self, job: JobId, own: usize) -> bool {
+        let lent = self.occupancy.lent_by(job).map(|lane| self.metadata.rank(lane));
+        self.level(job) > own && lent.is_some_and(|lent| lent <= own)
     }
 
     fn level(&self, job: JobId) -> usize {

@@ -1,10 +1,10 @@
 //! What each record changes.
 
 use super::{
-    Beginning, KernelRecords, LaneKnowledge, Occupancy, Processor, RecordGap, RunThread, SleepState, Unknown,
-    WaitingForRoom,
+    Beginning, BlockedJob, KernelRecords, Lane, LaneKnowledge, Occupancy, Processor, RecordGap, RunThread,
+    SleepState, Unknown, WaitingForRoom,
 };
-use talea_record::event::{Abort, Switch, Thread, Wait};
+use talea_record::event::{Abort, Block, Switch, Thread, Wait};
 use talea_record::{Event, JobId, Record, ThreadRole, Typed};
 
 impl Occupancy {
@@ -19,6 +19,8 @@ impl Occupancy {
             Typed::Start(_) | Typed::Resume(_) => self.enter(record),
             Typed::Preempt(_) => self.leave(record),
             Typed::Wait(wait) => self.wait(record, wait),
+            Typed::Block(block) => self.block(record, block),
+            Typed::Unblock(unblock) => self.unblock(record, unblock.job),
             Typed::Take(take) if self.is_simulated && take.values > 0 => self.make_room(take.input as usize),
             Typed::Complete(_) | Typed::Abort(_) => self.end(record),
             Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, SleepState::Awake),
@@ -83,6 +85,10 @@ impl Occupancy {
     fn enter(&mut self, record: &Record) {
         let job = record.job();
         let Some(lane) = self.lane_of(job) else { return };
+        // What it has again is whoever's it waits for.
+        if self.lanes[lane].blocked.is_some_and(|blocked| blocked.job == job) {
+            return;
+        }
         let node = self.lanes[lane].node;
         self.nodes[node].iter_mut().for_each(|processor| processor.jobs.retain(|other| *other != job));
         // A lane runs one job at a time on one processor: the record of another one's leaving was lost.
@@ -132,6 +138,36 @@ impl Occupancy {
         }
     }
 
+    /// The job waits for another one, which goes on in its place where both have the node's one processor.
+    fn block(&mut self, record: &Record, Block { job, by, .. }: Block) {
+        let Some(index) = self.lane_of(job) else { return };
+        let node = self.lanes[index].node;
+        self.leave(record);
+        let other = by.and_then(|by| Some((by, &self.lanes[self.lane_of(by)?])));
+        let is_under_way = |(by, lane): &(JobId, &Lane)| lane.current == Some(*by) && lane.node == node;
+        let other = other.filter(is_under_way).map(|(by, _)| by);
+        let has_its_processor = match (other, &mut self.nodes[node][..]) {
+            (Some(by), [processor]) if !processor.jobs.contains(&by) => {
+                processor.jobs.push(by);
+                true
+            }
+            _ => false,
+        };
+        self.lanes[index].blocked = Some(BlockedJob { job, by, has_its_processor });
+    }
+
+    /// The job has waited, and goes on.
+    fn unblock(&mut self, record: &Record, job: JobId) {
+        let Some(index) = self.lane_of(job) else { return };
+        let lane = &mut self.lanes[index];
+        let Some(blocked) = lane.blocked.take_if(|blocked| blocked.job == job) else { return };
+        if let Some(by) = blocked.by.filter(|_| blocked.has_its_processor) {
+            let node = lane.node;
+            self.nodes[node].iter_mut().for_each(|processor| processor.jobs.retain(|other| *other != by));
+        }
+        self.enter(record);
+    }
+
     /// An input has room: whoever waited for that goes on as soon as it has a processor.
     fn make_room(&mut self, input: usize) {
         for lane in &mut self.lanes {
@@ -145,6 +181,7 @@ impl Occupancy {
         let Some(lane) = self.lane_of(job).map(|lane| &mut self.lanes[lane]) else { return };
         lane.current = lane.current.filter(|current| *current != job);
         lane.waiting = lane.waiting.filter(|waiting| waiting.job != job);
+        lane.blocked = lane.blocked.filter(|blocked| blocked.job != job);
     }
 
     fn set_awake(&mut self, lane: u16, cpu: u16, awake: SleepState) {
@@ -209,7 +246,7 @@ impl Occupancy {
             processor.jobs.clear();
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.node == node) {
-            (lane.current, lane.waiting) = (None, None);
+            (lane.current, lane.waiting, lane.blocked) = (None, None, None);
             lane.knowledge = LaneKnowledge::Awaited(why);
             if lane.awake == SleepState::Awake {
                 lane.awake = SleepState::Unknown;

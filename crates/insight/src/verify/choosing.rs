@@ -150,7 +150,8 @@ impl Judge<'_> {
             Occupant::Idle => true,
             Occupant::Lane(lane) => self.goes_before(index, *lane),
             Occupant::Job(job) => {
-                self.occupancy.lane_of(*job).is_some_and(|lane| self.goes_before(index, lane))
+                let lanes = [self.occupancy.lane_of(*job), self.occupancy.lent_by(*job)];
+                lanes.into_iter().flatten().any(|lane| self.goes_before(index, lane))
             }
             _ => false,
         })

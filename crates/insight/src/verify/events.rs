@@ -9,7 +9,7 @@ use super::judge::Judge;
 use super::report::{Certainty, Rule};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use talea_event::qos::OrderPolicy;
-use talea_model::{Condition, Subscription, System};
+use talea_model::{Condition, EventTake, Subscription, System};
 use talea_record::event::{Deliver, Push};
 use talea_record::{JobId, Metadata};
 use talea_time::Instant;
@@ -28,6 +28,8 @@ struct Delivered {
     /// The latest job, and the place behind the leaf of its condition of which it has an event.
     job: Option<JobId>,
     next_leaf: usize,
+    /// How often the condition has come true for what that has, as far as is known.
+    times: u32,
     /// When the latest event was pushed.
     pushed: Option<Instant>,
     /// When the latest of the jobs began that pushed one of the events.
@@ -140,10 +142,12 @@ impl Judge<'_> {
         let own_begun = begun().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
         let is_first = delivered.job != Some(job);
         if is_first {
-            (delivered.job, delivered.next_leaf) = (Some(job), 0);
+            (delivered.job, delivered.next_leaf, delivered.times) = (Some(job), 0, 0);
         }
         // One event may be of several parts of a condition.
-        let (last, had) = delivered.events.entry((publication, from.instance)).or_insert((job, 1));
+        let (last, had) = delivered.events.entry((publication, from.instance)).or_insert((job, 0));
+        let is_twice = *had > 0 && *last == job && subscription.condition.comes_at_once();
+        *had = (*had).max(1);
         if *last != job {
             (*last, *had) = (job, *had + 1);
         }
@@ -160,6 +164,7 @@ impl Judge<'_> {
         let problem = match pushed {
             None => Some("nobody has pushed the event that it took"),
             Some(_) if is_taken => Some("another job of its operation had the event that it took"),
+            Some(_) if is_twice => Some("it took an event twice"),
             Some(at) if in_order && before.is_some_and(|before| before > at.saturating_add(tolerance)) => {
                 let next = begun().filter(|(instance, _)| *instance > from.instance).map(|(_, at)| at).min();
                 if !is_simulated && next.is_none_or(|next| others_begun <= Some(next)) {
@@ -167,7 +172,7 @@ impl Judge<'_> {
                 }
                 Some("it took an event that was pushed before one that another job had")
             }
-            Some(_) => delivered.second(subscription, leaves, is_first),
+            Some(_) => delivered.beside(subscription, leaves, self.system.most_taken(subscription)),
         };
         if let Some(problem) = problem {
             self.find_with(Rule::Events, certainty, (job, Some(from)), || problem.into());
@@ -181,27 +186,35 @@ fn is_kept_once(condition: &Condition) -> bool {
         Condition::All { parts, .. } | Condition::InOrder { parts, .. } => {
             parts.iter().all(Condition::is_of_one_event)
         }
+        Condition::Times { part, .. } => part.is_of_one_event(),
         condition => condition.comes_at_once(),
     }
 }
 
 impl Delivered {
-    /// What is wrong with the job having the event beside others. Events of a condition come in the order of its leaves.
-    fn second(
-        &mut self,
-        subscription: &Subscription,
-        leaves: &[usize],
-        is_first: bool,
-    ) -> Option<&'static str> {
-        if subscription.condition.comes_at_once() {
-            return (!is_first).then_some("it took two events, and each job has one");
+    /// What is wrong with the job having the event beside others. Events of a condition come in the order of its leaves, each time that it comes true, for
+    /// which a job may have as much as was taken at `most`.
+    fn beside(&mut self, subscription: &Subscription, leaves: &[usize], most: u32) -> Option<&'static str> {
+        let comes_at_once = subscription.condition.comes_at_once();
+        // Of one leaf come several, in whichever order with those of others.
+        if subscription.condition.events_of_leaf() > 1 {
+            self.times += 1;
+            let all = most as usize * subscription.condition.events();
+            return (self.times as usize > all).then_some("it took more events than its condition has");
         }
-        match leaves.iter().find(|leaf| **leaf >= self.next_leaf) {
-            Some(leaf) => {
-                self.next_leaf = leaf + 1;
-                None
-            }
-            None => Some("it took two events for one part of its condition"),
+        let next =
+            leaves.iter().find(|leaf| **leaf >= self.next_leaf).filter(|_| !comes_at_once && self.times > 0);
+        if let Some(leaf) = next {
+            self.next_leaf = leaf + 1;
+            return None;
+        }
+        self.times += 1;
+        self.next_leaf = leaves.first().map_or(0, |leaf| leaf + 1);
+        match (self.times > most, subscription.take, comes_at_once) {
+            (false, _, _) => None,
+            (true, EventTake::Next, true) => Some("it took two events, and each job has one"),
+            (true, EventTake::Next, false) => Some("it took two events for one part of its condition"),
+            (true, EventTake::All, _) => Some("it took more events than may wait"),
         }
     }
 }

@@ -320,6 +320,8 @@ impl<'a> Judge<'a> {
             Typed::Drop(drop) => self.drop_value(drop),
             Typed::Push(push) => self.push(push),
             Typed::Deliver(deliver) => self.deliver(deliver),
+            Typed::Block(block) => self.block(block),
+            Typed::Unblock(unblock) => self.unblock(unblock.job),
             Typed::Signal(signal) => self.signal(signal.job, record),
             Typed::Guard(guard) => self.waits_at_guard(guard.job),
             Typed::Open(open) => self.guards.open(open),

@@ -7,7 +7,7 @@ use super::report::Rule;
 use super::suspicion::Counting;
 use talea_model::LaneDispatch;
 use talea_policy::job::Job;
-use talea_record::event::{Abort, Release, Wait};
+use talea_record::event::{Abort, Block, Release, Wait};
 use talea_record::{Event, JobId, Record};
 use talea_time::{Instant, Work};
 
@@ -129,6 +129,58 @@ impl Judge<'_> {
         if let Some(ready) = self.lanes[lane].ready.get_mut(&job.pack()) {
             ready.waits = Some((told.input, until));
         }
+    }
+
+    /// The job waits for another one to end a call. That one goes on with its priority, so it has begun, and of both somebody has posted.
+    pub(super) fn block(&mut self, Block { job, by, .. }: Block) {
+        let Some((lane, ready)) = self.posted_and_under_way(job) else { return };
+        self.node_touched[self.lanes[lane].node] = true;
+        self.findings.count_case(Rule::Life);
+        let other = by.and_then(|by| Some((by, self.ready(by)?)));
+        let wrong = match other {
+            _ if ready.began.is_none() => "it waits for another delivery and has not begun its own",
+            _ if self.occupancy.blocked(lane).is_some() => {
+                "it waits for another delivery, and its lane did so already"
+            }
+            _ if by == Some(job) => "it waits for itself",
+            Some((_, other)) if other.began.is_none() => "it waits for a delivery that has not begun",
+            Some((by, _)) if !self.is_posted(self.trace.operations[by.operation.index()].task) => {
+                "it waits for a job that delivers nothing"
+            }
+            _ => return,
+        };
+        self.find(Rule::Life, job, by, || wrong.into());
+    }
+
+    /// The job has waited for another one.
+    pub(super) fn unblock(&mut self, job: JobId) {
+        let Some((lane, _)) = self.posted_and_under_way(job) else { return };
+        self.node_touched[self.lanes[lane].node] = true;
+        if self.lost == 0 && self.occupancy.blocked(lane).is_none_or(|blocked| blocked.job != job) {
+            self.find(Rule::Life, job, None, || {
+                "it has waited for another delivery, and did not begin to".into()
+            });
+        }
+    }
+
+    /// A job that a channel may have delivered with, and its lane, unless it is one of which nothing is known.
+    fn posted_and_under_way(&mut self, job: JobId) -> Option<(usize, Ready)> {
+        let index = job.operation.index();
+        let lane = self.expected.operations.get(index)?.lane;
+        let known = self.ready(job);
+        match known {
+            _ if !self.is_posted(self.trace.operations[index].task) => {
+                self.find(Rule::Life, job, None, || "it waits as deliveries do, and delivers nothing".into());
+            }
+            None => self.unknown(job),
+            Some(_) => {}
+        }
+        known.map(|ready| (lane, ready))
+    }
+
+    fn ready(&self, job: JobId) -> Option<Ready> {
+        let lane = self.expected.operations.get(job.operation.index())?.lane;
+        self.lanes[lane].ready.get(&job.pack()).copied()
     }
 
     /// The job is over. Returns whether it was known.

@@ -52,7 +52,10 @@ impl Judge<'_> {
     }
 
     fn level_of(&self, job: JobId) -> Option<usize> {
-        self.occupancy.lane_of(job).map(|lane| self.lanes[lane].level)
+        let lent = self.occupancy.lent_by(job).map(|lane| self.lanes[lane].level);
+        let own = self.occupancy.lane_of(job).map(|lane| self.lanes[lane].level)?;
+        // With the priority of one that waits for it, it goes before all others that this one goes before.
+        Some(lent.map_or(own, |lent| lent.min(own)))
     }
 
     fn holder(&self, node: usize, place: usize) -> Holder {

@@ -1,6 +1,7 @@
 //! Integration tests of what is computed from records.
 
 mod accounting;
+mod blocked;
 mod explained;
 mod held;
 mod plans;

@@ -1,7 +1,7 @@
 //! Publications and subscriptions under construction.
 
 use crate::channel::{
-    Channel, Condition, EventTypeName, Mapped, Publication, Subscription, SubscriptionOwner,
+    Channel, Condition, EventTake, EventTypeName, Mapped, Publication, Subscription, SubscriptionOwner,
 };
 use crate::description::Task;
 use crate::operation::OperationAddress;
@@ -116,6 +116,7 @@ pub struct SubscriptionBuilder {
     filter: Option<String>,
     priority_by: Vec<Mapped<i16>>,
     timeout_by: Vec<Mapped<Duration>>,
+    take: EventTake,
     qos: QosSettings,
 }
 
@@ -129,6 +130,7 @@ impl SubscriptionBuilder {
             filter: None,
             priority_by: Vec::new(),
             timeout_by: Vec::new(),
+            take: EventTake::DEFAULT,
             qos: QosSettings::new(),
         }
     }
@@ -163,6 +165,12 @@ impl SubscriptionBuilder {
         self
     }
 
+    /// How many of the events that wait a job takes that something else has released.
+    pub fn take(mut self, take: EventTake) -> Self {
+        self.take = take;
+        self
+    }
+
     /// What differs from the quality of service of the channel.
     pub fn qos(mut self, qos: QosSettings) -> Self {
         self.qos = qos;
@@ -176,7 +184,8 @@ impl SubscriptionBuilder {
         channels: &[Channel],
         violations: &mut Vec<Violation>,
     ) -> Subscription {
-        let SubscriptionBuilder { channel, types, condition, filter, priority_by, timeout_by, qos } = self;
+        let SubscriptionBuilder { channel, types, condition, filter, priority_by, timeout_by, take, qos } =
+            self;
         let place = Place::Subscription(owner, "channel");
         let subject = || match owner {
             SubscriptionOwner::Task(task) => format!("task \"{}\" is released by events", tasks[task].name),
@@ -200,7 +209,7 @@ impl SubscriptionBuilder {
         }
         let types = if types.is_empty() { vec![TypePattern::all()] } else { types };
         let condition = condition.unwrap_or_else(|| Condition::of_types(types));
-        Subscription { channel, condition, filter, priority_by, timeout_by, qos }
+        Subscription { channel, condition, filter, priority_by, timeout_by, take, qos }
     }
 }
 

@@ -2,8 +2,8 @@
 
 use super::Literal::Integer;
 use super::Presence::{Default, DefaultFrom, Optional, Required};
-use super::{Key, Kind, TIME, Table};
-use crate::channel::Publication;
+use super::{Key, Kind, TIME, Table, words};
+use crate::channel::{EventTake, Publication};
 use crate::ports::Output;
 
 /// `[[channel]]`.
@@ -176,6 +176,13 @@ pub(crate) static SUBSCRIPTION: Table = Table {
             presence: DefaultFrom("what the events state"),
             doc: "How long after their push events are worth being delivered to this subscriber, whatever they state: as the first entry says whose \
                   filter holds of them.",
+        },
+        Key {
+            name: "take",
+            kind: Kind::Word(|| words(EventTake::ALL, EventTake::keyword)),
+            presence: DefaultFrom("next"),
+            doc: "How many of the events that wait a job takes that something else has released: the next one, or all that wait when it begins, no more \
+                  than MaxEventsPerConsumer. Jobs of a task that they release have one each.",
         },
         Key { name: "collect", kind: Kind::Former(CONJUNCTION), presence: Optional, doc: "" },
         Key { name: "within", kind: Kind::Former(CONJUNCTION), presence: Optional, doc: "" },

@@ -137,5 +137,8 @@ pub(super) fn read_subscription(
         value: entry.time("timeout", findings).unwrap_or(TIME_LIMIT),
     };
     subscription = subscription.timeout_by(timeouts.iter().map(&mut timeout).collect::<Vec<_>>());
+    if let Some(take) = own.word("take", findings) {
+        subscription = subscription.take(take);
+    }
     subscription.qos(read_qos(own, findings))
 }

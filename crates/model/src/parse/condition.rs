@@ -10,10 +10,11 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// The keys of which a table has exactly one, with what may stand beside it.
-const FORMS: [(&str, &[&str]); 12] = [
+const FORMS: [(&str, &[&str]); 13] = [
     ("all", &["collect", "within"]),
     ("any", &[]),
     ("in_order", &["within"]),
+    ("count", &["of", "within"]),
     ("unless", &["within"]),
     ("every", &[]),
     ("after", &[]),
@@ -96,6 +97,15 @@ fn condition(key: &'static Key, value: &Value<'_>, depth: usize) -> Reading<Cond
         "all" => Condition::All { parts: parts()?, collect: collect(key, table)?, within: within()? },
         "any" => Condition::Any(parts()?),
         "in_order" => Condition::InOrder { parts: parts()?, within: within()? },
+        "count" => {
+            let Some(of) = table.get("of") else {
+                let message = format!("count in \"{}\" has no of", key.name);
+                let remedy = "write what is counted, as { count = 3, of = \"Robot/Battery\" }";
+                return Err(misfit(message, remedy.into()));
+            };
+            let part = Box::new(condition(key, of, depth + 1)?);
+            Condition::Times { part, count: number(key, form, content)?, within: within()? }
+        }
         "unless" => {
             let Some(within) = within()? else {
                 let message = format!("unless in \"{}\" has no within", key.name);

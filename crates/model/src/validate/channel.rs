@@ -7,7 +7,8 @@ use super::{
     NAME_BYTES_LIMIT, Place, Severity, Spelling, Unresolved, Violation, check_name, check_unique, label,
 };
 use crate::channel::{
-    Condition, EventTypeName, Mapped, Publication, PublicationAddress, Subscription, SubscriptionOwner,
+    Condition, EventTake, EventTypeName, Mapped, Publication, PublicationAddress, Subscription,
+    SubscriptionOwner,
 };
 use crate::description::{Description, Overrun, Task};
 use crate::operation::OperationAddress;
@@ -294,15 +295,20 @@ fn key_of(subscription: &Subscription) -> &'static str {
 /// The times in a condition, with their keys.
 fn times_of(condition: &Condition) -> Vec<(&'static str, Duration)> {
     let own = match condition {
-        Condition::All { within, .. } | Condition::InOrder { within, .. } => {
-            within.map(|time| ("within", time))
-        }
+        Condition::All { within, .. }
+        | Condition::InOrder { within, .. }
+        | Condition::Times { within, .. } => within.map(|time| ("within", time)),
         Condition::Unless { within, .. } => Some(("within", *within)),
         Condition::After(time) => Some(("after", *time)),
         Condition::Every(period) => Some(("every", *period)),
         _ => None,
     };
     own.into_iter().chain(condition.parts().iter().flat_map(times_of)).collect()
+}
+
+/// Whether something in it is counted.
+fn counts(condition: &Condition) -> bool {
+    matches!(condition, Condition::Times { .. }) || condition.parts().iter().any(counts)
 }
 
 /// The key of a part that time makes come true.
@@ -463,11 +469,13 @@ impl Subscribed<'_> {
         }
         if let Some(problem) = condition.problem() {
             let message = format!("the condition of {called} makes no sense: {problem}");
-            return found.push(Violation::error(
-                place,
-                message,
-                "put nothing but types, filters and sources into all_of_one and not",
-            ));
+            let remedy = match counts(condition) {
+                true => {
+                    "write a count from 2 on, of no more than 256 events in all; put nothing but types, filters and sources into all_of_one and not"
+                }
+                false => "put nothing but types, filters and sources into all_of_one and not",
+            };
+            return found.push(Violation::error(place, message, remedy));
         }
         if condition.size() > CONDITIONS_LIMIT {
             let message = format!("the condition of {called} consists of {} conditions", condition.size());
@@ -549,6 +557,14 @@ impl Subscribed<'_> {
     fn check_release(&self, index: usize, found: &mut Vec<Violation>) {
         let task = self.task;
         let name = &task.name;
+        if self.subscription.take != EventTake::Next {
+            let take = self.subscription.take;
+            found.push(Violation::error(
+                self.place("take"),
+                format!("task \"{name}\" is released by events, each of which has its job, and has take = \"{take}\""),
+                "remove it, or write period = \"...\" beside the subscription: then its jobs take what waits",
+            ));
+        }
         let mut refuse = |key, message: String, remedy: &str| {
             found.push(Violation {
                 related: Some(self.place("channel")),
@@ -605,7 +621,7 @@ impl Subscribed<'_> {
         }
     }
 
-    /// A job takes one event, so that no more come than jobs begin, unless only so many are to wait.
+    /// A job takes one event, or as many as may wait, so that no more come until the next one begins, unless only so many are to wait.
     fn check_rate(
         &self,
         OperationAddress { task: index, .. }: OperationAddress,
@@ -622,16 +638,24 @@ impl Subscribed<'_> {
         let has_newest =
             qos.max_events == 1 && matches!(qos.discard, DiscardPolicy::Any | DiscardPolicy::Fifo);
         let is_timed = time_in(&subscription.condition).is_some();
-        if every >= period || subscription.is_filtered() || has_newest || is_timed {
+        let taken = match subscription.take {
+            EventTake::Next => 1,
+            EventTake::All => i64::from(qos.max_events),
+        };
+        if every * taken >= period || subscription.is_filtered() || has_newest || is_timed {
             return;
         }
         found.push(Violation::warning(
             self.place("channel"),
             format!(
-                "events for {called} come every {every}, and its jobs take one every {period}: they may be lost when {} wait",
+                "events for {called} come every {every}, and its jobs take {} every {period}: they may be lost when {} wait",
+                if subscription.take == EventTake::All { "those that wait" } else { "one" },
                 qos.max_events
             ),
-            "have it begin more often, let events release it, or write qos = { MaxEventsPerConsumer = 1, DiscardPolicy = \"Fifo\" } to have the newest alone",
+            match subscription.take {
+                EventTake::Next => "have it begin more often, let events release it, write take = \"all\", or qos = { MaxEventsPerConsumer = 1, DiscardPolicy = \"Fifo\" } to have the newest alone",
+                EventTake::All => "have it begin more often, let events release it, or raise MaxEventsPerConsumer",
+            },
         ));
     }
 

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use talea_event::qos::QosSettings;
 use talea_model::{
-    CPU_LIMIT, ChainBuilder, Collect, Communication, Condition, Criticality, Excess, Execution, FieldValues,
-    Full, InputBuilder, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, Mapped, OnValue, Output,
-    OutputBuilder, OutsideArrivals, Overhead, Overrun, PORT_LIMIT, PublicationBuilder, Separation,
-    SubscriptionBuilder, SubtaskBuilder, Synchronisation, SyntheticField, System, SystemBuilder, TIME_LIMIT,
-    TaskBuilder, TriggerBuilder,
+    CPU_LIMIT, ChainBuilder, Collect, Communication, Condition, Criticality, EventTake, Excess, Execution,
+    FieldValues, Full, InputBuilder, Join, LaneDispatch, Late, Laxity, LinkBuilder, LossRate, Mapped,
+    OnValue, Output, OutputBuilder, OutsideArrivals, Overhead, Overrun, PORT_LIMIT, PublicationBuilder,
+    Separation, SubscriptionBuilder, SubtaskBuilder, Synchronisation, SyntheticField, System, SystemBuilder,
+    TIME_LIMIT, TaskBuilder, TriggerBuilder,
 };
 use talea_time::{Duration, Work};
 
@@ -113,9 +113,12 @@ enum DrawnRelease {
 #[derive(Clone, Debug)]
 struct DrawnSubscription {
     picks: Vec<Index>,
-    all: Option<(Collect, Option<Duration>)>,
+    /// Also how many times.
+    all: Option<(Collect, Option<Duration>, Option<u32>)>,
     filtered: bool,
     mapped: DrawnMapping,
+    /// Where something else releases it.
+    take: EventTake,
     qos: QosSettings,
 }
 
@@ -224,10 +227,18 @@ fn arrivals(separation: Duration) -> impl Strategy<Value = OutsideArrivals> {
 }
 
 fn subscription() -> impl Strategy<Value = DrawnSubscription> {
-    let all = option::of((select(Collect::ALL), option::of(time(1))));
+    let all = option::of((select(Collect::ALL), option::of(time(1)), option::of(2u32..9)));
     let mapped = (vec(-32_767..=i16::MAX, 0..4), vec(time(1), 0..4), any::<bool>());
-    (vec(any::<Index>(), 1..4), all, any::<bool>(), mapped, qos()).prop_map(
-        |(picks, all, filtered, mapped, qos)| DrawnSubscription { picks, all, filtered, mapped, qos },
+    let take = select(EventTake::ALL);
+    (vec(any::<Index>(), 1..4), all, any::<bool>(), mapped, (take, qos())).prop_map(
+        |(picks, all, filtered, mapped, (take, qos))| DrawnSubscription {
+            picks,
+            all,
+            filtered,
+            mapped,
+            take,
+            qos,
+        },
     )
 }
 
@@ -379,7 +390,7 @@ struct Subscribed {
 impl DrawnSubscription {
     /// To some of these, of one channel, each type once.
     fn to(&self, published: &[PublishedEvent]) -> Subscribed {
-        let DrawnSubscription { picks, all, filtered, mapped, qos } = self;
+        let DrawnSubscription { picks, all, filtered, mapped, take: _, qos } = self;
         let picked: Vec<_> = picks.iter().map(|pick| &published[pick.index(published.len())]).collect();
         let channel = picked[0].channel;
         let mut wanted: Vec<_> =
@@ -390,8 +401,9 @@ impl DrawnSubscription {
         let subscription = SubscriptionBuilder::new(format!("channel-{channel}")).qos(qos.clone());
         let is_conjunction = all.is_some() && wanted.len() > 1;
         let mut builder = match (all, is_conjunction) {
-            (Some((collect, within)), true) => {
+            (Some((collect, within, count)), true) => {
                 let all = Condition::all(*collect, types.map(|one| one.parse().expect("a type")));
+                let all = count.iter().fold(all, |all, count| Condition::times(*count, all));
                 subscription.when(within.iter().fold(all, |all, within| all.within(*within)))
             }
             _ => subscription.types(types),
@@ -490,7 +502,10 @@ impl Drawn {
             && matches!(self.tasks[step.0].release, DrawnRelease::Events { .. });
         let published = self.events_of(self.tasks.len(), step);
         let drawn = self.tasks[step.0].subtasks[step.1].taken.as_ref()?;
-        (!has_others && !self.is_let(step.0) && !published.is_empty()).then(|| drawn.to(&published))
+        (!has_others && !self.is_let(step.0) && !published.is_empty()).then(|| {
+            let Subscribed { builder, wanted, is_conjunction } = drawn.to(&published);
+            Subscribed { builder: builder.take(drawn.take), wanted, is_conjunction }
+        })
     }
 
     fn is_let(&self, task: usize) -> bool {

@@ -9,7 +9,6 @@ use crate::work::{Due, Miss, Server};
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
-use talea_linux::pi_lock::{PiGuard, Was};
 use talea_operation::{EventNote, JobContext, KeptEvent, TakenEvent, TakenPart};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
@@ -26,26 +25,19 @@ impl Consumer {
         self.pass_time(now);
         match &self.call {
             Call::Pull | Call::Jobs => Turn { delivered: 0, left: 0, due: None },
-            Call::Serial(serial) => {
-                let (mut serial, was) = serial.lock();
-                let now = match was {
-                    Was::Free => now,
-                    Was::Held => {
-                        self.counts.waited_for_serial.fetch_add(1, Ordering::Relaxed);
-                        job.services().clock()
-                    }
-                };
-                self.deliver_serially(&mut serial, (job, by), now, is_of)
+            Call::Serial(turns) => {
+                let (mut turn, waited) = turns.wait_for(job, &self.counts.waited_for_serial);
+                self.deliver_serially(&mut turn.serial, (job, by), waited.unwrap_or(now), is_of)
             }
             Call::Concurrent(code) => {
-                let mut inner = self.inner.lock().0;
+                let mut inner = self.inner.lock();
                 self.drain(&mut inner, now);
                 let Some(delivery) = self.take_one(&mut inner, &is_of) else {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
                 self.call_concurrently(&code.load(), delivery, (job, by), now);
-                self.turn(1, &self.inner.lock().0)
+                self.turn(1, &self.inner.lock())
             }
         }
     }
@@ -53,7 +45,7 @@ impl Consumer {
     /// A job of the consumer begins at `now`, whose code is called when it ends: takes what it hands on [then](Self::deliver_taken).
     pub fn take_for_later(&self, now: Instant, is_of: impl Fn(i16) -> bool) -> Vec<Delivery> {
         self.pass_time(now);
-        let (mut inner, mut taken) = (self.inner.lock().0, Vec::new());
+        let (mut inner, mut taken) = (self.inner.lock(), Vec::new());
         match &self.call {
             Call::Pull | Call::Jobs => {}
             Call::Serial(_) => self.take_batch(&mut inner, &mut taken, now, is_of),
@@ -71,8 +63,8 @@ impl Consumer {
         match &self.call {
             Call::Pull | Call::Jobs => {}
             Call::Serial(_) if taken.is_empty() => {}
-            Call::Serial(serial) => {
-                self.call_serially(&mut serial.lock().0.code, &mut taken, (job, by), began);
+            Call::Serial(turns) => {
+                self.call_serially(&mut turns.lock.lock().code, &mut taken, (job, by), began);
             }
             Call::Concurrent(code) => {
                 let code = code.load();
@@ -81,18 +73,17 @@ impl Consumer {
                     .for_each(|delivery| self.call_concurrently(&code, delivery, (job, by), began));
             }
         }
-        self.turn(delivered, &self.inner.lock().0)
+        self.turn(delivered, &self.inner.lock())
     }
 
     fn deliver_serially(
         &self,
-        serial: &mut PiGuard<'_, Serial>,
+        Serial { code, batch }: &mut Serial,
         (job, by): (&JobContext<'_>, &Server),
         now: Instant,
         is_of: impl Fn(i16) -> bool,
     ) -> Turn {
-        let Serial { code, batch } = &mut **serial;
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.take_batch(&mut inner, batch, now, is_of);
         let delivered = batch.len();
         if delivered == 0 {
@@ -100,7 +91,7 @@ impl Consumer {
         }
         drop(inner);
         self.call_serially(code, batch, (job, by), now);
-        self.turn(delivered, &self.inner.lock().0)
+        self.turn(delivered, &self.inner.lock())
     }
 
     /// Takes what a job hands on at once, of events of its lane; where that is several, of all.
@@ -207,8 +198,8 @@ impl Consumer {
             // What comes of it then is in the trace: which events it is handed later.
             match &self.call {
                 Call::Pull | Call::Jobs => return false,
-                Call::Serial(serial) => {
-                    let code = &mut serial.lock().0.code;
+                Call::Serial(turns) => {
+                    let code = &mut turns.lock.lock().code;
                     self.call((job, by), deliveries, || code(deliveries, job));
                 }
                 Call::Concurrent(code) => {
@@ -225,7 +216,7 @@ impl Consumer {
     /// In a replay nobody delivers what is pushed now: it is gone, so that it takes no room from what is pushed later.
     #[cold]
     pub fn forget_waiting(&self) {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.take_any()) {
             self.queued.fetch_sub(1, Ordering::Relaxed);
             if delivery.is_counted {
@@ -288,7 +279,7 @@ impl Consumer {
                         continue;
                     }
                     // Also where it may be tried again at once: by another job.
-                    self.place(&mut self.inner.lock().0, delivery, From::Later, false);
+                    self.place(&mut self.inner.lock(), delivery, From::Later, false);
                 }
             }
         }
@@ -298,28 +289,42 @@ impl Consumer {
         }
     }
 
-    /// Takes the next event, of a consumer that takes them itself, or for a job that something else has released.
+    /// Takes the next event, of a consumer that takes them itself.
     pub fn try_take(&self, now: Instant) -> Option<Delivery> {
         self.pass_time(now);
-        self.take_for_job(now)
-    }
-
-    /// A job of the task that its events release takes the next one.
-    pub fn take_for_job(&self, now: Instant) -> Option<Delivery> {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         let taken = self.take_one(&mut inner, |_| true);
         drop(inner);
-        if let Some(delivery) = &taken {
+        self.has_taken(taken.as_slice(), now);
+        taken
+    }
+
+    /// A job takes up to so many of those that wait, in their order.
+    pub fn take_for_job(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) {
+        // The time of the condition of a task is passed by who releases it.
+        if self.task.is_none() {
+            self.pass_time(now);
+        }
+        let before = events.len();
+        let mut inner = self.inner.lock();
+        self.drain(&mut inner, now);
+        events.extend(std::iter::from_fn(|| self.take_one(&mut inner, |_| true)).take(most));
+        drop(inner);
+        self.has_taken(&events[before..], now);
+    }
+
+    /// These do not wait any more, since somebody has them.
+    fn has_taken(&self, events: &[Delivery], now: Instant) {
+        for delivery in events {
             self.counts.deliver(now - delivery.pushed);
             self.gone(delivery, &self.counts.delivered);
         }
-        taken
     }
 
     /// What waits for jobs of the task that has its events, against a release at that instant.
     pub fn waiting_events(&self, release: Instant, now: Instant) -> WaitingEvents {
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         let come_by_then = inner.queue.iter().filter(|delivery| delivery.not_before <= release).count();
         WaitingEvents { all: inner.queue.len(), come_by_then }
@@ -329,7 +334,7 @@ impl Consumer {
     /// these; returns how many.
     pub fn try_take_sequence(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) -> usize {
         self.pass_time(now);
-        let mut inner = self.inner.lock().0;
+        let mut inner = self.inner.lock();
         self.drain(&mut inner, now);
         if most == 0 || !self.has_sequence(&mut inner, most, now) {
             return 0;
@@ -339,10 +344,7 @@ impl Consumer {
         events.extend(std::iter::from_fn(|| self.take_one(&mut inner, |_| true)).take(most));
         inner.batch_since = None;
         drop(inner);
-        for delivery in &events[before..] {
-            self.counts.deliver(now - delivery.pushed);
-            self.gone(delivery, &self.counts.delivered);
-        }
+        self.has_taken(&events[before..], now);
         events.len() - before
     }
 
@@ -390,7 +392,7 @@ impl Consumer {
     fn wait_until(&self, limit: Duration, now: impl Fn() -> Instant, mut take: impl FnMut() -> bool) {
         let end = now().saturating_add(limit);
         // Events that are held come without anybody's doing.
-        let next = || self.due(&self.inner.lock().0).map_or(end, |due| due.at.min(end));
+        let next = || self.due(&self.inner.lock()).map_or(end, |due| due.at.min(end));
         let is_closed = || self.connection() == Connection::Closed;
         let mut has_taken = false;
         while !has_taken {

@@ -13,7 +13,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_channel::{Handling, KeptEnd, Output, OutputPort, Visible};
-use talea_model::{EventTypeName, OperationId, PublicationId};
+use talea_model::{EventTake, EventTypeName, OperationId, PublicationId};
 use talea_operation::{EventEnds, EventLoss, EventNote, JobServices, PushedBytes, TakenEvent};
 use talea_time::{Duration, Instant};
 
@@ -89,7 +89,11 @@ pub(super) struct Subscribed {
     consumer: ConnectedConsumer,
     losses: Losses,
     /// What jobs have that have begun, by instance. As a rule that is one job; where another one goes before it, both.
-    taken: Vec<(u64, Option<Delivery>)>,
+    taken: Vec<(u64, Vec<Delivery>)>,
+    /// Memory for what others take.
+    spare: Vec<Vec<Delivery>>,
+    /// How often its condition has come true at most for what a job has.
+    most: usize,
     /// The instance of the job that began last.
     current: u64,
     /// The constraints that it holds against events.
@@ -105,6 +109,8 @@ pub(super) struct Keeping {
     pub publications: Vec<PublicationId>,
     /// As much as waits to be recorded; 0 if nothing ever is.
     pub room: usize,
+    /// How many a job takes.
+    pub take: EventTake,
     /// Where it goes, while it is kept.
     pub port: Option<OutputPort<Taken>>,
 }
@@ -120,9 +126,9 @@ impl Keeping {
     }
 
     /// The job of this instance has this from `now` on. Whether there was room for it, if it is kept.
-    fn keep(&mut self, instance: u64, delivery: Option<&Delivery>, now: Instant) -> bool {
+    fn keep(&mut self, instance: u64, deliveries: &[Delivery], now: Instant) -> bool {
         let Some(port) = &mut self.port else { return true };
-        port.value().set(delivery);
+        port.value().set(deliveries);
         let mut has_room = true;
         port.publish(instance, Visible::To(now), &mut |_| has_room = false);
         has_room
@@ -161,13 +167,15 @@ impl Subscribed {
         consumer: ConnectedConsumer,
         taker: OperationId,
         filters: Vec<ByContent>,
-        keeping: Keeping,
+        (most, keeping): (usize, Keeping),
     ) -> Self {
         let losses = Losses { taker, consumer: consumer.watched(), told: Arc::default() };
         Subscribed {
             consumer,
             losses,
             taken: Vec::with_capacity(JOBS),
+            spare: (0..JOBS).map(|_| Vec::with_capacity(most)).collect(),
+            most,
             current: 0,
             filters,
             is_opened: false,
@@ -181,13 +189,24 @@ impl Subscribed {
 
     /// Events of one publication that it can have at once, waiting, in hand and to be recorded, if so many of them are in one delivery at most.
     pub fn room(&self, at_once: usize) -> usize {
-        self.consumer.memory() + self.keeping.held() * at_once
+        // That a job has one is reckoned there.
+        let in_hand = 2 * (self.most - 1) * self.consumer.most_at_once();
+        self.consumer.memory() + in_hand + self.keeping.held() * self.most * at_once
     }
 
     /// What the current job has.
-    pub fn taken(&self) -> Option<&Delivery> {
-        let of_job = self.taken.iter().find(|(instance, _)| *instance == self.current)?;
-        of_job.1.as_ref()
+    pub fn taken(&self) -> &[Delivery] {
+        let of_job = self.taken.iter().find(|(instance, _)| *instance == self.current);
+        of_job.map_or(&[], |(_, deliveries)| deliveries)
+    }
+
+    /// The job does not have what it took any more.
+    fn leave(&mut self, instance: u64) {
+        while let Some(place) = self.taken.iter().position(|(known, _)| *known == instance) {
+            let (_, mut deliveries) = self.taken.swap_remove(place);
+            deliveries.clear();
+            self.spare.push(deliveries);
+        }
     }
 }
 
@@ -238,14 +257,15 @@ impl EventEnds for Ends {
         if subscribed.taken.iter().any(|(known, _)| *known == instance) {
             return;
         }
-        let delivery = subscribed.consumer.take_for_job(now);
-        if !subscribed.keeping.keep(instance, delivery.as_ref(), now) {
+        // There is room for as many jobs as begin before one of them ends.
+        let mut deliveries = subscribed.spare.pop().unwrap_or_else(|| Vec::with_capacity(subscribed.most));
+        subscribed.consumer.take_for_job(subscribed.most, now, &mut deliveries);
+        if !subscribed.keeping.keep(instance, &deliveries, now) {
             noted(EventNote::NotKept);
         }
-        subscribed.taken.push((instance, delivery));
+        subscribed.taken.push((instance, deliveries));
         subscribed.losses.tell(noted);
-        let Some(delivery) = subscribed.taken() else { return };
-        for event in delivery.pushed_events() {
+        for event in subscribed.taken().iter().flat_map(Delivery::pushed_events) {
             let origin = event.header().origin;
             taken(TakenEvent {
                 publication: origin.map(|origin| origin.publication),
@@ -256,10 +276,11 @@ impl EventEnds for Ends {
 
     fn begin_again(&mut self, instance: u64, from: &[u8]) -> bool {
         let Some(subscribed) = &mut self.subscribed else { return false };
-        let Ok(delivery) = taken_again(&*subscribed.keeping.contents, from) else { return false };
+        let Keeping { contents, take, .. } = &subscribed.keeping;
+        let Ok(deliveries) = taken_again(&**contents, *take, from) else { return false };
         subscribed.current = instance;
-        subscribed.taken.retain(|(known, _)| *known != instance);
-        subscribed.taken.push((instance, delivery));
+        subscribed.leave(instance);
+        subscribed.taken.push((instance, deliveries));
         true
     }
 
@@ -268,13 +289,13 @@ impl EventEnds for Ends {
     }
 
     fn keep(&mut self) -> Option<Box<dyn KeptEnd>> {
-        let Subscribed { keeping, consumer, .. } = self.subscribed.as_mut()?;
+        let Subscribed { keeping, consumer, most, .. } = self.subscribed.as_mut()?;
         if keeping.room == 0 || !keeping.are_bytes() {
             return None;
         }
-        let Keeping { contents, room, port, .. } = keeping;
+        let Keeping { contents, room, take, port, .. } = keeping;
         let handling = Handling { same: None, codec: Some(Taken::CODEC) };
-        let slots = Taken::slots(contents, consumer.most_at_once());
+        let slots = Taken::slots(contents, *take, (*most, consumer.most_at_once()));
         let (made, _no_readers, end) = OutputPort::kept(&[], handling, *room, slots);
         *port = Some(made);
         end
@@ -335,7 +356,7 @@ impl EventEnds for Ends {
 
     fn leave(&mut self, instance: u64) {
         if let Some(subscribed) = &mut self.subscribed {
-            subscribed.taken.retain(|(known, _)| *known != instance);
+            subscribed.leave(instance);
             subscribed.consumer.tidy();
         }
     }

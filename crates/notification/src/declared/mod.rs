@@ -99,7 +99,9 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
         let (consumer, filters) = subscribe(channel, subscriber, subscription, carried);
         let publications = may_come.iter().map(|site| site.id).collect();
         let contents = Arc::clone(&contents);
-        let keeping = Keeping { contents, publications, room: (room.taken)(id), port: None };
+        let take = subscription.take;
+        let keeping = Keeping { contents, publications, room: (room.taken)(id), take, port: None };
+        let keeping = (system.most_taken(subscription) as usize, keeping);
         ends.entry(id).or_default().subscribed = Some(Subscribed::new(consumer, id, filters, keeping));
     }
     for site in system.publications() {
@@ -116,7 +118,8 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
         let filters = filters.flat_map(|subscribed| subscribed.filters.iter().cloned()).collect();
         // How many of its events can be under way at once.
         let held = |subscriber: &talea_model::Subscriber| {
-            Some(ends_of(subscriber)?.room(subscriber.leaves.len().max(1)))
+            let condition = &system.subscription_of(subscriber.operation)?.condition;
+            Some(ends_of(subscriber)?.room(subscriber.leaves.len().max(1) * condition.events_of_leaf()))
         };
         let pushed_room = (room.pushed)(site.id);
         let events =

@@ -91,9 +91,12 @@ impl EventPorts for Ports<'_> {
 
 /// Events of a job, for [`JobContext`].
 pub trait JobEvents {
-    /// The event that the job has taken when it began, or those of its conjunction; none if what had released it is not worth being delivered any more, or, of
+    /// The first event that the job has taken when it began, or those of its conjunction; none if what had released it is not worth being delivered any more, or, of
     /// an operation that something else releases, if none waited.
     fn event(&self) -> Option<Delivery>;
+
+    /// The events that the job has taken when it began, in their order: one at most, unless its operation takes all that wait (`take = "all"`).
+    fn events(&self) -> impl Iterator<Item = Delivery>;
 
     /// Pushes an event of this publication: `write` fills in what it carries, which is as some event before has left it, and may change the
     /// header, of which priority, timeout and source are as described, and the rest, with its [fields](Header::fields), as some event before has left it. Neither
@@ -106,8 +109,15 @@ pub trait JobEvents {
 
 impl JobEvents for JobContext<'_> {
     fn event(&self) -> Option<Delivery> {
-        let mut ends = self.event_ends()?;
-        own(&mut *ends).subscribed.as_ref()?.taken().cloned()
+        self.events().next()
+    }
+
+    fn events(&self) -> impl Iterator<Item = Delivery> {
+        // The ends are free in between, for the code may push for each of them.
+        (0..).map_while(|place| {
+            let mut ends = self.event_ends()?;
+            own(&mut *ends).subscribed.as_ref()?.taken().get(place).cloned()
+        })
     }
 
     fn push<T: Content>(&self, publication: Publication<T>, write: impl FnOnce(&mut T, &mut Header)) -> bool {

@@ -637,5 +637,21 @@ events! {
             /// Why.
             cause: Code<ValueLoss> = Arg,
         }
+        /// A delivery to a consumer that is called one at a time waits for another one to it, which has the waiting job's priority meanwhile.
+        BLOCK = 6 "block" Block {
+            /// The job that waits.
+            job: JobId = Causal,
+            /// The job whose delivery it waits for, if that is known.
+            by: Option<JobId> = First,
+            /// The lane of the job that waits.
+            lane: u16 = Source means Lane,
+        }
+        /// It does not wait any more: the other delivery is over.
+        UNBLOCK = 7 "unblock" Unblock {
+            /// The job that waited.
+            job: JobId = Causal,
+            /// Its lane.
+            lane: u16 = Source means Lane,
+        }
     }
 }

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use talea_model::{
-    Condition, LaneDispatch, OutputBuilder, Overrun, PublicationBuilder, Strategy as By, SubscriptionBuilder,
-    System, TaskBuilder,
+    Condition, EventTake, LaneDispatch, OutputBuilder, Overrun, PublicationBuilder, Strategy as By,
+    SubscriptionBuilder, System, TaskBuilder,
 };
 use talea_notification::declared::{EventPorts, JobEvents};
 use talea_notification::qos::QosSettings;
-use talea_notification::{Content, Filterable, TimeCame};
+use talea_notification::{Content, Delivery, Filterable, TimeCame};
 use talea_operation::{JobContext, KeptOutputs, Operations, OutputKind, Ports};
 use talea_record::event::{Lost, PushKept, PushUnkept};
 use talea_record::{Event, LossCause, Record, ValueLoss};
@@ -64,6 +64,7 @@ struct Drawn {
     timeout: Option<Duration>,
     /// The period of a task that takes what the others push when its jobs begin.
     look: i64,
+    take: EventTake,
     by: By,
     dispatch: LaneDispatch,
 }
@@ -79,19 +80,12 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     (
         (prop::collection::vec(3i64..12, 3), prop::collection::vec(any::<bool>(), 3)),
         prop::collection::vec(condition, 1..4),
-        (1u32..4, timeout, 3i64..15),
+        (1u32..4, timeout, 3i64..15, select(EventTake::ALL)),
         select(&[By::Edf, By::Rms, By::Mlf][..]),
         select(&[LaneDispatch::NonPreemptive, LaneDispatch::Preemptive][..]),
     )
-        .prop_map(|((periods, have_code), conditions, (most, timeout, look), by, dispatch)| Drawn {
-            periods,
-            have_code,
-            conditions,
-            most,
-            timeout,
-            look,
-            by,
-            dispatch,
+        .prop_map(|((periods, have_code), conditions, (most, timeout, look, take), by, dispatch)| {
+            Drawn { periods, have_code, conditions, most, timeout, look, take, by, dispatch }
         })
 }
 
@@ -116,7 +110,7 @@ fn system(drawn: &Drawn) -> System {
         builder = builder.task(task.event(PublicationBuilder::new("d", format!("U/{place}"))));
     }
     let look = TaskBuilder::new("look", Duration::from_nanos(drawn.look)).wcet(Work::from_nanos(1));
-    let look = look.subscription(SubscriptionBuilder::new("d")).overrun(Overrun::Abort);
+    let look = look.subscription(SubscriptionBuilder::new("d").take(drawn.take)).overrun(Overrun::Abort);
     builder = builder.task(look.output(OutputBuilder::new("out")));
     // Handed on once more.
     let last = TaskBuilder::triggered_by("last", SubscriptionBuilder::new("d").types(["U"]));
@@ -128,24 +122,28 @@ fn system(drawn: &Drawn) -> System {
 fn digest(state: u64, job: &JobContext<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (state, job.instance(), job.started(), job.deadline()).hash(&mut hasher);
-    let delivery = job.event();
-    delivery.is_some().hash(&mut hasher);
-    let Some(delivery) = delivery else { return hasher.finish() };
-    (delivery.priority(), delivery.pushed(), delivery.expires(), delivery.number()).hash(&mut hasher);
+    for delivery in job.events() {
+        hash_delivery(&delivery, &mut hasher);
+    }
+    job.event().is_some().hash(&mut hasher);
+    hasher.finish()
+}
+
+fn hash_delivery(delivery: &Delivery, hasher: &mut DefaultHasher) {
+    (delivery.priority(), delivery.pushed(), delivery.expires(), delivery.number()).hash(hasher);
     let of_all = delivery.event().header();
-    (of_all.priority, of_all.timeout, of_all.stop, delivery.events().len()).hash(&mut hasher);
+    (of_all.priority, of_all.timeout, of_all.stop, delivery.events().len()).hash(hasher);
     for event in delivery.events() {
         let header = event.header();
-        header.event_type.to_string().hash(&mut hasher);
-        (header.priority, header.timeout, header.source).hash(&mut hasher);
-        header.origin.map(|origin| (origin.operation, origin.instance)).hash(&mut hasher);
-        event.content::<Count>().map(|count| (count.number, count.state)).hash(&mut hasher);
-        format!("{:?}", event.variable_header()).hash(&mut hasher);
-        event.content::<TimeCame>().is_some().hash(&mut hasher);
+        header.event_type.to_string().hash(hasher);
+        (header.priority, header.timeout, header.source).hash(hasher);
+        header.origin.map(|origin| (origin.operation, origin.instance)).hash(hasher);
+        event.content::<Count>().map(|count| (count.number, count.state)).hash(hasher);
+        format!("{:?}", event.variable_header()).hash(hasher);
+        event.content::<TimeCame>().is_some().hash(hasher);
         let synthetic = event.content::<talea_notification::declared::SyntheticEvent>();
-        synthetic.map(|event| &event.bytes).hash(&mut hasher);
+        synthetic.map(|event| &event.bytes).hash(hasher);
     }
-    hasher.finish()
 }
 
 fn taking(ports: &mut Ports<'_>, pushes: Option<String>) -> impl FnMut(&JobContext<'_>) + Send + use<> {
@@ -240,6 +238,7 @@ fn one() -> Drawn {
         most: 2,
         timeout: None,
         look: 8,
+        take: EventTake::All,
         by: By::Edf,
         dispatch: LaneDispatch::NonPreemptive,
     }

@@ -9,11 +9,15 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
+use talea_event::qos::QosSettings;
 use talea_measure::eventually;
-use talea_model::{InputBuilder, Late, LinkBuilder, LossRate, OperationId, OutputBuilder, SubtaskBuilder};
+use talea_model::{
+    EventTake, InputBuilder, Late, LinkBuilder, LossRate, OperationId, OutputBuilder, PublicationBuilder,
+    SubscriptionBuilder, SubtaskBuilder,
+};
 use talea_policy::demand::{MessageWay, Passage};
 use talea_record::LossReason;
-use talea_record::event::{MessageLost, NodeLeft, Receive, Send};
+use talea_record::event::{Deliver, MessageLost, NodeLeft, Receive, Send};
 use talea_runtime::cluster::{ClusterError, Membership, run_cluster};
 use talea_runtime::{
     JobContext, Links, LostNodes, Mishaps, OutputKind, Ports, StopHandle, Stopped, SyntheticValue,
@@ -48,6 +52,7 @@ fn system_of(case: &str) -> System {
         "promised" => rally_with_promises(),
         "imposed" => rally_over_lossy_links(),
         "values" | "unread" => rally_with_values(),
+        "taken" => collecting(),
         _ => ping_pong(),
     }
 }
@@ -88,6 +93,53 @@ fn rally_with_values() -> System {
     rally_of(steps, [lossy_link()])
 }
 
+/// A channel on each of two nodes, and who takes all that waits there: an operation by itself, and one that the other node's releases.
+fn collecting() -> System {
+    let push = |name: &str, node: &str, channel: &str| {
+        let event = PublicationBuilder::new(channel, format!("T/{node}"));
+        TaskBuilder::new(name, ms(2)).subtask(step("s", node).event(event))
+    };
+    let all = |channel: &str| SubscriptionBuilder::new(channel).take(EventTake::All);
+    system(Strategy::Edf)
+        .late(Late::None)
+        .node("one", [0])
+        .node("two", [0])
+        .channel("here", QosSettings::new())
+        .channel("there", QosSettings::new())
+        .task(push("first", "one", "here"))
+        .task(push("second", "two", "there"))
+        .task(TaskBuilder::new("alone", ms(20)).subtask(step("s", "one").subscription(all("here"))))
+        .task(
+            TaskBuilder::new("behind", ms(20))
+                .subtask(step("ask", "one"))
+                .subtask(step("answer", "two").after(["ask"]).subscription(all("there"))),
+        )
+        .build()
+        .expect("a system")
+}
+
+#[test]
+fn operations_of_each_process_take_all_that_waits_on_their_node() {
+    let _alone = alone();
+    let clustered = run_case("taken", &StopHandle::new());
+    let outcome = clustered.outcome.expect("it runs");
+    let ran = Ran { outcome, records: clustered.records, system: collecting() };
+    let mut taken: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
+    for Deliver { job, from, .. } in ran.records.iter().filter_map(Deliver::read) {
+        let from = from.expect("a job has pushed it");
+        let pushed_by = if ran.name(job) == "alone.s" { "first.s" } else { "second.s" };
+        assert_eq!(ran.name(from), pushed_by, "a channel is within one node");
+        taken.entry(ran.name(job)).or_default().push((job.instance, from.instance));
+    }
+    assert_eq!(taken.keys().copied().collect::<Vec<_>>(), ["alone.s", "behind.answer"]);
+    for (name, taken) in &taken {
+        let events: Vec<u64> = taken.iter().map(|(_, event)| *event).collect();
+        assert_eq!(events, (0..events.len() as u64).collect::<Vec<_>>(), "{name}: all, in their order");
+        let most = taken.chunk_by(|one, other| one.0 == other.0).map(<[_]>::len).max();
+        assert!(events.len() > 50 && most > Some(5), "{name}: {taken:?}");
+    }
+}
+
 fn lossy_link() -> LinkBuilder {
     let loss = LossRate::from_share(0.2).expect("a share");
     LinkBuilder::others().delay(ms(2)).jitter(ms(4)).loss(loss)
@@ -115,7 +167,7 @@ fn member_command(case: &str) -> Command {
 fn duration_of(case: &str) -> i64 {
     match case {
         "planned" | "promised" => 100,
-        "imposed" | "values" | "unread" => 500,
+        "imposed" | "values" | "unread" | "taken" => 500,
         _ => 60_000,
     }
 }
@@ -147,6 +199,7 @@ fn as_member() {
     };
     let operations = match case.as_str() {
         "values" => passing_values_on(),
+        "taken" => Operations::synthetic(),
         "unread" => refusing_values(),
         _ => Operations::synthetic().with(operation, extra),
     };

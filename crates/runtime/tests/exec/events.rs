@@ -1,11 +1,12 @@
 //! Channels of the description on real threads: what the filters let through comes once, in the order of each who pushes, wherever the lanes are.
 
 use super::*;
+use crate::programs::stage;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_model::{
-    Collect, Condition, Criticality, FieldValues, LaneDispatch, OperationId, PublicationBuilder,
+    Collect, Condition, Criticality, EventTake, FieldValues, LaneDispatch, OperationId, PublicationBuilder,
     SubscriptionBuilder, SubtaskBuilder,
 };
 use talea_notification::declared::{EventPorts, JobEvents, SyntheticEvent};
@@ -13,7 +14,7 @@ use talea_notification::{Content, Filterable};
 use talea_policy::demand::{self, Purpose};
 use talea_record::event::{Deliver, EventsLost, Push};
 use talea_record::{EventLossReason, JobId, SkipReason};
-use talea_runtime::{JobContext, Ports, PrepareError};
+use talea_runtime::{JobContext, Lower, Ports, PrepareError};
 use talea_time::Instant;
 
 fn pushing(name: &str, period_ms: i64, event_type: &str) -> TaskBuilder {
@@ -30,6 +31,7 @@ fn busy(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
     let all = || SubscriptionBuilder::new("c");
     let both = ["T/One", "T/Four"].map(|pattern| pattern.parse().expect("a pattern"));
     let both = Condition::all(Collect::First, both);
+    let two = "T/Two".parse().expect("a pattern");
     let level = |task: TaskBuilder, level| task.criticality(level);
     system(Strategy::Criticality)
         .lane_dispatch(dispatch)
@@ -42,6 +44,7 @@ fn busy(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
         .task(level(taking("all", all()), Criticality::VeryLow))
         .task(level(taking("few", all().types(["T/O*", "T/Three"]).filter("x < 3")), Criticality::High))
         .task(level(taking("both", all().when(both)), Criticality::Low))
+        .task(level(taking("thirds", all().when(Condition::times(3, two))), Criticality::Low))
         .task(level(taking("apart", all().types(["T/Two"])).separation(ms(1)).burst(3), Criticality::Medium))
         .build()
         .expect("a system")
@@ -126,6 +129,97 @@ fn operations_take_events_that_release_nothing() {
     }
 }
 
+/// Jobs of one operation have all events that wait, in their order; of another one, for which more come than may wait, the newest of these, and the others are
+/// counted as discarded. Code sees what the trace says.
+fn draining(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
+    let all = || SubscriptionBuilder::new("c").take(EventTake::All);
+    let look = |name: &str| TaskBuilder::new(name, ms(10)).wcet(Work::from_micros(20));
+    system(Strategy::Criticality)
+        .lane_dispatch(dispatch)
+        .node("n", cpus)
+        .channel("c", talea_event::qos::QosSettings::new().max_events(4_000))
+        .task(pushing("one", 1, "T/One").criticality(Criticality::VeryHigh))
+        .task(look("drain").criticality(Criticality::Low).subscription(all()))
+        .task(
+            look("few")
+                .criticality(Criticality::Medium)
+                .subscription(all().qos(talea_event::qos::QosSettings::new().max_events(FEW as u32))),
+        )
+        .build()
+        .expect("a system")
+}
+
+const FEW: usize = 3;
+
+/// The same with the lanes below a scheduler.
+fn below(system: &System) -> System {
+    let schedulers = "[[scheduler]]\nname = \"top\"\nkind = \"fixed-priority\"\n\
+                      [[scheduler]]\nname = \"lanes\"\nkind = \"lanes\"\nunder = [{ scheduler = \"top\", priority = 1 }]\n";
+    let text = format!("{}{schedulers}", system.to_toml());
+    talea_model::parse("below.toml", &text, std::path::Path::new(".")).expect("a system").system
+}
+
+#[test]
+fn a_job_takes_all_events_that_wait_and_no_more_wait_than_may() {
+    for way in ["lanes", "preemptive lanes", "lowered", "a hierarchy"] {
+        let staged = if way == "a hierarchy" { stage(1) } else { None };
+        let (dispatch, lower) = match way {
+            "preemptive lanes" => (LaneDispatch::Preemptive, Lower::WherePossible),
+            "a hierarchy" => (LaneDispatch::NonPreemptive, Lower::Never),
+            _ => (LaneDispatch::NonPreemptive, Lower::WherePossible),
+        };
+        let cpu = match (&staged, lower) {
+            (Some((_, at)), _) => at.cpus[0],
+            (None, Lower::WherePossible) => 0,
+            // It has said why.
+            (None, Lower::Never) => continue,
+        };
+        let lanes = draining(dispatch, cpu..cpu + 1);
+        let system = if way.ends_with("lanes") { lanes } else { below(&lanes) };
+        let had: Arc<AtomicU64> = Arc::default();
+        let code = Operations::synthetic().with_ports("drain", {
+            let had = Arc::clone(&had);
+            move |ports: &mut Ports<'_>| {
+                ports.subscription();
+                move |job: &JobContext<'_>| {
+                    let numbers: Vec<u64> = job.events().map(|event| event.number()).collect();
+                    assert!(numbers.is_sorted(), "{numbers:?}");
+                    assert_eq!(job.event().map(|event| event.number()), numbers.first().copied());
+                    _ = had.fetch_add(numbers.len() as u64, Ordering::Relaxed);
+                }
+            }
+        });
+        let ended = completed(["drain", "few"], 12);
+        let ran = run_until(&system, code, RunOptions { lower, ..options(RtMode::Warn, 0) }, ended);
+        let mut taken: HashMap<&str, Vec<(u64, u64)>> = HashMap::new();
+        for Deliver { job, from, .. } in ran.records.iter().filter_map(Deliver::read) {
+            let from = from.expect("a job has pushed it").instance;
+            taken.entry(ran.name(job)).or_default().push((job.instance, from));
+        }
+        let drained = &taken["drain"];
+        let instances: Vec<u64> = drained.iter().map(|(_, from)| *from).collect();
+        assert_eq!(instances, (0..instances.len() as u64).collect::<Vec<_>>(), "{way}: all, in their order");
+        assert_eq!(had.load(Ordering::Relaxed), instances.len() as u64, "{way}");
+        assert!(drained.chunk_by(|one, other| one.0 == other.0).any(|of_job| of_job.len() > 1), "{way}");
+        let of_few = taken["few"].chunk_by(|one, other| one.0 == other.0);
+        let (mut delivered, mut most) = (0, 0);
+        for of_job in of_few {
+            assert!(of_job.windows(2).all(|pair| pair[0].1 < pair[1].1), "{way}: {of_job:?}");
+            (delivered, most) = (delivered + of_job.len(), most.max(of_job.len()));
+        }
+        assert_eq!(most, FEW, "{way}: more come than may wait");
+        let lost = ran.records.iter().filter_map(EventsLost::read).map(|lost| {
+            let name =
+                ran.name(JobId { operation: OperationId::from_index(lost.operation as usize), instance: 0 });
+            assert_eq!((name, lost.why.known()), ("few", Some(EventLossReason::Discarded)), "{way}");
+            lost.events as usize
+        });
+        let lost: usize = lost.sum();
+        let pushed = ran.records.iter().filter_map(Push::read).count();
+        assert!(lost > 0 && delivered + lost <= pushed && pushed <= delivered + lost + 2 * FEW + 1, "{way}");
+    }
+}
+
 /// What a field of a publication is.
 fn field(system: &System, publication: u32, instance: u64) -> i64 {
     /// Streams of publications do not overlap.
@@ -145,7 +239,7 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
             continue;
         }
         let system = busy(dispatch, cpus);
-        let ended = completed(["one", "two", "three", "four", "all", "few", "both", "apart"], 60);
+        let ended = completed(["one", "two", "three", "four", "all", "few", "both", "thirds", "apart"], 60);
         let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended);
         let lost: u32 = ran.records.iter().filter_map(EventsLost::read).map(|lost| lost.events).sum();
         assert_eq!(lost, 0, "{dispatch}");
@@ -161,6 +255,15 @@ fn what_filters_let_through_is_delivered_once_and_in_order() {
             let ones = pushed.iter().zip(&times).filter(|(push, _)| ran.name(push.job) == "one");
             ones.filter(|(_, time)| (from..to).contains(*time)).count() <= 1
         };
+        // One job for three events, and it has all three.
+        let of_thirds = ran.records.iter().filter_map(Deliver::read);
+        let of_thirds: Vec<Deliver> = of_thirds.filter(|deliver| ran.name(deliver.job) == "thirds").collect();
+        for of_job in of_thirds.chunk_by(|one, other| one.job == other.job) {
+            let events = of_job.iter().map(|deliver| deliver.from.expect("a job has pushed it").instance);
+            let first = 3 * of_job[0].job.instance;
+            assert!(events.eq(first..first + of_job.len() as u64) && of_job.len() <= 3, "{of_job:?}");
+        }
+        assert!(of_thirds.len() >= 3 * 60, "{dispatch}: {}", of_thirds.len());
         let mut taken: HashMap<OperationId, Vec<(u32, u64)>> = HashMap::new();
         for Deliver { job, from, publication, .. } in ran.records.iter().filter_map(Deliver::read) {
             let (from, publication) = from.zip(publication).expect("a job has pushed it");

@@ -4,6 +4,7 @@
 //! to sleep before the first release, the records show that and the run is made again ([`run_given`]).
 
 mod allocation;
+mod blocking;
 mod cluster;
 mod events;
 mod graphs;

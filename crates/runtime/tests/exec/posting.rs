@@ -28,8 +28,8 @@ pub(super) fn posting(rt: RtMode) -> RunOptions {
 /// The records and tables of a run that ends when `act`, on a thread of its own, returns.
 pub(super) struct Posted {
     pub outcome: Outcome,
-    records: Vec<Record>,
-    metadata: Metadata,
+    pub records: Vec<Record>,
+    pub metadata: Metadata,
 }
 
 /// Prepares a run, and lets `act` use it from before its start until `act` returns.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use talea_event::qos::{DiscardPolicy, Level, OrderPolicy, Qos};
-use talea_model::{Collect, Condition, EventTypeName, LaneDispatch, OperationId, System, Trigger};
+use talea_model::{Collect, Condition, EventTake, EventTypeName, LaneDispatch, OperationId, System, Trigger};
 use talea_policy::demand::{self, Purpose};
 use talea_record::event::{Deliver, EventsLost, Push, Typed};
 use talea_record::{EventLossReason, Record};
@@ -118,6 +118,22 @@ impl Pushed<'_> {
                     begin = at;
                 }
             }
+            Condition::Times { part, count, within } => {
+                let (mut truths, mut had, mut times, mut since) = (Vec::new(), Vec::new(), 0, None);
+                for (place, events) in self.truths(part, from) {
+                    if is_over(since, *within, place) {
+                        (had, times, since) = (Vec::new(), 0, None);
+                    }
+                    since.get_or_insert(place.0);
+                    had.extend(events);
+                    times += 1;
+                    if times == *count {
+                        truths.push((place, std::mem::take(&mut had)));
+                        (times, since) = (0, None);
+                    }
+                }
+                truths
+            }
             Condition::After(time) => self.times(from, *time).take(1).collect(),
             Condition::Every(period) => self.times(from, *period).collect(),
             // Each time that the part comes true, and at the beginning, it is awaited until the next time.
@@ -157,6 +173,7 @@ struct Waiting {
 struct Taker {
     /// Whether the events release its task.
     is_released: bool,
+    take: EventTake,
     qos: Qos,
     /// What mapping filters say of events with a smaller field than this, or of all others.
     priorities: Vec<(Option<i64>, i16)>,
@@ -260,7 +277,12 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
                     publication.expect("an operation publishes it"),
                     from.expect("a job has pushed it").instance,
                 ));
-                match taker.wanted.iter().position(|wanted| *wanted == event) {
+                // Those of a condition are told in the order of its parts.
+                let has_order = !taker.is_grouped;
+                match taker.wanted.iter().position(|wanted| *wanted == event || has_order) {
+                    Some(place) if taker.wanted[place] != event => {
+                        faults.push(format!("{job:?} took {event:?}, and before {:?}", taker.wanted));
+                    }
                     Some(place) => _ = taker.wanted.remove(place),
                     None => faults.push(format!("{job:?} took {event:?}, and not {:?}", taker.wanted)),
                 }
@@ -333,6 +355,7 @@ fn followed(system: &System, operation: OperationId, records: &[Record]) -> Opti
     let longest_mapping = FILTERING * limits.flatten().count() as i64;
     let mut followed = Taker {
         is_released,
+        take: subscription.take,
         qos,
         priorities,
         timeouts,
@@ -464,6 +487,15 @@ impl Taker {
 
     fn begin(&mut self, now: Instant) {
         self.expire(now);
+        self.wanted = self.next();
+        while self.take == EventTake::All && !self.waiting.is_empty() {
+            let next = self.next();
+            self.wanted.extend(next);
+        }
+    }
+
+    /// The events of the next of those that wait, which does not wait any more.
+    fn next(&mut self) -> Vec<Event> {
         let next = match self.qos.order {
             OrderPolicy::Any | OrderPolicy::Fifo => (!self.waiting.is_empty()).then_some(0),
             OrderPolicy::Priority => {
@@ -477,6 +509,6 @@ impl Taker {
         };
         let events = next.map_or_else(Vec::new, |next| self.waiting.remove(next).events);
         // Time comes from nobody, and is not recorded.
-        self.wanted = events.into_iter().filter(Option::is_some).collect();
+        events.into_iter().filter(Option::is_some).collect()
     }
 }

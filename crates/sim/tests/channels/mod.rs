@@ -12,7 +12,7 @@ use talea_event::TypePattern;
 use talea_event::qos::QosSettings;
 use talea_insight::verify::{Rule, Verifier, VerifyReport};
 use talea_model::{
-    Channel, Condition, Description, EventTypeName, FieldValues, Overhead, Overrun, Publication,
+    Channel, Condition, Description, EventTake, EventTypeName, FieldValues, Overhead, Overrun, Publication,
     PublicationBuilder, Strategy as StrategyKind, Subscription, SubscriptionBuilder, System, Task,
     TaskBuilder, Trigger,
 };
@@ -128,6 +128,9 @@ fn random_systems_lose_collect_filter_and_hand_on() {
                 assert_eq!(own, subscription);
                 let is_first = taker.predecessors.is_empty();
                 *seen.entry(if is_first { "taken" } else { "taken later" }).or_default() += 1;
+                if subscription.take == EventTake::All && deliver.number > 0 {
+                    *seen.entry("taken together").or_default() += 1;
+                }
             }
             let from = system.operations()[deliver.from.expect("a job").operation.index()].task;
             *seen.entry(if deliver.number > 0 { "collected" } else { "delivered" }).or_default() += 1;
@@ -157,6 +160,7 @@ fn random_systems_lose_collect_filter_and_hand_on() {
         "skipped",
         "taken",
         "taken later",
+        "taken together",
     ];
     assert!(kinds.iter().all(|kind| seen.get(kind).is_some_and(|count| *count >= 50)), "{seen:?}");
 }
@@ -276,6 +280,7 @@ fn over_a_channel(system: &System) -> System {
                     filter: None,
                     priority_by: Vec::new(),
                     timeout_by: Vec::new(),
+                    take: EventTake::Next,
                     qos: QosSettings::new(),
                 }));
                 (one.phase, one.jitter, one.overrun) = (Duration::ZERO, Duration::ZERO, Overrun::Queue);

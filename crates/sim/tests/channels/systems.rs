@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
-    Collect, Condition, Criticality, FieldValues, LaneDispatch, Mapped, Overhead, Overrun,
+    Collect, Condition, Criticality, EventTake, FieldValues, LaneDispatch, Mapped, Overhead, Overrun,
     PublicationBuilder, Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
 };
 use talea_samples::conditions::nested;
@@ -126,11 +126,11 @@ fn subscribed() -> impl Strategy<Value = Subscribed> {
     )
 }
 
-/// When a task is released that takes events: period and phase, what becomes of overruns, and the place of the one of its subtasks that does.
-type Looking = (i64, i64, Overrun, usize);
+/// When a task is released that takes events: period and phase, what becomes of overruns, the place of the one of its subtasks that does, and how many it takes.
+type Looking = (i64, i64, Overrun, usize, EventTake);
 
 fn looking() -> impl Strategy<Value = Looking> {
-    (4..50i64, 0..10i64, select(Overrun::ALL.to_vec()), 0..3usize)
+    (4..50i64, 0..10i64, select(Overrun::ALL.to_vec()), 0..3usize, select(EventTake::ALL.to_vec()))
 }
 
 impl Subscribed {
@@ -226,14 +226,14 @@ prop_compose! {
             }
             system = system.task(task);
         }
-        for (number, (one, (period, phase, overrun, place))) in takers.into_iter().enumerate() {
+        for (number, (one, (period, phase, overrun, place, take))) in takers.into_iter().enumerate() {
             let patterns = published_of(&one);
             if patterns.is_empty() {
                 continue;
             }
             let task = TaskBuilder::new(format!("look{number}"), ns(period)).phase(ns(phase)).overrun(overrun);
             let task = task.deadline(ns(one.deadline)).criticality(level(one.level));
-            let subscription = one.to(patterns, false);
+            let subscription = one.to(patterns, false).take(take);
             system = system.task((0..=place).fold(task, |task, at| {
                 let mut step = SubtaskBuilder::new(format!("s{at}")).wcet(Work::from_nanos(one.wcet));
                 if at == place {

@@ -60,6 +60,53 @@ fn the_example_is_checked_simulated_and_run_alike() {
     assert!(table.contains("events\n") && table.contains("delivered"), "{table}");
 }
 
+/// Who takes all that wait has everything; what is more than may wait is discarded, and counted at who lost it; and who is released by each fourth event has
+/// a bound, which it would not have were it released by each.
+#[test]
+fn batches_are_taken_by_who_has_time() {
+    let (place, file) = (folder(), example("batches.toml"));
+    let checked = run(&["check", &file, "--json"]).exits(0).json();
+    let tasks = checked["tasks"].as_array().expect("a list");
+    assert!(tasks.iter().all(|task| task["bound_ns"].is_number()), "{tasks:?}");
+    let outs = ["sim", "run"].map(|verb| within(&place, verb));
+    let of_sim = run(&["sim", &file, "--for", "2s", "--out", &outs[0], "--json"]).exits(0).json();
+    // Real-time work of other tests would take its processor.
+    let alone = alone();
+    let of_run = run(&["run", &file, "--for", "2s", "--out", &outs[1], "--json", "--fail-on", "never"]);
+    let of_run = of_run.exits(0).json();
+    drop(alone);
+    let of = |report: &Value| -> Vec<(String, [u64; 4])> {
+        let all = report["report"]["subscriptions"].as_array().expect("a list");
+        let name =
+            |one: &Value| one["operation"].as_str().or(one["task"].as_str()).expect("a name").to_owned();
+        all.iter().map(name).zip(subscriptions(report).into_iter().map(|(_, counts)| counts)).collect()
+    };
+    let named = |all: &[(String, [u64; 4])], name: &str| {
+        all.iter().find(|(of, _)| of == name).unwrap_or_else(|| panic!("{name} is in {all:?}")).1
+    };
+    let (of_sim, of_run) = (of(&of_sim), of(&of_run));
+    for all in [&of_sim, &of_run] {
+        let [pushed, delivered, discarded, expired] = named(all, "ledger.count");
+        assert!(pushed > 250 && discarded + expired == 0 && pushed - delivered < 20, "{all:?}");
+        assert!(named(all, "ledger.book")[1] > 80, "{all:?}");
+        let [pushed, delivered, discarded, _] = named(all, "samples");
+        assert!(delivered >= 45 && discarded > pushed / 2 && delivered + discarded <= pushed, "{all:?}");
+        let [pushed, delivered, ..] = named(all, "pack");
+        assert!(delivered % 4 == 0 && delivered >= 60 && pushed - delivered < 12, "{all:?}");
+        let [_, delivered, discarded, _] = named(all, "display");
+        assert!((20..30).contains(&delivered) && discarded > 150, "{all:?}");
+    }
+    for out in &outs {
+        let trace = format!("{out}/{TRACE}");
+        let shown = run(&["trace", "show", &trace, "--events", "event.deliver"]).exits(0).stdout;
+        let first = shown.lines().filter(|line| line.contains(" ledger.count #1 ")).count();
+        assert!(first > 2, "one job has several: {shown}");
+        let packed = shown.lines().filter(|line| line.contains(" pack #3 ")).count();
+        assert_eq!(packed, 4, "one job for four: {shown}");
+    }
+    run(&["trace", "verify", &file, &format!("{}/{TRACE}", outs[0])]).exits(0);
+}
+
 /// Fields of headers decide which events a task has, in which order and for how long, in simulations as in runs.
 #[test]
 fn diagnostics_go_by_fields_of_headers() {
