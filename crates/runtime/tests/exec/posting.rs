@@ -8,6 +8,7 @@ use std::thread;
 use talea_insight::explain::{Explanations, Kind, Question, Which, explain};
 use talea_insight::flow::{Direction, Limits, Link, flow};
 use talea_insight::verify::{Rule, Verifier, default_tolerance};
+use talea_linux::affinity;
 use talea_model::{Criticality, LaneDispatch, PublicationId};
 use talea_notification::{Content, EventChannelFactory, EventType, Header};
 use talea_policy::strategy::plan_lanes_of;
@@ -590,6 +591,7 @@ fn posted_jobs_are_ordered_by_execution_times_of_their_own() {
     let outcome = thread::scope(|scope| {
         scope.spawn(move || {
             let _stop = StopAtEnd(stop);
+            affinity::set(None, &[0]).expect("the node's processor is one of the process's");
             let mut lanes = lanes.begin();
             let (code, told) = telling();
             let declaration = Declaration::new("work", ms(20_000)).wcet(Work::from_millis(2));
