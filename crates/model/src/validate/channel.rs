@@ -642,7 +642,11 @@ impl Subscribed<'_> {
             EventTake::Next => 1,
             EventTake::All => i64::from(qos.max_events),
         };
-        if every * taken >= period || subscription.is_filtered() || has_newest || is_timed {
+        if Duration::from_nanos(every.as_nanos().saturating_mul(taken)) >= period
+            || subscription.is_filtered()
+            || has_newest
+            || is_timed
+        {
             return;
         }
         found.push(Violation::warning(
