@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use talea_operation::{EventNote, JobServices, KeptEvent, NotPosted, Posted, PushedBytes, ReplayWorkplace};
 use talea_record::event::Answer;
 use talea_record::{JobId, PostOutcome, Question};
-use talea_time::Instant;
+use talea_time::{Instant, Work};
 
 /// What a job was told.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +15,8 @@ pub(crate) struct Answers {
     stop: Option<u64>,
     /// When it was released, if that is no nominal release.
     pub released: Option<Instant>,
+    /// The longest that it executes, if it was posted with an execution time of its own.
+    pub wcet: Option<Work>,
     /// When its code had returned and it waited for room, of a job of a simulation.
     pub returned: Option<Instant>,
     /// From when on the newest values of inputs were visible to it, where that was not when they were published.
@@ -138,7 +140,9 @@ impl JobServices for Answering<'_> {
         self.answers.stop.is_some_and(|first| question >= first)
     }
 
-    fn post(&self, Posted { operation, handle, deadline, .. }: Posted) -> Result<u64, NotPosted> {
+    fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
+        posted.check()?;
+        let Posted { operation, handle, deadline, .. } = posted;
         let Some(workplace) = self.workplace else {
             self.was_told_otherwise.set(true);
             return Err(NotPosted::Replayed);

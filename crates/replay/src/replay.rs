@@ -24,6 +24,7 @@ use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Dates, Deliver, Post, Release, Skip, Typed, ValueLost};
 use talea_record::values::{KeptOf, KeptValue, MOST_BYTES, ValueReader};
 use talea_record::{Definition, JobId, Metadata, Origin, PostOutcome, Record, Sink, ValueLoss};
+use talea_time::Work;
 
 /// Runs operations again as the records of a run tell; a [`Sink`] of these.
 pub struct Replay {
@@ -287,6 +288,10 @@ impl Sink for Replay {
             }
             Typed::Release(release) if self.is_simulated && self.is_known(release.job) => {
                 self.answers.entry(release.job).or_default().released = Some(record.time);
+            }
+            Typed::JobWcet(told) if self.is_known(told.job) => {
+                let wcet = Work::from_nanos(told.wcet.as_nanos());
+                self.answers.entry(told.job).or_default().wcet = Some(wcet);
             }
             Typed::Wait(wait) if self.is_simulated && self.is_known(wait.job) => {
                 self.answers.entry(wait.job).or_default().returned.get_or_insert(record.time);

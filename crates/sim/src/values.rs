@@ -23,7 +23,7 @@ use talea_record::event::{
 };
 use talea_record::values::{self, KeptOf, MOST_BYTES};
 use talea_record::{Definition, DropReason, EventLossReason, JobId, Record, Sink, ValueLoss};
-use talea_time::{Duration, Instant};
+use talea_time::{Duration, Instant, Work};
 
 /// A job of an operation with code or ports that has begun.
 #[derive(Clone, Copy, Debug)]
@@ -106,8 +106,8 @@ struct OperationState {
     node: u16,
     /// Whether its jobs may have to wait for readers to have room.
     may_wait: bool,
-    /// By number, what came with jobs that were posted and have not ended.
-    handles: BTreeMap<u64, u64>,
+    /// By number, what came with jobs that were posted and have not ended: the handle, and the execution time if it is the job's own.
+    came_with: BTreeMap<u64, (u64, Option<Work>)>,
     /// What is done of posted jobs when they begin.
     beginning: Option<Beginning>,
 }
@@ -465,7 +465,7 @@ impl Values {
             kept_taken: None,
             node: node as u16,
             may_wait: false,
-            handles: BTreeMap::new(),
+            came_with: BTreeMap::new(),
             beginning,
         }));
     }
@@ -474,7 +474,7 @@ impl Values {
     pub fn post(&mut self, posted: &PostedJob) {
         let state = self.operations[posted.id.operation.index()].as_mut();
         let state = state.expect("a declared operation has code");
-        state.handles.insert(posted.id.instance, posted.handle);
+        state.came_with.insert(posted.id.instance, (posted.handle, posted.wcet));
     }
 
     /// What jobs wanted to post when all was over, since this was asked last.
@@ -522,7 +522,8 @@ impl OperationState {
             self.take(id, job.deadline, (lane, now), bytes, sink);
         }
         let services = Services { now, job: id, told: &*told, workplace };
-        let handle = self.handles.remove(&id.instance).unwrap_or(0);
+        let (handle, own_wcet) = self.came_with.remove(&id.instance).unwrap_or((0, None));
+        let job = Job { wcet: own_wcet.unwrap_or(job.wcet), ..job };
         let started = self.begun[place].started;
         self.operation.call(&services, &self.name, &job, started, handle);
         let has_room = self.operation.end_reads(id.instance, started);
@@ -771,7 +772,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         kept_taken: None,
         node: node(id) as u16,
         may_wait: system.wait_limits(id).next().is_some(),
-        handles: BTreeMap::new(),
+        came_with: BTreeMap::new(),
         beginning: None,
         inputs: system.inputs_of(id).iter().map(input).collect(),
         outputs: system.outputs_of(id).iter().map(output).collect(),

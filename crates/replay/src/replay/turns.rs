@@ -2,7 +2,7 @@
 
 use super::Replay;
 use super::replayed::{Begun, TakenBeside};
-use crate::answers::Answering;
+use crate::answers::{Answering, Answers};
 use crate::report::NotCalled;
 use crate::steps::{End, Ending, Recorded, Step, Taken};
 use std::any::Any;
@@ -13,7 +13,6 @@ use talea_operation::{HandedAgain, Reach, Stamp};
 use talea_policy::demand;
 use talea_policy::job::Job;
 use talea_record::{JobId, Metadata};
-use talea_time::Instant;
 
 impl Replay {
     pub(super) fn go_on(&mut self, is_over: bool) {
@@ -131,7 +130,7 @@ impl Replay {
         operation.refuse_again(refused.map(|(_, number, _)| *number).collect());
         let panicked = if is_called {
             self.report.called += 1;
-            let job = job_of(&self.system, &self.tables, &end, answers.released);
+            let job = job_of(&self.system, &self.tables, &end, &answers);
             let name = self.tables.operations[end.job.operation.index()].name.as_str();
             let handle = answers.handle.unwrap_or(0);
             // What the code keeps is its own business, as in a run.
@@ -202,15 +201,16 @@ impl Replay {
 }
 
 /// The job as its code saw it; where its release is not the nominal one, what was recorded of it.
-fn job_of(system: &System, tables: &Metadata, end: &End, released: Option<Instant>) -> Job {
+fn job_of(system: &System, tables: &Metadata, end: &End, answers: &Answers) -> Job {
     let JobId { operation, instance } = end.job;
     let described = system.operations().get(operation.index());
     let nominal = end.dates.nominal;
-    let release = released.unwrap_or_else(|| match described.filter(|one| one.predecessors.is_empty()) {
-        Some(first) => nominal.saturating_add(demand::release_jitter(system, first.task, instance)),
-        None => nominal,
-    });
-    let of_posted = || tables.operations[operation.index()].wcet;
+    let release =
+        answers.released.unwrap_or_else(|| match described.filter(|one| one.predecessors.is_empty()) {
+            Some(first) => nominal.saturating_add(demand::release_jitter(system, first.task, instance)),
+            None => nominal,
+        });
+    let of_posted = || answers.wcet.unwrap_or(tables.operations[operation.index()].wcet);
     let wcet = described.map_or_else(of_posted, |described| system.subtask(described.id).wcet);
     let deadline = end.dates.deadline;
     Job { release, deadline, wcet, rank: 0, number: instance, tag: 0 }

@@ -24,8 +24,9 @@ pub(crate) fn ms(number: i64) -> Duration {
     Duration::from_millis(number)
 }
 
-/// What a job saw: its operation, its number and its handle, its dates, the instants that it was told, and how posting was answered.
-type Seen = (String, u64, u64, [Instant; 5], Vec<Result<u64, NotPosted>>);
+/// What a job saw: its operation, its number and its handle, its dates, the instants that it was told, how long it may be delayed, and how posting was
+/// answered.
+type Seen = (String, u64, u64, [Instant; 5], Duration, Vec<Result<u64, NotPosted>>);
 
 /// A program that posts: jobs of its tasks, and posted ones as long as their handles say so, post others by the hash of what they see.
 #[derive(Clone, Default)]
@@ -82,15 +83,19 @@ impl Program {
             // Every other one says when it is due, some of them at an instant that is over.
             let due = times[0] + Duration::from_micros(handle as i64 / 16 % 4_000 - 500);
             let is_other = place == 0 && change == Some(Change::OtherDeadline);
-            let post_due = |at| job.post_work(Posted::new(operation).handle(handle).due(at));
+            // Some say how long they execute, and some that they do not at all, which is refused; the first may be what is changed.
+            let refused = if place == 0 { None } else { Some(0) };
+            let wcet = [None, refused, Some(30_000), Some(70_000)][handle as usize / 32 % 4];
+            let work = Posted { wcet: wcet.map(Work::from_nanos), ..Posted::new(operation).handle(handle) };
+            let post_due = |at| job.post_work(work.due(at));
             match (handle / 16 % 2, is_other) {
-                (0, false) => job.post(operation, handle),
+                (0, false) => job.post_work(work),
                 (0, true) => post_due(job.deadline() + ms(50)),
                 (_, is_other) => post_due(if is_other { due + ms(10) } else { due }),
             }
         };
         let answers = posts.iter().enumerate().map(post).collect();
-        let seen = (job.operation().to_owned(), job.instance(), job.handle(), times, answers);
+        let seen = (job.operation().to_owned(), job.instance(), job.handle(), times, job.laxity(), answers);
         self.diary.lock().expect("whole").push(seen);
         drawn
     }
@@ -209,16 +214,20 @@ proptest! {
     ) {
         let (system, program) = (system(dispatch), Program::new(seed));
         let trace = recorded(&system, &program);
-        let posts: usize = program.seen().iter().map(|(.., answers)| answers.len()).sum();
+        let is_post = |answer: &&Result<u64, NotPosted>| **answer != Err(NotPosted::NoExecution);
+        let posts: usize = program.seen().iter().map(|(.., answers)| answers.iter().filter(is_post).count()).sum();
         let is_posted = |seen: &&Seen| NAMES.contains(&seen.0.as_str());
         prop_assert!(posts > 20 && program.seen().iter().filter(is_posted).count() > 20);
         let has = |what: &dyn Fn(&Result<u64, NotPosted>) -> bool| program.seen().iter().any(|(.., answers)| answers.iter().any(what));
-        prop_assert!(has(&|answer| answer.is_ok()) && has(&|answer| *answer == Err(NotPosted::Full)));
+        prop_assert!([Err(NotPosted::Full), Err(NotPosted::NoExecution)].iter().all(|one| has(&|answer| answer == one)));
+        prop_assert!(has(&|answer| answer.is_ok()));
 
         let again = Program::new(seed);
         let same = replayed(&system, &trace, &again);
         prop_assert_eq!((&same.first, same.unknown(), &same.posted, &same.differences), (&None, 0, &Vec::new(), &Vec::new()));
-        prop_assert_eq!(again.seen(), program.seen());
+        let (now, then) = (again.seen(), program.seen());
+        prop_assert_eq!(now.iter().zip(&then).find(|(now, then)| now != then), None);
+        prop_assert_eq!(now.len(), then.len());
         prop_assert_eq!((compared(&same), same.called), (posts as u64, program.seen().len() as u64));
 
         // One that is known by its number: those of posted work do not all come.
