@@ -27,6 +27,8 @@ pub struct Withholdings {
     node_of_lane: Vec<usize>,
     /// With their nodes, not taken yet.
     spells: Vec<(usize, Spell)>,
+    /// Whether something was computed of some node that may yet be told. While nothing was, a record concerns its own node at most.
+    waits: bool,
 }
 
 #[derive(Debug)]
@@ -111,6 +113,7 @@ impl Withholdings {
             node_of_edge: metadata.edges.iter().map(|edge| edge.node).collect(),
             node_of_lane: metadata.lanes.iter().map(|lane| lane.node).collect(),
             spells: Vec::new(),
+            waits: false,
         }
     }
 
@@ -180,6 +183,7 @@ impl Sink for Withholdings {
             Typed::Cost(cost) => self.cost(&record, cost),
             Typed::NodeLeft(left) => {
                 self.nodes.get_mut(left.left as usize).into_iter().for_each(OfNode::close);
+                self.waits = true;
             }
             _ => {}
         }
@@ -199,8 +203,16 @@ impl Sink for Withholdings {
                 | Typed::RunStart(_)
                 | Typed::RunEnd(_)
         ) || EdgeState::told_by(&record).is_some();
+        if !is_heard && !self.waits {
+            return;
+        }
         let node = self.node_of(&what, &record);
-        for (index, of_node) in self.nodes.iter_mut().enumerate() {
+        let only = node.filter(|_| !self.waits);
+        let all = self.nodes.len();
+        let concerned = only.map_or(0..all, |only| only.min(all)..only.saturating_add(1).min(all));
+        self.waits = false;
+        for index in concerned {
+            let of_node = &mut self.nodes[index];
             if is_heard && node.is_none_or(|node| node == index) {
                 of_node.take(&record);
                 if let Typed::Lost(lost) = what
@@ -213,6 +225,7 @@ impl Sink for Withholdings {
             let is_certain = |spell: &mut Spell| spell.to.saturating_add(patience) <= record.time;
             let certain = of_node.computed.extract_if(.., is_certain);
             self.spells.extend(certain.map(|spell| (index, spell)));
+            self.waits |= !of_node.computed.is_empty();
         }
     }
 }
