@@ -43,7 +43,7 @@ impl Code {
     }
 
     /// Executes the instructions that most constraints are made of, up to another one or the end. Returns whether that is the end. A loop for these
-    /// alone, which keeps what it needs in registers, takes half the time that a loop for all takes for them.
+    /// alone keeps what it needs in registers, which one for all instructions does not.
     #[inline]
     fn begin_run<T: Filterable>(&self, event: &T, begun: &mut Begun) -> Result<bool, Fault> {
         let Begun { next, flag, attempt } = begun;
