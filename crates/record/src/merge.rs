@@ -20,7 +20,8 @@ use talea_time::Instant;
 pub trait RecordSource {
     /// The next record, without taking it; `None` if there is none at the moment.
     fn peek(&mut self) -> Option<Record>;
-    /// Takes the next record: the one that [`Self::peek`] shows, unless an earlier one has come since.
+    /// Takes the next record: the one that [`Self::peek`] shows, unless an earlier one has come since. `None` if there is
+    /// none, or if the one whose turn has come turns out to say nothing.
     fn take(&mut self) -> Option<Record>;
     /// Copies all that is there into memory, so that none of it is overwritten while it waits for its turn.
     fn draw(&mut self) {}
@@ -109,15 +110,13 @@ impl<S: RecordSource> Merge<S> {
     pub fn drain(&mut self, sink: &mut impl Sink) -> u64 {
         self.refresh();
         let mut delivered = 0;
-        loop {
+        while !self.waiting.is_empty() {
+            delivered += self.take_run(Instant::MAX, sink);
             if self.waiting.is_empty() {
                 self.refresh();
             }
-            match self.take_run(Instant::MAX, sink) {
-                0 => return delivered,
-                run => delivered += run,
-            }
         }
+        delivered
     }
 
     /// Delivers the earliest record of the waiting sources, and what its source has behind it before any other source's next record
@@ -128,11 +127,12 @@ impl<S: RecordSource> Merge<S> {
         let source = &mut self.sources[place];
         let mut delivered = 0;
         loop {
-            let record = source.take().expect("a waiting source has a record");
-            self.late += u64::from(record.time < self.latest);
-            self.latest = self.latest.max(record.time);
-            sink.record(record);
-            delivered += 1;
+            if let Some(record) = source.take() {
+                self.late += u64::from(record.time < self.latest);
+                self.latest = self.latest.max(record.time);
+                sink.record(record);
+                delivered += 1;
+            }
             match source.peek() {
                 None => self.idle.push(place),
                 Some(next) if next.time < horizon && other.is_none_or(|other| (next.time, place) < other) => {
@@ -181,14 +181,17 @@ impl<S: RecordSource> Merge<S> {
 
     /// Takes the earliest record of the waiting sources.
     fn take(&mut self) -> Option<Record> {
-        let Reverse((_, source)) = self.waiting.pop()?;
-        let record = self.sources[source].take().expect("a waiting source has a record");
-        match self.sources[source].peek() {
-            Some(next) => self.waiting.push(Reverse((next.time, source))),
-            None => self.idle.push(source),
+        loop {
+            let Reverse((_, source)) = self.waiting.pop()?;
+            let taken = self.sources[source].take();
+            match self.sources[source].peek() {
+                Some(next) => self.waiting.push(Reverse((next.time, source))),
+                None => self.idle.push(source),
+            }
+            let Some(record) = taken else { continue };
+            self.late += u64::from(record.time < self.latest);
+            self.latest = self.latest.max(record.time);
+            return Some(record);
         }
-        self.late += u64::from(record.time < self.latest);
-        self.latest = self.latest.max(record.time);
-        Some(record)
     }
 }

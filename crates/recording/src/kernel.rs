@@ -77,7 +77,7 @@ use names::Names;
 use perf_event::{Counter, ReadFormat};
 use preflight::Facts;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use source::Tally;
+use source::{Delivery, Tally};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -270,22 +270,18 @@ fn open(options: &KernelOptions, now: Instant) -> Result<(KernelControl, Vec<Ker
     if !assembly.obstacles.is_empty() {
         return Err(KernelError::Refused(assembly.preflight(options)));
     }
-    let (mut control, mut sources, names) = connect(options, assembly, now);
+    let (mut control, mut sources) = connect(options, assembly, now);
     let mut events = control.processors.iter_mut().flat_map(|processor| &mut processor.events);
     events.try_for_each(Counter::enable).map_err(KernelError::Start)?;
     // After the start, so that no name falls between; told as of before it.
     if let (Some(first), true) = (sources.first_mut(), options.events.contains(&KernelEvent::Names)) {
-        first.begin_with(names.scan(options.scope, now));
+        first.begin_with(names::scan(options.scope, now));
     }
     Ok((control, sources))
 }
 
 /// Gives every buffer its decoder.
-fn connect(
-    options: &KernelOptions,
-    assembly: Assembly,
-    now: Instant,
-) -> (KernelControl, Vec<KernelSource>, Arc<Names>) {
+fn connect(options: &KernelOptions, assembly: Assembly, now: Instant) -> (KernelControl, Vec<KernelSource>) {
     let names = Arc::new(Names::default());
     let tracepoints = Arc::from(assembly.tracepoints);
     let left_out: Arc<[u32]> = match options.recorder {
@@ -296,11 +292,11 @@ fn connect(
     let mut sources = Vec::with_capacity(assembly.processors.len());
     for Assembled { cpu, ring, bell, events } in assembly.processors {
         let view = assemble::view(options.scope);
-        let decoder =
-            Decoder::new(cpu, view, Arc::clone(&tracepoints), Arc::clone(&names), Arc::clone(&left_out));
+        let decoder = Decoder::new(cpu, view, Arc::clone(&tracepoints), Arc::clone(&left_out));
         let tally = Arc::new(Tally::default());
-        sources.push(KernelSource::new(cpu, ring, decoder, Arc::clone(&tally), now));
+        let delivery = Delivery { names: Arc::clone(&names), tally: Arc::clone(&tally) };
+        sources.push(KernelSource::new(cpu, ring, decoder, delivery, now));
         processors.push(Processor { cpu, bell, events, tally });
     }
-    (KernelControl { processors, caveats: assembly.caveats }, sources, names)
+    (KernelControl { processors, caveats: assembly.caveats }, sources)
 }

@@ -8,7 +8,7 @@
 //! ```
 //! On a whole processor the stamp leaves out whose event it is: [`super::occupancy`] knows.
 
-use super::names::Names;
+use super::names::birth;
 use super::occupancy::{Leaves, Occupancy, Switch, Thread};
 use super::tracepoint::{Edge, FieldAt, Meaning, Tracepoint};
 use std::collections::VecDeque;
@@ -86,7 +86,6 @@ pub(super) struct Decoder {
     view: View,
     /// In the order of their numbers.
     tracepoints: Arc<[Tracepoint]>,
-    names: Arc<Names>,
     /// Numbers of threads whose wake-ups and system calls are left out, in ascending order.
     left_out: Arc<[u32]>,
     /// Who has the whole processor.
@@ -98,24 +97,9 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub fn new(
-        cpu: u16,
-        view: View,
-        tracepoints: Arc<[Tracepoint]>,
-        names: Arc<Names>,
-        left_out: Arc<[u32]>,
-    ) -> Self {
+    pub fn new(cpu: u16, view: View, tracepoints: Arc<[Tracepoint]>, left_out: Arc<[u32]>) -> Self {
         debug_assert!(tracepoints.is_sorted_by_key(|tracepoint| tracepoint.id));
-        Decoder {
-            cpu,
-            view,
-            tracepoints,
-            names,
-            left_out,
-            occupancy: Occupancy::Unknown,
-            running: None,
-            seen: None,
-        }
+        Decoder { cpu, view, tracepoints, left_out, occupancy: Occupancy::Unknown, running: None, seen: None }
     }
 
     /// Bytes of the stamp.
@@ -149,14 +133,12 @@ impl Decoder {
             kind::COMM => {
                 let thread = Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 4)? };
                 let name = Text::from_bytes(body.get(8..)?);
-                self.names.set(thread.tid, name);
-                push(queue, self.name(stamp.time, thread, name));
+                let Thread { tid, pid } = thread;
+                push(queue, ThreadName { name, tid, pid }.at(stamp.time, self.cpu));
             }
             kind::FORK => {
-                let child = Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 8)? };
-                if let Some(name) = self.names.inherit(u32_at(body, 12)?, child.tid) {
-                    push(queue, self.name(stamp.time, child, name));
-                }
+                let (pid, child, parent) = (u32_at(body, 0)?, u32_at(body, 8)?, u32_at(body, 12)?);
+                push(queue, birth(stamp.time, self.cpu, child, pid, parent));
             }
             kind::EXIT => self.exit(stamp, Thread { pid: u32_at(body, 0)?, tid: u32_at(body, 8)? }, queue),
             _ => return None,
@@ -215,7 +197,6 @@ impl Decoder {
     }
 
     fn exit(&mut self, stamp: Stamp, thread: Thread, queue: &mut VecDeque<Record>) {
-        self.names.forget(thread.tid);
         let Thread { tid, pid } = thread;
         push(queue, ThreadExit { tid, pid }.at(stamp.time, self.cpu));
         // Its events end before it leaves the processor for the last time.
@@ -291,10 +272,6 @@ impl Decoder {
         let preempted = Flag(leaves == Leaves::Preempted);
         let (from_tid, from_pid, to_tid, to_pid) = (from.tid, from.pid, to.tid, to.pid);
         event::Switch { from_tid, to_tid, from_pid, to_pid, preempted }.at(time, self.cpu)
-    }
-
-    fn name(&self, time: Instant, Thread { tid, pid }: Thread, name: Text) -> Record {
-        ThreadName { name, tid, pid }.at(time, self.cpu)
     }
 }
 

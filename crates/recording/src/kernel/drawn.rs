@@ -1,6 +1,6 @@
 //! A processor's records, decoded by one thread and taken from memory by another.
 
-use super::source::{KernelSource, Rest};
+use super::source::{Delivery, KernelSource, Rest};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use talea_record::Record;
@@ -21,6 +21,7 @@ pub struct KernelDrawer {
 #[derive(Debug)]
 pub struct KernelFeed {
     decoded: Receiver<Vec<Record>>,
+    delivery: Delivery,
     memory: DrawingMemory,
     ready: VecDeque<Record>,
 }
@@ -29,7 +30,8 @@ impl KernelSource {
     /// The source in two parts: one that empties the kernel's buffer and one that has what was in it.
     pub fn into_drawn(self, memory: &DrawingMemory) -> (KernelDrawer, KernelFeed) {
         let (out, decoded) = channel();
-        let feed = KernelFeed { decoded, memory: memory.clone(), ready: VecDeque::new() };
+        let (delivery, memory) = (self.delivery(), memory.clone());
+        let feed = KernelFeed { decoded, delivery, memory, ready: VecDeque::new() };
         (KernelDrawer { source: self, out }, feed)
     }
 }
@@ -61,6 +63,7 @@ impl RecordSource for KernelFeed {
     #[inline]
     fn take(&mut self) -> Option<Record> {
         self.peek()?;
-        self.ready.pop_front()
+        let record = self.ready.pop_front()?;
+        self.delivery.told(record)
     }
 }

@@ -1,6 +1,7 @@
 //! One processor's buffer as a source of records.
 
 use super::decode::{Decoder, Raw, Undecodable, lost};
+use super::names::Names;
 use perf_event::Sampler;
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,12 +33,29 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// The record is delivered.
+    /// The record is on its way.
     fn note(&self, record: &Record) {
-        self.records.fetch_add(1, Ordering::Relaxed);
         if let Some(lost) = lost_records(record) {
             self.lost.fetch_add(lost, Ordering::Relaxed);
         }
+    }
+}
+
+/// What the sources of all processors have in common as their records are delivered, in the order of time, and what is
+/// counted for one of them.
+#[derive(Clone, Debug)]
+pub(super) struct Delivery {
+    pub names: Arc<Names>,
+    pub tally: Arc<Tally>,
+}
+
+impl Delivery {
+    /// What is delivered of a record whose turn has come. See [`Names::told`].
+    #[inline]
+    pub fn told(&self, record: Record) -> Option<Record> {
+        let told = self.names.told(record);
+        self.tally.records.fetch_add(u64::from(told.is_some()), Ordering::Relaxed);
+        told
     }
 }
 
@@ -68,15 +86,16 @@ pub struct KernelSource {
     /// Decoded and not yet taken.
     queue: VecDeque<Record>,
     split: Box<[u8; SPLIT_BYTES]>,
-    tally: Arc<Tally>,
+    delivery: Delivery,
     /// The latest time seen.
     latest: Instant,
 }
 
 impl KernelSource {
-    pub(super) fn new(cpu: u16, ring: Sampler, decoder: Decoder, tally: Arc<Tally>, start: Instant) -> Self {
+    pub(super) fn new(cpu: u16, ring: Sampler, decoder: Decoder, delivery: Delivery, start: Instant) -> Self {
         let queue = VecDeque::with_capacity(2 * READ_AHEAD);
-        KernelSource { cpu, ring, decoder, queue, split: Box::new([0; SPLIT_BYTES]), tally, latest: start }
+        let split = Box::new([0; SPLIT_BYTES]);
+        KernelSource { cpu, ring, decoder, queue, split, delivery, latest: start }
     }
 
     /// Lets `records`, all of one instant, come first.
@@ -87,6 +106,11 @@ impl KernelSource {
     /// The processor it is about.
     pub fn cpu(&self) -> u16 {
         self.cpu
+    }
+
+    /// For whoever delivers what [`Self::draw`] takes.
+    pub(super) fn delivery(&self) -> Delivery {
+        self.delivery.clone()
     }
 
     /// Takes what is in the buffer, at most about `most` records and then says that there is more; not the latest ones while others keep
@@ -100,7 +124,7 @@ impl KernelSource {
             // What was kept the last time is taken when nothing has come since.
             let kept = if self.queue.len() == before { 0 } else { KEPT };
             let count = self.queue.len().saturating_sub(kept);
-            drawn.extend(self.queue.drain(..count).inspect(|record| self.tally.note(record)));
+            drawn.extend(self.queue.drain(..count).inspect(|record| self.delivery.tally.note(record)));
             if !has_more {
                 return (drawn, Rest::Nothing);
             }
@@ -123,7 +147,7 @@ impl KernelSource {
                 None => Err(Undecodable),
             };
             if decoded == Err(Undecodable) {
-                self.tally.undecodable.fetch_add(1, Ordering::Relaxed);
+                self.delivery.tally.undecodable.fetch_add(1, Ordering::Relaxed);
             }
         }
         if let Some(latest) = self.queue.back().filter(|_| self.queue.len() > before) {
@@ -133,12 +157,12 @@ impl KernelSource {
 
     /// Losses at the very end are in no record, because the kernel writes that with the next one.
     fn append_trailing_loss(&mut self) {
-        let lost_in_all = self.tally.lost_in_all.load(Ordering::Acquire);
+        let lost_in_all = self.delivery.tally.lost_in_all.load(Ordering::Acquire);
         if lost_in_all == UNKNOWN {
             return;
         }
         let waiting: u64 = self.queue.iter().filter_map(lost_records).sum();
-        let told = self.tally.lost.load(Ordering::Relaxed) + waiting;
+        let told = self.delivery.tally.lost.load(Ordering::Relaxed) + waiting;
         if lost_in_all > told {
             let time = self.queue.back().map_or(self.latest, |last| last.time);
             self.queue.push_back(lost(self.cpu, time, lost_in_all - told));
@@ -178,8 +202,8 @@ impl RecordSource for KernelSource {
     fn take(&mut self) -> Option<Record> {
         self.peek()?;
         let record = self.queue.pop_front()?;
-        self.tally.note(&record);
-        Some(record)
+        self.delivery.tally.note(&record);
+        self.delivery.told(record)
     }
 }
 
@@ -187,7 +211,7 @@ impl fmt::Debug for KernelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KernelSource")
             .field("cpu", &self.cpu)
-            .field("tally", &self.tally)
+            .field("tally", &self.delivery.tally)
             .finish_non_exhaustive()
     }
 }

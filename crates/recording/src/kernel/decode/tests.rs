@@ -44,7 +44,7 @@ impl Bench {
     }
 
     fn leaving_out(view: View, own: &[u32]) -> Self {
-        let decoder = Decoder::new(CPU, view, tracepoints(), Arc::default(), own.into());
+        let decoder = Decoder::new(CPU, view, tracepoints(), own.into());
         Bench { decoder, queue: VecDeque::new() }
     }
 
@@ -165,7 +165,7 @@ fn threads_alone_come_and_go_and_end() {
 }
 
 #[test]
-fn names_are_set_inherited_and_forgotten() {
+fn names_and_births_are_decoded() {
     let mut bench = Bench::new(View::Processor);
     let mut comm = bytes().u32(70).u32(7);
     comm.0.extend(b"fifteen letters\0");
@@ -173,13 +173,12 @@ fn names_are_set_inherited_and_forgotten() {
     let family = |child: u32, parent: u32| bytes().u32(70).u32(70).u32(child).u32(parent).u64(110).u64(110);
     bench.feed(kind::FORK, 0, &family(8, 7).0).unwrap();
     bench.feed(kind::EXIT, 0, &family(7, 7).0).unwrap();
-    bench.feed(kind::FORK, 0, &family(9, 7).0).unwrap();
-    let records = bench.records();
     let words = Text::from_bytes(b"fifteen letters").words();
-    assert_eq!((records[0].causal, records[0].words), (halves(7, 70), words));
-    assert_eq!((records[1].causal, records[1].words), (halves(8, 70), words));
-    assert_eq!(records[2].event, Event::THREAD_EXIT);
-    assert_eq!(records.len(), 3, "nobody knows the name of a forgotten thread's child");
+    let at = |time| Instant::from_nanos(time);
+    let [named, born, ended] = bench.records()[..] else { panic!("three records") };
+    assert_eq!((named.event, named.causal, named.words), (Event::THREAD_NAME, halves(7, 70), words));
+    assert_eq!(born, birth(at(110), CPU, 8, 70, 7));
+    assert_eq!((ended.event, ended.words[0]), (Event::THREAD_EXIT, halves(7, 70)));
     assert_eq!(&Text::from_bytes(b"longer than sixteen bytes").padded(), b"longer than sixt");
 }
 
