@@ -21,7 +21,7 @@ use talea_time::{Duration, Instant};
 pub(crate) use rules::Rules;
 
 /// Records of one file are at most so much out of order; what comes later was held up by nothing that recorders know.
-const DISORDER: Duration = Duration::from_secs(10);
+pub(crate) const DISORDER: Duration = Duration::from_secs(10);
 /// A last record that nothing confirms is at most so much behind the one before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 3600);
 

@@ -8,8 +8,9 @@
 //!  head metadata directory | 256 records | seal | 256 records | seal | ... | rest | last seal
 //! ```
 //! A *seal* has the form of a record and is none: it holds a checksum (CRC-32) of the records since the one before and one of
-//! metadata and directory, as they were then. The last one says that the log has come to its end. Readers keep seals to
-//! themselves; what they make of one that does not fit is in [`crate::damage`].
+//! metadata and directory, as they were then, and it bounds how far any record until then is behind one that stands before it.
+//! The last one says that the log has come to its end. Readers keep seals to themselves, and put in order what came late; what
+//! they make of a seal that does not fit is in [`crate::damage`].
 
 use crate::declaration::Family;
 use crate::definition::Definition;
@@ -25,7 +26,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use talea_text::links::resolved;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 use thiserror::Error;
 
 const BUFFER_BYTES: usize = 1 << 16;
@@ -43,6 +44,9 @@ pub struct LogWriter {
     /// Of the records since the last seal that have been handed on.
     sum: Hasher,
     since_seal: u64,
+    /// The time of the latest record.
+    latest: Instant,
+    disorder: Disorder,
     /// The first failure, after which nothing more is written.
     failure: Option<io::Error>,
 }
@@ -150,7 +154,19 @@ impl LogWriter {
         let path = path.into();
         let (defined, sum) = (Vec::new(), Hasher::new());
         let block = Vec::with_capacity(SEALED as usize * Record::BYTES);
-        Ok(LogWriter { file, path, directory, defined, written: 0, block, sum, since_seal: 0, failure: None })
+        Ok(LogWriter {
+            file,
+            path,
+            directory,
+            defined,
+            written: 0,
+            block,
+            sum,
+            since_seal: 0,
+            latest: Instant::from_nanos(i64::MIN),
+            disorder: Disorder::default(),
+            failure: None,
+        })
     }
 
     /// Enters the families of `directory` that the log does not have yet. Passive entities stay where they are.
@@ -244,10 +260,11 @@ impl LogWriter {
     /// Seals what came since the last seal.
     fn seal(&mut self, closing: Closing) {
         self.hand_on();
-        let sum = std::mem::take(&mut self.sum).finalize();
+        let sum = self.disorder.sealing(std::mem::take(&mut self.sum));
         let records = std::mem::take(&mut self.since_seal);
         let (directory, tables) = (self.directory.used, self.directory.sum.clone().finalize());
-        self.write(&to_bytes(Seal { records, sum, directory, tables, closing }.to_record()));
+        let seal = Seal { records, sum, directory, tables, disorder: self.disorder, closing };
+        self.write(&to_bytes(seal.to_record()));
     }
 }
 
@@ -256,6 +273,8 @@ impl Sink for LogWriter {
         if self.failure.is_some() {
             return;
         }
+        self.disorder = self.disorder.max(Disorder::of(self.latest, record.time));
+        self.latest = self.latest.max(record.time);
         self.block.extend_from_slice(&to_bytes(record));
         self.written += 1;
         self.since_seal += 1;
@@ -283,13 +302,49 @@ const SEAL_TIME: Instant = Instant::from_nanos(i64::from_le_bytes(*b"TaleaEnd"))
 pub(crate) struct Seal {
     /// Records since the last seal.
     pub records: u64,
-    /// Their checksum.
+    /// Their checksum; see [`Disorder::sealing`].
     pub sum: u32,
     /// Bytes of the directory that were used then.
     pub directory: u64,
     /// The checksum of the metadata and of these bytes.
     pub tables: u32,
+    /// Of all records until then.
+    pub disorder: Disorder,
     pub closing: Closing,
+}
+
+/// How far records stand behind later ones at most: nowhere (0), or by less than 2^(n - 1) ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Disorder(u16);
+
+impl Disorder {
+    /// That of a record of the time `time` behind one of the time `latest`.
+    fn of(latest: Instant, time: Instant) -> Self {
+        if time >= latest {
+            return Disorder(0);
+        }
+        let behind = latest.as_nanos().abs_diff(time.as_nanos());
+        Disorder(u64::BITS as u16 - behind.leading_zeros() as u16 + 1)
+    }
+
+    /// The checksum of records that a seal has, which covers what it says of their order.
+    pub fn sealing(self, mut records: Hasher) -> u32 {
+        if self != Disorder::default() {
+            records.update(&self.0.to_le_bytes());
+        }
+        records.finalize()
+    }
+
+    /// A bound of it, if any record is behind a later one.
+    pub fn bound(self) -> Option<Duration> {
+        let doublings = self.0.checked_sub(1)?;
+        Some(
+            1_i64
+                .checked_shl(doublings.into())
+                .filter(|ns| *ns > 0)
+                .map_or(Duration::MAX, Duration::from_nanos),
+        )
+    }
 }
 
 /// Whether the log goes on after a seal.
@@ -308,7 +363,7 @@ impl Seal {
             causal: self.directory,
             words: [self.records, sums],
             event,
-            source: 0,
+            source: self.disorder.0,
             cpu: Record::NO_CPU,
             arg,
         }
@@ -319,8 +374,9 @@ impl Seal {
         let closing = [Closing::More, Closing::Last].into_iter().find(|one| *one as u16 == record.arg)?;
         let [records, sums] = record.words;
         let (sum, tables, directory) = (sums as u32, (sums >> 32) as u32, record.causal);
+        let disorder = Disorder(record.source);
         let is_seal = record.event == SEAL && record.time == SEAL_TIME;
-        is_seal.then_some(Seal { records, sum, directory, tables, closing })
+        is_seal.then_some(Seal { records, sum, directory, tables, disorder, closing })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading trace files, of rings or logs, finished or still being written.
 
+mod ordered;
 mod screened;
 
 use crate::damage::{Damage, Rules};
@@ -11,6 +12,7 @@ use crate::merge::{Merge, RecordSource};
 use crate::passive::{self, Reading, ReadingError, words_of};
 use crate::ring::{RingReader, open_readers};
 use crate::{Event, Metadata, NameSpace, Origin, Record, Sink, written};
+use ordered::OrderedLog;
 use rustix::io::Errno;
 use screened::{LogReader, ScreenedRing, last_seal};
 use std::fs::File;
@@ -245,7 +247,8 @@ impl TraceFile {
             Content::Log(file) => {
                 let bytes = file.metadata()?.len();
                 // Read after the length: families are there before their first events.
-                Source::Log(LogReader::new(file, self.header.data_offset..bytes, &self.rules()?)?)
+                let reader = LogReader::new(file, self.header.data_offset..bytes, &self.rules()?)?;
+                Source::Log(OrderedLog::new(reader))
             }
         }))
     }
@@ -328,7 +331,7 @@ enum Source {
         /// Until the end was reached.
         mapping: Option<Arc<Mapping>>,
     },
-    Log(LogReader),
+    Log(OrderedLog),
 }
 
 impl Records {

@@ -74,7 +74,7 @@ pub struct Recorded {
     pub unasked: u64,
     /// Records of programs that were lost, by why.
     pub lost: BTreeMap<LossCause, u64>,
-    /// Records that came too late to be put in order.
+    /// Records that came too late to be put in order as they came. Whoever reads the log has them in order.
     pub late: u64,
     /// Nodes whose runs were cut off: their processes were gone before they had ended them.
     pub cut_off: u64,

@@ -215,7 +215,7 @@ pub struct Outcome {
     pub spin: Vec<NodeSpin>,
     /// What went wrong without ending the run.
     pub mishaps: Mishaps,
-    /// Records that came too late to be put in order; their job's numbers may be off.
+    /// Records that came too late to be put in order as they came; their job's numbers may be off here. The log has them in order.
     pub late_records: u64,
     /// The trace, if it was to be kept.
     pub log: Option<PathBuf>,

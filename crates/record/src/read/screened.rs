@@ -4,7 +4,7 @@
 use super::TraceError;
 use crate::damage::{Damage, Ending, Place, Rules, Screen};
 use crate::event::{LossCause, Lost};
-use crate::log::{Closing, SEALED, Seal, from_bytes};
+use crate::log::{Closing, Disorder, SEALED, Seal, from_bytes};
 use crate::merge::RecordSource;
 use crate::ring::RingReader;
 use crate::{Event, Record};
@@ -69,6 +69,7 @@ pub(super) struct LogReader {
     file: Arc<File>,
     screen: Screen,
     damage: Damage,
+    disorder: Disorder,
     gap: Gap,
     /// What is to be read into the buffer yet, to the end of the last whole record.
     rest: Range<u64>,
@@ -128,8 +129,9 @@ impl LogReader {
         let from = bytes.start;
         let cut_bytes = bytes.end.saturating_sub(from) % Record::BYTES as u64;
         let rest = from..bytes.end.max(from) - cut_bytes;
-        let last = last_seal(file, rest.clone())?.filter(|(at, _)| at + Record::BYTES as u64 == rest.end);
-        let ending = match last {
+        let last = last_seal(file, rest.clone())?;
+        let disorder = last.map_or(Disorder::default(), |(_, seal)| seal.disorder);
+        let ending = match last.filter(|(at, _)| at + Record::BYTES as u64 == rest.end) {
             Some((_, Seal { closing: Closing::Last, .. })) => Ending::Whole,
             _ => Ending::Open,
         };
@@ -144,6 +146,7 @@ impl LogReader {
                 due: VecDeque::new(),
             },
             damage: Damage { cut_bytes, ending, ..Damage::default() },
+            disorder,
             rest,
             buffer: Vec::new(),
             used: 0,
@@ -155,6 +158,11 @@ impl LogReader {
 
     pub fn damage(&self) -> &Damage {
         &self.damage
+    }
+
+    /// How far records stand behind later ones, as the last seal says.
+    pub fn disorder(&self) -> Disorder {
+        self.disorder
     }
 
     /// The next record that can be.
@@ -223,7 +231,7 @@ impl LogReader {
 
     /// Compares a seal with what came since the last one.
     fn break_seal(&mut self, seal: Seal, at: u64) {
-        let sum = std::mem::take(&mut self.sum).finalize();
+        let sum = seal.disorder.sealing(std::mem::take(&mut self.sum));
         let records = std::mem::take(&mut self.since_seal);
         let from = std::mem::replace(&mut self.sealed_up_to, at + Record::BYTES as u64);
         if (records, sum) != (seal.records, seal.sum) {

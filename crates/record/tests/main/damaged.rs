@@ -167,6 +167,8 @@ fn no_changed_byte_of_a_log_goes_unnoticed() {
     let all: Vec<Record> = (0..copies).flat_map(|_| run.iter().copied()).collect();
     all.iter().for_each(|record| log.record(*record));
     log.finish().unwrap();
+    let mut in_order = all;
+    in_order.sort_by_key(|record| record.time);
     let bytes = fs::read(&path).unwrap();
     let directory_begins = u64::from_le_bytes(bytes[96..104].try_into().unwrap()) as usize;
     let data_begins = u64::from_le_bytes(bytes[48..56].try_into().unwrap()) as usize;
@@ -181,6 +183,6 @@ fn no_changed_byte_of_a_log_goes_unnoticed() {
             Ok(replayed) => !replayed.damage.is_none() || replayed.damage.ending == Ending::Open,
             Err(_) => true,
         };
-        assert!(is_told || records == all, "byte {at}");
+        assert!(is_told || records == in_order, "byte {at}");
     }
 }

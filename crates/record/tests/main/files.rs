@@ -151,6 +151,49 @@ fn files_of_several_processes_merge_if_they_tell_of_one_run() {
 }
 
 #[test]
+fn a_log_is_read_in_order_whatever_came_late() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let config = ProptestConfig::with_cases(48);
+    proptest!(config, |(lateness in prop::collection::vec(prop_oneof![9 => Just(0u64), 1 => 0..5000u64], 0..1500),
+               killed: bool)| {
+        let late = |(n, late): (usize, &u64)| Record { cpu: n as u16, ..numbered((10 * n as u64).saturating_sub(*late)) };
+        let written: Vec<Record> = lateness.iter().enumerate().map(late).collect();
+        let mut log = LogWriter::create(&path, &metadata()).unwrap();
+        written.iter().for_each(|record| log.record(*record));
+        let mut expected = written.clone();
+        if killed {
+            log.flush();
+            // What came after the last seal is in the order in which it came, as far as nothing is known of it.
+            expected.truncate(written.len() / 256 * 256);
+            let whole = fs::read(&path).unwrap();
+            let unsealed = written.len() % 256 * Record::BYTES;
+            fs::write(&path, &whole[..whole.len() - unsealed]).unwrap();
+        } else {
+            log.finish().unwrap();
+        }
+        expected.sort_by_key(|record| record.time);
+        let records: Result<Vec<Record>, TraceError> = TraceFile::open(&path).unwrap().records().unwrap().collect();
+        prop_assert_eq!(records.unwrap(), expected);
+    });
+}
+
+#[test]
+fn what_is_behind_by_ten_seconds_is_put_in_order_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let mut log = LogWriter::create(&path, &metadata()).unwrap();
+    let long = 10_000_000_000;
+    let times = [0, long, 1, long - 1];
+    times.iter().for_each(|time| log.record(Record { time: at(*time), ..numbered(1) }));
+    log.finish().unwrap();
+    let mut records = Vec::new();
+    TraceFile::open(&path).unwrap().replay(&mut records).unwrap();
+    let in_order: Vec<i64> = records.iter().map(|record| record.time.as_nanos()).collect();
+    assert_eq!(in_order, [0, 1, long - 1, long]);
+}
+
+#[test]
 fn a_log_reads_back_and_a_cut_tail_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");

@@ -392,7 +392,7 @@ fn releases_from_outside_do_not_allocate() {
         stop.stop();
         let outcome = running.join().expect("no thread panics");
         assert_eq!(ALLOCATIONS.swap(0, Ordering::Relaxed), 0, "{dispatch}");
-        let kept = records_of(&log, &outcome).iter().filter(|record| record.event == Event::VALUE).count();
+        let kept = records_of(&log).iter().filter(|record| record.event == Event::VALUE).count();
         assert_eq!(kept as u64 + outcome.mishaps.values_unkept, TIMES);
         assert!(
             outcome.report.tasks.iter().all(|task| task.completed == TIMES),

@@ -299,7 +299,7 @@ fn run_by(case: &str, stop: &StopHandle, command: impl FnMut(&str) -> Command) -
     let lost_nodes = if case == "survived" { LostNodes::GoOn } else { LostNodes::EndRun };
     let options = RunOptions { keep_log: Some(log.clone()), stop, lost_nodes, ..options_of(case) };
     let outcome = run_cluster(&system_of(case), &options, command);
-    let records = outcome.as_ref().map_or_else(|_| Vec::new(), |outcome| records_of(&log, outcome));
+    let records = outcome.as_ref().map_or_else(|_| Vec::new(), |_| records_of(&log));
     Clustered { outcome, records }
 }
 

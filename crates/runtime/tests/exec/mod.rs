@@ -79,7 +79,7 @@ pub(crate) fn run_until(
         }
     }));
     let outcome = prepared.run().expect("the run can begin");
-    let records = records_of(&log, &outcome);
+    let records = records_of(&log);
     let ran = Ran { outcome, records, system: system.clone() };
     ran.check_lives();
     ran
@@ -116,20 +116,13 @@ pub(crate) fn run_given(mut run: impl FnMut() -> Ran, situation: impl Fn(&Ran) -
     ran.unwrap_or_else(|| panic!("the situation did not come about in {ATTEMPTS} runs"))
 }
 
-/// The records of a log in the order of time. A thread that is kept from running between reading the clock and
-/// writing its record leaves the record behind later ones, and the outcome has counted it.
-pub(crate) fn records_of(log: &Path, outcome: &Outcome) -> Vec<Record> {
+/// The records of a log, which are in the order of time, also those that a thread wrote late because it was kept from running
+/// between reading the clock and writing its record.
+pub(crate) fn records_of(log: &Path) -> Vec<Record> {
     let trace = TraceFile::open(log).expect("the log is a trace");
-    let mut records: Vec<Record> =
+    let records: Vec<Record> =
         trace.records().expect("readable").map(|record| record.expect("whole")).collect();
-    let mut latest = i64::MIN;
-    let late = records.iter().filter(|record| {
-        let is_late = record.time.as_nanos() < latest;
-        latest = latest.max(record.time.as_nanos());
-        is_late
-    });
-    assert_eq!(late.count() as u64, outcome.late_records);
-    records.sort_by_key(|record| record.time);
+    assert!(records.is_sorted_by_key(|record| record.time));
     records
 }
 

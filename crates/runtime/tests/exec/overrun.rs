@@ -320,7 +320,7 @@ fn what_the_program_fires_is_merged_at_the_guard() {
         });
         let outcome = prepared.run().expect("it runs");
         fires.join().expect("it ends");
-        let records = records_of(&log, &outcome);
+        let records = records_of(&log);
         let ran = Ran { outcome, records, system: system.clone() };
         let of = |reason| ran.of(Event::SKIP, "stop").filter(|record| record.arg == reason as u16).count();
         let (merged, early) = (of(SkipReason::Merged), of(SkipReason::Early));

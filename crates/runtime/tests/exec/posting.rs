@@ -53,7 +53,7 @@ pub(super) fn run_beside<R: Send>(
         let outcome = prepared.run().expect("the run can begin");
         (outcome, acting.join().expect("it acts without a panic"))
     });
-    let records = records_of(&log, &outcome);
+    let records = records_of(&log);
     let metadata = TraceFile::open(&log).expect("a trace").metadata().clone();
     (Posted { outcome, records, metadata }, acted)
 }
@@ -617,7 +617,7 @@ fn posted_jobs_are_ordered_by_execution_times_of_their_own() {
         });
         prepared.run().expect("the run can begin")
     });
-    let records = records_of(&log, &outcome);
+    let records = records_of(&log);
     let metadata = TraceFile::open(&log).expect("a trace").metadata().clone();
     let told = records.iter().filter_map(JobWcet::read).map(|told| told.wcet);
     // The third one's is its operation's.

@@ -386,7 +386,7 @@ fn the_program_releases_tasks_as_often_as_is_declared() {
         });
         let outcome = prepared.run().expect("it runs");
         assert_eq!(fires.join().unwrap(), [0, 1, 2, 3, 4]);
-        let records = records_of(&log, &outcome);
+        let records = records_of(&log);
         let ran = Ran { outcome, records, system: system.clone() };
         let released = ran.count(Event::RELEASE, "stop");
         let skipped: Vec<_> = ran.records.iter().filter_map(Skip::read).collect();

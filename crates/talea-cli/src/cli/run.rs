@@ -448,7 +448,10 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         ),
         (mishaps.to_left, "messages were not sent, for the node that they were for had ended"),
         (mishaps.slot_shortages, "times a job of a preemptive lane waited for a thread; raise --slots"),
-        (outcome.late_records, "records came too late to be put in order"),
+        (
+            outcome.late_records,
+            "records came too late for this report, which may be off; the trace has them in order",
+        ),
     ] {
         if count > 0 {
             remarks.push(format!("warning: {count} {what}"));

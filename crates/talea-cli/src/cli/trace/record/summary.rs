@@ -42,6 +42,9 @@ pub fn summarise(options: &Options, recorded: &Recorded) {
         tell!("  help: --kernel-buffer SIZE gives it more room");
     }
     if recorded.late > 0 {
-        tell!("warning: {} records came too late to be put in order; the trace says where", recorded.late);
+        tell!(
+            "note: {} records came late, which costs memory on reading; readers have them in order",
+            recorded.late
+        );
     }
 }
