@@ -237,6 +237,12 @@ impl Operation {
         }
     }
 
+    /// Whether its jobs can do anything but take values and write them: they have code, or events of channels.
+    #[inline]
+    pub fn has_code_or_events(&self) -> bool {
+        matches!(self.body, Body::User(_)) || self.ends.events.is_some()
+    }
+
     /// A job of an operation without code has completed: pushes its events.
     #[inline]
     pub fn push_events(&mut self, services: &dyn JobServices, instance: u64) {

@@ -101,6 +101,8 @@ struct OperationState {
     is_recorded: bool,
     /// Whether what a job is told is recorded, too, so that it can be replayed.
     keeps_answers: bool,
+    /// Whether what its jobs push is recorded.
+    keeps_pushes: bool,
     /// Where what its jobs take comes, events or bytes from outside, if that is kept.
     kept_taken: Option<Box<dyn KeptEnd>>,
     node: u16,
@@ -128,6 +130,16 @@ pub(crate) struct Values {
     workplace: Option<VirtualWorkplace>,
     /// In the order in which they began to wait.
     waiting: Vec<Waiting>,
+}
+
+/// What stands before the completion of a job that has done its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BeforeEnd {
+    Nothing,
+    /// It has not taken its values, or has given them back: another one had the ports.
+    Take,
+    /// It may have to wait for readers to have room.
+    WaitForRoom,
 }
 
 /// What a job can ask of a simulation.
@@ -248,6 +260,7 @@ impl Values {
             let is_wanted = |publication: PublicationId| wanted.pushes[publication.index()];
             for publication in state.operation.log_pushes(is_wanted, MOST_BYTES) {
                 kept.pushes[publication.index()] = true;
+                state.keeps_pushes = true;
             }
         }
         let keeps_answers = kept.are_any();
@@ -296,24 +309,22 @@ impl Values {
         }
     }
 
-    /// Whether the job, which has begun, has not taken its values, or has given them back: another one had the ports.
+    /// What a job, which has begun and done its work, has to do before it completes.
     #[inline]
-    pub fn has_to_take(&self, job: JobId) -> bool {
-        let state = self.operations[job.operation.index()].as_ref();
-        state.is_some_and(|state| state.begun.iter().any(|begun| begun.job == job && !begun.has_taken))
+    pub fn before_end(&self, job: JobId) -> BeforeEnd {
+        let Some(state) = &self.operations[job.operation.index()] else { return BeforeEnd::Nothing };
+        if state.may_wait {
+            return BeforeEnd::WaitForRoom;
+        }
+        let has_to_take = |begun: &Begun| begun.job == job && !begun.has_taken;
+        if state.begun.iter().any(has_to_take) { BeforeEnd::Take } else { BeforeEnd::Nothing }
     }
 
-    /// Such a job has done its work: it takes its values, and its code is called, before anything tells that it has completed.
+    /// A job has done its work and [has to take](BeforeEnd::Take) its values: it takes its values, and its code is called, before anything tells that it has completed.
     pub fn take_at_end(&mut self, completed: &Completed, now: Instant, sink: &mut dyn Sink) {
         if let Some(state) = &mut self.operations[completed.id.operation.index()] {
             state.call(completed, (&mut self.told, self.workplace.as_ref()), &mut self.bytes, now, sink);
         }
-    }
-
-    /// Whether a job of the operation may have to wait for readers to have room.
-    #[inline]
-    pub fn may_wait(&self, operation: OperationId) -> bool {
-        self.operations[operation.index()].as_ref().is_some_and(|state| state.may_wait)
     }
 
     /// A job has done its work at `now`, and its code is called, if it has not been. Returns the input that has no room for what it wrote, and until
@@ -368,12 +379,12 @@ impl Values {
         let Some(state) = &mut self.operations[id.operation.index()] else { return };
         let asked = (&mut self.told, self.workplace.as_ref());
         let place = state.call(completed, asked, &mut self.bytes, now, sink);
-        let (told, workplace) = (&self.told, self.workplace.as_ref());
-        state.operation.push_events(&Services { now, job: id, told, workplace }, job.number);
-        for note in self.told.get_mut().notes.drain(..) {
-            sink.record(record_of(note, (id, lane), state.node, now));
+        if state.operation.has_code_or_events() {
+            let (told, workplace) = (&self.told, self.workplace.as_ref());
+            state.operation.push_events(&Services { now, job: id, told, workplace }, job.number);
+            state.record_notes(self.told.get_mut(), (id, lane), now, sink);
+            state.keep_pushes(id, now, sink);
         }
-        state.keep_pushes(id, now, sink);
         state.begun.remove(place);
         let visible_at = match state.planned {
             None => now,
@@ -462,6 +473,7 @@ impl Values {
             outputs: Vec::new(),
             is_recorded: false,
             keeps_answers: false,
+            keeps_pushes: false,
             kept_taken: None,
             node: node as u16,
             may_wait: false,
@@ -528,19 +540,40 @@ impl OperationState {
         self.operation.call(&services, &self.name, &job, started, handle);
         let has_room = self.operation.end_reads(id.instance, started);
         debug_assert!(has_room, "what was read before is written down");
-        // Before the first record of what it has pushed.
-        let defined = workplace.map(VirtualWorkplace::take_new_publications).unwrap_or_default();
-        defined.iter().for_each(|definition| sink.define(definition));
-        told.get_mut().defined.extend(defined);
-        self.keep_taken(id, bytes, now, sink);
-        for note in told.get_mut().notes.drain(..) {
-            sink.record(record_of(note, (id, lane), self.node, now));
+        if self.operation.has_code_or_events() {
+            self.record_told((told.get_mut(), workplace), (id, lane), bytes, now, sink);
         }
-        self.keep_of_program(id, std::mem::take(&mut told.get_mut().kept), now, sink);
-        self.keep_pushes(id, now, sink);
         self.operation.leave(id.instance);
         self.begun[place].has_returned = true;
         place
+    }
+
+    /// Records what the code of a job has brought about.
+    fn record_told(
+        &mut self,
+        (told, workplace): (&mut Told, Option<&VirtualWorkplace>),
+        (job, lane): (JobId, u16),
+        bytes: &mut [u8],
+        now: Instant,
+        sink: &mut dyn Sink,
+    ) {
+        // Before the first record of what it has pushed.
+        let defined = workplace.map(VirtualWorkplace::take_new_publications).unwrap_or_default();
+        defined.iter().for_each(|definition| sink.define(definition));
+        told.defined.extend(defined);
+        self.keep_taken(job, bytes, now, sink);
+        self.record_notes(told, (job, lane), now, sink);
+        if !told.kept.is_empty() {
+            self.keep_of_program(job, std::mem::take(&mut told.kept), now, sink);
+        }
+        self.keep_pushes(job, now, sink);
+    }
+
+    /// Records what channels have told.
+    fn record_notes(&self, told: &mut Told, of: (JobId, u16), now: Instant, sink: &mut dyn Sink) {
+        for note in told.notes.drain(..) {
+            sink.record(record_of(note, of, self.node, now));
+        }
     }
 
     /// Records what the job wrote, of outputs whose values are kept.
@@ -612,6 +645,9 @@ impl OperationState {
 
     /// Records what the job has pushed since the last call, of channels whose events are kept.
     fn keep_pushes(&mut self, job: JobId, now: Instant, mut sink: &mut dyn Sink) {
+        if !self.keeps_pushes {
+            return;
+        }
         let node = self.node;
         for PushedBytes { publication, number, bytes } in self.operation.pushed() {
             let publication = publication.index() as u32;
@@ -769,6 +805,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
         is_recorded: false,
         keeps_answers: false,
+        keeps_pushes: false,
         kept_taken: None,
         node: node(id) as u16,
         may_wait: system.wait_limits(id).next().is_some(),

@@ -247,9 +247,11 @@ impl VirtualWorkplace {
     /// The types of events that have got numbers since this was asked last.
     #[inline]
     pub(crate) fn take_new_publications(&self) -> Vec<Definition> {
-        if !self.0.has_new_publications.swap(false, Ordering::Relaxed) {
+        // A job asks whenever it completes, and hardly ever there are any.
+        if !self.0.has_new_publications.load(Ordering::Relaxed) {
             return Vec::new();
         }
+        self.0.has_new_publications.store(false, Ordering::Relaxed);
         let keeps_events = self.0.keeps_events.load(Ordering::Relaxed);
         let new = std::mem::take(&mut lock(&self.0.publications).new);
         new.into_iter().map(|definition| definition.keeping_events(keeps_events)).collect()

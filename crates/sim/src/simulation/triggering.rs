@@ -2,7 +2,7 @@
 
 use super::Simulation;
 use crate::node::{Done, Node, Slot};
-use crate::values::Completed;
+use crate::values::{BeforeEnd, Completed};
 use talea_model::{OperationId, Overrun, System};
 use talea_policy::demand::{MessageWay, Passage};
 use talea_policy::hierarchy::VpId;
@@ -100,13 +100,15 @@ impl Simulation {
     pub(super) fn waits_for_room(&mut self, node: usize, done: Done, sink: &mut dyn Sink) -> bool {
         let Some(values) = &mut self.values else { return false };
         let slot = self.nodes[node].slot(done.vp);
-        if !values.may_wait(slot.id.operation) {
-            if values.has_to_take(slot.id) {
-                values.take_at_end(&completed(&self.nodes[node], slot), self.now, sink);
-            }
+        let before = values.before_end(slot.id);
+        if before == BeforeEnd::Nothing {
             return false;
         }
         let completed = completed(&self.nodes[node], slot);
+        if before == BeforeEnd::Take {
+            values.take_at_end(&completed, self.now, sink);
+            return false;
+        }
         let waiting = values.wait_for_room(&completed, (node, done.vp), self.now, sink);
         if let Some(waiting) = waiting {
             self.nodes[node].wait_for_room(done, waiting, self.now, sink);
