@@ -248,7 +248,7 @@ impl TraceFile {
                 let bytes = file.metadata()?.len();
                 // Read after the length: families are there before their first events.
                 let reader = LogReader::new(file, self.header.data_offset..bytes, &self.rules()?)?;
-                Source::Log(OrderedLog::new(reader))
+                Source::Log(Box::new(OrderedLog::new(reader)))
             }
         }))
     }
@@ -331,7 +331,7 @@ enum Source {
         /// Until the end was reached.
         mapping: Option<Arc<Mapping>>,
     },
-    Log(OrderedLog),
+    Log(Box<OrderedLog>),
 }
 
 impl Records {
