@@ -46,6 +46,8 @@ pub(crate) struct PostNow {
     pub handle: u64,
     /// When it is due, if the job says so.
     pub deadline: Option<Instant>,
+    /// The longest that it executes, likewise.
+    pub wcet: Option<Work>,
 }
 
 /// An event that a job pushes into a channel of the program when it is called again.
@@ -142,7 +144,7 @@ impl JobServices for Answering<'_> {
 
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
         posted.check()?;
-        let Posted { operation, handle, deadline, .. } = posted;
+        let Posted { operation, handle, deadline, wcet } = posted;
         let Some(workplace) = self.workplace else {
             self.was_told_otherwise.set(true);
             return Err(NotPosted::Replayed);
@@ -150,7 +152,7 @@ impl JobServices for Answering<'_> {
         let operation = workplace.posted(operation)?;
         let mut posted = self.posted.borrow_mut();
         let recorded = self.answers.posts.get(posted.len());
-        posted.push(PostNow { operation, handle, deadline });
+        posted.push(PostNow { operation, handle, deadline, wcet });
         match recorded.and_then(|recorded| Some((recorded.job, recorded.outcome?))) {
             Some((job, PostOutcome::Posted)) => Ok(job.instance),
             Some((_, PostOutcome::Full)) => Err(NotPosted::Full),
