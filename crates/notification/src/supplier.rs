@@ -374,8 +374,16 @@ impl Supplier {
             NotPassedOn::LeftOut => Ok(Pushed::default()),
             NotPassedOn::Refused(error) => Err(error),
         };
-        let is_kept = via.services().is_some_and(|services| services.keeps_events());
-        match self.shared.publications.of(event.event_type()).filter(|_| is_kept) {
+        if !via.services().is_some_and(|services| services.keeps_events()) {
+            return now;
+        }
+        let number = || self.shared.publications.of(event.event_type());
+        // A type that was not offered has none if it was refused whenever it was pushed; in a replay it may not be.
+        let publication = number().or_else(|| {
+            self.ask_for_numbers(std::slice::from_ref(event.event_type()));
+            number()
+        });
+        match publication {
             Some(publication) => self.keep(via, publication, event, (answer, now)),
             None => now,
         }

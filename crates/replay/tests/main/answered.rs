@@ -28,12 +28,13 @@ impl Content for Step {}
 /// A job of the task with what its pushes were answered, or what an auditor was handed.
 type Seen = (&'static str, u64, Vec<Result<Pushed, PushError>>);
 
-/// A task pushes into a channel that rejects, into one that discards, by a supplier with a filter, and by one that is removed; what these pushes were answered
-/// decides what it pushes into a channel of audits.
+/// A task pushes into a channel that rejects, into one that discards, by a supplier with a filter and by one that is removed, and into one that is destroyed
+/// before that; what these pushes were answered decides what it pushes into a channel of audits.
 struct Program {
     factory: EventChannelFactory,
     narrow: EventChannel,
     lossy: EventChannel,
+    ended: EventChannel,
     /// The number of the supplier that is to be removed, and of the consumer.
     removed: (u32, u32),
     diary: Arc<Mutex<Vec<Seen>>>,
@@ -63,9 +64,9 @@ impl Program {
         let narrow = factory.create("narrow", &QosSettings::new(), rejecting).expect("sound");
         let discarding = QosSettings::new().max_events(1).discard(DiscardPolicy::Lifo);
         let lossy = factory.create("lossy", &discarding, AdminProperties::default()).expect("sound");
-        let audit = factory.create_with_defaults("audit");
+        let [audit, ended] = ["audit", "ended"].map(|name| factory.create_with_defaults(name));
         let event_type = EventType::new("Robot", "Step");
-        for channel in [&narrow, &lossy, &audit] {
+        for channel in [&narrow, &lossy, &ended, &audit] {
             channel.carries::<Step>(&event_type, &OutputKind::any().serialized()).expect("it has bytes");
         }
         let supplier =
@@ -75,9 +76,11 @@ impl Program {
             supplier(&narrow, "narrow"),
             supplier(&lossy, "filtered").filter(filter),
             supplier(&lossy, "removed"),
+            // What it pushes it has not offered.
+            ended.supplier("ended"),
             supplier(&audit, "audit"),
         ];
-        let mut suppliers: [Supplier; 4] = builders.map(|builder| builder.connect().expect("there is room"));
+        let mut suppliers: [Supplier; 5] = builders.map(|builder| builder.connect().expect("there is room"));
         let diary = Arc::new(Mutex::new(Vec::new()));
         let lane = |name: &str, level| Declaration::new(name, ms(9)).wcet(Work::from_millis(3)).lane(level);
         let consumer = |channel: &EventChannel, name: &'static str, level| {
@@ -116,7 +119,7 @@ impl Program {
                 audits.push(job, &event).expect("it is taken");
             }
         });
-        Program { factory, narrow, lossy, removed, diary, operations, _consumers: consumers }
+        Program { factory, narrow, lossy, ended, removed, diary, operations, _consumers: consumers }
     }
 }
 
@@ -133,7 +136,7 @@ fn system(dispatch: LaneDispatch) -> System {
 
 /// A simulation of it in which a consumer is removed, a supplier, and at last a channel.
 fn recorded(system: &System, program: Program) -> (Metadata, Vec<Record>, Vec<Seen>) {
-    let Program { factory, narrow, lossy, removed, diary, operations, _consumers } = program;
+    let Program { factory, narrow, lossy, ended, removed, diary, operations, _consumers } = program;
     let plans = plan_lanes_of(system).expect("sorted");
     let (simulation, workplace) =
         Simulation::with_posting(system, &plans, operations, ROOM).expect("simulated");
@@ -145,6 +148,11 @@ fn recorded(system: &System, program: Program) -> (Metadata, Vec<Record>, Vec<Se
     });
     workplace.call_at(Instant::ZERO + ms(100), move |_| {
         assert!(lossy.remove_supplier(removed.0));
+        None
+    });
+    let own = factory.clone();
+    workplace.call_at(Instant::ZERO, move |_| {
+        assert!(own.destroy(ended.id()));
         None
     });
     workplace.call_at(Instant::ZERO + ms(130), move |_| {
@@ -201,8 +209,9 @@ fn pushes_are_answered_as_they_were_and_code_goes_the_same_way() {
             rows.map(|row| row.compared).sum()
         };
         let jobs = then.iter().filter(|(name, ..)| *name == "watch").count() as u64;
-        let rows = ["narrow", "lossy"].map(|channel| of_watch(&format!("watch>{channel} Robot/Step")));
-        assert_eq!(rows, [2 * jobs, 4 * jobs]);
+        let of_channels = ["narrow", "lossy", "ended"];
+        let rows = of_channels.map(|channel| of_watch(&format!("watch>{channel} Robot/Step")));
+        assert_eq!(rows, [2 * jobs, 4 * jobs, 2 * jobs]);
         assert!(same.publications.iter().all(|row| row.unrecorded == 0), "{:?}", same.publications);
 
         // One push that is another is told, though it is answered as it was.
