@@ -2,8 +2,10 @@
 //! worth anything, is each consumer's own business.
 //!
 //! `cargo run --example notification [-- TIME [TRACE]]`, such as `2s events.talea`: how long it runs, one second unless given, and where the
-//! trace of it is kept, which `talea trace stats`, `show` and `explain` read.
+//! trace of it is kept, which `talea trace stats`, `show` and `explain` read. `talea replay events.talea -- target/debug/examples/notification` calls the
+//! code of the task and of the consumers again.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea::notification::qos::{OrderPolicy, QosSettings};
@@ -11,11 +13,11 @@ use talea::notification::{
     AdminProperties, Collect, Condition, Content, EventChannelFactory, EventPool, EventType, Filter,
     Filterable, Outcome, TypePattern,
 };
-use talea::run::Declaration;
+use talea::run::{Declaration, KeptOutputs, OutputKind};
 use talea::{Criticality, Duration, Run, Strategy, System, TaskBuilder, Work};
 
 /// How full the battery is. What derives `Filterable` can be filtered by constraints that are texts, from a file for one.
-#[derive(Clone, Copy, Filterable)]
+#[derive(Clone, Copy, Default, Filterable, Serialize, Deserialize)]
 #[filterable(crate = "talea::notification::etcl")]
 struct Battery {
     /// In percent.
@@ -23,14 +25,14 @@ struct Battery {
 }
 
 /// Where the robot is, in metres.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Position {
     x: f64,
     y: f64,
 }
 
 /// Somebody has pressed the button.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct Pressed;
 
 impl Content for Battery {}
@@ -86,6 +88,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A task of the robot pushes: all three types from its own jobs, from events that are made beforehand.
     let [battery, position, button] = [("Robot", "Battery"), ("Robot", "Position"), ("Operator", "Stop")]
         .map(|(domain, name)| EventType::new(domain, name));
+    // How they become bytes, by which a trace keeps them.
+    channel.carries::<Battery>(&battery, &OutputKind::any().serialized())?;
+    channel.carries::<Position>(&position, &OutputKind::any().serialized())?;
+    channel.carries::<Pressed>(&button, &OutputKind::any().serialized())?;
     let offered = [battery.clone(), position.clone(), button.clone()];
     let mut supplier = channel.supplier("robot").offer(offered).connect()?;
     let mut batteries = EventPool::new(64, &battery, || Battery { charge: 100.0 });
@@ -121,7 +127,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         counted.fetch_add(u64::from(sense(job).is_none()), Ordering::Relaxed);
     });
     let outcome = match std::env::args().nth(2) {
-        Some(trace) => run.keep_trace(trace).run()?,
+        Some(trace) => run.keep_trace(trace).keep_values(KeptOutputs::All).run()?,
         None => run.run()?,
     };
     println!(

@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use talea_channel::Codec;
 use talea_linux::replaced::Replaced;
 use talea_model::{EventTake, PublicationId};
+use talea_operation::PushAnswer;
 use talea_time::Instant;
 use talea_wire::{Body, Encoding, Limits, Message};
 
@@ -165,6 +166,49 @@ impl Kinds {
 
 /// The longest event of a program's channel that is kept: who is handed it or pushes it makes bytes of it on its own stack.
 pub(crate) const EVENT_BYTES: usize = 4 * 1024;
+
+/// Bytes of what is kept of a push at most.
+pub(crate) const PUSH_BYTES: usize = EVENT_BYTES + LENGTH + PushAnswer::BYTES;
+
+/// In place of the length of the content: nobody has said how it becomes bytes.
+const NO_CONTENT: u32 = u32::MAX;
+
+/// Writes what a job pushes into a channel of the program, or its header alone, and behind it how that is answered. None if it is too long. Does not allocate.
+pub(crate) fn encode_push(
+    kinds: &Kinds,
+    event: &Event,
+    answer: PushAnswer,
+    to: &mut [u8; PUSH_BYTES],
+) -> Option<usize> {
+    let room = &mut to[..EVENT_BYTES];
+    let end = match encode_event(kinds, event, room) {
+        Some(end) => end,
+        None => {
+            let end = encode_header(event, room)?;
+            to[end..end + LENGTH].copy_from_slice(&NO_CONTENT.to_le_bytes());
+            end + LENGTH
+        }
+    };
+    Some(end + answer.encode(&mut to[end..])?)
+}
+
+/// The event, or its header, in the bytes of what a job pushed into a channel of the program, and how that was answered, of which nothing is said in the bytes of events that
+/// a description declares, nor in those of traces of before.
+pub fn answered_push(from: &[u8]) -> (&[u8], Option<PushAnswer>) {
+    let mut rest = from;
+    let header = behind_length(&mut rest).map(|header| LENGTH + header.len());
+    let end = header.and_then(|header| match rest.strip_prefix(&NO_CONTENT.to_le_bytes()) {
+        Some(behind) => {
+            rest = behind;
+            Some(header)
+        }
+        None => behind_length(&mut rest).map(|content| header + LENGTH + content.len()),
+    });
+    match end.zip(PushAnswer::decode(rest)) {
+        Some((end, answer)) => (&from[..end], Some(answer)),
+        None => (from, None),
+    }
+}
 
 /// With which call the code is handed a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,11 +9,10 @@ use crate::delivery::Pusher;
 use crate::event::{Content, ContentType, Event, EventType, Header};
 use crate::fields::FieldProblem;
 use crate::filter::{Filter, FilterGroup, passes, together};
-use crate::kept::{EVENT_BYTES, encode_event, encode_header};
+use crate::kept::{PUSH_BYTES, encode_push};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{post, wake_at};
-use crate::publications::Publications;
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::stated::{self, Stated};
@@ -26,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::pi_lock::PiLock;
 use talea_model::PublicationId;
-use talea_operation::{EventNote, JobServices, KeptEvent, Post};
+use talea_operation::{EventNote, KeptEvent, Post, PushAnswer};
 use talea_time::{Duration, Instant};
 use thiserror::Error;
 
@@ -257,11 +256,27 @@ impl Supplier {
         event: &Event,
         now: Instant,
     ) -> Result<Pushed, PushError> {
+        match self.pass_on(&mut via, event, now) {
+            Ok((pushed, None)) => Ok(pushed),
+            Ok((pushed, Some(publication))) => {
+                self.keep(&via, publication, event, (PushAnswer::from(pushed), Ok(pushed)))
+            }
+            Err(not_passed_on) => self.keep_not_passed_on(&via, event, not_passed_on),
+        }
+    }
+
+    /// The same; with as what it is to be kept, if it is.
+    fn pass_on(
+        &mut self,
+        via: &mut impl Post,
+        event: &Event,
+        now: Instant,
+    ) -> Result<(Pushed, Option<PublicationId>), NotPassedOn> {
         if self.shared.is_closed.load(Ordering::Relaxed) {
-            return Err(PushError::Closed);
+            return Err(PushError::Closed.into());
         }
         if self.state.is_removed.load(Ordering::Relaxed) {
-            return Err(PushError::NotConnected);
+            return Err(PushError::NotConnected.into());
         }
         let number = event.event_type().number();
         if self.entries.get(number).is_none_or(Option::is_none) {
@@ -281,16 +296,16 @@ impl Supplier {
         } = &*self.handle.shared;
         let most = max_event_bytes.load(Ordering::Relaxed);
         if most > 0 {
-            allow_bytes(event.bytes(), most)?;
+            allow_bytes(event.bytes(), most).map_err(PushError::from)?;
         }
         if let Some(problem) = event.header().fields.excess() {
-            return Err(PushError::Header(problem.clone()));
+            return Err(PushError::Header(problem.clone()).into());
         }
         self.validate_event_qos(event.header()).map_err(PushError::Qos)?;
         if reject_new_events.load(Ordering::Relaxed) && load.is_full() {
             rejected.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::Rejected, 1);
-            return Err(PushError::Rejected);
+            return Err(PushError::Rejected.into());
         }
         let state = &*self.handle.state;
         let job = via.job();
@@ -299,25 +314,26 @@ impl Supplier {
             state.expired.store(state.expired.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             expired.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::Expired, 1);
-            return Ok(Pushed::default());
+            return Err(NotPassedOn::LeftOut);
         }
         let (proxy, errors) = (state.filters.judge(event, now), &state.filter_errors);
         if !passes(self.admin.operator, proxy, || self.admin.filters.judge(event, now), errors) {
             state.filtered.store(state.filtered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             left_out.fetch_add(1, Ordering::Relaxed);
             counters.add(Counted::LeftOut, 1);
-            return Ok(Pushed::default());
+            return Err(NotPassedOn::LeftOut);
         }
         let entry = self.entries[number].as_ref().expect("it has been found");
         state.pushed.store(state.pushed.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         counters.add(Counted::Pushed, 1);
         // What a description says has no number here, and is told of by the operation.
+        let mut kept = None;
         if job.is_some()
             && let Some(publication) = entry.publication(publications)
         {
             via.note(EventNote::Pushed(publication), now);
-            if let Some(services) = via.services().filter(|services| services.keeps_events()) {
-                keep_push(services, publications, publication, event);
+            if via.services().is_some_and(|services| services.keeps_events()) {
+                kept = Some(publication);
             }
         }
         if let Some(retained) = entry.retained.get() {
@@ -334,7 +350,7 @@ impl Supplier {
             consumer.offer((event, &stated), now, wait, &mut |offered| match *offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
-                    post(consumer, place, &mut via, (not_before, priority, expires), (now, &mut released));
+                    post(consumer, place, via, (not_before, priority, expires), (now, &mut released));
                 }
                 Offered::ToBePulled | Offered::InPlace => pushed.queued += 1,
                 Offered::Due(due) => wake_at(consumer, place, due),
@@ -342,7 +358,55 @@ impl Supplier {
                 Offered::Unwanted => {}
             });
         }
-        Ok(pushed)
+        Ok((pushed, kept))
+    }
+
+    /// An event goes on to nobody, which is kept if it is to be.
+    #[cold]
+    fn keep_not_passed_on(
+        &self,
+        via: &impl Post,
+        event: &Event,
+        not_passed_on: NotPassedOn,
+    ) -> Result<Pushed, PushError> {
+        let answer = PushAnswer::from(&not_passed_on);
+        let now = match not_passed_on {
+            NotPassedOn::LeftOut => Ok(Pushed::default()),
+            NotPassedOn::Refused(error) => Err(error),
+        };
+        if !via.services().is_some_and(|services| services.keeps_events()) {
+            return now;
+        }
+        let number = || self.shared.publications.of(event.event_type());
+        // A type that was not offered has none if it was refused whenever it was pushed; in a replay it may not be.
+        let publication = number().or_else(|| {
+            self.ask_for_numbers(std::slice::from_ref(event.event_type()));
+            number()
+        });
+        match publication {
+            Some(publication) => self.keep(via, publication, event, (answer, now)),
+            None => now,
+        }
+    }
+
+    /// Has recorded what a job pushes, or its header alone if nobody has said how the rest becomes bytes, and how that is answered. Returns the answer: in a replay,
+    /// that of then. Does not allocate.
+    #[cold]
+    fn keep(
+        &self,
+        via: &impl Post,
+        publication: PublicationId,
+        event: &Event,
+        (answer, now): (PushAnswer, Result<Pushed, PushError>),
+    ) -> Result<Pushed, PushError> {
+        let Some(services) = via.services() else { return now };
+        let mut bytes = [0; PUSH_BYTES];
+        let length = encode_push(&self.shared.publications.kinds, event, answer, &mut bytes);
+        services.keep(KeptEvent::Pushed(publication), length.map(|length| &bytes[..length]));
+        match services.answer_push(answer) {
+            same if same == answer => now,
+            then => answered_again(then, now),
+        }
     }
 
     /// Whether a consumer of this type may say by a mapping filter how long events are worth something, whatever they state.
@@ -637,16 +701,58 @@ impl SupplierHandle {
     }
 }
 
-/// Has recorded what a job pushes, or its header alone if nobody has said how the rest becomes bytes. Does not allocate.
-#[cold]
-fn keep_push(
-    services: &dyn JobServices,
-    publications: &Publications,
-    publication: PublicationId,
-    event: &Event,
-) {
-    let mut bytes = [0; EVENT_BYTES];
-    let whole = encode_event(&publications.kinds, event, &mut bytes);
-    let length = whole.or_else(|| encode_header(event, &mut bytes));
-    services.keep(KeptEvent::Pushed(publication), length.map(|length| &bytes[..length]));
+/// Why an event goes on to nobody.
+enum NotPassedOn {
+    /// It has expired, or filters of its supplier have not let it through.
+    LeftOut,
+    Refused(PushError),
+}
+
+impl From<PushError> for NotPassedOn {
+    fn from(error: PushError) -> Self {
+        NotPassedOn::Refused(error)
+    }
+}
+
+impl From<&NotPassedOn> for PushAnswer {
+    fn from(not_passed_on: &NotPassedOn) -> Self {
+        match not_passed_on {
+            NotPassedOn::LeftOut => PushAnswer::LeftOut,
+            NotPassedOn::Refused(error) => match error {
+                PushError::Closed => PushAnswer::Closed,
+                PushError::NotConnected => PushAnswer::NotConnected,
+                PushError::Rejected => PushAnswer::Rejected,
+                PushError::TooManyTypes => PushAnswer::TooManyTypes,
+                PushError::Qos(_) | PushError::Limit(_) | PushError::Header(_) => PushAnswer::Unfit,
+            },
+        }
+    }
+}
+
+impl From<Pushed> for PushAnswer {
+    fn from(Pushed { subscribed, queued, discarded }: Pushed) -> Self {
+        let number = |consumers: usize| u32::try_from(consumers).unwrap_or(u32::MAX);
+        PushAnswer::Pushed {
+            subscribed: number(subscribed),
+            queued: number(queued),
+            discarded: number(discarded),
+        }
+    }
+}
+
+/// What a push is answered in a replay that was answered so then; what comes of it now is what counts where it was refused for what it is itself.
+fn answered_again(then: PushAnswer, now: Result<Pushed, PushError>) -> Result<Pushed, PushError> {
+    match then {
+        PushAnswer::Pushed { subscribed, queued, discarded } => Ok(Pushed {
+            subscribed: subscribed as usize,
+            queued: queued as usize,
+            discarded: discarded as usize,
+        }),
+        PushAnswer::LeftOut => Ok(Pushed::default()),
+        PushAnswer::Unfit => now,
+        PushAnswer::Closed => Err(PushError::Closed),
+        PushAnswer::NotConnected => Err(PushError::NotConnected),
+        PushAnswer::Rejected => Err(PushError::Rejected),
+        PushAnswer::TooManyTypes => Err(PushError::TooManyTypes),
+    }
 }

@@ -51,7 +51,7 @@ pub enum EventNote {
 pub enum KeptEvent {
     /// What the job is handed, behind what it was handed before.
     Taken(TakenPart),
-    /// What it pushes as this publication.
+    /// What it pushes as this publication, or wants to, and how that is answered.
     Pushed(PublicationId),
 }
 

@@ -45,7 +45,7 @@ pub use placement::{DeclareError, LanePlacement};
 pub use ports::{Descriptor, Input, Output, Ports};
 pub use posting::{Declaration, NotPosted, Posted, PostedOperation, PostingRoom};
 pub use publications::ProgramPublications;
-pub use pushes::PushedBytes;
+pub use pushes::{PushAnswer, PushedBytes};
 pub use reading::NotRead;
 pub use replaying::{DeclaredOperation, HandedAgain, ReplayWorkplace};
 pub use services::JobServices;

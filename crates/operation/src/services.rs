@@ -2,6 +2,7 @@
 
 use crate::events::{EventNote, KeptEvent};
 use crate::posting::{NotPosted, Posted};
+use crate::pushes::PushAnswer;
 use crate::reading::NotRead;
 use talea_time::Instant;
 
@@ -46,5 +47,9 @@ pub trait JobServices {
     /// Has this recorded of what a channel of the program hands on in the job, or of what it pushes there. None: it has no bytes, or more than are kept.
     fn keep(&self, event: KeptEvent, bytes: Option<&[u8]>) {
         _ = (event, bytes);
+    }
+    /// What the push is answered that was [kept](Self::keep) last, and of which this comes now: in a replay, what it was answered then.
+    fn answer_push(&self, now: PushAnswer) -> PushAnswer {
+        now
     }
 }

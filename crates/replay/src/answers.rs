@@ -1,7 +1,12 @@
 //! What jobs were told, and are told again.
 
+use crate::steps::Pushes;
 use std::cell::{Cell, RefCell};
-use talea_operation::{EventNote, JobServices, KeptEvent, NotPosted, Posted, PushedBytes, ReplayWorkplace};
+use std::collections::BTreeMap;
+use talea_notification::declared::answered_push;
+use talea_operation::{
+    EventNote, JobServices, KeptEvent, NotPosted, Posted, PushAnswer, PushedBytes, ReplayWorkplace,
+};
 use talea_record::event::Answer;
 use talea_record::{JobId, PostOutcome, Question};
 use talea_time::{Instant, Work};
@@ -46,6 +51,8 @@ pub(crate) struct PostNow {
     pub handle: u64,
     /// When it is due, if the job says so.
     pub deadline: Option<Instant>,
+    /// The longest that it executes, likewise.
+    pub wcet: Option<Work>,
 }
 
 /// An event that a job pushes into a channel of the program when it is called again.
@@ -82,6 +89,29 @@ impl Answers {
     }
 }
 
+/// What the pushes of a job into channels of the program were answered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RecordedAnswers {
+    /// By which of these pushes it is; of some a trace of before does not say it.
+    answers: BTreeMap<u16, Option<PushAnswer>>,
+    /// Whether all are there.
+    are_whole: bool,
+    /// Whether the trace has pushes that went on to nobody, and says of each how it was answered.
+    has_all_kinds: bool,
+}
+
+impl RecordedAnswers {
+    /// Of what the trace has of a job's pushes: those behind the publications of the description, which are so many.
+    pub fn of(pushes: &Pushes, described: usize, has_all_kinds: bool) -> Self {
+        let of_program = |publication: u32| publication as usize >= described;
+        let kept = pushes.kept.iter().filter(|push| of_program(push.publication));
+        let missing = |publication| of_program(publication) && pushes.missing(publication) > 0;
+        let answers = kept.map(|push| (push.number, push.answer)).collect();
+        let are_whole = !pushes.publications().any(missing);
+        RecordedAnswers { answers, are_whole, has_all_kinds }
+    }
+}
+
 /// Tells a job what it was told before.
 pub(crate) struct Answering<'a> {
     answers: &'a Answers,
@@ -94,9 +124,11 @@ pub(crate) struct Answering<'a> {
     /// Whether the trace has what jobs posted.
     keeps_posts: bool,
     posted: RefCell<Vec<PostNow>>,
+    /// What its pushes into channels of the program were answered.
+    pushes: &'a RecordedAnswers,
     /// What it has pushed into channels of the program.
     pushed: RefCell<Vec<PushNow>>,
-    /// Whether it has been told of a post what nobody knows that it was told then.
+    /// Whether it has been told of a post, or a push, what nobody knows that it was told then.
     was_told_otherwise: Cell<bool>,
 }
 
@@ -105,11 +137,23 @@ impl<'a> Answering<'a> {
         answers: &'a Answers,
         done: Instant,
         (workplace, keeps_posts): (Option<&'a ReplayWorkplace>, bool),
+        pushes: &'a RecordedAnswers,
     ) -> Self {
         let (times, stops) = (Cell::new(0), Cell::new(0));
         let (posted, pushed) = (RefCell::default(), RefCell::default());
         let was_told_otherwise = Cell::new(false);
-        Answering { answers, done, times, stops, workplace, keeps_posts, posted, pushed, was_told_otherwise }
+        Answering {
+            answers,
+            done,
+            times,
+            stops,
+            workplace,
+            keeps_posts,
+            posted,
+            pushes,
+            pushed,
+            was_told_otherwise,
+        }
     }
 
     /// What it has posted, and pushed into channels of the program.
@@ -118,7 +162,7 @@ impl<'a> Answering<'a> {
     }
 
     /// Whether it has been told what it was told then: not if it asked the time more often than answers were recorded, of which there is one at least,
-    /// nor if it posted and what came of that is not known.
+    /// nor if it posted, or pushed, and what came of that is not known.
     pub fn has_known(&self) -> bool {
         let times = self.answers.times.len();
         (times == 0 || self.times.get() <= times) && !self.was_told_otherwise.get()
@@ -142,7 +186,7 @@ impl JobServices for Answering<'_> {
 
     fn post(&self, posted: Posted) -> Result<u64, NotPosted> {
         posted.check()?;
-        let Posted { operation, handle, deadline, .. } = posted;
+        let Posted { operation, handle, deadline, wcet } = posted;
         let Some(workplace) = self.workplace else {
             self.was_told_otherwise.set(true);
             return Err(NotPosted::Replayed);
@@ -150,7 +194,7 @@ impl JobServices for Answering<'_> {
         let operation = workplace.posted(operation)?;
         let mut posted = self.posted.borrow_mut();
         let recorded = self.answers.posts.get(posted.len());
-        posted.push(PostNow { operation, handle, deadline });
+        posted.push(PostNow { operation, handle, deadline, wcet });
         match recorded.and_then(|recorded| Some((recorded.job, recorded.outcome?))) {
             Some((job, PostOutcome::Posted)) => Ok(job.instance),
             Some((_, PostOutcome::Full)) => Err(NotPosted::Full),
@@ -176,9 +220,26 @@ impl JobServices for Answering<'_> {
         let Some(publication) = self.workplace.and_then(|workplace| workplace.name_of(publication)) else {
             return;
         };
+        let (event, answer) = bytes.map(answered_push).unzip();
+        if !self.pushes.has_all_kinds && !matches!(answer.flatten(), None | Some(PushAnswer::Pushed { .. })) {
+            return;
+        }
         let mut pushed = self.pushed.borrow_mut();
         let number = u16::try_from(pushed.len()).unwrap_or(PushedBytes::LAST);
-        pushed.push(PushNow { publication, number, bytes: bytes.map(<[u8]>::to_vec) });
+        pushed.push(PushNow { publication, number, bytes: event.map(<[u8]>::to_vec) });
+    }
+
+    fn answer_push(&self, now: PushAnswer) -> PushAnswer {
+        if !self.pushes.has_all_kinds {
+            return now;
+        }
+        let place = self.pushed.borrow().len().checked_sub(1);
+        let known = place.and_then(|place| self.pushes.answers.get(&u16::try_from(place).ok()?).copied());
+        let then = known.flatten();
+        // One more than then is a difference that is told.
+        let is_known = then.is_some() || self.pushes.are_whole && known.is_none();
+        self.was_told_otherwise.set(self.was_told_otherwise.get() || !is_known);
+        then.unwrap_or(now)
     }
 }
 
@@ -212,8 +273,9 @@ mod tests {
         let job = JobId { operation: OperationId::from_index(1), instance: 7 };
         let posts = recorded.map(|outcome| RecordedPost { job, handle: 0, outcome });
         let answers = Answers { posts: posts.into_iter().collect(), ..Answers::default() };
+        let none = RecordedAnswers::default();
         let answering =
-            Answering::new(&answers, Instant::ZERO, (can_declare.then_some(&workplace), keeps_posts));
+            Answering::new(&answers, Instant::ZERO, (can_declare.then_some(&workplace), keeps_posts), &none);
         let answer = answering.post(Posted::new(operation));
         (answer, answering.has_known())
     }
@@ -241,12 +303,13 @@ mod tests {
     fn a_job_knows_the_time_as_often_as_it_was_told_then() {
         let times = vec![Instant::from_nanos(3), Instant::from_nanos(5)];
         let answers = Answers { times, ..Answers::default() };
-        let answering = Answering::new(&answers, Instant::from_nanos(9), (None, false));
+        let no_pushes = RecordedAnswers::default();
+        let answering = Answering::new(&answers, Instant::from_nanos(9), (None, false), &no_pushes);
         let asked = |answering: &Answering<'_>| (answering.now().as_nanos(), answering.has_known());
         assert_eq!([0; 3].map(|_| asked(&answering)), [(3, true), (5, true), (9, false)]);
         // Simulations record no answers: it is the end of the job.
         let none = Answers::default();
-        let answering = Answering::new(&none, Instant::from_nanos(9), (None, false));
+        let answering = Answering::new(&none, Instant::from_nanos(9), (None, false), &no_pushes);
         assert_eq!([0; 2].map(|_| asked(&answering)), [(9, true), (9, true)]);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::report::What;
 use talea_notification::declared::parts_of_push;
+use talea_time::Work;
 
 /// Bytes that are shown from the first that differs on.
 const SHOWN: usize = 16;
@@ -37,8 +38,17 @@ pub(crate) fn compare_pushes((turn, recorded): (u16, &[u8]), (turn_now, now): (u
     bytes.or((turn != turn_now).then_some(What::Turn { recorded: turn, now: turn_now }))
 }
 
-/// A job that is posted: its operation, its handle, and when it is due, in nanoseconds after the start of the run, if that is known.
-pub(crate) type ComparedPost<'a> = (&'a str, u64, Option<i64>);
+/// A job that is posted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ComparedPost<'a> {
+    /// The operation.
+    pub operation: &'a str,
+    pub handle: u64,
+    /// When it is due, in nanoseconds after the start of the run, if that is known.
+    pub due: Option<i64>,
+    /// The longest that it executes, likewise.
+    pub wcet: Option<Work>,
+}
 
 /// What differs of a post, if anything does, between then and now; with the panic of the job that posts, if there was one now.
 pub(crate) fn compare_posts(
@@ -46,7 +56,7 @@ pub(crate) fn compare_posts(
     now: Option<ComparedPost<'_>>,
     panicked: Option<&str>,
 ) -> Option<What> {
-    let (Some((recorded, handle, due)), Some((now, handle_now, due_now))) = (recorded, now) else {
+    let (Some(recorded), Some(now)) = (recorded, now) else {
         let as_panic = |message: &str| What::Panicked { message: message.to_owned() };
         return match (recorded, now) {
             (None, Some(_)) => Some(What::NothingThen),
@@ -54,15 +64,17 @@ pub(crate) fn compare_posts(
             _ => None,
         };
     };
-    if recorded != now {
-        let (recorded, now) = (recorded.to_owned(), now.to_owned());
+    if recorded.operation != now.operation {
+        let [recorded, now] = [recorded, now].map(|post| post.operation.to_owned());
         return Some(What::OtherOperation { recorded, now });
     }
-    if handle != handle_now {
-        return Some(What::Handle { recorded: handle, now: handle_now });
+    if recorded.handle != now.handle {
+        return Some(What::Handle { recorded: recorded.handle, now: now.handle });
     }
-    let (recorded_ns, now_ns) = due.zip(due_now)?;
-    (recorded_ns != now_ns).then_some(What::Due { recorded_ns, now_ns })
+    let due = recorded.due.zip(now.due).filter(|(then, now)| then != now);
+    let wcet = recorded.wcet.zip(now.wcet).filter(|(then, now)| then != now);
+    due.map(|(recorded_ns, now_ns)| What::Due { recorded_ns, now_ns })
+        .or(wcet.map(|(then, now)| What::Wcet { recorded_ns: then.as_nanos(), now_ns: now.as_nanos() }))
 }
 
 #[cfg(test)]

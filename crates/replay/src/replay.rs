@@ -61,6 +61,8 @@ pub struct Replay {
     waiting_for: HashMap<JobId, JobId>,
     /// And by their operations, in their order.
     held_back: HashMap<OperationId, Vec<JobId>>,
+    /// Whether the trace has how pushes into channels of the program were answered.
+    keeps_push_answers: bool,
     /// The last job that posted then and has no code now, and how often it did.
     silent: Option<(JobId, usize)>,
     unverified: Unverified,
@@ -142,6 +144,7 @@ impl Replay {
             posted_within: HashMap::new(),
             waiting_for: HashMap::new(),
             held_back: HashMap::new(),
+            keeps_push_answers: false,
             silent: None,
             unverified: Unverified::of(&system),
             report: ReplayReport { outputs, publications, differences, ..ReplayReport::default() },
@@ -223,9 +226,7 @@ impl Sink for Replay {
             match of {
                 KeptOf::Output(output) => self.steps.receive(job, output, bytes),
                 KeptOf::Taken => self.steps.receive_beside(job, Recorded::Bytes(bytes)),
-                KeptOf::Pushed { publication, number } => {
-                    self.steps.pushes_of(job).keep(publication, number, bytes);
-                }
+                KeptOf::Pushed { publication, number } => self.was_pushed(job, (publication, number), bytes),
             }
         }
         if let Typed::Release(Release { job, .. }) | Typed::Skip(Skip { job, .. }) = record.typed()

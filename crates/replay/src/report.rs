@@ -283,6 +283,13 @@ pub enum What {
         /// The same of now.
         now_ns: i64,
     },
+    /// The job that is posted executes at most for another time.
+    Wcet {
+        /// The one of then, in nanoseconds at full speed.
+        recorded_ns: i64,
+        /// The one of now.
+        now_ns: i64,
+    },
     /// The operation was declared when this was recorded, and is not now.
     NotDeclared {
         /// What is declared now.
@@ -349,6 +356,14 @@ impl fmt::Display for Difference {
                 write!(
                     f,
                     "it was posted to be due {recorded} after the start, and is to be due {now} after it now"
+                )
+            }
+            What::Wcet { recorded_ns, now_ns } => {
+                let [recorded, now] =
+                    [recorded_ns, now_ns].map(|time| talea_time::Duration::from_nanos(*time));
+                write!(
+                    f,
+                    "it was posted to execute for up to {recorded}, and is to execute for up to {now} now"
                 )
             }
             What::NotDeclared { declared } => {

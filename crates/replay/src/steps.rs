@@ -1,6 +1,7 @@
 //! The life of jobs, in the order in which it is to be done again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use talea_operation::PushAnswer;
 use talea_record::JobId;
 use talea_record::event::Dates;
 use talea_time::{Duration, Instant};
@@ -65,10 +66,29 @@ pub(crate) struct End {
 pub(crate) struct Pushes {
     /// By publication, how many events it pushed, as the job itself has told.
     told: BTreeMap<u32, usize>,
-    /// What it pushed or wanted to, in its order: as which publication, which of its pushes, and the event, empty if there was no room for it.
-    pub kept: Vec<(u32, u16, Vec<u8>)>,
+    /// What it pushed or wanted to, in its order.
+    pub kept: Vec<KeptPush>,
     /// By publication, of how many it is known that they are not kept.
     lost: BTreeMap<u32, usize>,
+}
+
+/// What is kept of a push.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptPush {
+    pub publication: u32,
+    /// Which of the pushes of the job it is.
+    pub number: u16,
+    /// The event, empty if there was no room for it.
+    pub bytes: Vec<u8>,
+    /// How that was answered, where it is not always the same and the trace says it.
+    pub answer: Option<PushAnswer>,
+}
+
+impl KeptPush {
+    /// Whether the job has told of it as of an event.
+    fn is_event(&self) -> bool {
+        !self.bytes.is_empty() && matches!(self.answer, None | Some(PushAnswer::Pushed { .. }))
+    }
 }
 
 impl Pushes {
@@ -77,9 +97,9 @@ impl Pushes {
         self.lost(publication).max(self.told(publication).saturating_sub(self.kept(publication)))
     }
 
-    /// The publications as which it pushed events that are to be there.
+    /// The publications as which it pushed events that are to be there, or are known not to be.
     pub fn publications(&self) -> impl Iterator<Item = u32> + '_ {
-        self.told.keys().copied()
+        self.told.keys().chain(self.lost.keys()).copied()
     }
 
     /// Whether it may be one for which there was no room that is not kept: then it is not known what the job was told.
@@ -90,8 +110,7 @@ impl Pushes {
 
     /// How many of its events of this publication are there.
     fn kept(&self, publication: u32) -> usize {
-        let is_event = |(of, _, bytes): &&(u32, u16, Vec<u8>)| *of == publication && !bytes.is_empty();
-        self.kept.iter().filter(is_event).count()
+        self.kept.iter().filter(|push| push.publication == publication && push.is_event()).count()
     }
 
     fn told(&self, publication: u32) -> usize {
@@ -118,9 +137,9 @@ impl Pushes {
     }
 
     /// This is one that it pushed.
-    pub fn keep(&mut self, publication: u32, number: u16, bytes: Vec<u8>) {
-        let place = self.kept.partition_point(|(_, before, _)| *before <= number);
-        self.kept.insert(place, (publication, number, bytes));
+    pub fn keep(&mut self, push: KeptPush) {
+        let place = self.kept.partition_point(|before| before.number <= push.number);
+        self.kept.insert(place, push);
     }
 }
 
@@ -399,12 +418,22 @@ mod tests {
         let mut steps = Steps::default();
         // One comes before its end, and one of another publication after it.
         steps.pushes_of(job(0)).tell(1);
-        steps.pushes_of(job(0)).keep(2, 2, Vec::new());
+        let push = |number: u16, bytes: &[u8], answer| KeptPush {
+            publication: 2,
+            number,
+            bytes: bytes.to_vec(),
+            answer,
+        };
+        steps.pushes_of(job(0)).keep(push(2, &[], None));
         steps.push(end(0));
         steps.pushes_of(job(0)).tell(2);
         steps.reach(at(3));
         assert!(steps.next(false).is_none());
-        steps.pushes_of(job(0)).keep(2, 1, vec![9]);
+        // One that was refused is none that the job has told of.
+        steps.pushes_of(job(0)).keep(push(3, &[8], Some(PushAnswer::Rejected)));
+        assert!(steps.next(false).is_none());
+        let pushed = PushAnswer::Pushed { subscribed: 1, queued: 1, discarded: 0 };
+        steps.pushes_of(job(0)).keep(push(1, &[9], Some(pushed)));
         assert!(steps.next(false).is_none());
         steps.pushes_of(job(0)).lose(1);
         let Some(Step::End(end)) = steps.next(false) else { panic!("it is due") };
@@ -413,7 +442,7 @@ mod tests {
         let mut pushes = end.pushes.clone();
         pushes.lose(2);
         assert!(pushes.may_lack_a_refusal());
-        assert_eq!(end.pushes.kept, [(2, 1, vec![9]), (2, 2, Vec::new())]);
+        assert_eq!(end.pushes.kept.iter().map(|push| push.number).collect::<Vec<_>>(), [1, 2, 3]);
     }
 
     #[test]

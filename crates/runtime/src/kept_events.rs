@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::clock::MonotonicClock;
-use talea_model::PublicationId;
+use talea_model::{OperationId, PublicationId};
 use talea_operation::{KeptEvent, PushedBytes, TakenPart};
 use talea_record::values::{KeptOf, MOST_BYTES};
 use talea_record::{JobId, ValueLoss};
@@ -44,12 +44,20 @@ pub(crate) struct KeptEventsEnd {
     lost: Arc<AtomicU64>,
     /// What is not to be recorded yet.
     later: VecDeque<Piece>,
-    /// What has begun and is not whole.
-    begun: HashMap<Begun, Vec<u8>>,
+    /// What has begun and is not whole. Jobs of an operation follow each other, and push one event after the other; so of each operation this is one event and
+    /// what one job was handed, and that for whose rest there was no room goes when the next comes.
+    begun: HashMap<(OperationId, IsPush), Begun>,
 }
 
-/// A job, and which of its pushes as which publication; none: what it was handed.
-type Begun = (JobId, Option<(u32, u16)>);
+/// Whether it is of an event that a job pushes, and not of what one was handed.
+type IsPush = bool;
+
+/// What has come of something that is not whole.
+struct Begun {
+    job: JobId,
+    of: KeptOf,
+    bytes: Vec<u8>,
+}
 
 impl KeptEvents {
     /// Both ends. The only allocation of who sends.
@@ -84,16 +92,15 @@ impl KeptEventsEnd {
     pub fn take_all(&mut self, as_of: Instant, each: &mut dyn FnMut(JobId, KeptOf, &[u8])) {
         self.later.extend(std::iter::from_fn(|| self.mail.pop()));
         while let Some(piece) = self.later.pop_front_if(|piece| piece.at <= as_of) {
-            let of_push = match piece.of {
-                KeptOf::Pushed { publication, number } => Some((publication, number)),
-                KeptOf::Output(_) | KeptOf::Taken => None,
-            };
-            let bytes = self.begun.entry((piece.job, of_push)).or_default();
-            bytes.extend_from_slice(&piece.bytes[..piece.length]);
-            if piece.is_last
-                && let Some(bytes) = self.begun.remove(&(piece.job, of_push))
-            {
-                each(piece.job, piece.of, &bytes);
+            let Piece { job, of, is_last, length, .. } = piece;
+            let key = (job.operation, matches!(of, KeptOf::Pushed { .. }));
+            let begun = self.begun.remove(&key).filter(|begun| (begun.job, begun.of) == (job, of));
+            let mut bytes = begun.map_or_else(Vec::new, |begun| begun.bytes);
+            bytes.extend_from_slice(&piece.bytes[..length]);
+            if is_last {
+                each(job, of, &bytes);
+            } else {
+                self.begun.insert(key, Begun { job, of, bytes });
             }
         }
     }
@@ -162,5 +169,70 @@ impl JobKeeping {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(instance: u64) -> JobId {
+        JobId { operation: OperationId::from_index(3), instance }
+    }
+
+    fn push(to: &KeptEvents, keeping: &JobKeeping, instance: u64, bytes: &[u8]) -> Option<Unkept> {
+        let event = KeptEvent::Pushed(PublicationId::from_index(2));
+        keeping.keep(to, job(instance), event, Some(bytes))
+    }
+
+    fn hand(to: &KeptEvents, instance: u64, parts: &[(TakenPart, &[u8])]) -> Vec<Option<Unkept>> {
+        let keeping = JobKeeping::default();
+        let keep = |(part, bytes): &(TakenPart, &[u8])| {
+            keeping.keep(to, job(instance), KeptEvent::Taken(*part), Some(bytes))
+        };
+        parts.iter().map(keep).collect()
+    }
+
+    /// What is whole: of which instance, and the bytes.
+    fn taken(end: &mut KeptEventsEnd) -> Vec<(u64, Vec<u8>)> {
+        let mut all = Vec::new();
+        end.take_all(Instant::MAX, &mut |job, _, bytes| all.push((job.instance, bytes.to_vec())));
+        all
+    }
+
+    #[test]
+    fn what_found_no_room_in_its_midst_is_not_kept_for_ever() {
+        let (to, mut end) = KeptEvents::new();
+        let long = vec![7; 3 * PIECE];
+        let no_room = Some(Unkept::Pushed(PublicationId::from_index(2), ValueLoss::NoRoom));
+        for round in 0..5 {
+            // All but two pieces of the room is taken, so that two of three find some.
+            for _ in 0..PIECES - 2 {
+                assert_eq!(push(&to, &JobKeeping::default(), 100 * round, &[1]), None);
+            }
+            assert_eq!(push(&to, &JobKeeping::default(), 100 * round + 1, &long), no_room);
+            assert_eq!(taken(&mut end).len(), PIECES - 2);
+            // A job is handed something, then fills the room itself by pushing, and is handed more.
+            let keeping = JobKeeping::default();
+            let hand = |part| keeping.keep(&to, job(100 * round + 2), KeptEvent::Taken(part), Some(&[4]));
+            assert_eq!(hand(TakenPart::More), None);
+            for _ in 0..PIECES - 1 {
+                assert_eq!(push(&to, &keeping, 100 * round + 2, &[1]), None);
+            }
+            assert_eq!(hand(TakenPart::More), Some(Unkept::Taken(ValueLoss::NoRoom)));
+            assert_eq!(taken(&mut end).len(), PIECES - 1);
+            assert_eq!(hand(TakenPart::Last), None);
+            assert_eq!(taken(&mut end), []);
+            assert_eq!(end.begun.len(), 1);
+            assert_eq!(end.lost(), 2 * (round + 1));
+        }
+        // What comes then is whole, and nothing else.
+        assert_eq!(push(&to, &JobKeeping::default(), 900, &long), None);
+        let parts: [(_, &[u8]); 3] =
+            [(TakenPart::More, &[1; PIECE + 1]), (TakenPart::More, &[2]), (TakenPart::Last, &[])];
+        assert_eq!(hand(&to, 901, &parts), [None; 3]);
+        let handed = [&[1; PIECE + 1][..], &[2]].concat();
+        assert_eq!(taken(&mut end), [(900, long), (901, handed)]);
+        assert!(end.begun.is_empty());
     }
 }

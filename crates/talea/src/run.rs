@@ -178,12 +178,13 @@ impl<'a> Run<'a> {
     /// [`StopHandle`] or to look at the threads before it starts them.
     ///
     /// Where `talea replay` has started the program, it replays a trace instead, and the process ends: here, or, where there is [room](Self::posting) for
-    /// posted work, in [`Prepared::run`], so that the operations are there which are declared between the two. [`Prepared::is_replay`] says so.
+    /// posted work, or [events](Self::events) are delivered, in [`Prepared::run`], so that the operations are there which are declared between the two.
+    /// [`Prepared::is_replay`] says so.
     ///
     /// # Errors
     /// See [`PrepareError`]; no thread is left over.
     pub fn prepare(self) -> Result<Prepared, PrepareError> {
-        let can_declare = self.options.posting.operations > 0;
+        let can_declare = self.options.posting.operations > 0 || self.events.is_some();
         let mut options = self.options;
         if let Some(events) = self.events {
             options.posting = with_room_for(events, options.posting);
@@ -195,6 +196,9 @@ impl<'a> Run<'a> {
                 request.fulfil(self.system, self.operations);
             }
             let (workplace, replay) = request.prepare(self.system, self.operations, options.posting);
+            if let Some(events) = self.events {
+                events.bind(workplace.clone()).map_err(|error| PrepareError::Events(error.into()))?;
+            }
             let replay = move || match replay() {};
             return Executive::prepare_replay(&super::planned(self.system), options, workplace, replay);
         }

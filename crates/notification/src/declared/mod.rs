@@ -11,6 +11,7 @@ mod ports;
 mod pushes;
 mod synthetic;
 
+pub use crate::kept::answered_push;
 pub use ports::{EventPorts, JobEvents, Publication};
 pub use pushes::{numbered_push, parts_of_push};
 pub use synthetic::SyntheticEvent;

@@ -611,7 +611,7 @@ events! {
             /// Why.
             why: Code<EventLossReason> = Arg,
         }
-        /// What a job pushed is kept; its first bytes stand here, and the others in the value-part records that follow on the same node. No bytes: there was no room for the event.
+        /// What a job pushed, or wanted to, is kept; its first bytes stand here, and the others in the value-part records that follow on the same node. No bytes: there was no room for the event. Behind an event of a program's own channel stands how pushing it was answered.
         PUSH_KEPT = 4 "push-kept" PushKept {
             /// The job.
             job: JobId = Causal,

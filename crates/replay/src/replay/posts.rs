@@ -3,13 +3,13 @@
 use super::Replay;
 use super::replayed::{Replayed, TakenBeside};
 use crate::answers::{Answers, PostNow, RecordedPost};
-use crate::compare::compare_posts;
+use crate::compare::{ComparedPost, compare_posts};
 use crate::report::{Compared, NotCalled, What};
 use crate::steps::{End, Ending, Recorded};
 use talea_operation::{DeclaredOperation, ReplayWorkplace};
-use talea_record::JobId;
 use talea_record::difference::declaration_differences;
 use talea_record::event::Dates;
+use talea_record::{JobId, PostOutcome};
 use talea_time::Instant;
 
 impl Replay {
@@ -117,21 +117,32 @@ impl Replay {
             let (recorded, now) = (recorded.get(post), now.get(post));
             let dates = recorded.and_then(|recorded| self.dates.remove(&recorded.job));
             let since_start = |at: Instant| at.as_nanos().saturating_sub(self.tables.start.as_nanos());
-            // How long its jobs have was told when it was declared, if that is otherwise.
-            let relative = recorded
-                .map(|recorded| self.tables.operations[recorded.job.operation.index()].task)
-                .map(|task| self.tables.tasks[task].deadline);
+            // How long its jobs have, and execute, was told when it was declared, if that is otherwise.
+            let declared = recorded.map(|recorded| &self.tables.operations[recorded.job.operation.index()]);
+            let relative = declared.map(|declared| self.tables.tasks[declared.task].deadline);
             let due = dates.zip(relative).map(|(Dates { nominal, .. }, relative)| {
                 let explicit = now.and_then(|now| now.deadline);
                 since_start(explicit.unwrap_or(nominal.saturating_add(relative)).max(nominal))
             });
-            let recorded = recorded.map(|recorded| {
-                let operation = &self.tables.operations[recorded.job.operation.index()].name;
-                (operation.as_str(), recorded.handle, dates.map(|dates| since_start(dates.deadline)))
+            let recorded = recorded.zip(declared).map(|(RecordedPost { job, handle, outcome }, declared)| {
+                // What is told of a job is there until its turn; of one that was refused, nothing is.
+                let is_told = dates.is_some() && *outcome == Some(PostOutcome::Posted);
+                let own = self.answers.get(job).and_then(|answers| answers.wcet);
+                ComparedPost {
+                    operation: &declared.name,
+                    handle: *handle,
+                    due: dates.map(|dates| since_start(dates.deadline)),
+                    wcet: is_told.then(|| own.unwrap_or(declared.wcet)),
+                }
             });
-            let now = now.map(|now| (now.operation.as_str(), now.handle, due));
-            let Some((posted, ..)) = recorded.or(now) else { continue };
-            let row = self.report.row_of_posts(&format!("{name}>{posted}"));
+            let now = now.map(|now| ComparedPost {
+                operation: &now.operation,
+                handle: now.handle,
+                due,
+                wcet: now.wcet.or(declared.map(|declared| declared.wcet)),
+            });
+            let Some(posted) = recorded.or(now) else { continue };
+            let row = self.report.row_of_posts(&format!("{name}>{}", posted.operation));
             let what = compare_posts(recorded, now, panicked);
             self.report.count(Compared::Post { row, post: Some(post) }, job, is_on_track, what);
         }

@@ -4,10 +4,11 @@ use super::Replay;
 use crate::answers::PushNow;
 use crate::compare::compare_pushes;
 use crate::report::{Compared, What};
-use crate::steps::End;
+use crate::steps::{End, KeptPush};
 use std::collections::BTreeMap;
-use talea_notification::declared::parts_of_push;
+use talea_notification::declared::{answered_push, parts_of_push};
 use talea_operation::PushedBytes;
+use talea_record::JobId;
 use talea_record::event::Push;
 use talea_record::values::MOST_BYTES;
 
@@ -36,8 +37,8 @@ impl Replay {
             }
             let now = pushed.iter().filter(|push| push.publication == site.id);
             let now = now.map(|push| (push.number, push.bytes.as_deref())).collect();
-            let then = end.pushes.kept.iter().filter(|(publication, ..)| *publication as usize == place);
-            let then = then.map(|(_, number, bytes)| (*number, Some(&bytes[..]))).collect();
+            let then = end.pushes.kept.iter().filter(|push| push.publication as usize == place);
+            let then = then.map(|push| (push.number, Some(&push.bytes[..]))).collect();
             let missing = end.pushes.missing(place as u32);
             self.find_pushes(end, place, (then, missing), is_called.then_some(now), panicked, &mut found);
         }
@@ -63,9 +64,9 @@ impl Replay {
             entry.map(|entry| entry.name.clone())
         };
         let of_program = |publication: &u32| *publication as usize >= described;
-        for (publication, number, bytes) in end.pushes.kept.iter().filter(|(of, ..)| of_program(of)) {
-            let Some(name) = name(*publication) else { continue };
-            then.entry(name).or_default().0.push((*number, Some(bytes)));
+        for push in end.pushes.kept.iter().filter(|push| of_program(&push.publication)) {
+            let Some(name) = name(push.publication) else { continue };
+            then.entry(name).or_default().0.push((push.number, Some(&push.bytes)));
         }
         for publication in end.pushes.publications().filter(of_program) {
             let Some(name) = name(publication) else { continue };
@@ -166,6 +167,14 @@ impl Replay {
         let name = format!("{}>{}", operation.name, publication.name);
         let row = self.report.row_of_pushes(&name, false);
         self.report.publications[row].unrecorded += 1;
+    }
+
+    /// The trace has what a job pushed, or wanted to.
+    pub(super) fn was_pushed(&mut self, job: JobId, (publication, number): (u32, u16), bytes: Vec<u8>) {
+        let (event, answer) = answered_push(&bytes);
+        self.keeps_push_answers |= answer.is_some();
+        let bytes = event.to_vec();
+        self.steps.pushes_of(job).keep(KeptPush { publication, number, bytes, answer });
     }
 
     /// Whether the trace keeps what is pushed as this publication.

@@ -2,9 +2,9 @@
 
 use super::Replay;
 use super::replayed::{Begun, TakenBeside};
-use crate::answers::{Answering, Answers};
+use crate::answers::{Answering, Answers, RecordedAnswers};
 use crate::report::NotCalled;
-use crate::steps::{End, Ending, Recorded, Step, Taken};
+use crate::steps::{End, Ending, KeptPush, Recorded, Step, Taken};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -121,13 +121,14 @@ impl Replay {
         };
         let is_called = is_done && !is_outside;
         let posting = (self.workplace.as_ref(), self.tables.keeps_posts);
-        let answering = Answering::new(&answers, answers.returned.unwrap_or(end.at), posting);
-        is_intact &= !end.pushes.may_lack_a_refusal();
         let described = self.system.publications().len();
-        let is_refused =
-            |(of, _, bytes): &&(u32, u16, Vec<u8>)| (*of as usize) < described && bytes.is_empty();
+        let pushes = RecordedAnswers::of(&end.pushes, described, self.keeps_push_answers);
+        let done = answers.returned.unwrap_or(end.at);
+        let answering = Answering::new(&answers, done, posting, &pushes);
+        is_intact &= !end.pushes.may_lack_a_refusal();
+        let is_refused = |push: &&KeptPush| (push.publication as usize) < described && push.bytes.is_empty();
         let refused = end.pushes.kept.iter().filter(is_refused);
-        operation.refuse_again(refused.map(|(_, number, _)| *number).collect());
+        operation.refuse_again(refused.map(|push| push.number).collect());
         let panicked = if is_called {
             self.report.called += 1;
             let job = job_of(&self.system, &self.tables, &end, &answers);

@@ -1,5 +1,6 @@
 //! Recorded simulations, replayed.
 
+mod answered;
 mod delivered;
 mod events;
 mod posted;

@@ -19,6 +19,8 @@ use talea_time::{Duration, Instant, Work};
 
 const ROOM: PostingRoom = PostingRoom { operations: 4, jobs: 2, posters: 0 };
 const NAMES: [&str; 3] = ["alarm", "note", "log"];
+/// The longest that their jobs execute, in nanoseconds.
+const WCETS: [i64; 3] = [300_000, 900_000, 2_500_000];
 
 pub(crate) fn ms(number: i64) -> Duration {
     Duration::from_millis(number)
@@ -42,6 +44,7 @@ struct Program {
 enum Change {
     OtherHandle,
     OtherDeadline,
+    OtherWcet,
     OtherOperation,
     NothingPosted,
     OneMore,
@@ -79,13 +82,19 @@ impl Program {
         }
         let declared = self.posted.get().expect("all is declared before the run begins");
         let post = |(place, (operation, handle)): (usize, &(usize, u64))| {
-            let (operation, handle) = (declared[*operation], *handle);
+            let (declared_wcet, operation, handle) = (WCETS[*operation], declared[*operation], *handle);
             // Every other one says when it is due, some of them at an instant that is over.
             let due = times[0] + Duration::from_micros(handle as i64 / 16 % 4_000 - 500);
             let is_other = place == 0 && change == Some(Change::OtherDeadline);
             // Some say how long they execute, and some that they do not at all, which is refused; the first may be what is changed.
             let refused = if place == 0 { None } else { Some(0) };
-            let wcet = [None, refused, Some(30_000), Some(70_000)][handle as usize / 32 % 4];
+            let wcet =
+                [None, refused, Some(30_000), Some(70_000), Some(declared_wcet)][handle as usize / 32 % 5];
+            let wcet = match wcet {
+                Some(30_000 | 70_000) if place == 0 && change == Some(Change::OtherWcet) => None,
+                _ if place == 0 && change == Some(Change::OtherWcet) => Some(50_000),
+                wcet => wcet,
+            };
             let work = Posted { wcet: wcet.map(Work::from_nanos), ..Posted::new(operation).handle(handle) };
             let post_due = |at| job.post_work(work.due(at));
             match (handle / 16 % 2, is_other) {
@@ -117,7 +126,7 @@ impl Program {
     ) {
         let declared = NAMES.iter().enumerate().map(|(lane, name)| {
             let own = self.clone();
-            let wcet = Work::from_micros([300, 900, 2_500][lane]);
+            let wcet = Work::from_nanos(WCETS[lane]);
             let declaration = Declaration::new(name, ms(20 + lane as i64)).wcet(wcet).lane(lane % 2);
             declare(declaration, Box::new(move |job: &JobContext<'_>| _ = own.work(job, job.handle() % 16)))
         });
@@ -209,7 +218,7 @@ proptest! {
         dispatch in select(&[LaneDispatch::NonPreemptive, LaneDispatch::Preemptive][..]),
         chosen in any::<prop::sample::Index>(),
         change in select(
-            &[Change::OtherHandle, Change::OtherDeadline, Change::OtherOperation, Change::NothingPosted, Change::OneMore, Change::Panic][..]
+            &[Change::OtherHandle, Change::OtherDeadline, Change::OtherWcet, Change::OtherOperation, Change::NothingPosted, Change::OneMore, Change::Panic][..]
         ),
     ) {
         let (system, program) = (system(dispatch), Program::new(seed));
@@ -231,7 +240,9 @@ proptest! {
         prop_assert_eq!((compared(&same), same.called), (posts as u64, program.seen().len() as u64));
 
         // One that is known by its number: those of posted work do not all come.
-        let with_posts: Vec<Seen> = program.seen().into_iter().filter(|(.., answers)| !answers.is_empty()).collect();
+        // Of a post that is refused it is not told how long it would execute.
+        let can_change = |(.., answers): &Seen| answers.first().is_some_and(|first| first.is_ok() || change != Change::OtherWcet);
+        let with_posts: Vec<Seen> = program.seen().into_iter().filter(can_change).collect();
         let (name, number, ..) = chosen.get(&with_posts).clone();
         let changed = Program { changed: Some((name.clone(), number, change)), ..Program::new(seed) };
         let other = replayed(&system, &trace, &changed);
@@ -241,6 +252,7 @@ proptest! {
         let is_it = match first.what {
             What::Handle { recorded, now } => change == Change::OtherHandle && recorded + 16 == now,
             What::Due { recorded_ns, now_ns } => change == Change::OtherDeadline && recorded_ns != now_ns,
+            What::Wcet { recorded_ns, now_ns } => change == Change::OtherWcet && recorded_ns != now_ns,
             What::OtherOperation { .. } => change == Change::OtherOperation,
             What::NothingNow => change == Change::NothingPosted,
             What::NothingThen => change == Change::OneMore,
@@ -390,6 +402,37 @@ fn handles_that_are_not_recorded_are_not_made_up() {
     let report = replay_of_both(&system, &metadata, &with_gap);
     let expected = [("note", 4, NotCalled::Lost), ("alarm", 4, NotCalled::Lost)];
     assert_eq!((not_called(&report), report.first.clone()), (expected.to_vec(), None));
+}
+
+/// With what execution time a job is posted is compared; that of its operation is the same said or not, and of another one it is told when it is declared.
+#[test]
+fn another_execution_time_is_named() {
+    let system = system(LaneDispatch::NonPreemptive);
+    let (metadata, records) = with_alarm(&system, ROOM);
+    let replay = |declared: i64, posted: Option<i64>| {
+        let mut replay =
+            Replay::new(&system, &metadata, Operations::synthetic()).expect("it can be replayed");
+        let workplace = replay.workplace(ROOM);
+        let note = note(5).wcet(Work::from_micros(declared));
+        let note = workplace.declare(note, |_| ()).expect("there is room");
+        let post = move |job: &JobContext<'_>| {
+            let wcet = posted.map(Work::from_micros);
+            _ = job.post_work(Posted { wcet, ..Posted::new(note).handle(job.handle()) });
+        };
+        workplace.declare(alarm(), post).expect("there is room");
+        records.iter().for_each(|record| replay.record(*record));
+        let report = replay.finish();
+        (report.first.map(|first| first.to_string()), report.differences.len())
+    };
+    assert_eq!(
+        [replay(10, None), replay(10, Some(10)), replay(11, Some(10))],
+        [(None, 0), (None, 0), (None, 1)]
+    );
+    // Declared otherwise, that is said, once.
+    assert_eq!(replay(11, None), (None, 1));
+    let expected = "alarm>note of job 0, post 0, 3.05ms after the start: it was posted to execute for up to 10us, and is to execute for up to 11us now";
+    assert_eq!(replay(10, Some(11)), (Some(expected.to_owned()), 0));
+    assert_eq!(replay(11, Some(11)).1, 1);
 }
 
 /// A job declares the operation that it posts, in the replay as then.

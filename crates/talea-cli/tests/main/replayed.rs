@@ -148,6 +148,42 @@ fn the_first_push_that_differs_is_named() {
     }
 }
 
+/// A program with a channel of its own: filters, a condition and consumers in several lanes.
+#[test]
+fn a_program_with_channels_is_replayed_by_the_command() {
+    let this = std::env::current_exe().expect("this program has a path");
+    let examples = this.parent().and_then(|deps| deps.parent()).map(|folder| folder.join("examples"));
+    let program = examples.map(|folder| folder.join("replayed_program")).filter(|program| program.exists());
+    let program = program.expect("`cargo test` without `--test` builds the example `replayed_program`");
+    let program = program.to_str().expect("a path in UTF-8");
+    let place = folder();
+    let trace = within(&place, "events.talea");
+    let ran = std::process::Command::new(program).args(["1600ms", &trace]).output().expect("it starts");
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{said}{}", String::from_utf8_lossy(&ran.stderr));
+
+    let done = run(&["replay", &trace, "--", program]).exits(0).fits();
+    let words = done.words();
+    assert!(words.contains("sense>robot Robot/Battery") && words.contains("all equal"), "{words}");
+    // The consumer that warns is handed the same again, and says it again.
+    let warnings = |text: &str| -> Vec<String> {
+        let lines = text.lines().filter(|line| line.starts_with("the battery is at "));
+        lines.map(str::to_owned).collect()
+    };
+    let (then, now) = (warnings(&said), warnings(&done.stderr));
+    // That of a job which is under way at the end may be said, and its job does not complete.
+    assert!(!now.is_empty() && then.starts_with(&now) && then.len() <= now.len() + 1, "{then:?} {now:?}");
+    let json = run(&["replay", &trace, "--json", "--", program]).exits(0).json();
+    assert_eq!(
+        (&json["posted"], &json["first"]),
+        (&serde_json::json!([]), &serde_json::Value::Null),
+        "{json}"
+    );
+    let compared = |row: &serde_json::Value| row["compared"].as_u64().expect("a number");
+    let compared: u64 = json["publications"].as_array().expect("a list").iter().map(compared).sum();
+    assert!(compared > 50, "{json}");
+}
+
 #[test]
 fn what_cannot_be_replayed_is_refused_with_a_remedy() {
     let (_place, trace) = recorded("sim", "imu.read.sample");

@@ -3,4 +3,5 @@
 mod choice;
 mod examples;
 mod replay;
+mod replayed_channels;
 mod virtual_run;

@@ -6,9 +6,10 @@ use talea::notification::qos::QosSettings;
 use talea::notification::{
     ConnectedConsumer, Content, Event, EventChannelFactory, EventType, Filterable, Header, Outcome, Supplier,
 };
-use talea::replay::{ReplayRun, What};
+use talea::replay::{Difference, ReplayRun, What};
 use talea::run::{
-    Declaration, KeptOutputs, NotPosted, NotRead, Operations, OutputKind, Ports, PostedOperation, PostingRoom,
+    Declaration, KeptOutputs, NotPosted, NotRead, Operations, OutputKind, Ports, Posted, PostedOperation,
+    PostingRoom,
 };
 use talea::{
     Communication, Duration, InputBuilder, JobContext, LaneDispatch, OutputBuilder, Overrun,
@@ -387,10 +388,18 @@ const POSTED: PostingRoom = PostingRoom { operations: 2, jobs: 4, posters: 1 };
 /// What a posted job saw: its number and handle, its dates with what it was told, and how posting was answered.
 type Seen = (u64, u64, [talea::Instant; 4], Vec<Result<u64, NotPosted>>);
 
-/// Declares notes, and alarms that post as many of them as their handles say, with handles that depend on what time it is; that of the handle `changed`
-/// posts another one. What both see comes to who is returned with the alarms.
+/// What the third post of the alarm of this handle has otherwise.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ChangedPost {
+    Nothing,
+    Handle(u64),
+    Wcet(u64),
+}
+
+/// Declares notes, and alarms that post as many of them as their handles say, with handles that depend on what time it is, and some with an execution time
+/// of their own. What both see comes to who is returned with the alarms.
 fn declare_alarms(
-    changed: u64,
+    changed: ChangedPost,
     declare: impl Fn(Declaration, Box<dyn FnMut(&JobContext<'_>) + Send>) -> PostedOperation,
 ) -> (PostedOperation, [std::sync::mpsc::Receiver<Seen>; 2]) {
     let [alarms, notes] = [(); 2].map(|()| std::sync::mpsc::channel());
@@ -409,8 +418,11 @@ fn declare_alarms(
             let mut own = seen(job);
             let time = own.2[1].as_nanos().unsigned_abs() / 1_000 * 1_000;
             for number in 0..job.handle() {
-                let other = u64::from(job.handle() == changed && number == 2);
-                own.3.push(job.post(note, time + number + other));
+                let is_other = |change| number == 2 && changed == change;
+                let other = u64::from(is_other(ChangedPost::Handle(job.handle())));
+                let wcet = Some(Work::from_micros(10 + number as i64)).filter(|_| number < 3);
+                let wcet = wcet.filter(|_| !is_other(ChangedPost::Wcet(job.handle())));
+                own.3.push(job.post_work(Posted { wcet, ..Posted::new(note).handle(time + number + other) }));
             }
             _ = tell.send(own);
         }),
@@ -435,7 +447,7 @@ fn posted_work_is_called_again_with_what_it_had() {
             .expect("it can be prepared");
         let dispatcher = prepared.dispatcher();
         let declare = |declaration, code| dispatcher.declare(declaration, code).expect("there is room");
-        let (alarm, [alarms, notes]) = declare_alarms(u64::MAX, declare);
+        let (alarm, [alarms, notes]) = declare_alarms(ChangedPost::Nothing, declare);
         let mut poster = dispatcher.poster().expect("there is room");
         let stop = prepared.stop_handle();
         let running = std::thread::spawn(move || prepared.run().expect("it runs"));
@@ -455,7 +467,7 @@ fn posted_work_is_called_again_with_what_it_had() {
         // Where nothing keeps lanes apart, the lower one may make room meanwhile.
         assert!(!outcome.realtime || answers.contains(&&Err(NotPosted::Full)), "{answers:?}");
 
-        let replayed = |changed: u64| {
+        let replayed = |changed: ChangedPost| {
             let replay = ReplayRun::new(&system).operations(operations(0)).posting(POSTED);
             let replay = replay.prepare(&trace).expect("it can be replayed");
             let workplace = replay.workplace();
@@ -464,7 +476,7 @@ fn posted_work_is_called_again_with_what_it_had() {
             let report = replay.run().expect("it can be replayed");
             (report, seen.map(|seen| seen.try_iter().collect::<Vec<Seen>>()))
         };
-        let (same, now) = replayed(u64::MAX);
+        let (same, now) = replayed(ChangedPost::Nothing);
         assert_eq!((&same.first, same.unknown()), (&None, 0), "{same:?}");
         if same.lost_records > 0 {
             return println!("skipped: {} records are lost", same.lost_records);
@@ -476,15 +488,20 @@ fn posted_work_is_called_again_with_what_it_had() {
         let posts = same.posts.iter().find(|row| row.output == "alarm>note").expect("there are posts");
         assert_eq!(posts.compared, answers.len() as u64);
 
-        let (other, _) = replayed(5);
-        let first = other.first.expect("it is found");
-        let what = (first.output.as_str(), first.instance, first.post, &first.what);
         let changed = then[0].iter().find(|(_, handle, ..)| *handle == 5).expect("it is called");
-        assert!(
-            matches!(what, ("alarm>note", instance, Some(2), What::Handle { recorded, now })
-                if instance == changed.0 && recorded + 1 == *now),
-            "{first}"
-        );
+        let first_of = |change| replayed(change).0.first.expect("it is found");
+        let is_it = |first: &Difference| {
+            (first.output.as_str(), first.instance, first.post) == ("alarm>note", changed.0, Some(2))
+        };
+        let first = first_of(ChangedPost::Handle(5));
+        let is_other = matches!(first.what, What::Handle { recorded, now } if recorded + 1 == now);
+        assert!(is_it(&first) && is_other, "{first}");
+        // Of one for which there was no room it is not told how long it would have executed.
+        if changed.3[2].is_ok() {
+            let first = first_of(ChangedPost::Wcet(5));
+            let (recorded_ns, now_ns) = (12_000, 0);
+            assert!(is_it(&first) && first.what == What::Wcet { recorded_ns, now_ns }, "{first}");
+        }
     }
 }
 

@@ -1,0 +1,291 @@
+//! Runs on real threads of programs whose channels filter, discard and reject, replayed: on one processor, on two, and in reservations of a hierarchy.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use talea::notification::qos::{DiscardPolicy, QosSettings};
+use talea::notification::{
+    AdminProperties, ConnectedConsumer, Content, Delivery, Event, EventChannel, EventChannelFactory,
+    EventType, Filter, Filterable, Header, Outcome, PushError, Pushed,
+};
+use talea::replay::{ReplayReport, ReplayRun};
+use talea::run::{Declaration, KeptOutputs, Operations, OutputKind, PostingRoom};
+use talea::{Duration, JobContext, RtMode, Run, System};
+
+/// Room for four consumers, and a thread for each node and for instants.
+const ROOM: PostingRoom = PostingRoom { operations: 8, jobs: 16, posters: 4 };
+
+#[derive(Clone, Copy, Default, PartialEq, Filterable, serde::Serialize, serde::Deserialize)]
+#[filterable(crate = "talea::notification::etcl")]
+struct Count {
+    number: u64,
+}
+
+impl Content for Count {}
+
+/// Where consumers are that have much to do and little time.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In the lower lane of the only processor.
+    Below,
+    /// On the other of two processors.
+    Beside,
+    /// In a reservation of its own.
+    InCabin,
+}
+
+const HEAD: &str = "[system]\nname = \"channels\"\nstrategy = \"rms\"\n";
+const PUSH: &str = "wcet = \"100us\"\nperiod = \"4ms\"\noutputs = [{ name = \"out\" }]\n";
+const IDLE: &str = "wcet = \"100us\"\nperiod = \"20ms\"\n";
+const HIERARCHY: &str = "
+[[scheduler]]
+name = \"RES\"
+kind = \"reservation\"
+[[scheduler]]
+name = \"flight\"
+kind = \"lanes\"
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 10ms 25ms\" }]
+[[scheduler]]
+name = \"cabin\"
+kind = \"lanes\"
+under = [{ scheduler = \"RES\", guarantee = \"RESBH 8ms 25ms\" }]
+";
+
+impl Place {
+    /// A task that pushes, and one that does nothing beside the slow consumers.
+    fn system(self) -> System {
+        let task = |name: &str, rest: &str, of: &str| format!("[[task]]\nname = \"{name}\"\n{rest}{of}");
+        let node = |name: &str, cpu: u16| format!("[[node]]\nname = \"{name}\"\ncpus = [{cpu}]\n");
+        let (nodes, hierarchy, push, idle) = match self {
+            Place::Below => (node("a", 0), "", "", ""),
+            Place::Beside => (node("a", 0) + &node("b", 1), "", "node = \"a\"\n", "node = \"b\"\n"),
+            Place::InCabin => (node("a", 0), HIERARCHY, "lanes = \"flight\"\n", "lanes = \"cabin\"\n"),
+        };
+        let text =
+            format!("{HEAD}{nodes}{hierarchy}{}{}", task("push", PUSH, push), task("idle", IDLE, idle));
+        talea::parse("channels.toml", &text, Path::new(".")).expect("a system").system
+    }
+
+    /// The work of a consumer that has little to do.
+    fn quick(self, name: &str) -> Declaration {
+        let declaration = Declaration::new(name, Duration::from_millis(50)).period(Duration::from_millis(4));
+        match self {
+            Place::Below => declaration,
+            Place::Beside => declaration.node("a"),
+            Place::InCabin => declaration.in_lanes("flight"),
+        }
+    }
+
+    /// That of one that has much to do.
+    fn slow(self, name: &str) -> Declaration {
+        let declaration = Declaration::new(name, Duration::from_millis(50)).period(Duration::from_millis(20));
+        match self {
+            Place::Below => declaration,
+            Place::Beside => declaration.node("b"),
+            Place::InCabin => declaration.in_lanes("cabin"),
+        }
+    }
+}
+
+/// What happened to a job: of what task or consumer it is, and its number; what was handed to it, and how its pushes were answered.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    name: &'static str,
+    instance: u64,
+    handed: Vec<(u64, talea::Instant, u64)>,
+    answers: Vec<Result<Pushed, PushError>>,
+}
+
+fn digest(of: impl std::fmt::Debug) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{of:?}").hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The channels, who consumes of them, and the code that pushes. The consumer of high counts answers that which is `changed` otherwise.
+struct Program {
+    factory: EventChannelFactory,
+    seen: Receiver<Seen>,
+    operations: Operations,
+    _consumers: Vec<ConnectedConsumer>,
+}
+
+impl Program {
+    fn new(place: Place, changed: u64) -> Self {
+        let factory = EventChannelFactory::new();
+        let rejecting =
+            AdminProperties { max_queue_length: 1, reject_new_events: true, ..AdminProperties::default() };
+        let discarding = QosSettings::new().max_events(1).discard(DiscardPolicy::Lifo);
+        let counts = factory.create("counts", &discarding, AdminProperties::default()).expect("sound");
+        let narrow = factory.create("narrow", &QosSettings::new(), rejecting).expect("sound");
+        let event_types = ["Count", "Answer"].map(|name| EventType::new("T", name));
+        for (channel, event_type) in
+            [&counts, &narrow].into_iter().flat_map(|one| event_types.iter().map(move |of| (one, of)))
+        {
+            channel.carries::<Count>(event_type, &OutputKind::any().serialized()).expect("it has bytes");
+        }
+        let (tell, seen) = channel();
+        let supplier = |channel: &EventChannel, name: &str| {
+            channel.supplier(name).offer(event_types.clone()).connect().expect("there is room")
+        };
+        let (mut pushing, mut refused) = (supplier(&counts, "push"), supplier(&narrow, "push"));
+        let (event_type, own) = (event_types[0].clone(), tell.clone());
+        let operations = Operations::synthetic().with_ports("push", move |ports| {
+            let out = ports.output_of::<u64>("out", OutputKind::any().plain(), || 0);
+            let mut state = 0;
+            move |job: &JobContext<'_>| {
+                let event = |number| Event::new(Header::new(event_type.clone()), Count { number });
+                let counted = event(job.instance());
+                let answers = vec![
+                    refused.push(job, &counted),
+                    refused.push(job, &counted),
+                    pushing.push(job, &counted),
+                ];
+                state = digest((state, &answers));
+                // Whoever is refused pushes something else.
+                let answers = match answers[1] {
+                    Err(_) => [&answers[..], &[pushing.push(job, &event(state))]].concat(),
+                    Ok(_) => answers,
+                };
+                _ = own.send(Seen { name: "push", instance: job.instance(), handed: Vec::new(), answers });
+                job.set(out, state);
+            }
+        });
+        let types = |name: &str| [format!("T/{name}").parse().expect("a pattern")];
+        let high = Filter::parse::<Count>(&[], "number >= 10").expect("a constraint");
+        let high = counts.consumer("high").subscribe(types("Count")).filter(high).lane(place.quick("high"));
+        let (mut answering, event_type, own) =
+            (supplier(&counts, "high"), event_types[1].clone(), tell.clone());
+        let high = high.connect_with_job(move |delivery, job| {
+            let number = number_of(delivery);
+            let time = job.now().as_nanos().unsigned_abs();
+            let answer = Count { number: digest((number, time)).wrapping_add(u64::from(number == changed)) };
+            let answer = answering.push(job, &Event::new(Header::new(event_type.clone()), answer));
+            tell_of("high", (delivery, job), vec![answer], &own);
+            Outcome::Ok
+        });
+        let slow = |channel: &EventChannel, name: &'static str, of: &str, millis: u64| {
+            let consumer = channel.consumer(name).subscribe(types(of)).lane(place.slow(name));
+            let own = tell.clone();
+            consumer.connect_with_job(move |delivery, job| {
+                // Also in a replay, where nobody waits for it.
+                let begun = std::time::Instant::now();
+                while begun.elapsed() < std::time::Duration::from_millis(millis) {
+                    std::hint::spin_loop();
+                }
+                tell_of(name, (delivery, job), Vec::new(), &own);
+                Outcome::Ok
+            })
+        };
+        let all = [high, slow(&counts, "answered", "Answer", 1), slow(&narrow, "narrow", "*", 5)];
+        let _consumers = all.map(|consumer| consumer.expect("it can be connected")).into();
+        Program { factory, seen, operations, _consumers }
+    }
+}
+
+fn number_of(delivery: &Delivery) -> u64 {
+    delivery.event().content::<Count>().expect("a count").number
+}
+
+fn tell_of(
+    name: &'static str,
+    (delivery, job): (&Delivery, &JobContext<'_>),
+    answers: Vec<Result<Pushed, PushError>>,
+    to: &Sender<Seen>,
+) {
+    let handed = vec![(number_of(delivery), delivery.pushed(), delivery.number())];
+    _ = to.send(Seen { name, instance: job.instance(), handed, answers });
+}
+
+/// Runs the program until it has been refused, and more than a few consumers have been called. What was seen then.
+fn recorded(place: Place, system: &System, trace: &Path) -> Vec<Seen> {
+    let Program { factory, seen, operations, _consumers } = Program::new(place, u64::MAX);
+    let prepared = Run::new(system)
+        .operations(operations)
+        .keep_values(KeptOutputs::All)
+        .keep_trace(trace)
+        .realtime(RtMode::Warn)
+        .posting(ROOM)
+        .duration(Duration::from_secs(60))
+        .prepare()
+        .expect("it can be prepared");
+    factory.bind(prepared.dispatcher().workplace().expect("there is room")).expect("it can be bound");
+    let stop = prepared.stop_handle();
+    let running = std::thread::spawn(move || prepared.run().expect("it runs"));
+    let mut then: Vec<Seen> = Vec::new();
+    let has =
+        |then: &[Seen], name: &str, most: usize| then.iter().filter(|one| one.name == name).count() > most;
+    let is_rejected = |one: &Seen| one.answers.contains(&Err(PushError::Rejected));
+    while !(has(&then, "high", 15)
+        && has(&then, "answered", 5)
+        && has(&then, "narrow", 5)
+        && then.iter().any(is_rejected))
+    {
+        then.push(seen.recv().expect("the run goes on"));
+    }
+    stop.stop();
+    let outcome = running.join().expect("no thread panics");
+    assert!(outcome.mishaps.panics.is_empty());
+    assert_eq!(outcome.mishaps.values_unkept, 0);
+    then.extend(seen.try_iter());
+    then
+}
+
+fn replayed(place: Place, system: &System, trace: &Path, changed: u64) -> (ReplayReport, Vec<Seen>) {
+    let Program { factory, seen, operations, _consumers } = Program::new(place, changed);
+    let replay = ReplayRun::new(system).operations(operations).posting(ROOM);
+    let replay = replay.prepare(trace).expect("it can be replayed");
+    factory.bind(replay.workplace()).expect("it can be bound");
+    let report = replay.run().expect("it can be replayed");
+    (report, seen.try_iter().collect())
+}
+
+fn is_the_same_again(place: Place) {
+    let (system, folder) = (place.system(), tempfile::tempdir().expect("a folder"));
+    let trace = folder.path().join("trace.talea");
+    let then = recorded(place, &system, &trace);
+    let (same, now) = replayed(place, &system, &trace, u64::MAX);
+    assert_eq!((&same.first, same.unknown()), (&None, 0), "{place:?}: {same:?}");
+    if same.lost_records > 0 {
+        return println!("skipped: {} records are lost", same.lost_records);
+    }
+    assert_eq!(same.posted, []);
+    for name in ["push", "high", "answered", "narrow"] {
+        let of = |seen: &[Seen]| seen.iter().filter(|one| one.name == name).cloned().collect::<Vec<_>>();
+        let (then, now) = (of(&then), of(&now));
+        let differs = then.iter().zip(&now).find(|(then, now)| then != now);
+        assert_eq!(differs, None, "{name}, {place:?}");
+        // One may be under way when the run ends, and does not complete then.
+        assert!(now.len() > 5 && now.len() <= then.len() && then.len() <= now.len() + 1, "{name}, {place:?}");
+    }
+    let rows = |report: &ReplayReport, name: &str| {
+        report.publications.iter().find(|row| row.output == name).cloned()
+    };
+    for row in ["push>counts T/Count", "push>narrow T/Count", "high>counts T/Answer"] {
+        assert!(rows(&same, row).is_some_and(|row| row.compared > 5), "{row}: {:?}", same.publications);
+    }
+
+    let is_called = |one: &&Seen| one.name == "high";
+    let changed = now.iter().filter(is_called).nth(3).expect("it is called").handed[0].0;
+    let (other, _) = replayed(place, &system, &trace, changed);
+    let first = other.first.clone().expect("it is found");
+    assert_eq!((first.output.as_str(), other.differing()), ("high>counts T/Answer", 1), "{first}, {place:?}");
+}
+
+#[test]
+fn consumers_with_filters_and_pushes_that_are_refused_are_the_same_again() {
+    is_the_same_again(Place::Below);
+}
+
+#[test]
+fn so_are_they_on_several_processors() {
+    if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
+        return println!("skipped: it takes two processors");
+    }
+    is_the_same_again(Place::Beside);
+}
+
+#[test]
+fn so_are_they_in_reservations_of_a_hierarchy() {
+    is_the_same_again(Place::InCabin);
+}
