@@ -172,6 +172,7 @@ impl EventChannel {
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
         let mut topology = self.0.topology();
         let qos = topology.qos.with(settings, Level::Channel)?;
+        self.0.load.discard_by(qos.discard);
         topology.set_qos(qos);
         Ok(())
     }

@@ -9,7 +9,7 @@
 //! Of an operation whose jobs take all that wait, that stands there for each of these, with its length in front (4 bytes).
 
 use crate::condition::{EventSet, TimeCame};
-use crate::delivery::{Delivery, Pusher};
+use crate::delivery::{Arrival, Delivery, Pusher};
 use crate::event::{Content, Event, EventType, Header};
 use std::sync::{Arc, OnceLock};
 use talea_channel::Codec;
@@ -391,7 +391,7 @@ fn delivery_again(codings: &impl Codings, mut from: &[u8]) -> Result<Delivery, N
         not_before,
         expires,
         number,
-        is_counted: false,
+        arrival: Arrival::NONE,
         by: Pusher::NO_JOB,
     })
 }
@@ -452,7 +452,7 @@ mod tests {
             not_before: pushed,
             expires,
             number: 12,
-            is_counted: false,
+            arrival: Arrival::NONE,
             by: Pusher::NO_JOB,
         }
     }
