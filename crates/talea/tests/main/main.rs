@@ -3,4 +3,5 @@
 mod choice;
 mod examples;
 mod replay;
+mod served;
 mod virtual_run;
