@@ -4,7 +4,7 @@ use super::names::{Names, obstacle};
 use super::verdict::Verdict;
 use serde::Serialize;
 use talea_analysis::system::{ChainBounds, ChainObstacle, ChainStep, ChainStepKind, SystemBounds};
-use talea_model::{EventTake, OperationId, System, Take};
+use talea_model::{OperationId, System, Take};
 use talea_time::Duration;
 
 /// One chain.
@@ -101,10 +101,6 @@ fn time_check(
     }
 }
 
-fn takes_all(system: &System, operation: OperationId) -> bool {
-    system.subscription_of(operation).is_some_and(|subscription| subscription.take == EventTake::All)
-}
-
 /// Why a time has no bound, with names.
 fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> String {
     let name = |operation: OperationId| names.operation(operation);
@@ -146,14 +142,9 @@ fn sentence(names: &Names<'_>, bounds: &SystemBounds, reason: ChainObstacle) -> 
              capacity, or write take = \"latest\"",
             names.system.inputs()[input.index()].name
         ),
-        ChainObstacle::InTurn(operation) if takes_all(names.system, operation) => format!(
-            "each job of {} takes all events that wait when it begins, and nothing says which of them are discarded before; let the events release it, \
-             or hand a value to an input with take = \"latest\"",
-            name(operation)
-        ),
         ChainObstacle::InTurn(operation) => format!(
-            "each job of {} takes one event when it begins, whatever has released it, and nothing says how many wait before it; let the events release \
-             it, or hand a value to an input with take = \"latest\"",
+            "each job of {} takes one event when it begins, whatever has released it, and nothing says how many wait before it; write \
+             take = \"all\", let the events release it, or hand a value to an input with take = \"latest\"",
             name(operation)
         ),
         ChainObstacle::Filtered(operation) => format!(

@@ -172,6 +172,7 @@ impl EventChannel {
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
         let mut topology = self.0.topology();
         let qos = topology.qos.with(settings, Level::Channel)?;
+        self.0.load.discard_by(qos.discard);
         topology.set_qos(qos);
         Ok(())
     }
@@ -217,6 +218,12 @@ impl EventChannel {
 
     /// What is counted, as of `now`.
     pub fn statistics(&self, now: Instant) -> ChannelStatistics {
+        let named = |types: Vec<EventType>| {
+            let mut names: Vec<String> = types.iter().map(EventType::to_string).collect();
+            names.sort_unstable();
+            names
+        };
+        let (offered_types, subscribed_types) = (named(self.offered_types()), named(self.subscribed_types()));
         let topology = self.0.topology();
         let oldest =
             topology.consumers.values().filter_map(|subscribed| subscribed.consumer.oldest(now)).min();
@@ -227,6 +234,8 @@ impl EventChannel {
         ChannelStatistics {
             consumers: consumers.collect(),
             suppliers: topology.suppliers.values().map(|supplier| supplier.name.to_string()).collect(),
+            offered_types,
+            subscribed_types,
             consumer_admins: admins(
                 topology.consumer_admins.iter().map(|(number, one)| (number, one.is_destroyed)),
             ),

@@ -362,6 +362,7 @@ impl ConsumerBuilder {
                 return Err(ConnectError::NoAdmin);
             }
             let patterns = patterns.unwrap_or_else(|| group.patterns.clone());
+            shared.load.join(&consumer);
             let consumer = Arc::clone(&consumer);
             topology.connect(Subscribed { consumer, admin: admin.number, patterns })
         };

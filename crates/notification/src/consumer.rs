@@ -14,6 +14,7 @@
 //! Lock order: the call-back, then the inner part.
 
 mod deliver;
+mod load;
 
 use crate::condition::{EventSet, LeftOut, TimeCame};
 use crate::delivery::{Delivery, Outcome};
@@ -29,7 +30,7 @@ use crate::signal::{Followers, Signal};
 use crate::stated::Stated;
 use crate::statistics::{ChannelCounters, ConsumerCounts, ConsumerStatistics, Count};
 use crate::work::{Due, LaneWork, OnMiss, Work};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::{PiGuard, PiLock};
@@ -38,6 +39,9 @@ use talea_model::OperationId;
 use talea_operation::{EventNote, JobContext};
 use talea_record::JobId;
 use talea_time::{Duration, Instant};
+
+pub(crate) use load::ChannelLoad;
+use load::Coming;
 
 /// Code that is called one delivery at a time, with one event or, of a consumer of sequences, several.
 pub(crate) type SerialCode = Box<dyn FnMut(&[Delivery], &JobContext<'_>) -> Outcome + Send>;
@@ -172,31 +176,6 @@ impl AdminFilters {
 /// The number of an event that has not come to the queue.
 const UNNUMBERED: u64 = u64::MAX;
 
-/// How many events wait in all of a channel, of those that came while there was a limit, and how many may.
-#[derive(Default)]
-pub(crate) struct ChannelLoad {
-    pub queued: AtomicUsize,
-    /// 0 if there is no limit.
-    pub most: AtomicUsize,
-}
-
-impl ChannelLoad {
-    pub fn is_limited(&self) -> bool {
-        self.most.load(Ordering::Relaxed) > 0
-    }
-
-    /// More wait than may.
-    pub fn is_over(&self) -> bool {
-        let most = self.most.load(Ordering::Relaxed);
-        most > 0 && self.queued.load(Ordering::Relaxed) > most
-    }
-
-    pub fn is_full(&self) -> bool {
-        let most = self.most.load(Ordering::Relaxed);
-        most > 0 && self.queued.load(Ordering::Relaxed) >= most
-    }
-}
-
 /// What time has brought.
 pub(crate) struct Brought {
     /// Events that may be delivered now.
@@ -278,10 +257,6 @@ pub(crate) struct Consumer {
     /// By which it has its events, unless it takes them itself.
     pub work: OnceLock<Work>,
     load: Arc<ChannelLoad>,
-    /// Whether suppliers may wait for room, or could at some time.
-    may_block: AtomicBool,
-    /// Raised when an event is gone, if they may.
-    made_room: Signal,
     /// Those of its channel.
     pub publications: Arc<Publications>,
     /// Raised when an event has come, if it is pulled.
@@ -316,12 +291,14 @@ impl Consumer {
         // As many again as may wait, for suppliers that come while somebody makes room.
         let (sender, receiver) = mailbox(2 * room);
         let queue = OrderedQueue::new(qos.order, qos.discard, room);
+        if qos.blocking.is_some() {
+            load.let_wait();
+        }
         let inner = Inner { mail: receiver, queue, next_number: 0, batch_since: None, may_expire: false };
         Consumer {
             number,
             name: name.into(),
             admin,
-            may_block: AtomicBool::new(qos.blocking.is_some()),
             settings: Replaced::new(settings),
             room,
             batch_room,
@@ -341,7 +318,6 @@ impl Consumer {
             work: OnceLock::new(),
             load,
             publications,
-            made_room: Signal::default(),
             arrived: Signal::default(),
             followers: Followers::default(),
         }
@@ -545,9 +521,9 @@ impl Consumer {
             && self.is_full(qos)
         {
             counts.blocked.fetch_add(1, Ordering::Relaxed);
-            _ = self.made_room.wait(limit, now, || !self.is_full(qos));
+            _ = self.load.made_room().wait(limit, now, || !self.is_full(qos));
         }
-        let entered = self.enter(delivery, qos);
+        let entered = self.enter(delivery, qos, now);
         if entered == Entered::Refused {
             return Offered::Discarded;
         }
@@ -594,9 +570,9 @@ impl Consumer {
             self.counts.expired.add(1);
             return None;
         }
-        let (number, is_counted) = (UNNUMBERED, self.load.is_limited());
+        let (number, arrival) = (UNNUMBERED, self.load.number());
         let (event, by) = (event.clone(), stated.by);
-        Some(Delivery { event, priority, pushed, not_before, expires, number, is_counted, by })
+        Some(Delivery { event, priority, pushed, not_before, expires, number, arrival, by })
     }
 
     /// How long an event is worth anything from `now` on, if that is known before it is judged.
@@ -707,24 +683,26 @@ impl Consumer {
     }
 
     #[inline]
-    fn enter(&self, delivery: Delivery, qos: &Qos) -> Entered {
-        let is_full_channel = self.load.is_full();
-        if delivery.is_counted {
-            self.load.queued.fetch_add(1, Ordering::Relaxed);
-        }
+    fn enter(&self, delivery: Delivery, qos: &Qos, now: Instant) -> Entered {
+        let is_one_too_many = self.load.add(&delivery);
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
         self.counts.queue(&delivery.event);
-        let is_full = is_full_channel || before >= qos.max_events as usize;
-        if is_full { self.enter_full(delivery, is_full_channel) } else { self.post(delivery) }
+        let coming = if is_one_too_many { Coming::of(&delivery) } else { None };
+        let is_full = before >= qos.max_events as usize;
+        let entered = if is_full { self.enter_full(delivery) } else { self.post(delivery) };
+        match coming {
+            Some(coming) if entered == Entered::Waits => self.load.make_room(self, &coming, now),
+            _ => entered,
+        }
     }
 
     #[cold]
-    fn enter_full(&self, delivery: Delivery, is_full_channel: bool) -> Entered {
+    fn enter_full(&self, delivery: Delivery) -> Entered {
         match self.inner.try_lock() {
             Some(mut inner) => {
                 self.drain(&mut inner, delivery.pushed);
                 let from = from(&delivery, delivery.pushed);
-                self.place(&mut inner, delivery, from, is_full_channel)
+                self.place(&mut inner, delivery, from)
             }
             // Who has the lock is taking an event, and puts things right when it looks next.
             None => self.post(delivery),
@@ -744,14 +722,14 @@ impl Consumer {
 
     /// Puts the event into the queue, unless it is the one that goes for want of room.
     #[inline]
-    fn place(&self, inner: &mut Inner, mut delivery: Delivery, from: From, is_full: bool) -> Entered {
+    fn place(&self, inner: &mut Inner, mut delivery: Delivery, from: From) -> Entered {
         if delivery.number == UNNUMBERED {
             delivery.number = inner.next_number;
             inner.next_number += 1;
         }
         inner.may_expire |= delivery.expires != Instant::MAX;
         let not_before = delivery.not_before;
-        match inner.queue.push(delivery, from, is_full) {
+        match inner.queue.push(delivery, from) {
             Came::Queued => Entered::Waits,
             Came::InPlaceOf(discarded) => {
                 self.gone(&discarded, &self.counts.discarded);
@@ -769,12 +747,7 @@ impl Consumer {
     fn gone(&self, delivery: &Delivery, why: &Count) {
         self.counts.leave(&delivery.event, why);
         self.queued.fetch_sub(1, Ordering::Relaxed);
-        if delivery.is_counted {
-            self.load.queued.fetch_sub(1, Ordering::Relaxed);
-        }
-        if self.may_block.load(Ordering::Relaxed) {
-            self.made_room.raise();
-        }
+        self.load.remove(delivery);
     }
 
     /// Takes of what is held what may be delivered by now, and what is in the mailbox, which came later. What has expired makes room first.
@@ -789,7 +762,7 @@ impl Consumer {
                 self.gone(&delivery, &self.counts.expired);
             } else {
                 let from = from(&delivery, now);
-                self.place(inner, delivery, from, self.load.is_over());
+                self.place(inner, delivery, from);
             }
         }
     }
@@ -929,7 +902,7 @@ impl Consumer {
         let queue = OrderedQueue::new(qos.order, qos.discard, qos.max_events as usize);
         let before = std::mem::replace(&mut inner.queue, queue);
         for (delivery, from) in before.into_events() {
-            match inner.queue.push(delivery, from, false) {
+            match inner.queue.push(delivery, from) {
                 Came::Queued => {}
                 Came::InPlaceOf(discarded) | Came::Refused(discarded) => {
                     self.gone(&discarded, &self.counts.discarded);
@@ -937,7 +910,7 @@ impl Consumer {
             }
         }
         if qos.blocking.is_some() {
-            self.may_block.store(true, Ordering::Relaxed);
+            self.load.let_wait();
         }
         let former = self.set(|settings| settings.qos = qos.clone());
         drop(inner);
@@ -974,7 +947,7 @@ fn from(delivery: &Delivery, now: Instant) -> From {
 
 /// Whether an event waits now.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Entered {
+pub(crate) enum Entered {
     Waits,
     /// For another one that waited and is discarded.
     InPlace,

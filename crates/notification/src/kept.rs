@@ -9,7 +9,7 @@
 //! Of an operation whose jobs take all that wait, that stands there for each of these, with its length in front (4 bytes).
 
 use crate::condition::{EventSet, TimeCame};
-use crate::delivery::{Delivery, Pusher};
+use crate::delivery::{Arrival, Delivery, Pusher};
 use crate::event::{Content, Event, EventType, Header};
 use std::sync::{Arc, OnceLock};
 use talea_channel::Codec;
@@ -435,7 +435,7 @@ fn delivery_again(codings: &impl Codings, mut from: &[u8]) -> Result<Delivery, N
         not_before,
         expires,
         number,
-        is_counted: false,
+        arrival: Arrival::NONE,
         by: Pusher::NO_JOB,
     })
 }
@@ -496,7 +496,7 @@ mod tests {
             not_before: pushed,
             expires,
             number: 12,
-            is_counted: false,
+            arrival: Arrival::NONE,
             by: Pusher::NO_JOB,
         }
     }

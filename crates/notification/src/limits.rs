@@ -7,13 +7,14 @@ use thiserror::Error;
 /// no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdminProperties {
-    /// Events that may wait in all of the channel (`MaxQueueLength`).
+    /// Events that may wait in all of the channel (`MaxQueueLength`), those in the hands of call-backs included. When one comes that is too many, the channel's own
+    /// [`DiscardPolicy`](crate::qos::DiscardPolicy) says which of all that wait goes, whichever consumer it waits for; what came while there was no limit neither counts nor goes.
     pub max_queue_length: usize,
     /// Consumers that may be connected (`MaxConsumers`).
     pub max_consumers: usize,
     /// Suppliers that may be connected (`MaxSuppliers`).
     pub max_suppliers: usize,
-    /// Whether a push is refused when as many events wait as may; otherwise the discard policies of the consumers decide (`RejectNewEvents`).
+    /// Whether a push is refused when as many events wait as may; otherwise the channel's discard policy decides (`RejectNewEvents`).
     pub reject_new_events: bool,
     /// Types that one supplier may offer and push.
     pub max_types_per_supplier: usize,

@@ -17,6 +17,32 @@ pub(crate) enum Came {
     Refused(Delivery),
 }
 
+/// Where an event stands by a discard policy when one has to go: the least goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank(i64, u64);
+
+impl Rank {
+    /// Of one that waits, which came as that of this number.
+    pub fn of(discard: DiscardPolicy, waiting: &Delivery, number: u64) -> Self {
+        match discard {
+            DiscardPolicy::Any | DiscardPolicy::Fifo => Rank(0, number),
+            DiscardPolicy::Lifo => Rank(0, u64::MAX - number),
+            DiscardPolicy::Priority => Rank(waiting.priority.into(), number),
+            DiscardPolicy::Deadline => Rank(waiting.expires.as_nanos(), number),
+        }
+    }
+
+    /// Of the one that comes, with its priority, when it expires, and its number: it goes before those that are no more than it.
+    pub fn of_coming(discard: DiscardPolicy, (priority, expires): (i16, Instant), number: u64) -> Self {
+        match discard {
+            DiscardPolicy::Any | DiscardPolicy::Fifo => Rank(0, number),
+            DiscardPolicy::Lifo => Rank(0, u64::MAX - number),
+            DiscardPolicy::Priority => Rank(priority.into(), 0),
+            DiscardPolicy::Deadline => Rank(expires.as_nanos(), 0),
+        }
+    }
+}
+
 /// The queue. Its memory is made beforehand.
 #[derive(Debug)]
 pub(crate) struct OrderedQueue {
@@ -40,7 +66,7 @@ pub(crate) enum From {
 
 /// Where an event is.
 #[derive(Clone, Copy)]
-enum Place {
+pub(crate) enum Place {
     Waiting(usize),
     Held(usize),
 }
@@ -92,19 +118,18 @@ impl OrderedQueue {
         self.waiting.iter()
     }
 
-    /// An event comes, and another one goes if there is no room, or if `is_full` for another reason. With room this takes as many steps as the
-    /// shorter way to its place; without, as many as events wait.
+    /// An event comes, and another one goes if there is no room. With room this takes as many steps as the shorter way to its place; without, as
+    /// many as events wait.
     #[inline]
-    pub fn push(&mut self, event: Delivery, from: From, is_full: bool) -> Came {
-        let has_room = self.waiting.len() + self.held.len() < self.bound && !is_full;
+    pub fn push(&mut self, event: Delivery, from: From) -> Came {
+        let has_room = self.waiting.len() + self.held.len() < self.bound;
         if has_room {
             self.put(event, from);
             return Came::Queued;
         }
         let victim = match self.victim(&event) {
             None => return Came::Refused(event),
-            Some(Place::Waiting(place)) => self.waiting.remove(place).expect("it waits"),
-            Some(Place::Held(place)) => self.held.swap_remove(place),
+            Some(place) => self.remove(place),
         };
         self.put(event, from);
         Came::InPlaceOf(victim)
@@ -158,31 +183,25 @@ impl OrderedQueue {
 
     /// The one that goes for this event; none if that is the event itself.
     fn victim(&self, event: &Delivery) -> Option<Place> {
-        match self.discard {
-            DiscardPolicy::Any | DiscardPolicy::Fifo => {
-                let oldest = self.least_by(|waiting| waiting.number)?;
-                (self.at(oldest).number < event.number).then_some(oldest)
-            }
-            // Only one that is tried again is not the newest.
-            DiscardPolicy::Lifo => {
-                let newest = self.least_by(|waiting| Reverse(waiting.number))?;
-                (self.at(newest).number > event.number).then_some(newest)
-            }
-            DiscardPolicy::Priority => {
-                let victim = self.least_by(|waiting| (waiting.priority, waiting.number))?;
-                (self.at(victim).priority < event.priority).then_some(victim)
-            }
-            DiscardPolicy::Deadline => {
-                let victim = self.least_by(|waiting| (waiting.expires, waiting.number))?;
-                (self.at(victim).expires < event.expires).then_some(victim)
-            }
-        }
+        let own = Rank::of_coming(self.discard, (event.priority, event.expires), event.number);
+        let first = self.first_to_go(|waiting| Some(Rank::of(self.discard, waiting, waiting.number)));
+        first.filter(|(rank, _)| *rank < own).map(|(_, place)| place)
     }
 
-    fn least_by<K: Ord>(&self, key: impl Fn(&Delivery) -> K) -> Option<Place> {
+    /// The event that goes first of those that have a rank. Takes as many steps as events wait.
+    pub fn first_to_go(&self, rank: impl Fn(&Delivery) -> Option<Rank>) -> Option<(Rank, Place)> {
         let waiting = (0..self.waiting.len()).map(Place::Waiting);
         let held = (0..self.held.len()).map(Place::Held);
-        waiting.chain(held).min_by_key(|place| key(self.at(*place)))
+        let ranked = waiting.chain(held).filter_map(|place| Some((rank(self.at(place))?, place)));
+        ranked.min_by_key(|(rank, _)| *rank)
+    }
+
+    /// Takes out what is there.
+    pub fn remove(&mut self, place: Place) -> Delivery {
+        match place {
+            Place::Waiting(place) => self.waiting.remove(place).expect("it waits"),
+            Place::Held(place) => self.held.swap_remove(place),
+        }
     }
 
     fn at(&self, place: Place) -> &Delivery {
@@ -196,6 +215,7 @@ impl OrderedQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::delivery::Arrival;
     use crate::event::{Content, Event, EventType, Header};
     use proptest::prelude::*;
     use proptest::sample::select;
@@ -217,7 +237,7 @@ mod tests {
             not_before,
             expires: Instant::from_nanos(expires),
             number,
-            is_counted: false,
+            arrival: Arrival::NONE,
             by: crate::delivery::Pusher::NO_JOB,
         }
     }
@@ -294,7 +314,7 @@ mod tests {
                 match step {
                     Some((priority, expires, is_now)) => {
                         let from = if is_now { From::Now } else { From::Later };
-                        let gone = match queue.push(waiting(number, priority, expires, from), from, false) {
+                        let gone = match queue.push(waiting(number, priority, expires, from), from) {
                             Came::Queued => None,
                             Came::InPlaceOf(other) | Came::Refused(other) => Some(other.number),
                         };
@@ -316,18 +336,5 @@ mod tests {
             expected.sort_unstable();
             prop_assert_eq!(expired, expected);
         }
-    }
-
-    #[test]
-    fn a_channel_without_room_is_a_queue_without_room() {
-        let mut queue = OrderedQueue::new(OrderPolicy::Fifo, DiscardPolicy::Fifo, 3);
-        assert!(
-            matches!(queue.push(waiting(0, 0, 9, From::Now), From::Now, true), Came::Refused(_)),
-            "nobody else can go"
-        );
-        assert!(matches!(queue.push(waiting(1, 0, 9, From::Now), From::Now, false), Came::Queued));
-        assert!(
-            matches!(queue.push(waiting(2, 0, 9, From::Now), From::Now, true), Came::InPlaceOf(other) if other.number == 1)
-        );
     }
 }

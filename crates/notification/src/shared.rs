@@ -94,6 +94,7 @@ impl Drop for Shared {
         let now = topology.members();
         self.counters.tell_members(&mut topology.told, now);
         self.counters.tell_creation(self.publications.channel(), None);
+        drop(self.load.leave_all());
     }
 }
 
@@ -105,12 +106,13 @@ impl Shared {
         topology: Topology,
         properties: AdminProperties,
     ) -> Self {
+        let discard = topology.qos.discard;
         let shared = Shared {
             number,
             name: name.into(),
             created: OnceLock::new(),
             place,
-            load: Arc::new(ChannelLoad::default()),
+            load: Arc::new(ChannelLoad::new(discard)),
             reject_new_events: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             max_event_bytes: AtomicUsize::new(0),
@@ -167,7 +169,7 @@ impl Shared {
     pub fn set_properties(&self, properties: AdminProperties) {
         let mut own = self.properties.lock().unwrap_or_else(PoisonError::into_inner);
         *own = properties;
-        self.load.most.store(properties.max_queue_length, Ordering::Relaxed);
+        self.load.limit(properties.max_queue_length);
         self.reject_new_events.store(properties.reject_new_events, Ordering::Relaxed);
         self.max_event_bytes.store(properties.max_event_bytes, Ordering::Relaxed);
     }
@@ -200,7 +202,9 @@ impl Shared {
             return false;
         };
         let changed = topology.disconnect(number);
+        let left = self.load.leave(number);
         drop(topology);
+        drop(left);
         self.listen_no_more((number, About::Offers));
         consumer.close();
         self.tell(About::Subscriptions, &changed);

@@ -431,6 +431,10 @@ pub struct ChannelStatistics {
     pub consumers: Vec<(String, usize, ConsumerStatistics)>,
     /// Names of connected suppliers.
     pub suppliers: Vec<String>,
+    /// Types that suppliers offer ([`EventChannel::offered_types`](crate::EventChannel::offered_types)), in the order of their names.
+    pub offered_types: Vec<String>,
+    /// Types that consumers have subscribed to ([`EventChannel::subscribed_types`](crate::EventChannel::subscribed_types)), in the order of their names.
+    pub subscribed_types: Vec<String>,
     /// Numbers of admins of consumers.
     pub consumer_admins: Vec<u32>,
     /// Numbers of admins of suppliers.
@@ -462,8 +466,8 @@ pub enum Statistic {
 }
 
 impl ChannelStatistics {
-    /// The names that [`Self::named`] knows.
-    pub const NAMES: [&'static str; 14] = [
+    /// The names that [`Self::named`] knows: those of the standard, and two of our own for what its `obtain_offered_types` and `obtain_subscription_types` tell.
+    pub const NAMES: [&'static str; 16] = [
         "CreationTime",
         "ConsumerCount",
         "SupplierCount",
@@ -478,6 +482,8 @@ impl ChannelStatistics {
         "SlowestConsumers",
         "TimedoutConsumerNames",
         "QueueOverflows",
+        "OfferedTypes",
+        "SubscribedTypes",
     ];
 
     /// The statistic of this standard name, if there is one.
@@ -498,6 +504,8 @@ impl ChannelStatistics {
             "SupplierAdminNames" => numbers(&self.supplier_admins),
             "QueueElementCount" => number(self.queued),
             "OldestEvent" => Statistic::Number(self.oldest.as_nanos().unsigned_abs()),
+            "OfferedTypes" => Statistic::Names(self.offered_types.clone()),
+            "SubscribedTypes" => Statistic::Names(self.subscribed_types.clone()),
             "SlowestConsumers" => Statistic::Names(self.slowest()),
             "TimedoutConsumerNames" => {
                 let timed_out = self.consumers.iter().filter(|one| one.2.expired > 0);

@@ -161,6 +161,10 @@
 //! # What is counted
 //!
 //! Each event that comes to a consumer is counted once when it does not wait any more, by what became of it ([`ConsumerStatistics`],
-//! [`ChannelStatistics`]). A [`Monitor`] reads it by the standard's names, and `talea trace read` while the program runs.
+//! [`ChannelStatistics`]). A [`Monitor`] reads it by the standard's names; `talea trace read` shows the numbers among them while the program runs, and `talea ctl NAME statistics` all of
+//! them if the program has a [`MonitorServer`].
 
+mod served;
+
+pub use served::MonitorServer;
 pub use talea_notification::*;

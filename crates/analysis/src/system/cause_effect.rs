@@ -27,8 +27,11 @@
 //! longer; but how long it is until the next one nobody knows, so there is no reaction time, no age of what is read behind it, and no latency of a
 //! sample that several jobs may have before it.
 //!
-//! Where something else releases the jobs that take events, one each, an event may wait for as many of them as there are events before it, which nothing
-//! here bounds: there is no time of such a chain.
+//! Where something else releases the jobs that take events, and each takes *all that wait*, or the only one that may, the chain is cut there as before a reader: an event waits
+//! until the next job of the reader begins, and what is newest of what that has, which is what its sample is, is the newest that has been pushed; a job that finds none has no
+//! sample. That is so if none is discarded before: in the time between the beginnings of two jobs, at most G(reader) + W(reader), no more come, from all who publish, than may wait; or
+//! the oldest goes, and only one publishes them. And none expires in that time. Where each job takes one of several, an event may wait for as many of them as there are events before
+//! it, which nothing here bounds: there is no time of such a chain.
 //!
 //! All of that needs that no job is left out, that values are taken in the order of the instances, and that no queue drops any.
 
@@ -37,7 +40,7 @@ use super::release::Entry;
 use super::triggered::{self, Triggered};
 use super::{Obstacle, SystemBounds};
 use crate::effort::Effort;
-use talea_event::qos::OrderPolicy;
+use talea_event::qos::{DiscardPolicy, OrderPolicy};
 use talea_model::{
     Communication, Full, Hop, HopKind, InputId, LossRate, OnValue, OperationId, Overrun, System, Take,
     Trigger,
@@ -129,7 +132,7 @@ pub enum ChainObstacle {
     /// This operation takes events in another order than that in which they come.
     #[error("events are taken in another order than that in which they come")]
     Reordered(OperationId),
-    /// Jobs of this operation, which something else releases, each take one event.
+    /// Jobs of this operation, which something else releases, each take one of the events that wait.
     #[error("each job takes one event, and nothing says how many wait before it")]
     InTurn(OperationId),
     /// This operation may begin without the value.
@@ -278,7 +281,11 @@ impl View<'_> {
                     self.must_have_what_triggers(hop, from, to)?;
                 }
                 HopKind::Events => self.deliver(&mut now, from, to)?,
-                HopKind::TakenEvents => return Err(ChainObstacle::InTurn(to)),
+                HopKind::TakenEvents => {
+                    now.may_end = now.may_end.or(self.take_what_waits(from, to, effort)?);
+                    let next = self.begin(to)?;
+                    done.push((std::mem::replace(&mut now, next), Some(hop)));
+                }
                 HopKind::Successor | HopKind::Data => {
                     let next = self.begin(to)?;
                     done.push((std::mem::replace(&mut now, next), Some(hop)));
@@ -447,6 +454,53 @@ impl View<'_> {
         self.go_on(stretch, from, to)
     }
 
+    /// Jobs of `to`, which something else releases, take events that `from` pushes: the newest that was pushed is among what a job has, unless one before had it. Returns what may keep
+    /// events of jobs of `from` from coming.
+    fn take_what_waits(
+        &self,
+        from: OperationId,
+        to: OperationId,
+        effort: &mut Effort,
+    ) -> Found<Option<ChainObstacle>> {
+        let subscription = self.system.subscription_of(to).expect("such a hop leads to who has subscribed");
+        if !subscription.condition.comes_at_once() {
+            return Err(ChainObstacle::Together(to));
+        }
+        let qos = self.system.subscription_qos(subscription);
+        if u64::from(self.system.most_taken(subscription)) < u64::from(qos.max_events) {
+            return Err(ChainObstacle::InTurn(to));
+        }
+        self.must_keep_order(from)?;
+        self.must_keep_order(to)?;
+        // From the beginning of a job to that of the next one, and before the first.
+        let between = add(self.grid(to, effort)?.gap_from(0)?, self.response(to)?)?;
+        let publications = self.system.publications().iter();
+        let published: Vec<_> = publications
+            .filter(|site| site.subscriber(to).is_some_and(|own| !own.leaves.is_empty()))
+            .collect();
+        let has_newest =
+            published.len() == 1 && matches!(qos.discard, DiscardPolicy::Any | DiscardPolicy::Fifo);
+        if !has_newest {
+            let most = |operation: OperationId| -> Option<u64> {
+                let period = triggered::released_every(self.system, self.task(operation));
+                (between.checked_add(self.spread(operation).ok()?)? / period).checked_add(1)
+            };
+            let all = published.iter().try_fold(0_u64, |sum, site| sum.checked_add(most(site.operation)?));
+            if all.is_none_or(|all| all > u64::from(qos.max_events)) {
+                return Err(ChainObstacle::Discarded(to));
+            }
+        }
+        let timeouts = published.iter().flat_map(|site| {
+            let stated = self.system.publication(site).timeout;
+            subscription.timeouts(stated.filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout))
+        });
+        let judged = subscription.longest_filtering();
+        if timeouts.into_iter().any(|timeout| nanos(timeout) < between || timeout < judged) {
+            return Err(ChainObstacle::Expired(to));
+        }
+        Ok(subscription.is_filtered().then_some(ChainObstacle::Filtered(to)))
+    }
+
     /// Whether a successor goes on with the value of the job that released it, or a newer one. Under logical execution time it takes what was visible when
     /// its instance arrived, unless it takes the value of that.
     fn has_what_released_it(
@@ -529,6 +583,10 @@ impl View<'_> {
 
     fn passing(&self, writer: &Stretch, hop: &Hop, reader: &Stretch, effort: &mut Effort) -> Found<Passing> {
         let (from, to) = (writer.last, reader.first);
+        if hop.kind == HopKind::TakenEvents {
+            // Pushed when a job completes, also under logical execution time, and within a node.
+            return Ok(Passing::Visible { published: 0, message: 0 });
+        }
         self.must_arrive(from, to)?;
         self.must_keep_order(from)?;
         self.must_not_fall_back(hop, from, to)?;

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod batches;
 mod cause_effect;
 mod chain;
 mod chains_simulated;

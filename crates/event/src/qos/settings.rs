@@ -14,6 +14,11 @@ macro_rules! policy {
             $($(#[$of])* $value,)*
         }
 
+        impl $name {
+            /// All of them, in the order in which they are listed here.
+            pub const ALL: &[Self] = &[$($name::$value),*];
+        }
+
         impl FromStr for $name {
             type Err = ();
 

@@ -264,6 +264,10 @@ impl CommandHandler for Governor {
         let ties = |under: Vec<ParentRequest>| under.into_iter().map(edge).collect();
         let result = match command {
             Command::List => return self.list().map_or_else(|reason| outcome(&reason), Outcome::Listing),
+            Command::Statistics { .. } => {
+                let none = "this run has a hierarchy and tells no statistics: programs that have channels do";
+                return Outcome::Misstated(none.into());
+            }
             Command::AddScheduler { name, kind, quantum, settings, under } => {
                 let (kind, settings) = match known(&kind, &settings) {
                     Ok(known) => known,

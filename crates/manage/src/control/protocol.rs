@@ -114,6 +114,12 @@ pub enum Command {
         /// Whose.
         name: String,
     },
+    /// Tells statistics of channels, as the standard's monitoring names them.
+    Statistics {
+        /// Their names, or the paths above them, as `plant/motion`; all if there are none.
+        #[serde(default)]
+        names: Vec<String>,
+    },
     /// Puts a scheduler of another kind, or with another quantum, in the place of one.
     Replace {
         /// Which.
@@ -221,6 +227,8 @@ pub struct Answer {
 pub enum Outcome {
     /// Who there is.
     Listing(Listing),
+    /// What was asked for, by name.
+    Statistics(BTreeMap<String, Statistic>),
     /// It is done.
     Done(Done),
     /// It is not done; everything is as before.
@@ -231,6 +239,29 @@ pub enum Outcome {
     Busy,
     /// The run has ended.
     Ended,
+}
+
+/// A statistic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statistic {
+    /// It is a number; times in nanoseconds. Asking takes a sample of it.
+    Number {
+        /// The number now.
+        last: f64,
+        /// How many samples have been taken, by whomever.
+        count: u64,
+        /// Their mean.
+        average: f64,
+        /// The sum of their squares.
+        sum_of_squares: f64,
+        /// The least.
+        minimum: f64,
+        /// The greatest.
+        maximum: f64,
+    },
+    /// It is a list of names, as it is now.
+    Names(Vec<String>),
 }
 
 /// What a change has done.

@@ -573,8 +573,11 @@ impl Subscribed<'_> {
         };
         let firsts = task.subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();
         if firsts > 1 {
-            let message = format!("task \"{name}\" is released by events and begins with {firsts} subtasks");
-            refuse("subtask", message, "let one subtask take the event, and the others come after it");
+            let message = format!(
+                "task \"{name}\" is released by events and begins with {firsts} subtasks: each would take what waits when it begins, not the event that another one has taken"
+            );
+            let remedy = "let one subtask take the event and hand on what the others, which come after it, need of it; or have a task with a subscription for each";
+            refuse("subtask", message, remedy);
         }
         if task.overrun != Overrun::Queue {
             let message =

@@ -219,9 +219,7 @@ impl Consumer {
         let mut inner = self.inner.lock();
         while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.take_any()) {
             self.queued.fetch_sub(1, Ordering::Relaxed);
-            if delivery.is_counted {
-                self.load.queued.fetch_sub(1, Ordering::Relaxed);
-            }
+            self.load.remove(&delivery);
         }
     }
 
@@ -279,7 +277,7 @@ impl Consumer {
                         continue;
                     }
                     // Also where it may be tried again at once: by another job.
-                    self.place(&mut self.inner.lock(), delivery, From::Later, false);
+                    self.place(&mut self.inner.lock(), delivery, From::Later);
                 }
             }
         }

@@ -4,7 +4,9 @@ use crate::{Number, channel, types};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use talea_notification::qos::{DiscardPolicy, OrderPolicy, QosSettings};
-use talea_notification::{Content, EventPool, EventType, Filter, Filterable, MappingFilter, Outcome};
+use talea_notification::{
+    AdminProperties, Content, EventPool, EventType, Filter, Filterable, MappingFilter, Outcome,
+};
 use talea_operation::{NotPosted, Post, Posted};
 use talea_time::{Duration, Instant};
 
@@ -33,6 +35,8 @@ fn pushing_filtering_queueing_and_taking_do_not_allocate() {
     {
         let settings = QosSettings::new().order(OrderPolicy::Priority).discard(discard).max_events(8);
         let (_time, channel) = channel(settings.timeout(Duration::from_millis(3)));
+        // Less than both consumers have room for.
+        channel.set_admin_properties(AdminProperties { max_queue_length: 12, ..AdminProperties::default() });
         let matched = Arc::new(AtomicU64::new(0));
         let own = Arc::clone(&matched);
         let filter = Filter::of(&types("Test/T*"), move |event: &talea_notification::Event| {

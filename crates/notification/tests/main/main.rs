@@ -5,6 +5,7 @@ mod changing;
 mod delivering;
 mod handles;
 mod kept;
+mod limit;
 mod mapping;
 mod monitoring;
 mod negotiating;

@@ -48,14 +48,14 @@ fn every_statistic_of_the_standard_has_its_name() {
     }
     let of_channels = "CreationTime ConsumerCount SupplierCount ConsumerNames SupplierNames TimedoutConsumerNames ConsumerAdminCount \
                        SupplierAdminCount ConsumerAdminNames SupplierAdminNames QueueSize QueueElementCount OldestEvent SlowestConsumers \
-                       QueueOverflows";
+                       QueueOverflows OfferedTypes SubscribedTypes";
     for name in of_channels.split_whitespace() {
         assert!(
             all.contains(&format!("plant/motion/{name}")) && all.contains(&format!("plant/a/b/{name}")),
             "{name}"
         );
     }
-    assert_eq!(all.len(), 1 + 2 * 4 + 2 * 15);
+    assert_eq!(all.len(), 1 + 2 * 4 + 2 * 17);
     for name in &all {
         monitor.get(name, time.now()).unwrap_or_else(|error| panic!("{error}"));
     }

@@ -3,10 +3,10 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use talea_event::qos::{OrderPolicy, QosSettings};
+use talea_event::qos::{DiscardPolicy, OrderPolicy, QosSettings};
 use talea_model::{
-    ChainBuilder, Collect, Communication, Condition, Excess, FieldValues, Full, InputBuilder, Join,
-    LaneDispatch, LinkBuilder, LossRate, OnValue, OutputBuilder, Overrun, PublicationBuilder,
+    ChainBuilder, Collect, Communication, Condition, EventTake, Excess, FieldValues, Full, InputBuilder,
+    Join, LaneDispatch, LinkBuilder, LossRate, OnValue, OutputBuilder, Overrun, PublicationBuilder,
     Strategy as StrategyKind, SubscriptionBuilder, SubtaskBuilder, Synchronisation, System, Take,
     TaskBuilder, TriggerBuilder,
 };
@@ -167,8 +167,8 @@ struct Subscribing {
     qos: QosSettings,
     timeout: Option<i64>,
     separation: Option<i64>,
-    /// The period of a task that takes them when its jobs begin, in place of one that they release.
-    looks: Option<i64>,
+    /// The period of a task that takes them when its jobs begin, in place of one that they release, and how many.
+    looks: Option<(i64, EventTake)>,
     wcet: i64,
 }
 
@@ -180,12 +180,14 @@ fn subscribing() -> impl Strategy<Value = Subscribing> {
     let timeout = prop_oneof![3 => Just(None), 1 => (1..60i64).prop_map(Some)];
     let separation = prop_oneof![3 => Just(None), 1 => (1..30i64).prop_map(Some)];
     let filtered = prop::bool::weighted(0.3);
-    let looks = prop_oneof![2 => Just(None), 1 => (4..40i64).prop_map(Some)];
-    (filtered, collect, order, 1..6u32, timeout, (separation, looks), 1..4i64).prop_map(
-        |(filtered, collect, order, most, timeout, (separation, looks), wcet)| Subscribing {
+    let take = select(vec![EventTake::Next, EventTake::All, EventTake::All]);
+    let looks = prop_oneof![1 => Just(None), 1 => (4..40i64, take).prop_map(Some)];
+    let policies = (order, select(DiscardPolicy::ALL));
+    (filtered, collect, policies, 1..9u32, timeout, (separation, looks), 1..4i64).prop_map(
+        |(filtered, collect, (order, discard), most, timeout, (separation, looks), wcet)| Subscribing {
             filtered,
             collect,
-            qos: QosSettings::new().order(order).max_events(most),
+            qos: QosSettings::new().order(order).discard(discard).max_events(most),
             timeout,
             separation,
             looks,
@@ -217,7 +219,9 @@ impl Subscribing {
             subscription = subscription.types(types);
         }
         let task = match (self.looks, self.separation) {
-            (Some(period), _) => TaskBuilder::new("alarm", ns(period)).subscription(subscription),
+            (Some((period, take)), _) => {
+                TaskBuilder::new("alarm", ns(period)).subscription(subscription.take(take))
+            }
             (None, None) => TaskBuilder::triggered_by("alarm", subscription),
             (None, Some(apart)) => TaskBuilder::triggered_by("alarm", subscription).separation(ns(apart)),
         };

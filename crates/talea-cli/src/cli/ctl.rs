@@ -19,7 +19,7 @@ use talea_time::Duration;
 
 /// Look at a running hierarchy of schedulers, and change it while it runs
 ///
-/// The run is one of `talea run` with a system that has [[scheduler]] tables, started by the same user. Every change is checked
+/// The run is one of `talea run` with a system that has [[scheduler]] tables, started by the same user; or a program that tells what its channels count (statistics). Every change is checked
 /// first: if a thread would no longer receive what it requires, the change is refused with the reason and the smallest change that
 /// would be possible. A change is made as a whole or not at all.
 #[derive(Args)]
@@ -156,6 +156,19 @@ Examples:
         /// The thread
         name: String,
     },
+    /// Show what a program's channels count, and who is connected, by the names of the notification service's monitoring
+    ///
+    /// Of a program that tells them (MonitorServer). Numbers are as they are now, times in nanoseconds; --json has mean, sum of squares, least and greatest of
+    /// all that anybody has read as well.
+    #[command(after_help = "\
+Examples:
+  talea ctl plant statistics
+  talea ctl plant statistics plant/motion/OldestEvent plant/motion/ConsumerNames")]
+    Statistics {
+        /// A statistic, or a factory or channel of which all are meant; everything if nothing is named
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+    },
     /// Replace a scheduler by one of another kind, or with another quantum
     ///
     /// The threads and schedulers below it run on and keep what they ask for, unless --child says otherwise.
@@ -284,6 +297,7 @@ impl Action {
                 Command::Constrain { name: name.clone(), after: *after, within: *within, work: *work }
             }
             Action::EndConstraint { name } => Command::EndConstraint { name: name.clone() },
+            Action::Statistics { names } => Command::Statistics { names: names.clone() },
             Action::Replace { scheduler, new, children } => Command::Replace {
                 name: scheduler.clone(),
                 kind: new.kind.clone(),
@@ -338,7 +352,8 @@ pub fn main(options: &Options) -> CommandOutcome {
     match outcome {
         Outcome::Listing(listing) if !options.json => show::listing(&run, &listing)?,
         Outcome::Done(done) if !options.json => show::done(&done)?,
-        Outcome::Listing(_) | Outcome::Done(_) => {}
+        Outcome::Statistics(statistics) if !options.json => show::statistics(&statistics)?,
+        Outcome::Listing(_) | Outcome::Statistics(_) | Outcome::Done(_) => {}
         Outcome::Refused(refusal) => {
             if !options.json {
                 show::refusal(&refusal);
@@ -400,9 +415,12 @@ fn why_not(answer: &Result<Outcome, ClientError>) -> Option<String> {
 fn remedy(action: Option<&Action>, which: &str) -> String {
     match action {
         // What is wrong may be something else than a name; then the message says what to write.
-        Some(Action::Replace { .. } | Action::AddScheduler { .. } | Action::EndConstraint { .. }) => {
-            String::new()
-        }
+        Some(
+            Action::Replace { .. }
+            | Action::AddScheduler { .. }
+            | Action::EndConstraint { .. }
+            | Action::Statistics { .. },
+        ) => String::new(),
         _ => format!("`talea ctl {which} list` shows who there is"),
     }
 }

@@ -9,6 +9,7 @@ mod checked;
 mod cluster;
 mod consistent;
 mod controlled;
+mod counted;
 mod damaged;
 mod errors;
 mod examples;

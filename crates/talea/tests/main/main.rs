@@ -4,4 +4,5 @@ mod choice;
 mod examples;
 mod replay;
 mod replayed_channels;
+mod served;
 mod virtual_run;

@@ -3,8 +3,9 @@
 use crate::cli::failure::Failure;
 use crate::cli::output::tell;
 use crate::cli::output::{Lines, Sheet, length};
+use std::collections::BTreeMap;
 use talea_manage::control::Controllable;
-use talea_manage::control::protocol::{Done, Force, Listing, Promised, Refusal, Row};
+use talea_manage::control::protocol::{Done, Force, Listing, Promised, Refusal, Row, Statistic};
 
 /// Deeper rows are not indented further.
 const DEEPEST: usize = 24;
@@ -40,6 +41,19 @@ pub fn listing(run: &Controllable, listing: &Listing) -> Result<(), Failure> {
         lines.prose(&format!("  {finding}"))?;
     }
     lines.finish()
+}
+
+/// Statistics of channels, by their names.
+pub fn statistics(statistics: &BTreeMap<String, Statistic>) -> Result<(), Failure> {
+    let mut sheet = Sheet::new(2, &["statistic", "now"]);
+    for (name, statistic) in statistics {
+        let now = match statistic {
+            Statistic::Number { last, .. } => last.to_string(),
+            Statistic::Names(names) => names.join(", "),
+        };
+        sheet.row(vec![name.clone(), now]);
+    }
+    crate::cli::output::print(&sheet.render())
 }
 
 /// The row of a scheduler or thread with what it is, asks for and is promised.
