@@ -403,6 +403,7 @@ fn a_posted_job_may_have_an_execution_time_of_its_own() {
         let due = |wcet, ns| Posted::new(job).due(context.now() + ns).wcet(Work::from_nanos(wcet));
         assert_eq!(context.post_work(due(0, ns(60))), Err(NotPosted::NoExecution));
         assert_eq!(context.post_work(due(-4, ns(60))), Err(NotPosted::NoExecution));
+        assert_eq!(context.post_work(due(i64::MAX, ns(60))), Err(NotPosted::NoExecution));
         // The second is as long as its operation says, which needs no word.
         for (handle, wcet, after) in [(1, 5, 60), (2, 20, 62), (3, 30, 65)] {
             context.post_work(due(wcet, ns(after)).handle(handle)).expect("there is room");
