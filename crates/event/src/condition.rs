@@ -242,11 +242,7 @@ impl<Filter> Condition<Filter> {
             }
             Condition::Times { count, within, .. } => (*count < 2)
                 .then_some("what is counted comes at least 2 times")
-                .or_else(|| within.as_ref().and_then(is_no_time))
-                .or_else(|| {
-                    (self.events() > Self::EVENTS_MOST)
-                        .then_some("with a count, a condition has at most 256 events")
-                }),
+                .or_else(|| within.as_ref().and_then(is_no_time)),
             Condition::After(time) | Condition::Every(time) | Condition::Unless { within: time, .. } => {
                 is_no_time(time)
             }
@@ -256,7 +252,16 @@ impl<Filter> Condition<Filter> {
             Condition::Types(types) => types.is_empty().then_some("a condition of types names none"),
             Condition::Source(_) | Condition::Masked { .. } | Condition::Matching(_) => None,
         };
-        own.or_else(|| self.parts().iter().find_map(Condition::problem))
+        let has_too_many = || {
+            (self.counts() && self.events() > Self::EVENTS_MOST)
+                .then_some("with a count, a condition has at most 256 events")
+        };
+        own.or_else(has_too_many).or_else(|| self.parts().iter().find_map(Condition::problem))
+    }
+
+    /// Whether it, or a part of it, counts.
+    fn counts(&self) -> bool {
+        matches!(self, Condition::Times { .. }) || self.parts().iter().any(Condition::counts)
     }
 
     fn not_of_one_event(parts: &[Self]) -> Option<&'static str> {

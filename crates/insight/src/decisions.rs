@@ -294,7 +294,7 @@ impl<'a> Decisions<'a> {
 
     /// What was found of the kernel.
     fn judge_lowered(&mut self) {
-        for lowered::Finding { from, text, .. } in std::mem::take(&mut self.lowered.findings) {
+        for lowered::Finding { from, text, .. } in self.lowered.finish() {
             self.find_at(Rule::Priority, from, text);
         }
         let report = &mut self.rules[Rule::Priority as usize];

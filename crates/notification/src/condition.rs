@@ -593,6 +593,10 @@ mod tests {
         assert!(Condition::times(256, of("a")).problem().is_none());
         assert!(Condition::times(257, of("a")).problem().is_some());
         assert!(Condition::times(20, Condition::times(20, of("a"))).problem().is_some());
+        let together =
+            |count| Condition::in_order([Condition::times(200, of("a")), Condition::times(count, of("b"))]);
+        assert!(together(56).problem().is_none());
+        assert!(together(57).problem().is_some());
         assert!(Condition::negation(Condition::times(2, of("a"))).problem().is_some());
     }
 

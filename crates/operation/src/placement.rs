@@ -1,7 +1,7 @@
 //! In which lane an operation is whose jobs are posted.
 
 use crate::posting::Declaration;
-use talea_model::{OperationId, System, UNDEFINED};
+use talea_model::{OperationId, System, TIME_LIMIT, UNDEFINED};
 use talea_policy::discipline::Discipline;
 use talea_policy::strategy::{Lane, OperationTraits, Plan, lane_for, sorts_by_period};
 use talea_time::{Duration, Work};
@@ -151,6 +151,9 @@ impl Declaration {
         if self.wcet < Work::ZERO || self.period < Duration::ZERO {
             let value = format!("{}, {}", self.wcet.at_full_speed(), self.period);
             return Err(wrong("execution time and period", value, "0 or more"));
+        }
+        if self.wcet > TIME_LIMIT.as_work() {
+            return Err(wrong("execution time", self.wcet.at_full_speed().to_string(), "ten years at most"));
         }
         let has_lanes = |node: &usize| !plans[*node].lanes.is_empty();
         let mut candidates = (0..system.nodes.len()).filter(has_lanes);

@@ -1,7 +1,7 @@
 //! Posted work: jobs of operations that the description of the system does not have, released by a program while the run lasts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use talea_model::{Criticality, OperationId};
+use talea_model::{Criticality, OperationId, TIME_LIMIT};
 use talea_time::{Duration, Instant, Work};
 use thiserror::Error;
 
@@ -16,8 +16,8 @@ pub enum NotPosted {
     /// The run has not begun, or is over.
     #[error("the run has not begun, or is over")]
     NotRunning,
-    /// Its execution time is none.
-    #[error("a job that is posted with an execution time of its own needs one above 0")]
+    /// Its execution time is none, or longer than [`TIME_LIMIT`].
+    #[error("a job that is posted with an execution time of its own needs one above 0, of ten years at most")]
     NoExecution,
     /// The job is replayed, and had posted nothing there; or it is not known what it was told.
     #[error("the job is replayed, and the trace does not tell what came of this when it was recorded")]
@@ -214,6 +214,24 @@ impl Posted {
     /// # Errors
     /// [`NotPosted::NoExecution`].
     pub fn check(&self) -> Result<(), NotPosted> {
-        if self.wcet.is_some_and(|wcet| wcet <= Work::ZERO) { Err(NotPosted::NoExecution) } else { Ok(()) }
+        let can_be = |wcet: Work| wcet > Work::ZERO && wcet <= TIME_LIMIT.as_work();
+        if self.wcet.is_none_or(can_be) { Ok(()) } else { Err(NotPosted::NoExecution) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_its_own_length_has_one_that_fits_the_clock() {
+        let operation = PostedOperation { id: OperationId::from_index(0), run: 1 };
+        let check = |wcet: Work| Posted::new(operation).wcet(wcet).check();
+        assert_eq!(Posted::new(operation).check(), Ok(()));
+        assert_eq!([Work::from_nanos(1), TIME_LIMIT.as_work()].map(check), [Ok(()); 2]);
+        for wcet in [Work::ZERO, Work::from_nanos(-1), TIME_LIMIT.as_work() + Work::from_nanos(1), Work::MAX]
+        {
+            assert_eq!(check(wcet), Err(NotPosted::NoExecution), "{wcet:?}");
+        }
     }
 }

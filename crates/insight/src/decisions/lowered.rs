@@ -31,7 +31,7 @@ struct Member {
 /// What is known of a processor.
 #[derive(Clone, Copy, Debug, Default)]
 struct Site {
-    /// The thread that has it, once a switch has told.
+    /// The thread that has it, once a switch has told; [`Record::UNSEEN_THREAD`] if the kernel does not say which.
     thread: Option<u32>,
     /// How many interrupt handlers are on top of it, and since when.
     interrupts: u32,
@@ -47,16 +47,19 @@ struct Waiting {
     wrong: Option<Wrong>,
 }
 
-/// A member of a lower priority has the processor.
+/// Members of a lower priority have the processor.
 #[derive(Clone, Copy, Debug)]
 struct Wrong {
     since: Instant,
+    /// The first of them.
     by: u32,
+    /// Whether others had it after that one.
+    further: bool,
     /// Time of interrupts since then.
     interrupted: Duration,
 }
 
-/// A thread of a lower priority had a processor for too long.
+/// Threads of a lower priority had a processor for too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     /// From when on.
@@ -81,11 +84,13 @@ pub(super) struct Lowered<'a> {
     /// How often a member had to wait, but for those of which that is not known any more.
     pub cases: u64,
     /// In the order in which they were over, the first [`MOST`] of them.
-    pub findings: Vec<Finding>,
+    findings: Vec<Finding>,
     /// Those beyond.
     pub unlisted: u64,
     /// Records of the kernel that were lost.
     pub lost: u64,
+    /// When the last record was made.
+    now: Instant,
 }
 
 impl<'a> Lowered<'a> {
@@ -101,12 +106,14 @@ impl<'a> Lowered<'a> {
             findings: Vec::new(),
             unlisted: 0,
             lost: 0,
+            now: metadata.start,
         }
     }
 
     /// Takes a record.
     pub fn take(&mut self, record: &Record) {
         let now = record.time;
+        self.now = now;
         match record.typed() {
             Typed::RunStart(start) => {
                 self.is_under_way.get_mut(usize::from(start.node)).into_iter().for_each(|is| *is = true);
@@ -144,8 +151,19 @@ impl<'a> Lowered<'a> {
     /// What happens to the node's threads after its run is nobody's to judge.
     fn end(&mut self, node: usize) {
         self.is_under_way.get_mut(node).into_iter().for_each(|is| *is = false);
-        let members = &self.members;
-        self.waiting.retain(|thread, _| members.get(thread).is_some_and(|member| member.node != node));
+        let Lowered { members, waiting, .. } = self;
+        let is_of_node =
+            |thread: &u32, _: &mut Waiting| members.get(thread).is_none_or(|member| member.node == node);
+        let over: Vec<(u32, Waiting)> = waiting.extract_if(.., is_of_node).collect();
+        for (thread, Waiting { cpu, wrong }) in over {
+            wrong.into_iter().for_each(|wrong| self.conclude(thread, cpu, wrong, self.now));
+        }
+    }
+
+    /// What was found in the whole trace, which may be one without the run's end.
+    pub fn finish(&mut self) -> Vec<Finding> {
+        (0..self.is_under_way.len()).for_each(|node| self.end(node));
+        std::mem::take(&mut self.findings)
     }
 
     fn switch(&mut self, cpu: u16, switch: Switch, now: Instant) {
@@ -155,7 +173,7 @@ impl<'a> Lowered<'a> {
                 self.conclude(thread, cpu, wrong, now);
             }
         }
-        self.sites.entry(cpu).or_default().thread = Some(to).filter(|to| *to != Record::UNSEEN_THREAD);
+        self.sites.entry(cpu).or_default().thread = Some(to);
         if switch.preempted.0 {
             self.wait(from, cpu);
         }
@@ -192,9 +210,13 @@ impl<'a> Lowered<'a> {
                 other.is_some_and(|other| other.node == own.node && other.priority < own.priority)
             };
             let by = self.sites.get(cpu).and_then(|site| site.thread).filter(is_lower);
-            if wrong.map(|wrong| wrong.by) != by {
-                let new = by.map(|by| Wrong { since: now, by, interrupted: Duration::ZERO });
-                over.extend(std::mem::replace(wrong, new).map(|wrong| (*thread, *cpu, wrong)));
+            match (wrong.as_mut(), by) {
+                (Some(known), Some(by)) => known.further |= known.by != by,
+                (Some(_), None) => over.extend(wrong.take().map(|wrong| (*thread, *cpu, wrong))),
+                (None, Some(by)) => {
+                    *wrong = Some(Wrong { since: now, by, further: false, interrupted: Duration::ZERO });
+                }
+                (None, None) => {}
             }
         }
         over.into_iter().for_each(|(thread, cpu, wrong)| self.conclude(thread, cpu, wrong, now));
@@ -212,7 +234,7 @@ impl<'a> Lowered<'a> {
     }
 
     fn conclude(&mut self, thread: u32, cpu: u16, wrong: Wrong, now: Instant) {
-        let Wrong { since, by, interrupted } = wrong;
+        let Wrong { since, by, further, interrupted } = wrong;
         let length = now.saturating_since(since);
         let most = self.tolerance.checked_add(interrupted).unwrap_or(Duration::MAX);
         if length <= most {
@@ -223,8 +245,9 @@ impl<'a> Lowered<'a> {
             (&self.metadata.lanes[member.lane].label, member.priority)
         };
         let ((lower, less), (higher, more)) = (label(by), label(thread));
+        let further = if further { "and others after it, " } else { "" };
         let text = format!(
-            "the kernel ran {lower}, of priority {less}, on processor {cpu} for {} while {higher}, of priority {more}, could go on there",
+            "the kernel ran {lower}, of priority {less}, {further}on processor {cpu} for {} while {higher}, of priority {more}, could go on there",
             length.rounded()
         );
         match self.findings.len() < MOST {
@@ -247,7 +270,7 @@ impl<'a> Lowered<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talea_record::event::{BuiltinEvent, Flag, IrqEnter, IrqExit, RunEnd, RunStart};
+    use talea_record::event::{BuiltinEvent, Flag, IrqEnter, IrqExit, NodeLeft, RunEnd, RunStart, Timer};
     use talea_record::{
         DecidedBy, InterruptKind, KernelPolicyEntry, LaneEntry, LossCause, NodeEntry, Origin, RunOutcome,
         Switches, ThreadRole, WakeContext,
@@ -319,14 +342,19 @@ mod tests {
             self.tell(at, cpu, Lost { records: 7, since: None, ring: Record::KERNEL, cause })
         }
 
+        fn lowered<'a>(&self, metadata: &'a Metadata) -> Lowered<'a> {
+            let mut lowered = Lowered::new(metadata, Duration::from_micros(200));
+            self.0.iter().for_each(|record| lowered.take(record));
+            lowered
+        }
+
         /// From when to when it is wrong, and how often somebody waited.
         fn judged(&self) -> (Vec<(i64, i64)>, u64) {
             let metadata = metadata();
-            let mut lowered = Lowered::new(&metadata, Duration::from_micros(200));
-            self.0.iter().for_each(|record| lowered.take(record));
+            let mut lowered = self.lowered(&metadata);
             let since = |at: Instant| at.as_nanos() / 1_000;
             (
-                lowered.findings.iter().map(|found| (since(found.from), since(found.to))).collect(),
+                lowered.finish().iter().map(|found| (since(found.from), since(found.to))).collect(),
                 lowered.cases,
             )
         }
@@ -344,6 +372,68 @@ mod tests {
         let mut told = Told::new();
         told.sleep(10, 1, (0, LOW)).wake(1_000, 1, HIGH).stop(1_200, 1, (LOW, HIGH));
         assert_eq!(told.judged(), (vec![], 2), "it takes a while to switch");
+        // Two have it one after the other, neither for long.
+        let mut told = Told::new();
+        told.sleep(10, 0, (0, HIGH)).stop(1_000, 0, (HIGH, LOW)).sleep(1_150, 0, (LOW, ALIKE));
+        told.stop(1_300, 0, (ALIKE, HIGH));
+        assert_eq!(told.judged(), (vec![(1_000, 1_300)], 2));
+        let text = &told.lowered(&metadata()).finish()[0].text;
+        assert!(text.contains("ran t1, of priority 10, and others after it, on processor 0"), "{text}");
+    }
+
+    #[test]
+    fn what_is_wrong_up_to_the_end_is_found() {
+        let mut told = Told::new();
+        told.sleep(10, 0, (0, HIGH)).stop(1_000, 0, (HIGH, LOW));
+        told.tell(1_200, 0, RunEnd { node: 0, how: RunOutcome::Over.into() });
+        assert_eq!(told.judged().0, [], "no longer than a switch may take");
+        told.0.pop();
+        told.tell(1_300, 0, RunEnd { node: 0, how: RunOutcome::Over.into() }).stop(9_000, 0, (LOW, HIGH));
+        assert_eq!(told.judged().0, [(1_000, 1_300)]);
+        // A node whose process ended, and a trace that was cut off.
+        for _ in 0..2 {
+            told.0.pop();
+        }
+        told.tell(1_400, 0, NodeLeft { epoch: 1, left: 0, node: 0 }).stop(9_000, 0, (LOW, HIGH));
+        assert_eq!(told.judged().0, [(1_000, 1_400)]);
+        told.0.truncate(told.0.len() - 2);
+        told.sleep(1_500, 1, (0, STRANGER));
+        assert_eq!(told.judged().0, [(1_000, 1_500)]);
+    }
+
+    /// Whoever has a processor and is about to sleep may be woken before it does.
+    #[test]
+    fn who_has_a_processor_does_not_wait_for_one() {
+        let mut told = Told::new();
+        told.sleep(10, 0, (0, HIGH)).wake(1_000, 1, HIGH).sleep(1_010, 1, (0, LOW));
+        told.sleep(5_000, 0, (HIGH, 0)).sleep(6_000, 1, (LOW, 0));
+        assert_eq!(told.judged(), (vec![], 0));
+        // Once waits who is woken where it waits.
+        let mut told = Told::new();
+        told.sleep(10, 0, (0, HIGH)).stop(1_000, 0, (HIGH, LOW)).wake(1_100, 0, HIGH).stop(
+            1_150,
+            0,
+            (LOW, HIGH),
+        );
+        assert_eq!(told.judged(), (vec![], 2));
+    }
+
+    #[test]
+    fn the_priorities_of_several_nodes_are_not_compared() {
+        let mut metadata = metadata();
+        let of_other = NodeEntry { name: "m".into(), ..metadata.nodes[0].clone() };
+        metadata.nodes.push(of_other);
+        metadata.lanes[1].node = 1;
+        let mut told = Told::new();
+        told.tell(5, 0, RunStart { planned_end: None, node: 1 });
+        told.sleep(10, 0, (0, HIGH)).stop(1_000, 0, (HIGH, LOW)).stop(5_000, 0, (LOW, HIGH));
+        assert_eq!(told.lowered(&metadata).finish(), []);
+        // Nor is a node judged that schedulers of ours decide on.
+        metadata.lanes[1].node = 0;
+        metadata.nodes[0].decided_by = DecidedBy::Ours;
+        assert_eq!(told.lowered(&metadata).finish(), []);
+        metadata.nodes[0].decided_by = DecidedBy::Kernel;
+        assert_eq!(told.lowered(&metadata).finish().len(), 1);
     }
 
     #[test]
@@ -385,6 +475,17 @@ mod tests {
         assert_eq!(irq(1_100, 350), []);
         assert_eq!(irq(1_100, 250), [(1_000, 1_500)]);
         assert_eq!(irq(900, 350), [(1_000, 1_500)], "100 of it are before");
+        // One on top of another one, which goes on for longer; and one on another processor.
+        let kind = InterruptKind::Device.into();
+        let nested = |cpu: u16| {
+            let mut told = Told::new();
+            told.sleep(10, 0, (0, LOW)).wake(1_000, 0, HIGH);
+            told.tell(1_050, cpu, IrqEnter { irq: 1, kind }).tell(1_100, cpu, IrqEnter { irq: 2, kind });
+            told.tell(1_150, cpu, IrqExit { irq: 2, kind }).tell(1_400, cpu, IrqExit { irq: 1, kind });
+            told.stop(1_500, 0, (LOW, HIGH));
+            told.judged().0
+        };
+        assert_eq!((nested(0), nested(1)), (vec![], vec![(1_000, 1_500)]));
     }
 
     #[test]
@@ -399,8 +500,14 @@ mod tests {
         told.sleep(10, 0, (0, HIGH)).stop(1_000, 0, (HIGH, LOW)).stop(1_500, 0, (LOW, HIGH));
         told.sleep(1_600, 1, (0, STRANGER)).stop(2_000, 0, (HIGH, LOW)).stop(2_500, 0, (LOW, HIGH));
         assert_eq!(told.judged().0, [(1_000, 1_500), (2_000, 2_500)]);
+        // What the run itself tells of the processor says nothing of its switches.
+        told.tell(2_600, 1, Timer { due: us(2_600), woken: us(2_600), node: 0 });
         told.lose(4_000, 1);
         assert_eq!(told.judged().0, [(1_000, 1_500)]);
+        // Who had the processor before may have left it.
+        let mut told = Told::new();
+        told.sleep(10, 0, (0, LOW)).lose(4_000, 0).wake(5_000, 0, HIGH).stop(6_000, 0, (STRANGER, HIGH));
+        assert_eq!(told.judged(), (vec![], 1));
     }
 
     #[test]

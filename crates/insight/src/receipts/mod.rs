@@ -14,7 +14,7 @@
 //! | Word | Meaning |
 //! |---|---|
 //! | granted | the records of decisions (family `hls`) say that who is below the edge has this processor. Where the kernel decides, as between lanes: a thread of the run lost it although it could go on, or is the release thread and due |
-//! | withheld | it was granted, and for more than [`MOMENT`] the processor was another thread's, whoever's, or idle. Where the kernel decides, which of the run's threads has it is its decision: then it is withheld if none has it |
+//! | withheld | it was granted, and for more than [`MOMENT`] the processor was another thread's, whoever's but the infrastructure's, or idle. Where the kernel decides, which of the run's threads has it is its decision: then it is withheld if none has it |
 //! | received | granted and not withheld |
 //!
 //! Who took the time is the second question, and its answer is beside: a [`Spell`] names who had the processor first, and who has

@@ -66,6 +66,8 @@ pub(super) enum Turn {
 enum Occupant {
     /// No switch has been told yet.
     Unknown,
+    /// It has the processor from whoever had it rightly, and decides who has it next.
+    Infrastructure,
     Sentinel,
     /// A member's, or any other of the machine; the idle thread is 0.
     Thread(u32),
@@ -76,7 +78,7 @@ impl Occupant {
     fn thread(self) -> u32 {
         match self {
             Occupant::Thread(thread) => thread,
-            Occupant::Unknown | Occupant::Sentinel => 0,
+            Occupant::Unknown | Occupant::Infrastructure | Occupant::Sentinel => 0,
         }
     }
 }
@@ -92,7 +94,7 @@ struct Site {
     away: Option<(Instant, u32)>,
     /// From when to when that was, before the thread that has it, unless it was withheld.
     was_away: Option<Spell>,
-    /// Who has it, but for the infrastructure.
+    /// Who has it, but for the infrastructure while it is withheld.
     occupant: Occupant,
     /// Whose time is counted, and from when.
     counted: Option<(u32, Instant)>,
@@ -256,7 +258,9 @@ impl Processors {
         site.counted = to.map(|to| (to, self.now));
         site.occupant = match to {
             None => Occupant::Unknown,
-            Some(to) if self.infrastructure.contains(&to) => return,
+            // In the midst of a time of withholding it is there for a moment.
+            Some(to) if self.infrastructure.contains(&to) && site.since.is_some() => return,
+            Some(to) if self.infrastructure.contains(&to) => Occupant::Infrastructure,
             Some(to) if self.sentinels.contains(&to) => Occupant::Sentinel,
             Some(to) => Occupant::Thread(to),
         };

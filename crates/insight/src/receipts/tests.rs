@@ -98,8 +98,36 @@ fn what_is_received_as_granted_is_withheld_from_nobody() {
     ledger.decide(8_400, VIDEO, EdgeState::Waiting);
     ledger.decide(8_400, SCHEDULER, EdgeState::Waiting);
     ledger.switch(8_420, IDLE);
+    // The controller gives the idle processor, and that of a stranger, to a thread, and takes a while; or takes it from another thread.
+    for (at, before) in [(10_000, IDLE), (20_000, STRANGER), (30_000, WORDS_THREAD)] {
+        ledger.switch(at, before);
+        ledger.switch(at + 1_000, CONTROLLER);
+        ledger.grant(at + 1_010, VIDEO);
+        ledger.switch(at + 1_400, VIDEO_THREAD);
+        ledger.decide(at + 2_000, VIDEO, EdgeState::Waiting);
+        ledger.decide(at + 2_000, SCHEDULER, EdgeState::Waiting);
+    }
+    ledger.switch(32_010, IDLE);
     assert_eq!(ledger.finish(60_000), [(0, 0); 3]);
     assert_eq!(ledger.0.total().spells, 0);
+}
+
+#[test]
+fn the_controller_is_there_for_a_moment_while_a_processor_is_withheld() {
+    let mut ledger = TestLedger::new();
+    ledger.grant(0, VIDEO);
+    ledger.switch(10, VIDEO_THREAD);
+    for (at, to) in [(2_000, STRANGER), (2_200, CONTROLLER), (2_210, STRANGER), (2_400, VIDEO_THREAD)] {
+        ledger.switch(at, to);
+    }
+    assert_eq!(ledger.finish(60_000)[1].0, 400);
+    // It is not the stranger's only from when the controller goes.
+    let mut ledger = TestLedger::new();
+    ledger.switch(0, CONTROLLER);
+    ledger.grant(10, VIDEO);
+    ledger.switch(1_000, STRANGER);
+    ledger.switch(3_000, VIDEO_THREAD);
+    assert_eq!(ledger.finish(60_000)[1].0, 2_000);
 }
 
 #[test]
@@ -387,6 +415,39 @@ fn a_release_thread_that_is_late_was_held_off_from_when_it_was_due() {
     order.switch(3_400, (STRANGER, RELEASE), true);
     timer(&mut order, 3_420, 3_410);
     assert_eq!(order.spells(), [], "it was there before it was due");
+    order.switch(4_000, (RELEASE, STRANGER), false);
+    order.switch(4_700, (STRANGER, RELEASE), true);
+    timer(&mut order, 4_720, 4_460);
+    assert_eq!(order.spells(), [], "no longer than a moment");
+    // Where records were lost, it may have been there in between.
+    for (at, of) in [(5_000, Record::KERNEL), (7_000, 0)] {
+        order.switch(at, (RELEASE, STRANGER), false);
+        let cause = talea_record::LossCause::Overwritten.into();
+        order.0.record(Lost { records: 7, since: None, ring: of, cause }.at(us(at + 500), CPU));
+        order.switch(at + 1_000, (STRANGER, RELEASE), true);
+        timer(&mut order, at + 1_020, at + 100);
+        assert_eq!(order.spells(), [], "{of}");
+    }
+}
+
+#[test]
+fn a_thread_that_receives_messages_is_one_of_the_run() {
+    const RECEIVER: u32 = 205;
+    let mut order = TestOrder::new();
+    order.meet(RECEIVER, None, ThreadRole::Receiver);
+    order.meet(STRANGER, None, ThreadRole::Program);
+    order.switch(1_000, (IDLE, LOW), false);
+    order.switch(2_000, (LOW, RECEIVER), true);
+    order.switch(3_000, (RECEIVER, LOW), false);
+    assert_eq!(order.spells(), []);
+    order.switch(4_000, (LOW, STRANGER), true);
+    order.switch(5_000, (STRANGER, LOW), false);
+    order.switch(6_000, (LOW, IDLE), false);
+    assert_eq!(
+        order.spells(),
+        [(4_000, 5_000, STRANGER)],
+        "none of the program's others serves lanes or releases jobs"
+    );
 }
 
 #[test]
@@ -410,6 +471,7 @@ fn after_a_loss_nobody_is_known_to_wait() {
         order.0.record(Lost { records: 7, since: None, ring: of, cause }.at(us(2_500), CPU));
         order.switch(9_000, (IDLE, STRANGER), false);
         order.switch(9_900, (STRANGER, IDLE), false);
+        order.0.close();
         assert_eq!(order.spells(), [(2_000, 2_500, IDLE)], "{of}");
     }
 }

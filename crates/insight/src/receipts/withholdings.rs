@@ -229,3 +229,155 @@ impl Sink for Withholdings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_record::event::{
+        BuiltinEvent, Flag, Lost, Member, NodeLeft, RunStart, Switch, Thread, Timer, Trigger, VpGrant,
+        VpRequest, Withheld,
+    };
+    use talea_record::{
+        DecidedBy, EdgeEntry, KernelPolicyEntry, LaneEntry, LossCause, MemberRole, NodeEntry, Switches,
+        ThreadRole,
+    };
+
+    /// By node: the thread below its one edge. The processor has the node's number.
+    const THREADS: [u32; 2] = [71, 72];
+    const STRANGER: u32 = 99;
+
+    fn metadata(decided_by: DecidedBy) -> Metadata {
+        let mut metadata = Metadata::bare("two nodes");
+        metadata.origin = Origin::Threads { realtime: true };
+        for node in 0..2 {
+            let (name, cpus, label) = (format!("n{node}"), vec![node as u16], format!("t{node}"));
+            metadata.nodes.push(NodeEntry { name, cpus, switches: Switches::Recorded, decided_by });
+            let (parent, child, guarantee) = ("FP".into(), label.clone(), "NULL".into());
+            metadata.edges.push(EdgeEntry { node, parent, child, guarantee });
+            metadata.lanes.push(LaneEntry {
+                node,
+                level: 0,
+                label,
+                discipline: "thread".into(),
+                under: None,
+            });
+        }
+        metadata
+    }
+
+    fn us(us: i64) -> Instant {
+        Instant::from_nanos(us * 1_000)
+    }
+
+    struct Told(Withholdings);
+
+    impl Told {
+        fn of(metadata: &Metadata) -> Self {
+            let mut told = Told(Withholdings::new(metadata));
+            for (node, tid) in THREADS.into_iter().enumerate() {
+                let (edge, lane, role) = (Some(node as u32), Some(node as u16), ThreadRole::Lane.into());
+                let node = node as u16;
+                told.tell(0, node, Thread { tid, pid: 5, node: node.into(), lane, role });
+                let member = MemberRole::Scheduled.into();
+                told.tell(0, node, Member { tid, started_by: 0, edge, node, role: member });
+                told.tell(0, node, RunStart { planned_end: None, node });
+            }
+            told
+        }
+
+        fn tell(&mut self, at: i64, cpu: u16, what: impl BuiltinEvent) {
+            self.0.record(what.at(us(at), cpu));
+        }
+
+        /// The nodes' threads have their processors, but for the time between these, in which a stranger does.
+        fn keep_from(&mut self, nodes: &[u16], (from, to): (i64, i64)) {
+            for at in [10, from, to] {
+                for node in nodes {
+                    let tid = THREADS[usize::from(*node)];
+                    let (from_tid, to_tid) = if at == from { (tid, STRANGER) } else { (STRANGER, tid) };
+                    let (from_pid, to_pid, preempted) = (0, 0, Flag(true));
+                    self.tell(at, *node, Switch { from_tid, to_tid, from_pid, to_pid, preempted });
+                }
+            }
+            nodes.iter().for_each(|node| self.look(to + 100, *node));
+        }
+
+        fn grant(&mut self, edge: u16) {
+            let (by, trigger) = (None, Trigger::Thread.into());
+            self.tell(5, Record::NO_CPU, VpRequest { edge, by, trigger });
+            self.tell(5, edge, VpGrant { edge, by, trigger });
+        }
+
+        fn look(&mut self, at: i64, node: u16) {
+            self.tell(at, node, Timer { due: us(at), woken: us(at), node });
+        }
+
+        /// On which node a processor was withheld, and from when to when, since the last call.
+        fn spells(&mut self) -> Vec<(usize, i64, i64)> {
+            let us = |at: Instant| at.as_nanos() / 1_000;
+            self.0.spells().map(|(node, spell)| (node, us(spell.from), us(spell.to))).collect()
+        }
+
+        fn close(&mut self) -> Vec<(usize, i64, i64)> {
+            self.0.close();
+            self.spells()
+        }
+    }
+
+    #[test]
+    fn what_the_auditor_tells_is_not_counted_once_more() {
+        let mut told = Told::of(&metadata(DecidedBy::Ours));
+        [0, 1].into_iter().for_each(|edge| told.grant(edge));
+        told.keep_from(&[0, 1], (1_000, 3_000));
+        assert_eq!(told.spells(), []);
+        assert_eq!(told.0.open_since(0), Some(us(1_000)));
+        // It saw the same switches by another stream, of one of the two processors.
+        let word = |from: i64, to: i64| Withheld { thread: STRANGER, from: us(from), to: us(to), node: 0 };
+        told.tell(30_000, 0, word(1_001, 3_001));
+        told.tell(30_000, 0, word(5_000, 5_000));
+        assert_eq!(told.spells(), [(0, 1_001, 3_001)]);
+        assert_eq!([0, 1].map(|node| told.0.open_since(node)), [None, Some(us(1_000))]);
+        assert_eq!(told.close(), [(1, 1_000, 3_000)]);
+    }
+
+    #[test]
+    fn without_the_auditors_word_it_counts_after_a_while_whoever_is_heard_of() {
+        let mut told = Told::of(&metadata(DecidedBy::Ours));
+        told.grant(0);
+        // What the kernel did not tell leaves the grants known.
+        let cause = LossCause::Overwritten.into();
+        told.tell(7, 0, Lost { records: 7, since: None, ring: Record::KERNEL, cause });
+        told.keep_from(&[0], (1_000, 3_000));
+        told.look(253_000, 1);
+        assert_eq!(told.spells(), [(0, 1_000, 3_000)]);
+        assert_eq!(told.close(), []);
+    }
+
+    #[test]
+    fn a_node_that_leaves_and_a_trace_that_ends_close_what_is_under_way() {
+        for has_left in [true, false] {
+            let mut told = Told::of(&metadata(DecidedBy::Ours));
+            told.grant(0);
+            let to =
+                |to_tid: u32| Switch { from_tid: 0, to_tid, from_pid: 0, to_pid: 0, preempted: Flag(true) };
+            told.tell(1_000, 0, to(STRANGER));
+            told.look(4_000, 0);
+            if has_left {
+                told.tell(5_000, 1, NodeLeft { epoch: 1, left: 0, node: 1 });
+                told.tell(9_000, 0, to(THREADS[0]));
+            }
+            assert_eq!(told.close(), [(0, 1_000, 4_000)], "{has_left}");
+        }
+    }
+
+    #[test]
+    fn where_the_kernel_decides_a_used_up_reservation_is_nobodys_doing() {
+        let mut metadata = metadata(DecidedBy::Kernel);
+        let entry = |(lane, policy)| KernelPolicyEntry { lane, policy };
+        metadata.kernel_policies =
+            [KernelPolicy::Deadline, KernelPolicy::RealTime(10)].into_iter().enumerate().map(entry).collect();
+        let mut told = Told::of(&metadata);
+        told.keep_from(&[0, 1], (1_000, 3_000));
+        assert_eq!(told.close(), [(1, 1_000, 3_000)]);
+    }
+}

@@ -488,7 +488,7 @@ impl<'a> Judge<'a> {
         }
         // Also a job that is not judged takes a processor or leaves it.
         self.node_touched[self.lanes[lane].node] = true;
-        if self.is_half_known(record) {
+        if self.is_half_known(record) || self.is_of_unknown_length(record) {
             self.unjudged += 1;
             if record.event == Event::RELEASE {
                 self.guards.pass_by(job);
@@ -625,6 +625,7 @@ impl<'a> Judge<'a> {
     fn forget(&mut self, lost: Lost) {
         self.lost = self.lost.saturating_add(lost.records);
         self.findings.withdraw(lost.since, |_| true);
+        self.own_wcets.lose(self.now);
         for lane in &mut self.lanes {
             lane.ready.clear();
             (lane.last_ran, lane.chosen) = (None, None);

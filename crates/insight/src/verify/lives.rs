@@ -29,6 +29,14 @@ impl Judge<'_> {
         }
     }
 
+    /// Whether a posted job is released of which it may have been lost how long it executes, by which its lane may order it.
+    pub(super) fn is_of_unknown_length(&self, record: &Record) -> bool {
+        let job = record.job();
+        record.event == Event::RELEASE
+            && self.is_posted(self.trace.operations[job.operation.index()].task)
+            && self.own_wcets.is_in_doubt(job, record.time)
+    }
+
     /// A job that is not judged has the lane, or leaves it: what it last ran decides between equals.
     pub(super) fn pass_by(&mut self, record: &Record, lane: usize) {
         let job = record.job();

@@ -4,6 +4,7 @@ use super::values::{Misfit, Reading, elements, found, integer, sample, time, wro
 use crate::channel::Condition;
 use crate::keys::Key;
 use crate::suggest::known_words;
+use std::ops::RangeInclusive;
 use talea_event::{Collect, TypePattern};
 use talea_time::Duration;
 use toml::Spanned;
@@ -25,6 +26,12 @@ const FORMS: [(&str, &[&str]); 13] = [
     ("source", &[]),
     ("mask", &["value"]),
 ];
+
+/// What sources, masks and their values may be.
+const WORDS: RangeInclusive<u32> = 0..=u32::MAX;
+
+/// What may be counted up to.
+const COUNTS: RangeInclusive<u32> = 2..=Condition::EVENTS_MOST as u32;
 
 /// How deep conditions may be nested.
 const DEPTH_LIMIT: usize = 16;
@@ -104,7 +111,7 @@ fn condition(key: &'static Key, value: &Value<'_>, depth: usize) -> Reading<Cond
                 return Err(misfit(message, remedy.into()));
             };
             let part = Box::new(condition(key, of, depth + 1)?);
-            Condition::Times { part, count: number(key, form, content)?, within: within()? }
+            Condition::Times { part, count: number(key, form, content, &COUNTS)?, within: within()? }
         }
         "unless" => {
             let Some(within) = within()? else {
@@ -124,7 +131,7 @@ fn condition(key: &'static Key, value: &Value<'_>, depth: usize) -> Reading<Cond
         "filter" => Condition::Matching(text(key, form, content)?),
         "not" => Condition::Not(inner()?),
         "all_of_one" => Condition::AllOfOne(parts()?),
-        "source" => Condition::Source(number(key, form, content)?),
+        "source" => Condition::Source(number(key, form, content, &WORDS)?),
         _ => {
             let Some(of) = table.get("value") else {
                 let message = format!("mask in \"{}\" has no value", key.name);
@@ -133,7 +140,10 @@ fn condition(key: &'static Key, value: &Value<'_>, depth: usize) -> Reading<Cond
                     "write what the bits of the mask are, as { mask = 7, value = 3 }".into(),
                 ));
             };
-            Condition::Masked { mask: number(key, form, content)?, value: number(key, "value", of)? }
+            Condition::Masked {
+                mask: number(key, form, content, &WORDS)?,
+                value: number(key, "value", of, &WORDS)?,
+            }
         }
     })
 }
@@ -196,15 +206,17 @@ fn limit(key: &Key, name: &str, value: &Value<'_>) -> Reading<Duration> {
     }
 }
 
-fn number(key: &Key, name: &str, value: &Value<'_>) -> Reading<u32> {
+fn number(key: &Key, name: &str, value: &Value<'_>, meant: &RangeInclusive<u32>) -> Reading<u32> {
+    let remedy = || format!("write a whole number from {} to {}", meant.start(), meant.end());
     match value.get_ref() {
+        // Whether the condition makes sense is asked of all at once, when all is read.
         DeValue::Integer(_) => integer(key, value, 0..=u32::MAX.into())
             .map(|number| number as u32)
-            .map_err(|misfit| of_part(key, name, misfit)),
+            .map_err(|misfit| Misfit { remedy: remedy(), ..of_part(key, name, misfit) }),
         other => Err(Misfit {
             span: value.span(),
             message: format!("{name} in \"{}\" is a whole number, not {}", key.name, found(other)),
-            remedy: format!("write a whole number from 0 to {}", u32::MAX),
+            remedy: remedy(),
         }),
     }
 }

@@ -350,6 +350,7 @@ fn what_cannot_be_declared_is_refused_with_what_could() {
         (high().wcet(Work::ZERO), "goes by laxity"),
         (high().node("two"), "no node \"two\" with lanes; the nodes with lanes are one"),
         (high().lane(3), "has no lane 3; its lanes are 0 (high)"),
+        (high().wcet(Work::MAX), "it has to be ten years at most"),
         (Declaration::new("x", ms(1)).wcet(Work::from_millis(1)), "more urgent work (0 (high))"),
     ] {
         let told = declare(declaration);
@@ -601,7 +602,9 @@ fn posted_jobs_are_ordered_by_execution_times_of_their_own() {
             while lanes.poster().post_work(posted(1).handle(1)) == Err(NotPosted::NotRunning) {
                 thread::yield_now();
             }
-            assert_eq!(lanes.poster().post_work(posted(0)), Err(NotPosted::NoExecution));
+            for wcet in [Work::ZERO, Work::MAX] {
+                assert_eq!(lanes.poster().post_work(posted(1).wcet(wcet)), Err(NotPosted::NoExecution));
+            }
             for wcet in [5, 2] {
                 lanes.poster().post_work(posted(wcet).handle(wcet.unsigned_abs())).expect("there is room");
             }

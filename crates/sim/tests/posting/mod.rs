@@ -18,9 +18,9 @@ use talea_operation::{
     Workplace,
 };
 use talea_policy::strategy::plan_system;
-use talea_record::event::{JobOrNone, JobWcet, Release, Skip, Start};
+use talea_record::event::{JobOrNone, JobWcet, Lost, Release, Skip, Start};
 use talea_record::{
-    Activity, Definition, Event, JobId, LogWriter, Metadata, Record, Sink, SkipReason, TraceFile,
+    Activity, Definition, Event, JobId, LogWriter, LossCause, Metadata, Record, Sink, SkipReason, TraceFile,
 };
 use talea_sim::{DispatchRecords, Simulation, VirtualWorkplace};
 use talea_time::{Duration, Instant, Work};
@@ -403,6 +403,7 @@ fn a_posted_job_may_have_an_execution_time_of_its_own() {
         let due = |wcet, ns| Posted::new(job).due(context.now() + ns).wcet(Work::from_nanos(wcet));
         assert_eq!(context.post_work(due(0, ns(60))), Err(NotPosted::NoExecution));
         assert_eq!(context.post_work(due(-4, ns(60))), Err(NotPosted::NoExecution));
+        assert_eq!(context.post_work(due(i64::MAX, ns(60))), Err(NotPosted::NoExecution));
         // The second is as long as its operation says, which needs no word.
         for (handle, wcet, after) in [(1, 5, 60), (2, 20, 62), (3, 30, 65)] {
             context.post_work(due(wcet, ns(after)).handle(handle)).expect("there is room");
@@ -421,6 +422,13 @@ fn a_posted_job_may_have_an_execution_time_of_its_own() {
     silent.retain(|record| record.event != Event::JOB_WCET);
     let found = verify(&metadata, &silent, &system, Duration::ZERO);
     assert!(found.of(Rule::Order) > 0, "{:#?}", found.violations);
+    // What was lost may be that word alone, just before the release that it is about.
+    let mut lost = records.clone();
+    let word = lost.iter().position(|record| record.event == Event::JOB_WCET).expect("it is told");
+    let (since, cause) = (Some(lost[word - 1].time), LossCause::Overwritten.into());
+    lost[word] = Lost { records: 1, since, ring: 0, cause }.at(lost[word].time, Record::NO_CPU);
+    let found = verify(&metadata, &lost, &system, Duration::ZERO);
+    assert_eq!((found.count(), found.lost_records), (0, 1), "{:#?}", found.violations);
     let job = JobId { operation: OperationId::from_index(1), instance: 0 };
     let question = Question { which: Which::This(Subject::Job(job)), task: None, limit: 1 };
     let kinds = |records: &[Record]| -> Vec<(Kind, i64)> {
