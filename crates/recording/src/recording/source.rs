@@ -64,7 +64,8 @@ pub(super) struct TranslatedSource {
     /// Those of the [`MARKS`](super::MARKS) that were not asked for.
     unasked: Vec<Event>,
     pub(super) counts: Counts,
-    /// The next record, as the log will have it.
+    /// The next record of a ring, as the log will have it. What the kernel tells has these numbers already, and is taken when its turn comes:
+    /// what it says may depend on what other processors told before.
     next: Option<Record>,
     /// What is to come behind everything that a process wrote that is gone.
     pub(super) end_marks: VecDeque<Record>,
@@ -100,18 +101,18 @@ impl TranslatedSource {
         self.counts.unasked + announced
     }
 
-    /// The next record with the log's numbers; `None` if there is none, or its family is not known yet.
+    /// The next record of a ring with the log's numbers; `None` if there is none, or its family is not known yet.
     fn translate_next(&mut self) -> Option<Record> {
-        let record = match self.source.peek() {
+        let AnySource::Ring(ring) = &mut self.source else { return None };
+        let record = match ring.peek() {
             Some(record) => record,
             None => {
-                let AnySource::Ring(ring) = &mut self.source else { return None };
                 let announced = ring.announce_idle(clock::now)?;
                 return Some(self.with_writer(announced));
             }
         };
         let event = self.numbers.borrow().translate(record.event)?;
-        self.source.take();
+        ring.take();
         Some(self.with_writer(Record { event, ..record }))
     }
 
@@ -132,16 +133,33 @@ impl TranslatedSource {
 impl RecordSource for TranslatedSource {
     #[inline]
     fn peek(&mut self) -> Option<Record> {
-        if self.next.is_none() {
-            self.next = self.translate_next();
-        }
-        self.next.or_else(|| self.end_marks.front().copied())
+        let next = match &mut self.source {
+            AnySource::Ring(_) => {
+                if self.next.is_none() {
+                    self.next = self.translate_next();
+                }
+                self.next
+            }
+            of_kernel @ (AnySource::Kernel(_) | AnySource::KernelFeed(_)) => of_kernel.peek(),
+        };
+        next.or_else(|| self.end_marks.front().copied())
     }
 
     #[inline]
     fn take(&mut self) -> Option<Record> {
         self.peek()?;
-        let Some(record) = self.next.take() else { return self.end_marks.pop_front() };
+        let record = match &mut self.source {
+            AnySource::Ring(_) => match self.next.take() {
+                Some(record) => record,
+                None => return self.end_marks.pop_front(),
+            },
+            of_kernel @ (AnySource::Kernel(_) | AnySource::KernelFeed(_)) => {
+                if of_kernel.peek().is_none() {
+                    return self.end_marks.pop_front();
+                }
+                of_kernel.take()?
+            }
+        };
         if let Some(lost) = Lost::read(&record) {
             let cause = lost.cause.known().unwrap_or(LossCause::Overwritten);
             *self.counts.lost.entry(cause).or_default() += lost.records;
