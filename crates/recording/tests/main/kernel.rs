@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use talea_record::*;
 use talea_recording::kernel::*;
+use talea_recording::recording::{Recording, RecordingOptions};
 use talea_recording::*;
 use talea_time::{Duration, Instant};
 
@@ -112,6 +113,38 @@ fn threads_are_known_by_name_whether_older_or_younger_than_the_stream() {
         assert_eq!(exit.map(|record| (record.words[0] >> 32) as u32), Some(std::process::id()));
     }
     assert_in_order(&records);
+}
+
+#[test]
+fn a_recording_has_the_names_of_threads_that_are_created_and_what_comes_after() {
+    let Some(cpu) = a_processor() else { return };
+    let Some(stream) = open(&KernelOptions {
+        processors: Processors::Online,
+        events: [KernelEvent::Names].into(),
+        ..options(cpu, &[])
+    }) else {
+        return;
+    };
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("recorded.talea");
+    let mut recording = Recording::new(&file, "names", RecordingOptions::default()).unwrap();
+    let (control, sources) = stream.split();
+    recording.hear(control, sources);
+    let create = || {
+        let code = || std::thread::spawn(thread_number).join().unwrap();
+        std::thread::Builder::new().name("creator".into()).spawn(code).unwrap().join().unwrap()
+    };
+    let nameless: Vec<u32> = (0..50).map(|_| create()).collect();
+    let recorded = recording.finish().unwrap();
+
+    let mut records = Vec::new();
+    TraceFile::open(&file).unwrap().replay(&mut records).unwrap();
+    assert_eq!(recorded.kernel.map(|kernel| kernel.records), Some(records.len() as u64));
+    let names = of(&records, Event::THREAD_NAME);
+    for tid in nameless {
+        let name = names.iter().find(|record| record.causal as u32 == tid).map(|record| text(record));
+        assert_eq!(name.as_deref(), Some("creator"));
+    }
 }
 
 #[test]
