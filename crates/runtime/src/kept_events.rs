@@ -20,12 +20,17 @@ const PIECE: usize = 200;
 /// Pieces that wait to be recorded at most: some 4 MiB.
 const PIECES: usize = 1 << 14;
 
+/// As many jobs of an operation, more than preempt each other, can be under way with something at once.
+const BEGUN: usize = 16;
+
 /// Some bytes of what is kept of a job.
 struct Piece {
     job: JobId,
     of: KeptOf,
     /// When it was sent, by which its job had begun.
     at: Instant,
+    /// How many bytes were sent before these.
+    from: usize,
     is_last: bool,
     length: usize,
     bytes: [u8; PIECE],
@@ -44,9 +49,9 @@ pub(crate) struct KeptEventsEnd {
     lost: Arc<AtomicU64>,
     /// What is not to be recorded yet.
     later: VecDeque<Piece>,
-    /// What has begun and is not whole. Jobs of an operation follow each other, and push one event after the other; so of each operation this is one event and
-    /// what one job was handed, and that for whose rest there was no room goes when the next comes.
-    begun: HashMap<(OperationId, IsPush), Begun>,
+    /// What has begun and is not whole, of each operation in the order in which something came last, at most [`BEGUN`] of each kind: the rest of some
+    /// never comes, for there was no room for it.
+    begun: HashMap<(OperationId, IsPush), VecDeque<Begun>>,
 }
 
 /// Whether it is of an event that a job pushes, and not of what one was handed.
@@ -67,8 +72,8 @@ impl KeptEvents {
         (sender, KeptEventsEnd { mail, lost, later: VecDeque::new(), begun: HashMap::new() })
     }
 
-    /// Sends what has these bytes, of which more comes unless `is_last`. False if there is no room for all of it.
-    fn send(&self, (job, of): (JobId, KeptOf), bytes: &[u8], is_last: bool) -> bool {
+    /// Sends what has these bytes behind so many, and of which more comes unless `is_last`. False if there is no room for all of it.
+    fn send(&self, (job, of): (JobId, KeptOf), before: usize, bytes: &[u8], is_last: bool) -> bool {
         let at = MonotonicClock.now();
         let pieces = bytes.len().div_ceil(PIECE).max(usize::from(is_last));
         (0..pieces).all(|piece| {
@@ -76,8 +81,8 @@ impl KeptEvents {
             let length = part.len().min(PIECE);
             let mut bytes = [0; PIECE];
             bytes[..length].copy_from_slice(&part[..length]);
-            let is_last = is_last && piece + 1 == pieces;
-            self.mail.push(Piece { job, of, at, is_last, length, bytes }).is_ok()
+            let (from, is_last) = (before + piece * PIECE, is_last && piece + 1 == pieces);
+            self.mail.push(Piece { job, of, at, from, is_last, length, bytes }).is_ok()
         })
     }
 }
@@ -92,16 +97,25 @@ impl KeptEventsEnd {
     pub fn take_all(&mut self, as_of: Instant, each: &mut dyn FnMut(JobId, KeptOf, &[u8])) {
         self.later.extend(std::iter::from_fn(|| self.mail.pop()));
         while let Some(piece) = self.later.pop_front_if(|piece| piece.at <= as_of) {
-            let Piece { job, of, is_last, length, .. } = piece;
-            let key = (job.operation, matches!(of, KeptOf::Pushed { .. }));
-            let begun = self.begun.remove(&key).filter(|begun| (begun.job, begun.of) == (job, of));
-            let mut bytes = begun.map_or_else(Vec::new, |begun| begun.bytes);
+            let Piece { job, of, from, is_last, length, .. } = piece;
+            let begun = self.begun.entry((job.operation, matches!(of, KeptOf::Pushed { .. }))).or_default();
+            let place = begun.iter().position(|begun| (begun.job, begun.of) == (job, of));
+            let mut bytes =
+                place.and_then(|place| begun.remove(place)).map_or_else(Vec::new, |begun| begun.bytes);
+            if bytes.len() != from {
+                // Its beginning had to make room for others.
+                self.lost.fetch_add(u64::from(is_last), Ordering::Relaxed);
+                continue;
+            }
             bytes.extend_from_slice(&piece.bytes[..length]);
             if is_last {
                 each(job, of, &bytes);
-            } else {
-                self.begun.insert(key, Begun { job, of, bytes });
+                continue;
             }
+            if begun.len() == BEGUN {
+                begun.pop_front();
+            }
+            begun.push_back(Begun { job, of, bytes });
         }
     }
 }
@@ -146,11 +160,12 @@ impl JobKeeping {
         match event {
             KeptEvent::Taken(_) if self.has_lost.get() => None,
             KeptEvent::Taken(part) => {
-                let taken = self.taken.get() + bytes.map_or(0, <[u8]>::len);
+                let before = self.taken.get();
+                let taken = before + bytes.map_or(0, <[u8]>::len);
                 self.taken.set(taken);
                 let why = match bytes.filter(|_| taken <= MOST_BYTES) {
                     None => ValueLoss::TooLong,
-                    Some(bytes) if to.send((job, KeptOf::Taken), bytes, part == TakenPart::Last) => {
+                    Some(bytes) if to.send((job, KeptOf::Taken), before, bytes, part == TakenPart::Last) => {
                         return None;
                     }
                     Some(_) => ValueLoss::NoRoom,
@@ -164,7 +179,7 @@ impl JobKeeping {
                 let of = KeptOf::Pushed { publication: publication.index() as u32, number };
                 match bytes.filter(|_| number < PushedBytes::LAST) {
                     None => Some(Unkept::Pushed(publication, ValueLoss::TooLong)),
-                    Some(bytes) if to.send((job, of), bytes, true) => None,
+                    Some(bytes) if to.send((job, of), 0, bytes, true) => None,
                     Some(_) => Some(Unkept::Pushed(publication, ValueLoss::NoRoom)),
                 }
             }
@@ -205,7 +220,8 @@ mod tests {
         let (to, mut end) = KeptEvents::new();
         let long = vec![7; 3 * PIECE];
         let no_room = Some(Unkept::Pushed(PublicationId::from_index(2), ValueLoss::NoRoom));
-        for round in 0..5 {
+        let rounds = 2 * BEGUN as u64;
+        for round in 0..rounds {
             // All but two pieces of the room is taken, so that two of three find some.
             for _ in 0..PIECES - 2 {
                 assert_eq!(push(&to, &JobKeeping::default(), 100 * round, &[1]), None);
@@ -223,16 +239,49 @@ mod tests {
             assert_eq!(taken(&mut end).len(), PIECES - 1);
             assert_eq!(hand(TakenPart::Last), None);
             assert_eq!(taken(&mut end), []);
-            assert_eq!(end.begun.len(), 1);
             assert_eq!(end.lost(), 2 * (round + 1));
         }
+        let under_way = |end: &KeptEventsEnd| end.begun.values().map(VecDeque::len).sum::<usize>();
+        assert_eq!(under_way(&end), 2 * BEGUN, "of pushes, and of what jobs were handed");
         // What comes then is whole, and nothing else.
-        assert_eq!(push(&to, &JobKeeping::default(), 900, &long), None);
+        assert_eq!(push(&to, &JobKeeping::default(), 9000, &long), None);
         let parts: [(_, &[u8]); 3] =
             [(TakenPart::More, &[1; PIECE + 1]), (TakenPart::More, &[2]), (TakenPart::Last, &[])];
-        assert_eq!(hand(&to, 901, &parts), [None; 3]);
+        assert_eq!(hand(&to, 9001, &parts), [None; 3]);
         let handed = [&[1; PIECE + 1][..], &[2]].concat();
-        assert_eq!(taken(&mut end), [(900, long), (901, handed)]);
-        assert!(end.begun.is_empty());
+        assert_eq!(taken(&mut end), [(9000, long), (9001, handed)]);
+        assert_eq!(under_way(&end), 2 * BEGUN, "these do not stay");
+    }
+
+    #[test]
+    fn jobs_of_an_operation_that_preempt_each_other_are_kept_apart() {
+        let (to, mut end) = KeptEvents::new();
+        let keepings: [JobKeeping; 2] = Default::default();
+        let hand = |instance: usize, part, bytes: &[u8]| {
+            let event = KeptEvent::Taken(part);
+            assert_eq!(keepings[instance].keep(&to, job(instance as u64), event, Some(bytes)), None);
+        };
+        hand(0, TakenPart::More, &[1; PIECE]);
+        hand(1, TakenPart::More, &[2]);
+        hand(1, TakenPart::Last, &[3]);
+        assert_eq!(taken(&mut end), [(1, vec![2, 3])]);
+        hand(0, TakenPart::Last, &[4]);
+        assert_eq!(taken(&mut end), [(0, [&[1; PIECE][..], &[4]].concat())]);
+        // Of more than can be under way at once the first is lost, and no part of it taken for the whole.
+        for instance in 0..=BEGUN {
+            let keeping = JobKeeping::default();
+            let event = KeptEvent::Taken(TakenPart::More);
+            assert_eq!(keeping.keep(&to, job(100 + instance as u64), event, Some(&[5])), None);
+            if instance == BEGUN {
+                assert_eq!(taken(&mut end), []);
+            }
+        }
+        let rest = |instance: u64| {
+            let keeping = JobKeeping::default();
+            keeping.taken.set(1);
+            keeping.keep(&to, job(instance), KeptEvent::Taken(TakenPart::Last), Some(&[6]))
+        };
+        assert_eq!([rest(100), rest(101)], [None; 2]);
+        assert_eq!((taken(&mut end), end.lost()), (vec![(101, vec![5, 6])], 1));
     }
 }

@@ -445,13 +445,18 @@ impl<'a> Judge<'a> {
         self.findings.add(self.trace, finding, text);
     }
 
+    /// Whether the run of the lane's node has ended, so that what is still under way there is nobody's to judge.
+    pub(super) fn is_over(&self, lane: usize) -> bool {
+        self.ends[self.lanes[lane].node].is_some_and(|end| self.now > end)
+    }
+
     fn job_event(&mut self, record: &Record) {
         let job = record.job();
         let Some(entry) = self.expected.operations.get(job.operation.index()) else {
             return self.find(Rule::Life, job, None, || "the system has no such operation".into());
         };
         let lane = entry.lane;
-        if self.ends[self.lanes[lane].node].is_some_and(|end| record.time > end) {
+        if self.is_over(lane) {
             return;
         }
         self.idle_points.take(self.lanes[lane].node, record);

@@ -175,6 +175,9 @@ impl Judge<'_> {
     fn posted_and_under_way(&mut self, job: JobId) -> Option<(usize, Ready)> {
         let index = job.operation.index();
         let lane = self.expected.operations.get(index)?.lane;
+        if self.is_over(lane) {
+            return None;
+        }
         let known = self.ready(job);
         match known {
             _ if !self.is_posted(self.trace.operations[index].task) => {

@@ -235,6 +235,22 @@ fn found(records: &[Record], lane_of_high: usize) -> Vec<(Rule, String)> {
 }
 
 #[test]
+fn what_still_waits_when_the_run_ends_is_nobodys_to_judge() {
+    let mut records = lending();
+    let end = records.pop().expect("the end of the run");
+    for place in [10, 11] {
+        let mut cut = records.clone();
+        let after = if place == 10 { 300 } else { 450 };
+        cut.insert(place, Record { time: at(after), ..end });
+        assert_eq!(found(&cut, 0), []);
+        // Nor what begins to wait then.
+        cut.push(block(800, (HIGH, 0), LOW));
+        cut.push(unblock(900, (HIGH, 0)));
+        assert_eq!(found(&cut, 0), []);
+    }
+}
+
+#[test]
 fn a_lent_priority_is_no_violation_and_what_was_not_lent_is_one() {
     assert_eq!((found(&lending(), 0), found(&interrupted(), 1)), (vec![], vec![]));
     let altered = |alter: &dyn Fn(&mut Record)| {
