@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(hand(&to, 9001, &parts), [None; 3]);
         let handed = [&[1; PIECE + 1][..], &[2]].concat();
         assert_eq!(taken(&mut end), [(9000, long), (9001, handed)]);
-        assert_eq!(under_way(&end), 2 * BEGUN, "these do not stay");
+        assert_eq!(under_way(&end), 2 * BEGUN - 2, "these took the places of the oldest, and do not stay");
     }
 
     #[test]
