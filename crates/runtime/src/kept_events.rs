@@ -20,7 +20,7 @@ const PIECE: usize = 200;
 /// Pieces that wait to be recorded at most: some 4 MiB.
 const PIECES: usize = 1 << 14;
 
-/// As many jobs of an operation, more than preempt each other, can be under way with something at once.
+/// So many jobs of an operation can have something under way at once. Jobs do that only where one preempts another in the midst, so they are fewer.
 const BEGUN: usize = 16;
 
 /// Some bytes of what is kept of a job.
