@@ -179,6 +179,11 @@ impl Judge<'_> {
     pub(super) fn take_values(&mut self, told: Take) {
         let Take { job, from, input, values, lane } = told;
         let Some(site) = self.system.inputs().get(input as usize) else { return };
+        // Since when the job looks is not known any more.
+        if self.expected.operations.get(site.operation.index()).is_some_and(|entry| self.is_over(entry.lane))
+        {
+            return;
+        }
         self.values.has_takes = true;
         if self.is_simulated() && values > 0 && site.take.wait_limit().is_some() {
             self.make_room(input);

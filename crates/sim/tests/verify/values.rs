@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use talea_insight::verify::{Rule, VerifyReport};
 use talea_model::System;
-use talea_record::event::{Publish, Release, Take};
-use talea_record::{Event, JobId, Record, SkipReason};
+use talea_record::event::{Publish, Release, RunEnd, Take};
+use talea_record::{Event, JobId, Record, RunOutcome, SkipReason};
 use talea_sim::DispatchRecords;
 use talea_time::Duration;
 
@@ -165,6 +165,39 @@ fn what_a_stopped_thread_may_not_have_handed_on_yet_is_missed_possibly() {
     assert_eq!([judged(0), judged(1)], [(0, 0), (0, 1)], "its lane has begun nothing since");
     // The one before the newest was there, for the newest had begun.
     assert_eq!(judged(2), (1, 0));
+}
+
+/// A job that a run's end found in its midst takes values behind it: since when it looks is not known any more.
+#[test]
+fn what_is_taken_after_the_end_of_the_run_is_not_judged() {
+    let text = "[system]\nname = \"last\"\nstrategy = \"rms\"\nlane_dispatch = \"nonpreemptive\"\n[[node]]\nname = \"one\"\ncpus = [0]\n\
+                [[task]]\nname = \"p\"\nperiod = \"10ms\"\nwcet = \"1ms\"\noutputs = [{ name = \"v\", bytes = 8 }]\n\
+                [[task]]\nname = \"c\"\nperiod = \"20ms\"\nphase = \"5ms\"\nwcet = \"1ms\"\n\
+                inputs = [{ name = \"v\", from = \"p.v\", take = \"latest\" }]\n";
+    let system = talea_model::parse("last.toml", text, std::path::Path::new(".")).expect("a system").system;
+    let mut metadata = metadata(&system);
+    metadata.origin = talea_record::Origin::Threads { realtime: true };
+    let mut records = records_with(&system, &[], 100_000_000, DispatchRecords::Kept);
+    records.retain(|record| record.event != Event::DROP);
+    let of_third = |record: &Record| Take::read(record).is_some_and(|take| take.job.instance == 3);
+    let place = records.iter().position(of_third).expect("the third job takes a value");
+    let take = records.remove(place);
+    // Behind the next value, and behind the beginning of the job that publishes the one after it.
+    let at = |milliseconds: i64| talea_time::Instant::from_nanos(milliseconds * 1_000_000);
+    records.retain(|record| record.time <= at(80));
+    let taken_at = |time| Record { time, ..take };
+    let values_with = |last: &[Record]| {
+        let mut records = [&records, last].concat();
+        records.sort_by_key(|record| record.time);
+        let report = verify(&metadata, &records, &system, Duration::from_micros(200));
+        let values = report.rules.iter().find(|rule| rule.rule == Rule::Values).expect("each rule is there");
+        (values.cases, values.violations, values.possible)
+    };
+    let end = RunEnd { node: 0, how: RunOutcome::Over.into() }.at(at(81), Record::NO_CPU);
+    let (cases, violations, possible) = values_with(&[end]);
+    assert_eq!((violations, possible), (0, 0), "nothing of it is told");
+    assert_eq!(values_with(&[end, taken_at(at(82))]), (cases, 0, 0), "a case, though the run has ended");
+    assert_eq!(values_with(&[taken_at(at(79)), end]).0, cases + 1, "before the end it is one");
 }
 
 fn broken(report: &VerifyReport) -> Vec<Rule> {
