@@ -1,115 +1,170 @@
-//! Processes of other programs that are held together, in a cgroup of their own below the one that they come from.
+//! Freezing cgroups without waiting for the kernel.
 //!
-//! The cgroup has the number of whoever made it in its name. If that was killed together with its guardian, the cgroup is left,
-//! perhaps with a program in it; the next that comes by removes it.
+//! One lock of the kernel guards all changes of cgroups on a machine, freezing among them. Whoever moves a process has it until every processor has
+//! been seen outside a fork, some 10 ms, and for longer where real-time threads keep the kernel's own thread from running that finds that out: while a
+//! program was adopted beside one that forks, a freeze took 85 ms. So who decides says what is wanted and goes on, and a thread of its own, the
+//! freezer, waits. A program that should have stopped runs meanwhile below all who are granted a processor, and one that should go on stands still; who
+//! judges what was received sees both.
 
-use crate::keeper::{PREFIX, is_there, maker_of, remove_leftovers};
-use rustix::process::getpid;
-use std::io;
-use std::path::PathBuf;
-use talea_linux::Tid;
-use talea_linux::cgroup::{self, Cgroup, Freeze, move_to};
-use talea_linux::proc::is_gone;
+use rustix::io::Errno;
+use rustix::thread::futex::{self, Flags};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use talea_linux::cgroup::{Cgroup, Freeze};
 
-/// How often is looked for processes that were started by one that was just being moved.
-const ROUNDS: usize = 16;
-
-/// Where a cgroup around a process goes.
-pub(crate) struct CgroupPlace {
-    pub folder: PathBuf,
-    /// The cgroup from which the process comes.
-    pub home: PathBuf,
+/// A cgroup, whether it is to be frozen, and whether it is.
+pub(crate) struct FreezeSwitch {
+    cgroup: Arc<Cgroup>,
+    wants_frozen: AtomicBool,
+    /// What was written last. Whoever writes has it.
+    written: Mutex<Freeze>,
+    bell: Arc<Bell>,
 }
 
-impl CgroupPlace {
-    /// Removes what others have left there.
-    pub fn around(process: Tid) -> io::Result<Self> {
-        let home = home_of(process)?;
-        remove_leftovers(&home);
-        let folder = home.join(format!("{PREFIX}{}.{process}", getpid()));
-        Ok(CgroupPlace { folder, home })
+impl FreezeSwitch {
+    /// Where it is.
+    pub fn cgroup(&self) -> &Cgroup {
+        &self.cgroup
     }
-}
 
-/// A cgroup around processes.
-pub(crate) struct Group {
-    home: PathBuf,
-    cgroup: Cgroup,
-    /// Those that come from elsewhere.
-    others: Vec<(Tid, PathBuf)>,
-}
+    /// Has it frozen or thawed soon. Neither waits nor allocates.
+    pub fn want(&self, freeze: Freeze) {
+        self.wants_frozen.store(freeze == Freeze::On, Ordering::Release);
+        self.bell.ring();
+    }
 
-impl Group {
-    /// Moves all of `processes` into it, and whoever they start meanwhile.
-    ///
-    /// # Errors
-    /// All are where they were.
-    pub fn around(place: CgroupPlace, processes: &dyn Fn() -> Vec<Tid>) -> io::Result<Self> {
-        let cgroup = Cgroup::create(place.folder)?;
-        let mut group = Group { home: place.home, cgroup, others: Vec::new() };
-        for _ in 0..ROUNDS {
-            let inside = group.cgroup.processes();
-            let is_outside = |process: &Tid| !inside.contains(process) && !is_gone(*process);
-            let outside: Vec<Tid> = processes().into_iter().filter(is_outside).collect();
-            if outside.is_empty() {
-                return Ok(group);
+    /// It is as is wanted when this returns. May wait for whoever moves processes.
+    pub fn settle(&self) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let wanted = if self.wants_frozen.load(Ordering::Acquire) { Freeze::On } else { Freeze::Off };
+            if wanted == *written {
+                return;
             }
-            outside.into_iter().try_for_each(|process| group.fetch(process))?;
+            self.cgroup.freeze(wanted);
+            *written = wanted;
         }
-        Err(io::Error::other("its processes start others faster than they can be moved"))
-    }
-
-    fn fetch(&mut self, process: Tid) -> io::Result<()> {
-        match home_of(process) {
-            Ok(home) if home != self.home => self.others.push((process, home)),
-            Ok(_) => {}
-            Err(_) if is_gone(process) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        let moved = self.cgroup.take(process);
-        if moved.is_err() && is_gone(process) { Ok(()) } else { moved }
-    }
-
-    /// Takes in a process as well, which most often is in it by birth: then it costs reading where it is, and not the milliseconds of a move.
-    pub fn take(&self, process: Tid) {
-        if cgroup::home_of(process).is_ok_and(|home| home != self.cgroup.folder()) {
-            let _gone = self.cgroup.take(process);
-        }
-    }
-
-    pub fn freeze(&self, freeze: Freeze) {
-        self.cgroup.freeze(freeze);
-    }
-
-    pub fn is_frozen(&self) -> bool {
-        self.cgroup.is_frozen()
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.freeze(Freeze::Off);
-        for _ in 0..ROUNDS {
-            let inside = self.cgroup.processes();
-            for process in &inside {
-                let elsewhere = self.others.iter().find(|(other, _)| other == process);
-                let home = elsewhere.map_or(&self.home, |(_, home)| home);
-                // One whose cgroup has gone meanwhile goes where the others do.
-                let _gone = move_to(home, *process).or_else(|_| move_to(&self.home, *process));
-            }
-            if inside.is_empty() {
-                break;
+/// What the freezer sleeps on.
+#[derive(Default)]
+struct Bell {
+    /// How often it was rung.
+    rings: AtomicU32,
+    has_ended: AtomicBool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        self.rings.fetch_add(1, Ordering::AcqRel);
+        futex::wake(&self.rings, Flags::PRIVATE, 1).expect("waking on a word of our own works");
+    }
+
+    /// Sleeps until it has been rung more often.
+    fn wait(&self, rings: u32) {
+        while self.rings.load(Ordering::Acquire) == rings {
+            match futex::wait(&self.rings, Flags::PRIVATE, rings, None) {
+                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
             }
         }
-        let _in_use = self.cgroup.remove();
     }
 }
 
-/// The cgroup in which a process is, or was before somebody put it into one to hold it who is not there any more.
-fn home_of(process: Tid) -> io::Result<PathBuf> {
-    let mut home = cgroup::home_of(process)?;
-    while maker_of(&home).is_some_and(|maker| maker == getpid() || !is_there(maker)) {
-        home.pop();
+/// Who freezes and thaws: see the module. One thread [runs](Self::run) it.
+#[derive(Default)]
+pub(crate) struct Freezer {
+    switches: Mutex<Vec<Weak<FreezeSwitch>>>,
+    bell: Arc<Bell>,
+}
+
+impl Freezer {
+    /// Of a cgroup that is not frozen.
+    pub fn switch(&self, cgroup: Arc<Cgroup>) -> Arc<FreezeSwitch> {
+        let (wants_frozen, written) = (AtomicBool::new(false), Mutex::new(Freeze::Off));
+        let switch = Arc::new(FreezeSwitch { cgroup, wants_frozen, written, bell: Arc::clone(&self.bell) });
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&switch));
+        switch
     }
-    Ok(home)
+
+    /// Brings about what is wanted until it is [ended](Self::end).
+    pub fn run(&self) {
+        let mut known = Vec::new();
+        loop {
+            let rings = self.bell.rings.load(Ordering::Acquire);
+            if self.bell.has_ended.load(Ordering::Acquire) {
+                return;
+            }
+            // Nobody who adds one waits for the kernel.
+            self.switches.lock().unwrap_or_else(PoisonError::into_inner).retain(|switch| {
+                known.extend(switch.upgrade());
+                switch.strong_count() > 0
+            });
+            known.drain(..).for_each(|switch: Arc<FreezeSwitch>| switch.settle());
+            self.bell.wait(rings);
+        }
+    }
+
+    /// Nobody brings anything about any more but [who settles](FreezeSwitch::settle).
+    pub fn end(&self) {
+        self.bell.has_ended.store(true, Ordering::Release);
+        self.bell.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_linux::cgroup::Survey;
+
+    fn wait_until(condition: impl Fn() -> bool) {
+        while !condition() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// The switch's lock stands for the kernel's: the freezer is kept from writing for as long.
+    #[test]
+    fn who_decides_does_not_wait_for_the_kernel_and_the_last_word_counts() {
+        let unified = match Survey::take().unified {
+            Ok(unified) => unified,
+            Err(missing) => return eprintln!("skipped: {missing}"),
+        };
+        let folder = unified.home.join(format!("talea-{}.freezer", std::process::id()));
+        let freezer = Freezer::default();
+        let cgroup = Arc::new(Cgroup::create(folder).expect("a cgroup can be made there"));
+        let switch = freezer.switch(Arc::clone(&cgroup));
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("there is a sleep");
+        let process = talea_linux::Tid::from_child(&child);
+        switch.cgroup().take(process).expect("it can be moved");
+        std::thread::scope(|scope| {
+            scope.spawn(|| freezer.run());
+            let kernel = switch.written.lock().expect("nobody panicked");
+            switch.want(Freeze::On);
+            assert!(!switch.cgroup().is_frozen(), "somebody wrote who has not the lock");
+            drop(kernel);
+            wait_until(|| switch.cgroup().is_frozen());
+            let kernel = switch.written.lock().expect("nobody panicked");
+            [Freeze::Off, Freeze::On, Freeze::Off].into_iter().for_each(|freeze| switch.want(freeze));
+            assert!(switch.cgroup().is_frozen());
+            drop(kernel);
+            wait_until(|| !switch.cgroup().is_frozen());
+            switch.want(Freeze::On);
+            switch.settle();
+            assert_eq!(*switch.written.lock().expect("nobody panicked"), Freeze::On);
+            // Of those that have gone nothing is kept.
+            drop(freezer.switch(Arc::clone(&cgroup)));
+            freezer.bell.ring();
+            wait_until(|| freezer.switches.lock().expect("nobody panicked").len() == 1);
+            freezer.end();
+        });
+        // Whoever settles needs no freezer.
+        switch.want(Freeze::Off);
+        switch.settle();
+        wait_until(|| !switch.cgroup().is_frozen());
+        switch.cgroup().kill();
+        child.wait().expect("it is ours");
+        wait_until(|| switch.cgroup().remove());
+    }
 }

@@ -176,7 +176,7 @@ impl ManagedSet {
         drop(departed);
         // Whoever is held is let go first, and goes back to his cgroup last, for that may wait for others' forks.
         let mut hold = member.hold.take();
-        hold.iter_mut().for_each(|hold| _ = hold.disengage());
+        hold.iter_mut().for_each(Hold::let_go);
         if let (Ok(auditor), Body::Opaque { .. }) = (&self.auditor, &member.body) {
             auditor.part(member.all_threads().map(Managed::number));
         }

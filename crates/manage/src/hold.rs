@@ -20,8 +20,9 @@
 //! that leaves its processor idle. What it receives meanwhile is seen by who judges maxima. Somebody waits for that lock soon enough: the controller at
 //! the next timer, or the auditor, who looks at regular intervals.
 
-use crate::freezer::{CgroupPlace, Group};
+use crate::freezer::{FreezeSwitch, Freezer};
 use crate::guardian::{Guardian, HeldNote};
+use crate::held_group::{CgroupPlace, Group};
 use crate::progress::Progress;
 use crate::signal_target::SignalTarget;
 use rustix::io::Errno;
@@ -154,7 +155,7 @@ enum HoldMechanism {
     },
     /// The cgroup in which a command was started.
     Cgroup {
-        cgroup: Arc<Cgroup>,
+        switch: Arc<FreezeSwitch>,
     },
     Stop {
         whom: SignalTarget,
@@ -176,10 +177,11 @@ impl Hold {
         whom: SignalTarget,
         processes: &dyn Fn() -> Vec<Tid>,
         guardian: &Arc<Guardian>,
+        freezer: &Freezer,
     ) -> Result<Self, CannotHold> {
         if let Ok(place) = CgroupPlace::around(whom.process())
             && let Some(note) = guardian.note_held(whom, Some((&place.folder, &place.home)))
-            && let Ok(group) = Group::around(place, processes)
+            && let Ok(group) = Group::around(place, processes, freezer)
         {
             let means = HoldMechanism::Freezer { group: Arc::new(group) };
             return Ok(Hold { means, engaged: false, _note: Some(note) });
@@ -192,8 +194,9 @@ impl Hold {
     }
 
     /// Holds a command in the cgroup in which it was started, with whatever it starts. Should this process be killed, it is ended.
-    pub fn in_cgroup(cgroup: &Arc<Cgroup>) -> Self {
-        Hold { means: HoldMechanism::Cgroup { cgroup: Arc::clone(cgroup) }, engaged: false, _note: None }
+    pub fn in_cgroup(cgroup: &Arc<Cgroup>, freezer: &Freezer) -> Self {
+        let switch = freezer.switch(Arc::clone(cgroup));
+        Hold { means: HoldMechanism::Cgroup { switch }, engaged: false, _note: None }
     }
 
     /// Whether processes that the member starts are held with it: those of a process that is stopped are not.
@@ -219,7 +222,7 @@ impl Hold {
         self.engaged && !went_on
     }
 
-    /// Holds the member; `thread` is an own member's.
+    /// Has the member held soon; `thread` is an own member's. Waits for nobody.
     pub fn engage(&mut self, thread: Option<Tid>) {
         if self.is_engaged() {
             return;
@@ -231,13 +234,13 @@ impl Hold {
                 // A thread that has gone needs no holding.
                 let _gone = thread.map(|thread| send(thread, hold));
             }
-            (HoldMechanism::Freezer { group }, _) => group.freeze(Freeze::On),
-            (HoldMechanism::Cgroup { cgroup }, _) => cgroup.freeze(Freeze::On),
+            (HoldMechanism::Freezer { group }, _) => group.switch().want(Freeze::On),
+            (HoldMechanism::Cgroup { switch }, _) => switch.want(Freeze::On),
             (HoldMechanism::Stop { whom }, _) => whom.send(Signal::STOP),
         }
     }
 
-    /// Lets the member go. Whether it had been told to stop.
+    /// Has the member let go soon. Whether it had been told to stop. Waits for nobody.
     pub fn disengage(&mut self) -> bool {
         if !std::mem::replace(&mut self.engaged, false) {
             return false;
@@ -247,11 +250,21 @@ impl Hold {
                 hold.word.store(FREE, Ordering::Release);
                 futex::wake(&hold.word, Flags::PRIVATE, 1).expect("waking on a word of our own works");
             }
-            HoldMechanism::Freezer { group } => group.freeze(Freeze::Off),
-            HoldMechanism::Cgroup { cgroup } => cgroup.freeze(Freeze::Off),
+            HoldMechanism::Freezer { group } => group.switch().want(Freeze::Off),
+            HoldMechanism::Cgroup { switch } => switch.want(Freeze::Off),
             HoldMechanism::Stop { whom } => whom.send(Signal::CONT),
         }
         true
+    }
+
+    /// The member has been let go when this returns, which may wait for whoever moves processes from one cgroup to another.
+    pub fn let_go(&mut self) {
+        self.disengage();
+        match &self.means {
+            HoldMechanism::Freezer { group } => group.switch().settle(),
+            HoldMechanism::Cgroup { switch } => switch.settle(),
+            HoldMechanism::Signal { .. } | HoldMechanism::Stop { .. } => {}
+        }
     }
 
     /// What is known of it. Reads a file for a process.
@@ -261,8 +274,8 @@ impl Hold {
         }
         let acknowledged = match &self.means {
             HoldMechanism::Signal { hold } => hold.word.load(Ordering::Acquire) == HELD,
-            HoldMechanism::Freezer { group } => group.is_frozen(),
-            HoldMechanism::Cgroup { cgroup } => cgroup.is_frozen(),
+            HoldMechanism::Freezer { group } => group.switch().cgroup().is_frozen(),
+            HoldMechanism::Cgroup { switch } => switch.cgroup().is_frozen(),
             HoldMechanism::Stop { whom } => talea_linux::proc::is_stopped(whom.process()),
         };
         if acknowledged { Held::Yes } else { Held::Asked }
@@ -271,7 +284,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.disengage();
+        self.let_go();
     }
 }
 

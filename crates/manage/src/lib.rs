@@ -82,6 +82,7 @@ mod freezer;
 mod govern;
 pub mod guardian;
 mod handle;
+mod held_group;
 mod hold;
 pub mod keeper;
 mod lock;

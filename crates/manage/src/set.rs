@@ -5,6 +5,7 @@ use crate::beginning::Beginnings;
 use crate::command::{self, Started};
 use crate::controller::{Controller, TIMER, WAKEUPS};
 use crate::definitions::UNNAMED;
+use crate::freezer::Freezer;
 use crate::guardian::{self, Guardian};
 use crate::hold::{Held, Hold};
 use crate::keeper::{Keeper, ProgramEnd};
@@ -71,6 +72,8 @@ pub struct ManagedSet {
     pub(crate) guardian: Arc<Guardian>,
     /// Who starts and ends commands.
     pub(crate) keeper: Arc<Keeper>,
+    /// Who freezes and thaws programs.
+    pub(crate) freezer: Arc<Freezer>,
     /// By whom the kernel is asked to tell wake-ups, if it does.
     pub(crate) wakeups: Option<Arc<Mutex<Chooser>>>,
     /// Why wake-ups are not traced, if they are not.
@@ -124,6 +127,7 @@ impl ManagedSet {
             shared,
             guardian,
             keeper: Arc::new(keeper),
+            freezer: Arc::default(),
             wakeups,
             untraced,
             departed: Arc::default(),
@@ -135,6 +139,7 @@ impl ManagedSet {
         };
         // What has been created by then is ended by the drop.
         set.start_warden()?;
+        set.start_freezer()?;
         set.start_sentinels()?;
         set.start_controller(poll)?;
         // The warden lets nobody go.
@@ -178,6 +183,14 @@ impl ManagedSet {
                 }
             }
         })?;
+        self.infrastructure.push(thread);
+        Ok(())
+    }
+
+    fn start_freezer(&mut self) -> Result<(), SetError> {
+        let (shared, freezer) = (Arc::clone(&self.shared), Arc::clone(&self.freezer));
+        let urgent = Policy::Fifo(self.options.priorities.priority(Level::Urgent));
+        let thread = spawn("freezer", urgent, &[], STACK, move || guarded(&shared, || freezer.run()))?;
         self.infrastructure.push(thread);
         Ok(())
     }
@@ -445,6 +458,7 @@ impl ManagedSet {
 
     fn end(&mut self) -> Vec<(String, ProgramEnd)> {
         self.shared.begin_stop(None);
+        self.freezer.end();
         for thread in self.infrastructure.drain(..) {
             // It has caught its own panics.
             let _caught = thread.join();

@@ -467,7 +467,7 @@ impl Warden<'_> {
         let mut holds = state.free_all();
         drop(state);
         // Whoever is held is let go first, and goes back to his cgroup once nobody keeps others from running, for whose forks that may wait.
-        holds.iter_mut().for_each(|hold| _ = hold.disengage());
+        holds.iter_mut().for_each(Hold::let_go);
         let mut state = self.shared.state.lock();
         // All of them first: nobody is kept from running any more by whoever is looked at later.
         for member in state.members.iter_mut().flatten() {

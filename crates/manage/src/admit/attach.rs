@@ -172,7 +172,7 @@ impl ManagedSet {
         let body = Body::Opaque { process, scope, origin: Box::new(origin), elders: Arc::new(elders) };
         let hold = match (admission.parking, &cgroup) {
             (Parking::WorkConserving, _) => None,
-            (Parking::Held, Some(cgroup)) => Some(Hold::in_cgroup(cgroup)),
+            (Parking::Held, Some(cgroup)) => Some(Hold::in_cgroup(cgroup, &self.freezer)),
             (Parking::Held, None) => {
                 let mut known: Vec<Tid> = threads.iter().map(|thread| thread.process).collect();
                 known.dedup();
@@ -279,7 +279,7 @@ impl ManagedSet {
             SignalTarget::Process(_) => known.clone(),
             SignalTarget::Group(_) => proc::families(known.clone(), self.options.threads_max, |_| true),
         };
-        Hold::of(whom, &processes, &self.guardian).map_err(|reason| match reason {
+        Hold::of(whom, &processes, &self.guardian, &self.freezer).map_err(|reason| match reason {
             CannotHold::OutOfReach => AdmitError::OutOfReach { name: name.into() },
             CannotHold::NoRoom => {
                 AdmitError::TooMany { name: name.into(), what: MORE_TO_HOLD, most: guardian::HELD_MAX }
