@@ -4,6 +4,7 @@ use crate::Tid;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
+use std::marker::PhantomData;
 use talea_time::{Duration, Work};
 use thiserror::Error;
 
@@ -220,6 +221,35 @@ pub fn get(thread: Option<Tid>) -> Result<Policy, SchedError> {
     }
 }
 
+/// The calling thread above others while this lives. Threads that it creates meanwhile need a policy of their own.
+#[derive(Debug)]
+#[must_use]
+pub struct Raised {
+    before: Policy,
+    /// It is of the thread that made it.
+    _own: PhantomData<*const ()>,
+}
+
+impl Raised {
+    /// To this priority of SCHED_FIFO; none, and nothing has changed, if the thread stands as high already or may not.
+    pub fn to(priority: u8) -> Option<Self> {
+        let before = get(None).ok()?;
+        let is_below = match before {
+            Policy::Other => true,
+            Policy::Fifo(own) | Policy::RoundRobin(own) => own < priority,
+            Policy::Deadline { .. } => false,
+        };
+        let raised = is_below && set_self(Policy::Fifo(priority)).is_ok();
+        raised.then_some(Raised { before, _own: PhantomData })
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        set_self(self.before).expect("a thread may go back to where it was lower");
+    }
+}
+
 /// Whether what a thread creates begins with the ordinary policy, as after [`lend`].
 pub fn resets_on_fork(thread: Tid) -> bool {
     // SAFETY: the call takes a number.
@@ -307,6 +337,27 @@ mod tests {
         let nobody = Tid::from_raw(4_194_304).unwrap();
         assert_eq!(get(Some(nobody)), Err(SchedError::NoSuchThread(4_194_304)));
         assert_eq!(set_thread(nobody, Policy::Other), Err(SchedError::NoSuchThread(4_194_304)));
+    }
+
+    #[test]
+    fn a_raised_thread_goes_back_to_what_it_was_and_none_is_lowered() {
+        let in_thread = || {
+            let Some(raised) = Raised::to(7) else { return false };
+            assert_eq!(get(None), Ok(Policy::Fifo(7)));
+            {
+                let higher = Raised::to(8).expect("what was permitted once is so again");
+                assert_eq!(get(None), Ok(Policy::Fifo(8)));
+                assert!(Raised::to(8).is_none() && Raised::to(3).is_none());
+                drop(higher);
+            }
+            assert_eq!(get(None), Ok(Policy::Fifo(7)));
+            drop(raised);
+            assert_eq!(get(None), Ok(Policy::Other));
+            true
+        };
+        if !std::thread::spawn(in_thread).join().expect("all is as said") {
+            eprintln!("skipped: {}", set_self(Policy::Fifo(7)).expect_err("it was refused"));
+        }
     }
 
     #[test]

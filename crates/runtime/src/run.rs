@@ -21,6 +21,7 @@ use std::sync::atomic::Ordering;
 use talea_insight::Report;
 use talea_insight::accounting::HierarchyReport;
 use talea_linux::clock::MonotonicClock;
+use talea_linux::sched::Raised;
 use talea_linux::stop::Slept;
 use talea_time::{Clock, Duration, Instant};
 
@@ -225,7 +226,8 @@ impl Prepared {
             self.on_finished.take(),
         )?;
         let collecting = collector.start(log).map_err(PrepareError::Collector)?;
-        let mut ended = self.run_threads(start);
+        let raised = self.raise();
+        let mut ended = self.run_threads(start, raised);
         let collected = collecting.finish();
         ended.mishaps.values_unkept += collected.values_unkept;
         Ok(outcome(ended, collected, self.realtime, self.missing))
@@ -250,8 +252,13 @@ impl Prepared {
         early.into_iter().map(|early| EarlyArrivals::of(self.dispatcher.system(), early)).collect()
     }
 
-    /// Runs the threads from `start` to their end.
-    pub(crate) fn run_threads(&mut self, start: Instant) -> Ended {
+    /// The calling thread above all lanes, so that nobody whose run has begun keeps it from beginning the rest.
+    pub(crate) fn raise(&self) -> Option<Raised> {
+        self.realtime.then(|| Raised::to(self.options.band.top)).flatten()
+    }
+
+    /// Runs the threads from `start` to their end. Who calls is raised until all have begun.
+    pub(crate) fn run_threads(&mut self, start: Instant, raised: Option<Raised>) -> Ended {
         self.store.rings().set_run_start(start);
         let end = self.options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         self.participants.hierarchies.iter_mut().for_each(|hierarchy| hierarchy.begin(start, end));
@@ -263,6 +270,7 @@ impl Prepared {
         alarms.iter().for_each(|alarms| alarms.begin(start));
         drop(alarms);
         shared.gate.open(start);
+        drop(raised);
         let stopped = self.participants.wait(end);
         // Before the hierarchies end, which wait for the jobs of their lanes.
         self.participants.threads.shared.shut_down();

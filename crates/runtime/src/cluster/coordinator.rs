@@ -19,6 +19,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use talea_linux::clock::MonotonicClock;
+use talea_linux::sched::Raised;
 use talea_model::System;
 use talea_operation::LostValues;
 use talea_record::TraceFile;
@@ -151,7 +152,7 @@ pub fn run_cluster(
         .map_err(PrepareError::from)?;
     let collecting = collector.start(log).map_err(PrepareError::Collector)?;
     let planned_end = options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-    let mut ended = members.run((start, planned_end), options, directory.path());
+    let mut ended = members.run((start, planned_end, realtime), options, directory.path());
     let place = |lost: &LostValues| executed.inputs().iter().position(|input| input.name == lost.input);
     ended.mishaps.lost_values.sort_by_key(place);
     let missing = members.missing();
@@ -366,11 +367,14 @@ impl Members {
     /// Gives the start and waits until every member has finished or is lost.
     fn run(
         &mut self,
-        (start, planned_end): (Instant, Instant),
+        (start, planned_end, realtime): (Instant, Instant, bool),
         options: &RunOptions,
         directory: &Path,
     ) -> Ended {
+        // Who is told first may begin before all others are told.
+        let raised = realtime.then(|| Raised::to(options.band.top)).flatten();
         self.tell_all(ToMember::Start { at_ns: start.as_nanos() });
+        drop(raised);
         let threads = self.all.iter_mut().filter_map(|member| member.ready.as_mut());
         let threads = threads.flat_map(|ready| std::mem::take(&mut ready.threads)).collect();
         let mut ended = Ended {

@@ -12,6 +12,8 @@ use std::io::{self, BufReader};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use talea_linux::sched::Policy;
+use talea_linux::thread::spawn;
 use talea_manage::STACK;
 use talea_model::System;
 use talea_operation::Operations;
@@ -113,6 +115,8 @@ impl Membership {
             threads: prepared.threads(),
         };
         send(&mut to, &ready).map_err(lost)?;
+        // Another member's threads may take the processor that this one would begin on.
+        let raised = prepared.raise();
         let at_ns = match receive(&mut from) {
             Ok(Some(ToMember::Start { at_ns })) => at_ns,
             Ok(Some(ToMember::Stop)) => return Ok(Coordinator::Present),
@@ -121,7 +125,7 @@ impl Membership {
 
         let stop = prepared.stop_handle();
         // With memory locked, all of a stack takes memory.
-        let listener = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        let listener = spawn("listener", Policy::Other, &[], STACK, move || {
             // A stop, the end of the connection, and nonsense all mean that the run is over.
             let told = matches!(receive(&mut from), Ok(Some(ToMember::Stop)));
             stop.stop();
@@ -129,7 +133,7 @@ impl Membership {
         });
         let listener = listener.expect("there is room for one more thread");
         let Ended { stopped, spin, mishaps, hierarchies, .. } =
-            prepared.run_threads(Instant::from_nanos(at_ns));
+            prepared.run_threads(Instant::from_nanos(at_ns), raised);
         let finished =
             send(&mut to, &FromMember::Finished { stopped, spin, mishaps: Box::new(mishaps), hierarchies });
         // Ends the listener if the coordinator has not hung up by itself.
