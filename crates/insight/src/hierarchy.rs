@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 use talea_record::event::{ChangeKind, Flag, Trigger, Typed};
-use talea_record::{Event, Metadata, Record};
+use talea_record::{Event, Metadata, Origin, Record};
 
 /// What tells whose turn it was in a hierarchy.
 pub(crate) const DECISIONS: [Event; 4] =
@@ -98,6 +98,9 @@ pub(crate) struct Hierarchies {
     has_any: Vec<bool>,
     /// By node: whether its schedulers' decisions are recorded; not where the kernel decides, to which the hierarchy was lowered.
     has_decisions: Vec<bool>,
+    /// Nodes whose run has begun on threads, and whose schedulers have not told yet who is there: they may begin later than lanes do.
+    awaited: Vec<usize>,
+    on_threads: bool,
     /// By node: the processors that are left to the kernel now.
     away: Vec<Vec<u16>>,
 }
@@ -145,7 +148,25 @@ impl Hierarchies {
             of_lane: of_lane.collect(),
             has_any,
             has_decisions,
+            awaited: Vec::new(),
+            on_threads: matches!(metadata.origin, Origin::Threads { .. }),
             away,
+        }
+    }
+
+    /// The node's schedulers decide from now on: who has not asked for anything before waits.
+    fn begin(&mut self, node: usize) {
+        let of_node = self.edges.iter_mut().filter(|edge| edge.node == node);
+        of_node
+            .filter(|edge| edge.state == EdgeState::Unknown)
+            .for_each(|edge| edge.state = EdgeState::Waiting);
+    }
+
+    /// The same if they have only begun to tell.
+    fn tell(&mut self, node: usize) {
+        if let Some(place) = self.awaited.iter().position(|awaited| *awaited == node) {
+            self.awaited.swap_remove(place);
+            self.begin(node);
         }
     }
 
@@ -158,19 +179,20 @@ impl Hierarchies {
     pub fn apply(&mut self, record: &Record) {
         if let Some((edge, state)) = EdgeState::told_by(record) {
             if edge < self.edges.len() {
+                self.tell(self.edges[edge].node);
                 self.edges[edge].state = state;
                 self.note_left(edge, record);
             }
             return;
         }
         match record.typed() {
-            // Who has not asked for anything before the run waits.
             Typed::RunStart(start) if self.has_decisions.get(usize::from(start.node)) == Some(&true) => {
-                let of_node = self.edges.iter_mut().filter(|edge| edge.node == usize::from(start.node));
-                of_node
-                    .filter(|edge| edge.state == EdgeState::Unknown)
-                    .for_each(|edge| edge.state = EdgeState::Waiting);
+                match self.on_threads {
+                    true => self.awaited.push(usize::from(start.node)),
+                    false => self.begin(usize::from(start.node)),
+                }
             }
+            Typed::Member(member) if member.edge.is_some() => self.tell(usize::from(member.node)),
             Typed::Supply(supply) if usize::from(supply.node) < self.away.len() => {
                 self.supply(usize::from(supply.node), record.cpu, supply.given);
             }
@@ -178,6 +200,7 @@ impl Hierarchies {
                 for edge in &mut self.edges {
                     (edge.state, edge.left) = (EdgeState::Unknown, None);
                 }
+                self.awaited.clear();
                 self.away.iter_mut().for_each(Vec::clear);
             }
             _ => {}
@@ -344,8 +367,10 @@ impl Hierarchies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talea_record::event::{Supply, Trigger, VpGrant, VpRelease, VpRequest, VpRevoke};
-    use talea_record::{DecidedBy, EdgeEntry, LaneEntry, NodeEntry, SchedulerEntry, Switches};
+    use talea_record::event::{
+        LossCause, Lost, Member, RunStart, Supply, Trigger, VpGrant, VpRelease, VpRequest, VpRevoke,
+    };
+    use talea_record::{DecidedBy, EdgeEntry, LaneEntry, MemberRole, NodeEntry, SchedulerEntry, Switches};
     use talea_time::Instant;
 
     const EDGES: [(&str, &str); 6] =
@@ -534,9 +559,50 @@ mod tests {
             let (label, discipline) = ("t".into(), "thread".into());
             metadata.lanes = vec![LaneEntry { node: 0, level: 0, label, discipline, under: None }];
             let mut hierarchy = Hierarchies::new(&metadata);
-            let start = talea_record::event::RunStart { planned_end: None, node: 0 };
+            let start = RunStart { planned_end: None, node: 0 };
             hierarchy.apply(&start.at(Instant::ZERO, Record::NO_CPU));
+            let role = MemberRole::Scheduled.into();
+            let member = Member { tid: 7, started_by: 0, edge: Some(0), node: 0, role };
+            hierarchy.apply(&member.at(Instant::ZERO, Record::NO_CPU));
             assert_eq!(hierarchy.knows(0), is_known, "{decided_by:?}");
         }
+    }
+
+    /// Schedulers on threads begin when their node's main thread comes to it; lanes may have taken messages of other nodes before.
+    #[test]
+    fn nothing_is_known_of_schedulers_on_threads_before_they_tell_who_is_there() {
+        let mut metadata = Metadata::bare("x");
+        metadata.origin = Origin::Threads { realtime: true };
+        let (name, switches) = ("n".into(), Switches::Recorded);
+        metadata.nodes = vec![NodeEntry { name, cpus: vec![0], switches, decided_by: DecidedBy::Ours }];
+        let edge = |child: &str| EdgeEntry {
+            node: 0,
+            parent: "FIFO".into(),
+            child: child.into(),
+            guarantee: "NULL".into(),
+        };
+        metadata.edges = vec![edge("t"), edge("u")];
+        let (label, discipline) = ("t".into(), "thread".into());
+        metadata.lanes = vec![LaneEntry { node: 0, level: 0, label, discipline, under: None }];
+        let at = Instant::from_nanos;
+        let start = RunStart { planned_end: None, node: 0 }.at(at(0), Record::NO_CPU);
+        let role = MemberRole::Scheduled.into();
+        let member = Member { tid: 7, started_by: 0, edge: Some(1), node: 0, role }.at(at(9), Record::NO_CPU);
+        let infrastructure = Member { tid: 8, started_by: 0, edge: None, node: 0, role };
+        let infrastructure = infrastructure.at(at(0), Record::NO_CPU);
+        let (by, trigger) = (None, Trigger::Thread.into());
+        let request = VpRequest { edge: 1, by, trigger }.at(at(9), Record::NO_CPU);
+        let knows = |records: &[&Record]| {
+            let mut hierarchy = Hierarchies::new(&metadata);
+            records.iter().for_each(|record| hierarchy.apply(record));
+            hierarchy.knows(0)
+        };
+        assert!(!knows(&[&start]) && !knows(&[&start, &infrastructure]));
+        assert!(knows(&[&start, &member]) && knows(&[&start, &infrastructure, &request]));
+        // Of a run that was under way nobody says who has not asked, nor where records were lost.
+        assert!(!knows(&[&member]) && !knows(&[&request]));
+        let cause = LossCause::Overwritten.into();
+        let lost = Lost { records: 1, since: None, ring: 0, cause }.at(at(5), 0);
+        assert!(!knows(&[&start, &lost, &member]));
     }
 }
