@@ -5,6 +5,7 @@
 //! that the hierarchy kept and the kernel's withholding broke.
 
 use serde::Serialize;
+use talea_model::UNDEFINED;
 use talea_record::event::{Violation, ViolationSide};
 use talea_record::{Metadata, Record, Sink};
 use talea_time::Instant;
@@ -72,7 +73,7 @@ pub enum Side {
 /// What a trace says of all promises.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PromisesReport {
-    /// Every edge, watched or not.
+    /// Every edge by its number, watched or not, also those that are not [known](EdgeReport::is_known).
     pub edges: Vec<EdgeReport>,
     /// The first [`LISTED`] breaches, in the order of their records.
     pub breaches: Vec<Breach>,
@@ -92,7 +93,7 @@ impl Promises {
             parent: edge.parent.clone(),
             child: edge.child.clone(),
             guarantee: edge.guarantee.clone(),
-            watched: metadata.nodes[edge.node].decided_by.is_ours(),
+            watched: edge.is_defined() && metadata.nodes[edge.node].decided_by.is_ours(),
             broken: 0,
             withheld: 0,
             worst: None,
@@ -108,6 +109,13 @@ impl Promises {
     /// The result at the end of the trace.
     pub fn finish(self) -> PromisesReport {
         PromisesReport { edges: self.edges, breaches: self.breaches, unlisted: self.unlisted }
+    }
+}
+
+impl EdgeReport {
+    /// Whether the trace says what it is: a number may have been left out, or be another node's of which nothing was heard.
+    pub fn is_known(&self) -> bool {
+        !self.child.starts_with(UNDEFINED)
     }
 }
 
@@ -162,7 +170,7 @@ impl Sink for Promises {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talea_record::{DecidedBy, EdgeEntry, NodeEntry};
+    use talea_record::{DecidedBy, Definition, EdgeEntry, NodeEntry};
     use talea_time::Duration;
 
     #[test]
@@ -209,5 +217,19 @@ mod tests {
         let report = Promises::new(&metadata).finish();
         assert_eq!((report.watched(), report.edges.len()), (1, 2));
         assert!(report.edges[0].watched && !report.edges[1].watched);
+    }
+
+    /// Nodes take numbers in turns for what is added while they run.
+    #[test]
+    fn a_number_that_was_left_out_is_no_promise() {
+        let mut metadata = Metadata::bare("hierarchies");
+        let (name, switches, decided_by) = ("one".into(), Default::default(), DecidedBy::Ours);
+        metadata.nodes.push(NodeEntry { name, cpus: vec![0], switches, decided_by });
+        let (parent, child, guarantee) = ("J".into(), "a".into(), "PS 0.5".into());
+        let entry = EdgeEntry { node: 0, parent, child, guarantee };
+        metadata.define(&Definition::Edge { number: 1, entry });
+        let report = Promises::new(&metadata).finish();
+        assert_eq!(report.watched(), 1);
+        assert_eq!(report.edges.iter().map(EdgeReport::is_known).collect::<Vec<_>>(), [false, true]);
     }
 }

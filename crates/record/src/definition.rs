@@ -162,7 +162,7 @@ impl Metadata {
                 let index = usize::from(*number);
                 while self.edges.len() <= index {
                     // Another node's, which has not been heard of: nobody's sibling.
-                    let (parent, child) = (format!("?{}", self.edges.len()), "?".to_owned());
+                    let (parent, child) = (format!("{UNDEFINED}{}", self.edges.len()), UNDEFINED.to_string());
                     self.edges.push(EdgeEntry { node: entry.node, parent, child, guarantee: "NULL".into() });
                 }
                 self.edges[index].clone_from(entry);

@@ -189,6 +189,12 @@ impl EdgeEntry {
     pub fn name(&self) -> String {
         format!("{} to {}", self.parent, self.child)
     }
+
+    /// Whether it is known what it is: numbers of edges that were added while a run was under way may be those of another node, or not
+    /// have been used.
+    pub fn is_defined(&self) -> bool {
+        !self.child.starts_with(UNDEFINED)
+    }
 }
 
 /// How the kernel schedules a thread to which it was lowered.

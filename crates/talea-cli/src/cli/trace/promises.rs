@@ -49,7 +49,7 @@ pub fn table(promises: &PromisesReport, told: &RecordedEvents, origin: Origin) -
         (true, 0) => "-".to_string(),
         (true, count) => count.to_string(),
     };
-    for edge in &promises.edges {
+    for edge in promises.edges.iter().filter(|edge| edge.is_known()) {
         let EdgeReport { node, parent, child, guarantee, watched, broken, withheld, worst } = edge;
         let names = [node, parent, child, guarantee].map(String::clone);
         let unknown = if *watched { "-" } else { "not judged" };
@@ -329,7 +329,7 @@ fn print(
         lines
             .prose(&format!("{system}: no guarantee was judged, for the kernel decides about all of them"))?;
     } else {
-        let others = match promises.edges.len() - watched {
+        let others = match promises.edges.iter().filter(|edge| edge.is_known() && !edge.watched).count() {
             0 => String::new(),
             others => format!("; the kernel decides about {others} more, which nobody judged"),
         };
