@@ -94,7 +94,7 @@ impl Replay {
             return Err(ReplayError::NoValues);
         }
         // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
-        let operations = declared::connect(&system, operations, declared::Room::NONE);
+        let operations = declared::connect(&system, operations, declared::Room::NONE).operations;
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;
         let replayed = |(operation, described): (Option<Operation>, &talea_model::Operation)| {
             let operation = operation?;

@@ -30,6 +30,7 @@
 //! | `operation`, `posting_table`, `recorder` | what a job does, and how a thread records it |
 //! | `flow`, `triggering`, `values`, `receiving`, `guarding`, `release`, `poster` | a job from its release to its lane, and to its successors |
 //! | `lane` | executing what is in a lane, by whatever enforces its decisions |
+//! | `statistics`, `control` | what others are told of channels, and may ask of a node |
 //! | `hierarchy`, `lowered` | a description's hierarchy of schedulers, run by a managed set, or by the kernel alone |
 //! | `error`, `plans`, `store`, `collector`, `threads`, `hierarchy_node` | what a run is set up of: tables, rings, threads, nodes |
 //! | `dispatcher` | work that the description does not have, posted while the run lasts |
@@ -39,6 +40,7 @@
 mod alarms;
 pub mod cluster;
 mod collector;
+mod control;
 mod counts;
 mod dispatcher;
 pub mod doctor;
@@ -71,6 +73,7 @@ mod receiving;
 mod recorder;
 mod release;
 mod run;
+mod statistics;
 mod steal;
 mod store;
 mod threads;
@@ -97,6 +100,7 @@ pub use outcome::{
 pub use poster::Poster;
 pub use prepare::Executive;
 pub use run::Prepared;
+pub use statistics::MonitorServer;
 pub use talea_analysis::system::Leaving;
 pub use talea_manage::{ForeignChanges, JudgedBy, LongestWithheld, ShortQuantum, ToldBy, Withholder};
 pub use talea_operation::{

@@ -1,5 +1,6 @@
 //! Preparing a run: everything that may fail, allocate or take time.
 
+use crate::control::Control;
 use crate::dispatcher::{self, Dispatcher};
 use crate::error::PrepareError;
 use crate::flow::{Call, Gate, JobFlowSetUp, Port, Shared, Tally};
@@ -137,8 +138,9 @@ pub(crate) fn prepare(
     };
     let room_of_kept = declared::Room { taken: &room_of_events, pushed: &room_of_pushes };
     let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
-    let operations = declared::connect(system, operations, room_of_kept);
-    let Assembled { mut operations, kept, bindings } = operations.assemble_as(system, &wiring)?;
+    let connected = declared::connect(system, operations, room_of_kept);
+    let channels = connected.factories;
+    let Assembled { mut operations, kept, bindings } = connected.operations.assemble_as(system, &wiring)?;
     // One thread posts what waits for its time in channels.
     let room = PostingRoom { posters: room.posters + usize::from(!bindings.is_empty()), ..room };
     let first_node = (0..system.nodes.len()).find(|node| hosted.hosts(*node)).unwrap_or(0);
@@ -295,6 +297,7 @@ pub(crate) fn prepare(
             tolerance: options.tolerance,
             judge: options.judge,
             leaving: &leaving[node],
+            channels: channels.get(&node),
         };
         let lanes = lane_members.extract_if(.., |lane_member| lane_member.node == node).collect();
         let hierarchy_node =
@@ -317,6 +320,13 @@ pub(crate) fn prepare(
         let workplace: Arc<dyn Workplace> = Arc::new(workplace);
         bindings.into_iter().try_for_each(|bind| bind(Arc::clone(&workplace))).map_err(failed)?;
     }
+    // Hierarchies have theirs.
+    let by_lanes = |node: &usize| system.scheduling(*node) == Scheduling::Lanes;
+    let told = channels.iter().filter(|(node, _)| is_executed && hosted.hosts(**node) && by_lanes(node));
+    let controls: Vec<Control> =
+        told.map(|(node, channels)| Control::of_channels(system, *node, channels)).collect();
+    let closed = controls.iter().filter_map(Control::closed);
+    missing.extend(closed.map(|why| format!("nobody else is told what its channels count: {why}")));
     let set_up = |bell| SteppedLanesSetUp { lanes: stepped, bell, shared: Arc::clone(&shared) };
     let stepped = stepper.map(set_up).filter(|stepped| !stepped.lanes.is_empty());
     missing.extend(store.unpublished.clone());
@@ -329,7 +339,7 @@ pub(crate) fn prepare(
         None => ValueWriting::Collector(value_log),
     };
     Ok(Prepared::new(
-        Participants { threads, hierarchies: hierarchy_nodes },
+        Participants { threads, hierarchies: hierarchy_nodes, controls },
         (dispatcher, stepped, keeping),
         store,
         options,

@@ -2,6 +2,7 @@
 
 use crate::alarms::Alarms;
 use crate::collector::{Collected, Collector, OnFinished};
+use crate::control::Control;
 use crate::dispatcher::Dispatcher;
 use crate::error::PrepareError;
 use crate::hierarchy_node::HierarchyNode;
@@ -31,6 +32,8 @@ pub(crate) struct Participants {
     pub threads: RunThreads,
     /// The nodes that have hierarchies.
     pub hierarchies: Vec<HierarchyNode>,
+    /// Where others are told what the channels of nodes without hierarchies count.
+    pub controls: Vec<Control>,
 }
 
 /// A run with all its threads waiting at the start. Dropping it ends them.
@@ -281,6 +284,8 @@ impl Prepared {
         let mut hierarchies: BTreeMap<_, _> =
             managed.into_iter().map(|(place, node)| (place, node.end(&[]))).collect();
         let EndedThreads { spin, own } = self.participants.threads.end();
+        // Who answers there is an ordinary thread, which may not have had a processor while the others went on.
+        self.participants.controls.clear();
         hierarchies.extend(lowered.into_iter().map(|(place, node)| (place, node.end(&own))));
         // All that publish have ended.
         let values_unkept = match self.keeping.take() {

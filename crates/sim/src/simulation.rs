@@ -218,7 +218,8 @@ impl Simulation {
         }
         // What jobs push is made bytes of before anybody records it.
         let room_of_kept = declared::Room { taken: &|_| KEPT_AT_ONCE, pushed: &|_| 0 };
-        let mut assembled = declared::connect(system, operations, room_of_kept).assemble(system)?;
+        let mut assembled =
+            declared::connect(system, operations, room_of_kept).operations.assemble(system)?;
         let reserved = room.unwrap_or_default();
         let workplace = (room.is_some() || !assembled.bindings.is_empty())
             .then(|| VirtualWorkplace::new(system, plans, reserved));

@@ -164,7 +164,5 @@
 //! [`ChannelStatistics`]). A [`Monitor`] reads it by the standard's names; `talea trace read` shows the numbers among them while the program runs, and `talea ctl NAME statistics` all of
 //! them if the program has a [`MonitorServer`].
 
-mod served;
-
-pub use served::MonitorServer;
 pub use talea_notification::*;
+pub use talea_runtime::MonitorServer;

@@ -76,7 +76,7 @@ pub enum FindError {
 
 fn some(known: &[String]) -> String {
     match known.is_empty() {
-        true => "none of yours runs a hierarchy".into(),
+        true => "none of yours runs a hierarchy or tells what its channels count".into(),
         false => format!("there is {}", known.join(", ")),
     }
 }

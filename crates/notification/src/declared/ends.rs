@@ -25,7 +25,7 @@ pub(super) struct Ends {
     /// Of those who have what it pushes.
     watched: Vec<Losses>,
     /// What it belongs to.
-    factory: Option<Arc<EventChannelFactory>>,
+    factory: Option<EventChannelFactory>,
     /// The instance of the job that pushed last, and how often it has.
     pushes: (u64, u16),
     /// Pushes of the job that is called next for which there is no room, where it is replayed.
@@ -223,7 +223,7 @@ impl Ends {
         }
     }
 
-    pub fn keep(&mut self, factory: Arc<EventChannelFactory>) {
+    pub fn keep(&mut self, factory: EventChannelFactory) {
         self.factory = Some(factory);
     }
 

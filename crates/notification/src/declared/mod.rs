@@ -26,7 +26,7 @@ use crate::qos::QosSettings;
 use ends::{Ends, Keeping, Published, Subscribed};
 use filters::{ByContent, Carried};
 use pushes::PushKeeping;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use synthetic::SyntheticSource;
 use talea_model::{Mapped, OperationId, PublicationId, Subscription, System, Trigger};
@@ -52,23 +52,28 @@ impl std::fmt::Debug for Room<'_> {
     }
 }
 
+/// Operations with their ends at the channels of a description.
+#[derive(Debug)]
+pub struct Connected {
+    /// The operations.
+    pub operations: Operations,
+    /// By index of the node, the channels into which its operations push or of which they take. A channel that is used on several nodes is one channel on
+    /// each, for no event leaves its node. Nothing if the operations were connected before.
+    pub factories: BTreeMap<usize, EventChannelFactory>,
+}
+
 /// Connects operations with the channels that the description declares, with this room for what is recorded of them. Nothing changes where it
 /// declares none.
 ///
 /// # Panics
 /// If the system has not been validated, which there is no other way to have one.
 #[must_use]
-pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Operations {
+pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Connected {
     if system.channels.is_empty() || operations.have_events() {
-        return operations;
+        return Connected { operations, factories: BTreeMap::new() };
     }
-    let factory = Arc::new(EventChannelFactory::new());
-    let make = |channel: &talea_model::Channel| {
-        factory
-            .create(&channel.name, &channel.qos, Default::default())
-            .expect("validation has checked the properties")
-    };
-    let channels: Vec<EventChannel> = system.channels.iter().map(make).collect();
+    let (factories, channels) = make_channels(system);
+    let node_of = |operation: OperationId| system.subtask(operation).node;
     let contents = Contents::new(system.publications().len());
     let mut ends: BTreeMap<OperationId, Ends> = BTreeMap::new();
     for operation in system.operations() {
@@ -96,7 +101,7 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
             true => Subscriber::Task { name: &system.tasks[operation.task].name, first: id },
             false => Subscriber::Operation { name: &operation.name },
         };
-        let channel = &channels[subscription.channel];
+        let channel = &channels[&(node_of(id), subscription.channel)];
         let (consumer, filters) = subscribe(channel, subscriber, subscription, carried);
         let publications = may_come.iter().map(|site| site.id).collect();
         let contents = Arc::clone(&contents);
@@ -108,7 +113,7 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
     for site in system.publications() {
         let described = system.publication(site);
         let event_type = EventType::new(&described.event_type.domain, &described.event_type.name);
-        let supplier = channels[described.channel]
+        let supplier = channels[&(node_of(site.operation), described.channel)]
             .supplier(&site.name)
             .described()
             .offer([event_type.clone()])
@@ -155,14 +160,43 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Opera
         ends.watch(site.subscribers.iter().filter_map(of));
     }
     let bind = {
-        let factory = Arc::clone(&factory);
-        Box::new(move |workplace: Arc<dyn talea_operation::Workplace>| Ok(factory.bind_shared(workplace)?))
+        let factories: Vec<EventChannelFactory> = factories.values().cloned().collect();
+        Box::new(move |workplace: Arc<dyn talea_operation::Workplace>| {
+            factories.iter().try_for_each(|factory| factory.bind_shared(Arc::clone(&workplace)))?;
+            Ok(())
+        })
     };
     let ends = ends.into_iter().map(|(operation, mut ends)| {
-        ends.keep(Arc::clone(&factory));
+        ends.keep(factories[&node_of(operation)].clone());
         (operation, Box::new(ends) as Box<dyn EventEnds>)
     });
-    operations.with_events(ends, bind)
+    Connected { operations: operations.with_events(ends, bind), factories }
+}
+
+/// By node and index of the channel.
+type NodeChannels = BTreeMap<(usize, usize), EventChannel>;
+
+/// The channels that are used on each node, in the order of the description, and the nodes' factories.
+fn make_channels(system: &System) -> (BTreeMap<usize, EventChannelFactory>, NodeChannels) {
+    let published =
+        system.publications().iter().map(|site| (site.operation, system.publication(site).channel));
+    let taken = system
+        .operations()
+        .iter()
+        .filter_map(|operation| Some((operation.id, system.subscription_of(operation.id)?.channel)));
+    let used: BTreeSet<(usize, usize)> = published
+        .chain(taken)
+        .map(|(operation, channel)| (system.subtask(operation).node, channel))
+        .collect();
+    let mut factories: BTreeMap<usize, EventChannelFactory> = BTreeMap::new();
+    let make = |(node, index): (usize, usize)| {
+        let factory = factories.entry(node).or_default();
+        let talea_model::Channel { name, qos } = &system.channels[index];
+        let made = factory.create(name, qos, Default::default());
+        ((node, index), made.expect("validation has checked the properties"))
+    };
+    let channels = used.into_iter().map(make).collect();
+    (factories, channels)
 }
 
 /// Who has subscribed.

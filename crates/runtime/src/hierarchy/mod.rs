@@ -31,7 +31,6 @@ mod present;
 mod set_up;
 
 pub(crate) use accounts::early_end;
-pub(crate) use control::Control;
 pub use error::HierarchyError;
 pub(crate) use lanes::{LaneMember, below_others, release_is_above};
 pub(crate) use leaving::leaving;

@@ -1,9 +1,10 @@
 //! Setting a node's hierarchy up: its threads become members of a managed set, with their jobs in the run.
 
 use super::accounts::{NamedMember, early_end, exceeded, members};
-use super::control::{self, Control};
+use super::control;
 use super::error::HierarchyError;
 use super::lanes::{self, LaneMember};
+use crate::control::Control;
 use crate::counts;
 use crate::options::JudgeBy;
 use crate::outcome::{HierarchyOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
@@ -24,6 +25,7 @@ use talea_manage::{
     WatchedEdge, command,
 };
 use talea_model::{Execution, OperationId, System, ThreadWork};
+use talea_notification::EventChannelFactory;
 use talea_policy::arrangement::live::Live;
 use talea_policy::arrangement::{
     ArrangeError, Arrangement, ChangeCause, Kept, Leaf, Promise, Receipts, Watch, arrange_given,
@@ -54,6 +56,8 @@ pub(crate) struct HierarchyParts<'a> {
     pub judge: JudgeBy,
     /// What it leaves of its processors.
     pub leaving: &'a Leaving,
+    /// The node's channels, if the description has any there.
+    pub channels: Option<&'a EventChannelFactory>,
 }
 
 /// A node's hierarchy whose threads are all members. Dropping it ends it.
@@ -185,10 +189,10 @@ impl HierarchyParts<'_> {
         let governor = Arc::new(Governor::new(admitting.set, live, admitting.members));
         Ok(Hierarchy {
             node: self.system.nodes[self.node].name.clone(),
-            control: Control::open(
-                self.system,
-                self.node,
-                &(Arc::clone(&governor) as Arc<dyn CommandHandler>),
+            control: Control::of_hierarchy(
+                (self.system, self.node),
+                Arc::clone(&governor) as Arc<dyn CommandHandler>,
+                self.channels,
             ),
             governor,
             leaving: self.leaving.clone(),

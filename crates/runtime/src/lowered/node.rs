@@ -3,8 +3,9 @@
 use super::control::RefusingHandler;
 use super::program::{Extent, Post, Program, give_back};
 use super::warden::{Account, Warden};
+use crate::control::Control;
 use crate::flow::Shared;
-use crate::hierarchy::{Control, HierarchyError, HierarchyParts, early_end, numbers};
+use crate::hierarchy::{HierarchyError, HierarchyParts, early_end, numbers};
 use crate::lowering::hierarchy::{PartAccount, Settings, ThreadSetting};
 use crate::outcome::{HierarchyOutcome, MemberOutcome, ParkingOutcome, ScheduledBy, ThreadAttributes};
 use std::collections::HashMap;
@@ -95,7 +96,7 @@ impl LoweredNode {
             attributes: Vec::new(),
             lowering,
             blueprint: Blueprint::new(parts.system, parts.node, &derivation)?,
-            control: Control::open(parts.system, parts.node, &(handler as _)),
+            control: Control::of_hierarchy((parts.system, parts.node), handler, parts.channels),
         };
         lowered.take_in(parts, settings, rings)?;
         Ok(lowered)

@@ -74,6 +74,70 @@ fn looking(dispatch: LaneDispatch, cpus: std::ops::Range<u16>) -> System {
         .expect("a system")
 }
 
+/// Whoever asks a run in one process for what its channels count asks each node, from when it is prepared until it has ended.
+#[test]
+fn each_node_of_a_process_tells_what_its_channels_count() {
+    use talea_manage::control::protocol::{Command, Insistence, Outcome, Statistic};
+    use talea_manage::control::{Client, Sockets};
+
+    let name = format!("telling-{}", std::process::id());
+    let on = |task: &str, node: &str| (task.to_owned(), node.to_owned());
+    let nodes = [on("a", "left"), on("b", "right")];
+    let mut builder =
+        System::builder(&name).strategy(Strategy::Rms).channel("c", talea_event::qos::QosSettings::new());
+    for node in ["left", "right", "idle"] {
+        builder = builder.node(node, [0]);
+    }
+    for (task, node) in &nodes {
+        let event = PublicationBuilder::new("c", format!("T/{task}"));
+        let push = SubtaskBuilder::new("s").wcet(Work::from_micros(10)).on(node).event(event);
+        let take = SubtaskBuilder::new("s").wcet(Work::from_micros(10)).on(node);
+        let subscription = SubscriptionBuilder::new("c").types([&*format!("T/{task}")]);
+        builder = builder.task(TaskBuilder::new(format!("push-{task}"), ms(2)).subtask(push)).task(
+            TaskBuilder::triggered_by(format!("take-{task}"), subscription).deadline(ms(50)).subtask(take),
+        );
+    }
+    let idle = SubtaskBuilder::new("s").wcet(Work::from_micros(10)).on("idle");
+    let system = builder.task(TaskBuilder::new("other", ms(5)).subtask(idle)).build().expect("a system");
+
+    let _alone = alone();
+    let prepared =
+        Executive::prepare(&system, Operations::synthetic(), options(RtMode::Off, 60_000)).expect("prepared");
+    let sockets = Sockets::of_user().expect("a folder");
+    let clients = nodes.each_ref().map(|(task, node)| {
+        let called = format!("{name}.{node}");
+        (task, Client::of(&sockets.find(&called).expect("it has one")), called)
+    });
+    sockets.find(&format!("{name}.idle")).expect_err("it has no channels");
+    sockets.find(&name).expect_err("each node has its own");
+    let ask = |client: &Client| {
+        let command = Command::Statistics { names: Vec::new() };
+        let Ok(Outcome::Statistics(all)) = client.ask(&command, Insistence::Careful) else { panic!("told") };
+        all
+    };
+    for (task, client, called) in &clients {
+        let all = ask(client);
+        assert_eq!(all[&format!("{called}/c/ConsumerNames")], Statistic::Names(vec![format!("take-{task}")]));
+        assert_eq!(all[&format!("{called}/c/OfferedTypes")], Statistic::Names(vec![format!("T/{task}")]));
+    }
+    let stop = prepared.stop_handle();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| prepared.run().expect("it runs"));
+        // The events of a run grow old from its start on: when the channel was made, on the clock of the run, was before.
+        let (_, client, called) = &clients[0];
+        let Statistic::Number { last, .. } = ask(client)[&format!("{called}/c/CreationTime")] else {
+            panic!("a number")
+        };
+        let now = talea_time::Clock::now(&talea_linux::clock::MonotonicClock);
+        assert!(last > 0.0 && last <= now.as_nanos() as f64, "{last}");
+        stop.stop();
+        run.join().expect("it ends");
+    });
+    for (_, client, _) in &clients {
+        client.ask(&Command::List, Insistence::Careful).expect_err("the run has ended");
+    }
+}
+
 #[test]
 fn operations_take_events_that_release_nothing() {
     let ways =

@@ -19,7 +19,8 @@ use talea_time::Duration;
 
 /// Look at a running hierarchy of schedulers, and change it while it runs
 ///
-/// The run is one of `talea run` with a system that has [[scheduler]] tables, started by the same user; or a program that tells what its channels count (statistics). Every change is checked
+/// The run is one of `talea run` with a system that has [[scheduler]] tables or [[channel]]s, started by the same user; or a program that tells what its
+/// channels count. Where there is no hierarchy of schedulers only `statistics` is answered. Every change is checked
 /// first: if a thread would no longer receive what it requires, the change is refused with the reason and the smallest change that
 /// would be possible. A change is made as a whole or not at all.
 #[derive(Args)]
@@ -156,9 +157,9 @@ Examples:
         /// The thread
         name: String,
     },
-    /// Show what a program's channels count, and who is connected, by the names of the notification service's monitoring
+    /// Show what channels count, and who is connected, by the names of the notification service's monitoring
     ///
-    /// Of a program that tells them (MonitorServer). Numbers are as they are now, times in nanoseconds; --json has mean, sum of squares, least and greatest of
+    /// Of a run, the [[channel]]s of its system file; of a program, those that it tells of (MonitorServer). Numbers are as they are now, times in nanoseconds; --json has mean, sum of squares, least and greatest of
     /// all that anybody has read as well.
     #[command(after_help = "\
 Examples:
@@ -384,7 +385,9 @@ fn all(runs: &[Controllable], options: &Options) -> CommandOutcome {
         return Ok(Verdict::Fine);
     }
     if runs.is_empty() {
-        output::print("nothing to control: no program of yours runs a hierarchy of schedulers")?;
+        output::print(
+            "nothing to control: no program of yours runs a hierarchy of schedulers or tells what its channels count",
+        )?;
         return Ok(Verdict::Fine);
     }
     let mut sheet = output::Sheet::new(3, &["pid", "name", "can be changed"]);

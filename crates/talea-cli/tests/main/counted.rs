@@ -1,10 +1,13 @@
-//! `talea ctl NAME statistics`, of a program that tells them.
+//! `talea ctl NAME statistics`, of a program that tells them, and of a run of a system file.
 
-use crate::support::{Done, run};
+use crate::support::{Done, Running, eventually, example, folder, run, write};
+use rustix::process::Signal;
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use talea_manage::control::protocol::{Command, Force, Insistence, Outcome, Refusal, Statistic};
-use talea_manage::control::{CommandHandler, Server, Sockets};
+use talea_manage::control::{Client, CommandHandler, Server, Sockets};
 use talea_policy::arrangement::ChangeAuthor;
 
 /// A program with channels.
@@ -69,4 +72,121 @@ fn statistics_of_a_program_are_shown_by_name() {
         help.lines().filter_map(|line| line.trim().strip_prefix("talea ctl plant ")).collect();
     assert_eq!(examples.len(), 2);
     examples.iter().for_each(|example| _ = ctl(&example.split(' ').collect::<Vec<_>>()).exits(0));
+}
+
+/// A run of this file that answers under this name.
+fn running(name: &str, text: &str) -> (tempfile::TempDir, Running) {
+    let place = folder();
+    let file = write(&place, "counted.toml", text);
+    let mut running = Running::start(&["run", &file, "--for", "300s", "--fail-on", "never"]);
+    eventually("the run answers", || {
+        running.lives();
+        run(&["ctl", name, "statistics"]).status == 0
+    });
+    (place, running)
+}
+
+/// What the channels of a file count is told by the run's own name, to several at once, whoever else is silent or does not read, until the run ends.
+#[test]
+fn the_channels_of_a_file_are_told_of_while_it_runs() {
+    let name = format!("counted-{}", std::process::id());
+    let text = std::fs::read_to_string(example("notification.toml")).expect("there");
+    let (_place, mut running) = running(&name, &text.replace("\"robot-events\"", &format!("\"{name}\"")));
+    let told = |of: &str| {
+        let done = run(&["ctl", &name, "statistics", &format!("{name}/{of}"), "--json"]).exits(0);
+        done.json()["outcome"]["statistics"].clone()
+    };
+    let names = |of: &str| told(of)[&format!("{name}/{of}")]["names"].clone();
+    assert_eq!(names("ActiveEventChannelNames"), serde_json::json!(["motion", "health"]));
+    assert_eq!(names("motion/ConsumerNames"), serde_json::json!(["brake", "silence"]));
+    assert_eq!(names("motion/SupplierNames").as_array().map(Vec::len), Some(2));
+    assert_eq!(names("health/OfferedTypes"), serde_json::json!(["Robot/Battery", "Robot/Tilt"]));
+    assert_eq!(told("motion").as_object().expect("statistics").len(), 17);
+    assert!(run(&["ctl", &name, "statistics", "motion"]).exits(2).stderr.contains("no statistic \"motion\""));
+    // It has no hierarchy, and says so.
+    assert!(run(&["ctl", &name, "list"]).exits(1).stderr.contains("no hierarchy"));
+    assert!(run(&["ctl", &name, "remove", "brake"]).exits(1).stderr.contains("ask for `statistics`"));
+
+    let found = Sockets::of_user().expect("a folder").find(&name).expect("it is there");
+    // One is silent, and one asks again and again and reads nothing.
+    let mut silent = UnixStream::connect(&found.path).expect("connected");
+    let mut deaf = UnixStream::connect(&found.path).expect("connected");
+    deaf.set_nonblocking(true).expect("it can be");
+    let request = "{\"version\":2,\"command\":{\"statistics\":{\"names\":[]}}}\n";
+    while deaf.write(request.as_bytes()).is_ok() {}
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let command = Command::Statistics { names: Vec::new() };
+                    let answer = Client::of(&found).ask(&command, Insistence::Careful).expect("answered");
+                    let Outcome::Statistics(all) = answer else { panic!("{answer:?}") };
+                    assert_eq!(all.len(), 1 + 4 + 2 * 17, "{all:?}");
+                }
+            });
+        }
+    });
+    running.lives();
+    // Whoever waits when the run ends is not left waiting.
+    running.signal(Signal::INT);
+    running.finish();
+    let mut rest = Vec::new();
+    _ = silent.read_to_end(&mut rest);
+    assert!(!found.path.exists());
+    assert!(run(&["ctl", &name, "statistics"]).exits(2).stderr.contains("can be controlled"));
+}
+
+/// A channel is within one node: each node's process tells of what is used there.
+#[test]
+fn each_node_of_a_file_tells_of_its_own_channels() {
+    if std::thread::available_parallelism().map_or(1, std::num::NonZero::get) < 2 {
+        return talea_measure::skip("two processors are needed, and one is here");
+    }
+    let name = format!("nodes-{}", std::process::id());
+    let tasks = ["left", "right"].map(|node| {
+        format!(
+            r#"
+[[task]]
+name = "push-{node}"
+period = "5ms"
+node = "{node}"
+wcet = "10us"
+events = [{{ channel = "shared", type = "T/{node}" }}]
+[[task]]
+name = "take-{node}"
+subscription = {{ channel = "shared", types = ["T/{node}"] }}
+deadline = "5ms"
+node = "{node}"
+wcet = "10us"
+"#
+        )
+    });
+    let text = format!(
+        r#"
+[system]
+name = "{name}"
+strategy = "rms"
+[[node]]
+name = "left"
+cpus = [0]
+[[node]]
+name = "right"
+cpus = [1]
+[[channel]]
+name = "shared"
+{}"#,
+        tasks.concat()
+    );
+    let (_place, mut running) = running(&format!("{name}.left"), &text);
+    for node in ["left", "right"] {
+        let called = format!("{name}.{node}");
+        eventually("each has its own", || run(&["ctl", &called, "statistics"]).status == 0);
+        let json = run(&["ctl", &called, "statistics", "--json"]).exits(0).json();
+        let told =
+            |what: &str| json["outcome"]["statistics"][&format!("{called}/shared/{what}")]["names"].clone();
+        assert_eq!(told("ConsumerNames"), serde_json::json!([format!("take-{node}")]), "{json}");
+        assert_eq!(told("OfferedTypes"), serde_json::json!([format!("T/{node}")]), "{json}");
+    }
+    running.signal(Signal::INT);
+    running.finish();
 }

@@ -1,6 +1,7 @@
 //! What channels count, told to other programs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use talea::hierarchy::control::protocol::{Command, Insistence, Outcome, Statistic};
 use talea::hierarchy::control::{Client, ServeError, Sockets};
 use talea::notification::{
@@ -92,4 +93,46 @@ fn another_program_is_told_every_statistic_by_its_name() {
     assert_eq!(later["plant/motion/SubscribedTypes"], Statistic::Names(vec![]));
     drop(server);
     client.ask(&Command::List, Insistence::Careful).unwrap_err();
+}
+
+/// Channels come and go while others ask: each answer is whole, and of a channel that has gone nothing is told.
+#[test]
+fn channels_come_and_go_while_others_ask() {
+    let place = tempfile::tempdir().expect("a folder");
+    let sockets = Sockets::at(&place.path().join("control")).expect("a folder");
+    let factory = EventChannelFactory::new();
+    factory.create_with_defaults("stays");
+    let monitor = Arc::new(Monitor::new().with("plant", &factory));
+    let _server = MonitorServer::start_in(&sockets, "plant", monitor, || Instant::ZERO).expect("served");
+    let client = Client::of(&sockets.find("plant").expect("it is there"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let made = factory.create_with_defaults("goes");
+                let consumer = made.consumer("guard").connect_pull();
+                factory.destroy(made.id());
+                drop(consumer);
+            }
+        });
+        let asking = || {
+            for _ in 0..200 {
+                let all = Command::Statistics { names: Vec::new() };
+                let answer = client.ask(&all, Insistence::Careful).expect("answered");
+                let Outcome::Statistics(all) = answer else { panic!("{answer:?}") };
+                let stays = all.keys().filter(|name| name.starts_with("plant/stays/"));
+                assert_eq!(stays.count(), 17, "{all:?}");
+                let goes = Command::Statistics { names: vec!["plant/goes".into()] };
+                match client.ask(&goes, Insistence::Careful).expect("answered") {
+                    Outcome::Statistics(of_channel) => assert!(of_channel.len() <= 17, "{of_channel:?}"),
+                    Outcome::Misstated(message) => assert!(message.contains("plant/goes"), "{message}"),
+                    other => panic!("{other:?}"),
+                }
+            }
+        };
+        let others = [scope.spawn(asking), scope.spawn(asking)];
+        let ended: Vec<_> = others.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        is_over.store(true, Ordering::Relaxed);
+        ended.into_iter().for_each(|asked| asked.expect("it was answered"));
+    });
 }

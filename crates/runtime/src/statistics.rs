@@ -43,7 +43,7 @@ impl MonitorServer {
         monitor: Arc<Monitor>,
         now: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Result<Self, ServeError> {
-        Server::start(sockets, name, Arc::new(Desk { monitor, now: Box::new(now) })).map(MonitorServer)
+        Server::start(sockets, name, Arc::new(StatisticsDesk::new(monitor, now))).map(MonitorServer)
     }
 
     /// The socket.
@@ -52,13 +52,13 @@ impl MonitorServer {
     }
 }
 
-/// Where questions are answered.
-struct Desk {
+/// Where questions for statistics are answered, and all others refused.
+pub(crate) struct StatisticsDesk {
     monitor: Arc<Monitor>,
     now: Box<dyn Fn() -> Instant + Send + Sync>,
 }
 
-impl CommandHandler for Desk {
+impl CommandHandler for StatisticsDesk {
     fn handle(&self, command: Command, _insistence: Insistence, _author: ChangeAuthor) -> Outcome {
         match command {
             Command::Statistics { names } => {
@@ -73,7 +73,12 @@ impl CommandHandler for Desk {
     }
 }
 
-impl Desk {
+impl StatisticsDesk {
+    /// What the monitor reads as of `now`, on the clock of the run to which its factories are bound.
+    pub fn new(monitor: Arc<Monitor>, now: impl Fn() -> Instant + Send + Sync + 'static) -> Self {
+        StatisticsDesk { monitor, now: Box::new(now) }
+    }
+
     /// The statistics of these names, or below these paths; all if there are none.
     fn tell(&self, wanted: &[String]) -> Result<BTreeMap<String, Statistic>, String> {
         let all = self.monitor.names();
