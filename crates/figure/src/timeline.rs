@@ -177,6 +177,7 @@ mod tests {
             promise_tolerance: None,
             keeps_posts: false,
             recorded: None,
+            unrecorded: std::collections::BTreeSet::new(),
             seed: None,
             realtime_offset_ns: None,
         }

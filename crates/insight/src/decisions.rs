@@ -219,6 +219,9 @@ pub struct Decisions<'a> {
 }
 
 impl<'a> Decisions<'a> {
+    /// What tells of decisions, all of which it takes to judge any.
+    pub const EVENTS: [Event; 7] = Hierarchies::EVENTS;
+
     /// Of a run of `system` with these tables.
     ///
     /// # Panics

@@ -106,6 +106,17 @@ pub(crate) struct Hierarchies {
 }
 
 impl Hierarchies {
+    /// What tells whose turn it is, all of which it takes to know.
+    pub const EVENTS: [Event; 7] = [
+        Event::VP_REQUEST,
+        Event::VP_GRANT,
+        Event::VP_REVOKE,
+        Event::VP_RELEASE,
+        Event::NEXT_JOB,
+        Event::EDGE_CHANGE,
+        Event::SUPPLY,
+    ];
+
     /// Of a run with these tables; nothing has been heard yet.
     pub fn new(metadata: &Metadata) -> Self {
         Hierarchies::with_lanes(metadata, metadata)

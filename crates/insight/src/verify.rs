@@ -40,14 +40,16 @@
 //! What is not recorded is neither obeyed nor violated. Where records were lost, or the recording began with the run under
 //! way, nothing is known of the jobs before; they are not judged, and counted. What a processor does is unknown until the
 //! first record that tells of it, and what the lanes of a node do until each was heard of. A trace without all events of
-//! jobs is not judged at all ([`Coverage`]), `lanes` and `idle` are not where the kernel tells of threads and nothing says
-//! which are the lanes', and a rule of which it has no case is [not judged](Judged::NotJudged).
+//! jobs' lives is not judged at all ([`Coverage`]), `lanes` and `idle` are not where the kernel tells of threads and nothing says
+//! which are the lanes', and a rule of which it has no case is [not judged](Judged::NotJudged). Of a rule that rests on other events which
+//! the recording left out nothing is known, or not everything ([`Basis`]).
 
 mod arrivals;
 mod choices;
 mod choosing;
 mod coverage;
 mod events;
+mod grounds;
 mod guards;
 mod idle_points;
 mod inheritance;
@@ -67,7 +69,7 @@ mod suspicion;
 mod values;
 
 pub use coverage::{Coverage, Unjudgeable};
-pub use report::{Certainty, Judged, Rule, RuleReport, VerifyReport, Violation};
+pub use report::{Basis, Certainty, Judged, Rule, RuleReport, UnrecordedEvents, VerifyReport, Violation};
 pub use same::OtherSystem;
 
 use judge::Judge;
@@ -128,6 +130,8 @@ impl<'a> Verifier<'a> {
     /// The same for a trace that has less than everything.
     #[must_use]
     pub fn with_coverage(mut self, coverage: Coverage) -> Self {
+        self.judge.values.rest_on(&coverage.recorded);
+        self.judge.events.rest_on(&coverage.recorded);
         self.judge.coverage = coverage;
         self
     }

@@ -68,7 +68,7 @@ pub use metadata::*;
 pub use namespace::NameSpace;
 pub use read::{Records, Replayed, TraceFile, TraceKind};
 pub use record::{Event, JobId, Record};
-pub use recorded_events::RecordedEvents;
+pub use recorded_events::{AskedEvents, RecordedEvents};
 pub use ring::{CreateError, RingFile, RingReader, RingShape, RingState, RingWriter};
 pub use threads::{KnownThread, KnownThreads};
 

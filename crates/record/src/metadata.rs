@@ -72,6 +72,10 @@ pub struct Metadata {
     /// everything, and of rings it is unknown what was wanted when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<BTreeSet<String>>,
+    /// The builtin events that a stream of a recording could have told and was not asked for, those of the kernel apart. Traces of old do not say it:
+    /// an event that is in neither set may not have been known then.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub unrecorded: BTreeSet<String>,
     /// The seed of what was drawn on real threads; that of a simulation is its [origin](Self::origin)'s. `None` in traces of old.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
@@ -512,6 +516,7 @@ impl Metadata {
             promise_tolerance,
             keeps_posts: false,
             recorded,
+            unrecorded: BTreeSet::new(),
             seed,
             realtime_offset_ns,
         }
@@ -582,6 +587,7 @@ impl Metadata {
             promise_tolerance: None,
             keeps_posts: false,
             recorded: None,
+            unrecorded: BTreeSet::new(),
             seed: None,
             realtime_offset_ns: None,
         }

@@ -4,7 +4,9 @@
 //! says what they were asked for when, so this goes by what there is: what ended had begun, what began had been released.
 //! The kernel's events are told where any of their kind is there.
 
+use crate::directory::{Directory, builtin_switch};
 use crate::event::builtin;
+use crate::selection::{Selection, SelectionError};
 use crate::{Contents, Event, Metadata, Origin};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -33,6 +35,12 @@ pub enum Beginning {
 const OF_DISPATCHING: [Event; 4] = [Event::COST, Event::WAKE, Event::SLEEP, Event::TIMER];
 /// More records than this of jobs are not without any of an event that all of them have, even if some were lost.
 const FEW: u64 = 64;
+/// Told of jobs beside their lives: what guards hold at the end, and how long some of those that are posted execute.
+const BESIDE_LIVES: [Event; 2] = [Event::HELD, Event::JOB_WCET];
+/// What is recorded unasked: what was lost, and whose a ring is.
+const UNASKED: [Event; 2] = [Event::LOST, Event::THREAD];
+/// What traces of old do not tell, and are not the worse for it: there was no such event, or there need not be any.
+const LATER: [Event; 5] = [Event::MESSAGE_LOST, Event::NODE_LEFT, Event::STEAL, Event::HELD, Event::JOB_WCET];
 /// What says who has which processor.
 const OF_KERNEL: [Event; 2] = [Event::SWITCH, Event::IRQ_ENTER];
 
@@ -78,9 +86,11 @@ impl RecordedEvents {
         events.iter().filter(|event| !self.has(**event)).map(|event| name_of(*event)).collect()
     }
 
-    /// The names of the events of jobs that it lacks.
+    /// The names of the events of jobs' lives that it lacks.
     pub fn missing_of_jobs(&self) -> Vec<String> {
-        self.missing(&of_jobs())
+        let of_lives: Vec<Event> =
+            of_jobs().into_iter().filter(|event| !BESIDE_LIVES.contains(event)).collect();
+        self.missing(&of_lives)
     }
 
     /// How to have the events of these names recorded next time, as options of `talea trace record`.
@@ -104,6 +114,34 @@ impl Metadata {
     }
 }
 
+/// What a stream is asked for of Talea's own events by name, but for the kernel's, which no stream has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedEvents {
+    /// Those that are chosen, for [`Metadata::recorded`].
+    pub events: BTreeSet<String>,
+    /// The others, for [`Metadata::unrecorded`].
+    pub others: BTreeSet<String>,
+}
+
+impl AskedEvents {
+    /// Those that `selection` chooses in `directory`.
+    ///
+    /// # Errors
+    /// A name is not there.
+    pub fn of(selection: &Selection, directory: &Directory) -> Result<Self, SelectionError> {
+        let switches = selection.resolve(directory)?.switches;
+        let (events, others) = of_streams().partition(|event| switches.contains(builtin_switch(*event)));
+        let names = |events: Vec<Event>| events.into_iter().map(name_of).collect();
+        Ok(AskedEvents { events: names(events), others: names(others) })
+    }
+}
+
+/// The builtin events that streams tell.
+fn of_streams() -> impl Iterator<Item = Event> {
+    let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
+    families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)))
+}
+
 /// The events of jobs, in the order of their numbers.
 pub(crate) fn of_jobs() -> Vec<Event> {
     builtin::JOB.events.iter().map(|entry| builtin::JOB.event(entry)).collect()
@@ -115,25 +153,14 @@ pub(crate) fn name_of(event: Event) -> String {
     format!("{family}.{}", event.name().unwrap_or_default())
 }
 
-/// The builtin events of streams that are not among these names. What was lost, and whose a ring is, is told unasked; that jobs wait is not missing
-/// where none may, what guards hold at the end nobody needs to judge the jobs, and only jobs that are posted with execution times of their own have these.
+/// The builtin events of streams that are not among these names, or that the trace says it does not have. That jobs wait is not missing where none may.
 fn unasked(metadata: &Metadata, recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
     let may_wait = metadata.inputs.iter().any(|input| input.is_waited_for);
-    let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
-    let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
-    events.filter(move |event| {
-        let told_unasked = [
-            Event::LOST,
-            Event::THREAD,
-            Event::MESSAGE_LOST,
-            Event::NODE_LEFT,
-            Event::STEAL,
-            Event::HELD,
-            Event::JOB_WCET,
-        ];
-        !told_unasked.contains(event)
-            && (*event != Event::WAIT || may_wait)
-            && !recorded.contains(&name_of(*event))
+    of_streams().filter(move |event| {
+        let name = name_of(*event);
+        let is_left_out =
+            metadata.unrecorded.contains(&name) || !LATER.contains(event) && !recorded.contains(&name);
+        is_left_out && !UNASKED.contains(event) && (*event != Event::WAIT || may_wait)
     })
 }
 

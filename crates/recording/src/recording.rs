@@ -39,18 +39,16 @@ pub use error::RecordingError;
 use output::Output;
 use source::{Families, FamilyNumbers, SharedWriters, TranslatedSource};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use talea_record::event::{Lost, Thread, builtin};
+use talea_record::event::{Lost, Thread};
 use talea_record::merge::Merge;
 use talea_record::namespace::NameSpaceError;
 use talea_record::ring::DrawingMemory;
-use talea_record::stream::{
-    ConsumerSlot, Directory, Later, Liveness, Selection, SelectionError, Start, UnknownName,
-};
-use talea_record::stream::{builtin_switch, clock};
-use talea_record::{Event, LossCause, Record, Sink, ThreadRole, TraceFile};
+use talea_record::stream::clock;
+use talea_record::stream::{ConsumerSlot, Directory, Later, Liveness, Selection, Start, UnknownName};
+use talea_record::{AskedEvents, Event, LossCause, Record, Sink, ThreadRole, TraceFile};
 use talea_time::{Duration, Instant};
 
 /// Records that wait in memory while the tables of the run are not known.
@@ -262,7 +260,7 @@ impl Recording {
         self.output.is_to_have(&metadata, path)?;
         let directory = trace.directory().map_err(|error| failed(error.into()))?;
         let (selection, choice) = choose(asked.with(&MARKS), &directory);
-        let events = asked_for(&selection, &directory).map_err(|error| failed(error.into()))?;
+        let events = AskedEvents::of(&selection, &directory).map_err(|error| failed(error.into()))?;
         let asked = asked.known_in(&directory).0.events(directory.name_space());
         let asked = asked.map_err(|error| failed(error.into()))?;
         let unasked: Vec<Event> = MARKS.into_iter().filter(|mark| !asked.contains(mark)).collect();
@@ -475,14 +473,4 @@ impl Recording {
         }
         Ok(())
     }
-}
-
-/// The names of the events of Talea itself that `selection` chooses in `directory`, without the kernel's, which no
-/// stream has.
-fn asked_for(selection: &Selection, directory: &Directory) -> Result<BTreeSet<String>, SelectionError> {
-    let switches = selection.resolve(directory)?.switches;
-    let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
-    let events = families.flat_map(|family| family.events.iter().map(move |entry| (family, entry)));
-    let chosen = events.filter(|(family, entry)| switches.contains(builtin_switch(family.event(entry))));
-    Ok(chosen.map(|(family, entry)| format!("{}.{}", family.name, entry.name)).collect())
 }

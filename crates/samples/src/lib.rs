@@ -1,8 +1,10 @@
-//! A small system's metadata and records about it, for the tests of the crates that write, read and show records; and drawn conditions.
+//! A small system's metadata and records about it, for the tests of the crates that write, read and show records; recordings that leave events out; and
+//! drawn conditions.
 
 #![forbid(unsafe_code)]
 
 pub mod conditions;
+pub mod recordings;
 
 use talea_model::{Criticality, OperationId};
 use talea_record::declaration::{EventEntry, Family, Field, FieldKind, Part};
@@ -72,6 +74,7 @@ pub fn metadata() -> Metadata {
         names_senders: true,
         promise_tolerance: None,
         keeps_posts: false,
+        unrecorded: std::collections::BTreeSet::new(),
         recorded: None,
         seed: None,
         realtime_offset_ns: None,

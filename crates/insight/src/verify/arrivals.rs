@@ -20,7 +20,7 @@ use crate::seen_numbers::SeenNumbers;
 use std::ops::Range;
 use talea_model::{OperationId, Synchronisation, System};
 use talea_policy::demand;
-use talea_record::{JobId, Metadata};
+use talea_record::{Event, JobId, Metadata};
 use talea_time::{Duration, Instant};
 
 /// How late what real threads release at the end of a run may be.
@@ -171,11 +171,6 @@ impl Arrivals {
         }
     }
 
-    /// Whether the run of a node is over, as it said itself.
-    pub fn is_over(&self, node: usize) -> bool {
-        self.is_over[node]
-    }
-
     /// The run of a node is to end then.
     pub fn plan_end(&mut self, node: usize, end: Option<Instant>) {
         if let Some(planned) = self.planned.get_mut(node) {
@@ -277,7 +272,7 @@ impl Judge<'_> {
             let sure = if self.is_simulated() { numbers.seen.next() } else { numbers.sure_by(end) };
             let task = self.trace.operations[index].task;
             // What its guard held nothing tells of where the run was cut off.
-            let is_told = self.arrivals.is_over[node] || self.system.tasks[task].separation.is_none();
+            let is_told = self.tells_of_held(node) || self.system.tasks[task].separation.is_none();
             for Range { start, end } in numbers.missing(sure) {
                 match is_told {
                     true => self.miss(OperationId::from_index(index), start, end),
@@ -285,6 +280,11 @@ impl Judge<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the trace has what the guards of the node held at the end of its run.
+    pub(super) fn tells_of_held(&self, node: usize) -> bool {
+        self.arrivals.is_over[node] && self.coverage.recorded.has(Event::HELD)
     }
 
     /// How many instances of a first operation have arrived by an instant.

@@ -27,13 +27,15 @@ pub struct Coverage {
     heard: Vec<bool>,
     /// Whether the kernel's threads are known from those of the node's lanes.
     identified: Vec<bool>,
+    /// Which events it has.
+    pub(super) recorded: RecordedEvents,
 }
 
 impl Coverage {
     /// Of a trace that has everything, as a simulation's.
     pub fn whole(metadata: &Metadata) -> Self {
         let all = || vec![true; metadata.nodes.len()];
-        Coverage { heard: all(), identified: all() }
+        Coverage { heard: all(), identified: all(), recorded: RecordedEvents::everything() }
     }
 
     /// Of a trace with these `contents`.
@@ -44,7 +46,8 @@ impl Coverage {
         if !metadata.has_system() {
             return Err(Unjudgeable::NoSystem);
         }
-        let missing = RecordedEvents::of(metadata, contents).missing_of_jobs();
+        let recorded = RecordedEvents::of(metadata, contents);
+        let missing = recorded.missing_of_jobs();
         if !missing.is_empty() {
             return Err(Unjudgeable::Incomplete { missing });
         }
@@ -53,7 +56,8 @@ impl Coverage {
         }
         let nodes = 0..metadata.nodes.len();
         let heard = nodes.clone().map(|node| contents.hears(node)).collect();
-        Ok(Coverage { heard, identified: nodes.map(|node| contents.identifies(node)).collect() })
+        let identified = nodes.map(|node| contents.identifies(node)).collect();
+        Ok(Coverage { heard, identified, recorded })
     }
 
     /// Whether anything is known of the node.

@@ -7,11 +7,11 @@
 
 use super::judge::Judge;
 use super::report::{Certainty, Rule};
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use talea_event::qos::OrderPolicy;
 use talea_model::{Condition, EventTake, Subscription, System};
 use talea_record::event::{Deliver, Push};
-use talea_record::{JobId, Metadata};
+use talea_record::{Event, JobId, Metadata, RecordedEvents};
 use talea_time::Instant;
 
 /// Events of a publication that are remembered: more than wait at any time.
@@ -52,8 +52,6 @@ pub(super) struct Events {
 
 impl Events {
     pub fn new(trace: &Metadata, system: &System) -> Self {
-        let all = ["event.push", "event.deliver"];
-        let has_all = |recorded: &BTreeSet<String>| all.iter().all(|name| recorded.contains(*name));
         let in_order = |operation: &talea_model::Operation| match system.subscription_of(operation.id) {
             Some(subscription) if subscription.condition.comes_at_once() => {
                 let order = system.subscription_qos(subscription).order;
@@ -62,12 +60,17 @@ impl Events {
             _ => false,
         };
         Events {
-            is_known: trace.recorded.as_ref().is_none_or(has_all),
+            is_known: true,
             pushed: system.publications().iter().map(|_| VecDeque::new()).collect(),
             begun: trace.operations.iter().map(|_| VecDeque::new()).collect(),
             delivered: system.operations().iter().map(|_| Delivered::default()).collect(),
             in_order: system.operations().iter().map(in_order).collect(),
         }
+    }
+
+    /// Of a trace that has these events.
+    pub fn rest_on(&mut self, recorded: &RecordedEvents) {
+        self.is_known &= recorded.has_all(&[Event::PUSH, Event::DELIVER]);
     }
 
     /// Whether all is known that was pushed.

@@ -376,7 +376,8 @@ impl<'a> Judge<'a> {
         self.judge_unexplained();
         let unheard_nodes = self.coverage.unheard(self.trace);
         let below_schedulers = self.below_schedulers();
-        let (rules, violations) = self.findings.finish();
+        let unrecorded = self.unrecorded();
+        let (rules, violations) = self.findings.finish(&unrecorded);
         VerifyReport {
             system: self.expected.system,
             strategy: self.expected.strategy,
@@ -393,6 +394,7 @@ impl<'a> Judge<'a> {
             impossible_records: 0,
             altered_stretches: 0,
             overhead_ns: self.overhead.as_nanos(),
+            unrecorded,
             rules,
             violations,
         }

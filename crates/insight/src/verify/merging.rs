@@ -108,7 +108,7 @@ impl Judge<'_> {
         for task in 0..self.merging.len() {
             let Some((merged, at)) = self.merging[task].with_held.take() else { continue };
             let node = self.node_of(merged.operation.index());
-            let is_told = self.arrivals.is_over(node) || self.system.tasks[task].separation.is_none();
+            let is_told = self.tells_of_held(node) || self.system.tasks[task].separation.is_none();
             if self.known[task] == Known::FromTheBeginning && !comes_over_link(self.system, task) && is_told {
                 self.now = at;
                 self.find(Rule::Overrun, merged, None, || NOTHING_BEFORE.into());

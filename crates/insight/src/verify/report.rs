@@ -141,8 +141,35 @@ pub struct RuleReport {
     pub unseen: u64,
     /// The longest of those.
     pub longest_unseen_ns: i64,
-    /// Cases that could not be judged because of what was lost or cut off there. They are in no other figure.
+    /// Cases that could not be judged because of what was lost or cut off there, or left out of the recording. They are in no other figure.
     pub unknown: u64,
+    /// Whether what it rests on was recorded.
+    pub basis: Basis,
+}
+
+/// Whether what a rule rests on was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Basis {
+    /// All of it.
+    Recorded,
+    /// Something that would clear up what looks wrong was not: what was found is possible only.
+    Doubtful,
+    /// Something was not, so that not all that is wrong is seen.
+    InPart,
+    /// Something was not, so that nothing is known.
+    Unrecorded,
+}
+
+/// Events that a rule rests on and the recording left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UnrecordedEvents {
+    /// The rule.
+    pub rule: Rule,
+    /// What that leaves of it.
+    pub basis: Basis,
+    /// Their names, as `port.take`.
+    pub events: Vec<String>,
 }
 
 /// What a trace says about a rule.
@@ -158,14 +185,55 @@ pub enum Judged {
     ObeyedInPart,
     /// The trace has no case of it that could be judged.
     NotJudged,
+    /// Events that it rests on were not recorded.
+    Unknown,
 }
 
 impl RuleReport {
+    /// What of it stands on such a basis.
+    fn rest_on(&mut self, basis: Basis) {
+        self.basis = basis;
+        match basis {
+            Basis::Unrecorded => {
+                let RuleReport { rule, cases, violations, possible, unknown, .. } = *self;
+                let found = violations.saturating_add(possible);
+                let unknown = unknown.saturating_add(cases.max(found));
+                *self = RuleReport { unknown, basis, ..RuleReport::of(rule) };
+            }
+            Basis::Doubtful => {
+                self.possible = self.possible.saturating_add(std::mem::take(&mut self.violations));
+                self.longest_possible_ns = self.longest_possible_ns.max(std::mem::take(&mut self.longest_ns));
+            }
+            Basis::Recorded | Basis::InPart => {}
+        }
+    }
+
+    /// Nothing yet.
+    fn of(rule: Rule) -> Self {
+        RuleReport {
+            rule,
+            cases: 0,
+            violations: 0,
+            possible: 0,
+            longest_possible_ns: 0,
+            longest_ns: 0,
+            tolerated: 0,
+            longest_tolerated_ns: 0,
+            unseen: 0,
+            longest_unseen_ns: 0,
+            unknown: 0,
+            basis: Basis::Recorded,
+        }
+    }
+
     /// What the trace says about the rule.
     pub fn judged(&self) -> Judged {
         match (self.violations, self.possible, self.cases) {
+            _ if self.basis == Basis::Unrecorded => Judged::Unknown,
             (0, 0, 0) => Judged::NotJudged,
-            (0, 0, _) if self.unseen + self.unknown > 0 => Judged::ObeyedInPart,
+            (0, 0, _) if self.unseen + self.unknown > 0 || self.basis == Basis::InPart => {
+                Judged::ObeyedInPart
+            }
             (0, 0, _) => Judged::Obeyed,
             (0, _, _) => Judged::PossiblyViolated,
             _ => Judged::Violated,
@@ -209,6 +277,8 @@ pub struct VerifyReport {
     pub altered_stretches: u64,
     /// How long a lane's thread may have a processor without a job while one is ready.
     pub overhead_ns: i64,
+    /// By rule, what it rests on and was left out of the recording.
+    pub unrecorded: Vec<UnrecordedEvents>,
     /// By rule, all of them.
     pub rules: Vec<RuleReport>,
     /// The first [`LISTED`] violations.
@@ -254,7 +324,7 @@ impl VerifyReport {
 
     /// Whether something that the rules speak of could not be judged for want of records.
     pub fn is_partial(&self) -> bool {
-        let unknown = self.unheard_nodes.len() + self.unidentified_nodes.len();
+        let unknown = self.unheard_nodes.len() + self.unidentified_nodes.len() + self.unrecorded.len();
         unknown > 0 || self.lost_records > 0 || self.left_open().next().is_some()
     }
 
@@ -304,20 +374,7 @@ pub(super) struct Finding {
 
 impl Findings {
     pub fn new() -> Self {
-        let rule = |rule: &Rule| RuleReport {
-            rule: *rule,
-            cases: 0,
-            violations: 0,
-            possible: 0,
-            longest_possible_ns: 0,
-            longest_ns: 0,
-            tolerated: 0,
-            longest_tolerated_ns: 0,
-            unseen: 0,
-            longest_unseen_ns: 0,
-            unknown: 0,
-        };
-        Findings { rules: Rule::ALL.iter().map(rule).collect(), list: Vec::new(), open: VecDeque::new() }
+        Findings { rules: Rule::ALL.map(RuleReport::of).into(), list: Vec::new(), open: VecDeque::new() }
     }
 
     fn of(&mut self, rule: Rule) -> &mut RuleReport {
@@ -424,9 +481,22 @@ impl Findings {
         }
     }
 
-    /// By rule, and the list in the order of time.
-    pub fn finish(mut self) -> (Vec<RuleReport>, Vec<Violation>) {
+    /// By rule, and the list in the order of time. Of rules that rest on what was not recorded nothing is said that rests on that.
+    pub fn finish(mut self, unrecorded: &[UnrecordedEvents]) -> (Vec<RuleReport>, Vec<Violation>) {
         self.settle_all();
+        for UnrecordedEvents { rule, basis, .. } in unrecorded {
+            let is_of_it = |violation: &Violation| violation.rule == *rule;
+            match basis {
+                Basis::Unrecorded => self.list.retain(|violation| !is_of_it(violation)),
+                Basis::Doubtful => self
+                    .list
+                    .iter_mut()
+                    .filter(|violation| is_of_it(violation))
+                    .for_each(|violation| violation.certainty = Certainty::Possible),
+                Basis::Recorded | Basis::InPart => {}
+            }
+            self.of(*rule).rest_on(*basis);
+        }
         self.list.sort_by_key(|violation| violation.at_ns);
         (self.rules, self.list)
     }

@@ -13,10 +13,10 @@
 
 use super::judge::Judge;
 use super::report::{Certainty, Rule};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use talea_model::{Communication, Excess, OnValue, System, Take as Taking, Trigger};
 use talea_record::event::{Drop, Publish, Release, Take};
-use talea_record::{JobId, Metadata};
+use talea_record::{Event, JobId, Metadata, RecordedEvents};
 use talea_time::{Duration, Instant};
 
 /// More values than any input has room for.
@@ -88,9 +88,6 @@ pub(super) struct Values {
 
 impl Values {
     pub fn new(trace: &Metadata, system: &System) -> Self {
-        let all = ["port.publish", "port.take", "port.drop"];
-        let has_all = |recorded: &BTreeSet<String>| all.iter().all(|name| recorded.contains(*name));
-        let is_known = trace.recorded.as_ref().is_none_or(has_all);
         let reader = |site: &talea_model::InputSite| {
             let from = system.outputs()[site.output.index()].operation;
             let is_local = system.subtask(from).node == system.subtask(site.operation).node;
@@ -98,11 +95,18 @@ impl Values {
             Reader { way, values: VecDeque::new(), dropped: Vec::new(), last: None }
         };
         Values {
-            known: if is_known { Known::Everything } else { Known::InPart },
+            known: Known::Everything,
             readers: system.inputs().iter().map(reader).collect(),
             released: system.tasks.iter().map(|_| Released::default()).collect(),
             begun: vec![None; trace.lanes.len()],
             has_takes: false,
+        }
+    }
+
+    /// Of a trace that has these events.
+    pub fn rest_on(&mut self, recorded: &RecordedEvents) {
+        if !recorded.has_all(&[Event::PUBLISH, Event::TAKE, Event::DROP]) {
+            self.known = Known::InPart;
         }
     }
 

@@ -9,7 +9,9 @@ use talea_record::event::{RunEnd, builtin};
 use talea_record::log::{LogWriter, is_device};
 use talea_record::namespace::NameSpaceError;
 use talea_record::stream::clock;
-use talea_record::{CreateError, Definition, Event, Metadata, Record, RunOutcome, Sink, ThreadRole, Typed};
+use talea_record::{
+    AskedEvents, CreateError, Definition, Event, Metadata, Record, RunOutcome, Sink, ThreadRole, Typed,
+};
 use talea_text::links::resolved;
 use talea_time::{Duration, Instant};
 
@@ -23,6 +25,8 @@ pub(super) struct Output {
     tables: Option<Metadata>,
     /// The builtin events that every stream was asked for, as soon as one is followed.
     recorded: Option<BTreeSet<String>>,
+    /// The builtin events that a stream knows and was not asked for.
+    unrecorded: BTreeSet<String>,
     families: Vec<Family>,
     definitions: Vec<Definition>,
     stage: Stage,
@@ -92,6 +96,7 @@ impl Output {
             name: name.into(),
             tables: None,
             recorded: None,
+            unrecorded: BTreeSet::new(),
             families: Vec::new(),
             definitions: Vec::new(),
             stage: Stage::Open,
@@ -154,13 +159,14 @@ impl Output {
         }
     }
 
-    /// A stream is followed and asked for these builtin events. Streams that come after the log has its head are taken to
-    /// be asked for the same.
-    pub fn note_events(&mut self, events: BTreeSet<String>) {
+    /// A stream is followed and asked for these builtin events, and not for those others that it knows. Streams that come after the log has its head
+    /// are taken to be asked for the same.
+    pub fn note_events(&mut self, AskedEvents { events, others }: AskedEvents) {
         match &mut self.recorded {
             Some(recorded) => recorded.retain(|event| events.contains(event)),
             None => self.recorded = Some(events),
         }
+        self.unrecorded.extend(others);
     }
 
     /// Another process may have registered the same family.
@@ -241,6 +247,7 @@ impl Output {
             None => Metadata { start: first().unwrap_or(Instant::ZERO), ..Metadata::bare(&self.name) },
         };
         metadata.recorded.clone_from(&self.recorded);
+        metadata.unrecorded.clone_from(&self.unrecorded);
         metadata.realtime_offset_ns = Some(clock::realtime_offset_ns());
         match LogWriter::create(path, &metadata) {
             Ok(mut log) => {

@@ -7,6 +7,7 @@ mod displaced;
 mod events;
 mod mutations;
 mod protocols;
+mod unrecorded;
 mod values;
 
 use crate::replay::{metadata, records_with};

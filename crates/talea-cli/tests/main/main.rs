@@ -38,5 +38,6 @@ mod shared;
 mod simulated;
 mod support;
 mod trace;
+mod unrecorded;
 mod verified;
 mod widths;

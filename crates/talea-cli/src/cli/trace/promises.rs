@@ -139,7 +139,7 @@ pub fn verify(
     }
     let end = accounting.last();
     let report = accounting.finish(end);
-    let has_decisions = contents.count(Event::VP_REQUEST) > 0 && told.has(Event::VP_GRANT);
+    let has_decisions = contents.count(Event::VP_REQUEST) > 0 && told.has_all(&Decisions::EVENTS);
     let is_lowered = metadata.nodes.iter().any(|node| !node.decided_by.is_ours());
     let has_switches = is_lowered && contents.count(Event::SWITCH) > 0;
     let decisions = (has_decisions || has_switches).then(|| decisions.finish());
@@ -163,6 +163,13 @@ pub fn verify(
             if let Some(lanes) = &lanes {
                 lines.line("")?;
                 verify::tell(&mut lines, lanes, metadata, limit)?;
+            }
+            let undecided = told.missing(&Decisions::EVENTS);
+            if decisions.is_none() && !undecided.is_empty() && !is_lowered {
+                lines.prose(&format!(
+                    "note: nothing is known of what schedulers decided, for want of {}",
+                    undecided.join(", ")
+                ))?;
             }
             let has_jobs = lanes.as_ref().is_some_and(|lanes| lanes.jobs + lanes.bursts > 0);
             if decisions.is_none() && !has_jobs {

@@ -9,8 +9,8 @@ use crate::cli::output::{self, Sheet};
 use clap::Args;
 use std::path::PathBuf;
 use talea_insight::verify::{
-    Certainty, Coverage, Judged, OtherSystem, Rule, RuleReport, Unjudgeable, Verifier, VerifyReport,
-    default_overhead, default_tolerance,
+    Basis, Certainty, Coverage, Judged, OtherSystem, Rule, RuleReport, Unjudgeable, UnrecordedEvents,
+    Verifier, VerifyReport, default_overhead, default_tolerance,
 };
 use talea_record::{Contents, Metadata, Origin, TraceFile};
 use talea_time::Duration;
@@ -19,7 +19,8 @@ use talea_time::Duration;
 ///
 /// The rules are about lanes (no lower lane runs while a higher one has jobs), the order in each lane, preemption, releases,
 /// precedence and overruns. A trace of another system is refused; one of the same system under another strategy has violations. A
-/// trace that lacks events of jobs is refused, and a rule for which the trace has no case is shown as not judged.
+/// trace that lacks events of jobs is refused, a rule for which the trace has no case is shown as not judged, and one that rests on events which
+/// the recording left out as unknown, with their names.
 ///
 /// Of a trace of a hierarchy of schedulers, its decisions are judged instead: whether they could be made, whether jobs executed only where
 /// they were given a processor, and whether the guarantees that are recorded as broken were broken, and no others. Where only some nodes have
@@ -230,6 +231,7 @@ fn row(rule: &RuleReport) -> Vec<String> {
         Judged::Violated => "violated",
         Judged::PossiblyViolated => "uncertain",
         Judged::NotJudged => "not judged",
+        Judged::Unknown => "unknown",
     };
     let count = |count: u64| if count == 0 { "-".into() } else { count.to_string() };
     let length = |ns: i64| if ns == 0 { "-".into() } else { Duration::from_nanos(ns).rounded().to_string() };
@@ -284,6 +286,17 @@ fn summary(report: &VerifyReport, metadata: &Metadata) -> Vec<String> {
     lines
 }
 
+/// What the want of events leaves of a rule.
+fn unrecorded(UnrecordedEvents { rule, basis, events }: &UnrecordedEvents) -> String {
+    let what = match basis {
+        Basis::Doubtful => "what is found by the rule {} is possible only",
+        Basis::Recorded | Basis::InPart => "not everything is known of the rule {}",
+        Basis::Unrecorded => "nothing is known of the rule {}",
+    };
+    let (what, were) = (what.replace("{}", rule.name()), if events.len() == 1 { "was" } else { "were" });
+    format!("note: {what}, for {} {were} not recorded (--events)", events.join(", "))
+}
+
 /// What was not judged, or not with certainty, and why.
 fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec<String> {
     let mut lines = Vec::new();
@@ -299,7 +312,9 @@ fn notes(report: &VerifyReport, metadata: &Metadata, tolerance: Duration) -> Vec
         ));
     }
     lines.extend(report.left_open().map(|rule| left_open(report, rule, tolerance)));
-    let unknown = report.rules.iter().filter(|rule| rule.unknown > 0);
+    lines.extend(report.unrecorded.iter().map(unrecorded));
+    let is_left_out = |rule: &&RuleReport| report.unrecorded.iter().any(|known| known.rule == rule.rule);
+    let unknown = report.rules.iter().filter(|rule| rule.unknown > 0 && !is_left_out(rule));
     lines.extend(unknown.map(|rule| {
         let (count, name) = (rule.unknown, rule.rule.name());
         match rule.rule {

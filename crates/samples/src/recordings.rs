@@ -1,0 +1,42 @@
+//! Recordings that were not asked for everything.
+
+use talea_record::event::builtin;
+use talea_record::stream::{Directory, Selection};
+use talea_record::{AskedEvents, Event, Metadata, Record};
+
+/// Recorded whatever is asked for: whose a ring is, what was lost, and the marks of the run.
+const UNASKED: [Event; 4] = [Event::THREAD, Event::LOST, Event::RUN_START, Event::RUN_END];
+
+/// The builtin events that streams tell and a recording may leave out.
+pub fn events_to_leave_out() -> impl Iterator<Item = Event> {
+    let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
+    let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
+    events.filter(|event| !UNASKED.contains(event))
+}
+
+/// The name of a builtin event, as `job.start`.
+///
+/// # Panics
+/// If it is none.
+pub fn name_of(event: Event) -> String {
+    let family = builtin::ALL.iter().find(|family| family.number == event.family()).expect("it is builtin");
+    format!("{}.{}", family.name, event.name().expect("it is builtin"))
+}
+
+/// What a recorder makes of a run with these tables and records that is asked for all events but these.
+///
+/// # Panics
+/// If one of them is not builtin.
+pub fn recorded_without(
+    metadata: &Metadata,
+    records: &[Record],
+    left_out: &[Event],
+) -> (Metadata, Vec<Record>) {
+    let names: String = left_out.iter().map(|event| format!(",-{}", name_of(*event))).collect();
+    let selection: Selection = format!("all{names}").parse().expect("a selection");
+    let asked = AskedEvents::of(&selection, &Directory::default()).expect("they are there");
+    let (recorded, unrecorded) = (Some(asked.events), asked.others);
+    let metadata = Metadata { recorded, unrecorded, ..metadata.clone() };
+    let records = records.iter().filter(|record| !left_out.contains(&record.event)).copied().collect();
+    (metadata, records)
+}
