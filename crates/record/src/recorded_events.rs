@@ -48,7 +48,7 @@ impl RecordedEvents {
     /// What a trace with these `contents` tells.
     pub fn of(metadata: &Metadata, contents: &Contents) -> Self {
         let mut missing: BTreeSet<u16> = match &metadata.recorded {
-            Some(recorded) => unasked(metadata, recorded).map(|event| event.0).collect(),
+            Some(_) => unasked(metadata).map(|event| event.0).collect(),
             None => absent(metadata, contents).iter().map(|event| event.0).collect(),
         };
         missing.extend(OF_KERNEL.iter().filter(|event| contents.count(**event) == 0).map(|event| event.0));
@@ -107,10 +107,16 @@ impl RecordedEvents {
 }
 
 impl Metadata {
+    /// Whether records of the event may be missing because a recording was not asked for it.
+    pub fn leaves_out(&self, event: Event) -> bool {
+        let name = name_of(event);
+        let is_unasked = |recorded: &BTreeSet<String>| !LATER.contains(&event) && !recorded.contains(&name);
+        self.unrecorded.contains(&name) || self.recorded.as_ref().is_some_and(is_unasked)
+    }
+
     /// Whether the records tell of each message from another node that came, and of whom it told.
     pub fn tells_messages(&self) -> bool {
-        let recorded = self.recorded.as_ref();
-        self.names_senders && recorded.is_none_or(|recorded| recorded.contains(&name_of(Event::RECEIVE)))
+        self.names_senders && !self.leaves_out(Event::RECEIVE)
     }
 }
 
@@ -148,19 +154,17 @@ pub(crate) fn of_jobs() -> Vec<Event> {
 }
 
 /// The name of a builtin event with its family's.
-pub(crate) fn name_of(event: Event) -> String {
+pub fn name_of(event: Event) -> String {
     let family = builtin::ALL.get(usize::from(event.family())).map_or("", |family| family.name.as_ref());
     format!("{family}.{}", event.name().unwrap_or_default())
 }
 
-/// The builtin events of streams that are not among these names, or that the trace says it does not have. That jobs wait is not missing where none may.
-fn unasked(metadata: &Metadata, recorded: &BTreeSet<String>) -> impl Iterator<Item = Event> {
+/// The builtin events of streams that a recording was not asked for. That jobs wait is not missing where none may.
+fn unasked(metadata: &Metadata) -> impl Iterator<Item = Event> {
     let may_wait = metadata.inputs.iter().any(|input| input.is_waited_for);
     of_streams().filter(move |event| {
-        let name = name_of(*event);
-        let is_left_out =
-            metadata.unrecorded.contains(&name) || !LATER.contains(event) && !recorded.contains(&name);
-        is_left_out && !UNASKED.contains(event) && (*event != Event::WAIT || may_wait)
+        let is_there = UNASKED.contains(event) || *event == Event::WAIT && !may_wait;
+        !is_there && metadata.leaves_out(*event)
     })
 }
 

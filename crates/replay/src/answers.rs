@@ -128,6 +128,8 @@ pub(crate) struct Answering<'a> {
     pushes: &'a RecordedAnswers,
     /// What it has pushed into channels of the program.
     pushed: RefCell<Vec<PushNow>>,
+    /// Whether the push that was kept last goes on to nobody, of which the trace does not tell.
+    is_untold: Cell<bool>,
     /// Whether it has been told of a post, or a push, what nobody knows that it was told then.
     was_told_otherwise: Cell<bool>,
 }
@@ -141,7 +143,7 @@ impl<'a> Answering<'a> {
     ) -> Self {
         let (times, stops) = (Cell::new(0), Cell::new(0));
         let (posted, pushed) = (RefCell::default(), RefCell::default());
-        let was_told_otherwise = Cell::new(false);
+        let (is_untold, was_told_otherwise) = (Cell::new(false), Cell::new(false));
         Answering {
             answers,
             done,
@@ -152,6 +154,7 @@ impl<'a> Answering<'a> {
             posted,
             pushes,
             pushed,
+            is_untold,
             was_told_otherwise,
         }
     }
@@ -221,7 +224,9 @@ impl JobServices for Answering<'_> {
             return;
         };
         let (event, answer) = bytes.map(answered_push).unzip();
-        if !self.pushes.has_all_kinds && !matches!(answer.flatten(), None | Some(PushAnswer::Pushed { .. })) {
+        let goes_on = matches!(answer.flatten(), None | Some(PushAnswer::Pushed { .. }));
+        self.is_untold.set(!self.pushes.has_all_kinds && !goes_on);
+        if self.is_untold.get() {
             return;
         }
         let mut pushed = self.pushed.borrow_mut();
@@ -230,7 +235,8 @@ impl JobServices for Answering<'_> {
     }
 
     fn answer_push(&self, now: PushAnswer) -> PushAnswer {
-        if !self.pushes.has_all_kinds {
+        if self.is_untold.get() {
+            self.was_told_otherwise.set(true);
             return now;
         }
         let place = self.pushed.borrow().len().checked_sub(1);
@@ -246,8 +252,9 @@ impl JobServices for Answering<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steps::KeptPush;
     use talea_model::{OperationId, System, TaskBuilder};
-    use talea_operation::{Declaration, PostedOperation, PostingRoom};
+    use talea_operation::{Declaration, PostedOperation, PostingRoom, Workplace};
     use talea_policy::strategy::plan_lanes_of;
     use talea_time::{Duration, Work};
 
@@ -297,6 +304,52 @@ mod tests {
         assert_eq!(posted(Some(None), true, true), unknown);
         assert_eq!(posted(None, false, true), unknown);
         assert_eq!(posted(Some(Some(PostOutcome::Posted)), true, false), unknown);
+    }
+
+    /// The answer to one push, of which now comes this, where the trace has these of the job, and whether the job has been told what it was told then.
+    fn pushed(
+        kept: &[Option<PushAnswer>],
+        missing: usize,
+        has_all_kinds: bool,
+        now: PushAnswer,
+    ) -> (PushAnswer, bool) {
+        let (workplace, _) = workplace();
+        let of_program = talea_operation::ProgramChannel { name: "c", number: 0 };
+        let publication = workplace.publication(of_program, "T/A").expect("there is room");
+        let mut pushes = Pushes::default();
+        for (number, answer) in (0u16..).zip(kept) {
+            pushes.tell(0);
+            pushes.keep(KeptPush { publication: 0, number, bytes: vec![1], answer: *answer });
+        }
+        (0..missing).for_each(|_| pushes.lose(0));
+        let recorded = RecordedAnswers::of(&pushes, 0, has_all_kinds);
+        let answers = Answers::default();
+        let answering = Answering::new(&answers, Instant::ZERO, (Some(&workplace), true), &recorded);
+        let mut bytes = [0; 8 + PushAnswer::BYTES];
+        let length = now.encode(&mut bytes[8..]).expect("there is room");
+        answering.keep(KeptEvent::Pushed(publication), Some(&bytes[..8 + length]));
+        let answer = answering.answer_push(now);
+        (answer, answering.has_known())
+    }
+
+    #[test]
+    fn a_job_that_pushes_knows_what_it_was_told_where_that_is_recorded() {
+        let gone_on = |queued| PushAnswer::Pushed { subscribed: 2, queued, discarded: 0 };
+        let now = gone_on(1);
+        for then in [gone_on(2), PushAnswer::Rejected, PushAnswer::LeftOut, PushAnswer::Closed] {
+            assert_eq!(pushed(&[Some(then)], 0, true, now), (then, true));
+        }
+        // One more than then is a difference by itself, unless it may be one that is not there.
+        assert_eq!(pushed(&[], 0, true, now), (now, true));
+        assert_eq!(pushed(&[], 1, true, now), (now, false));
+        // A trace of before has what was pushed, and not how that was answered.
+        assert_eq!(pushed(&[None], 0, false, now), (now, false));
+        assert_eq!(pushed(&[], 0, false, now), (now, true));
+        assert_eq!(pushed(&[], 1, false, now), (now, false));
+        // And nothing of what went on to nobody: then this may have been so, or not.
+        for now in [PushAnswer::LeftOut, PushAnswer::Rejected] {
+            assert_eq!(pushed(&[None], 0, false, now), (now, false));
+        }
     }
 
     #[test]

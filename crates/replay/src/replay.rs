@@ -16,7 +16,7 @@ use crate::unverified::Unverified;
 use outputs::has_bytes;
 use replayed::{Begun, Replayed, TakenBeside};
 use std::collections::{BTreeMap, HashMap};
-use tables::compare_tables;
+use tables::{check_recorded, compare_tables};
 use talea_model::{OperationId, PublicationId, System};
 use talea_notification::declared;
 use talea_operation::{DeclaredOperation, Operation, Operations, PostingRoom, ReplayWorkplace, Wiring};
@@ -93,6 +93,7 @@ impl Replay {
         if !has_values && !has_reads && !has_pushes && !has_events && !metadata.keeps_posts {
             return Err(ReplayError::NoValues);
         }
+        check_recorded(metadata)?;
         // What is pushed waits in channels of which nobody takes anything, and goes when it is too much.
         let operations = declared::connect(&system, operations, declared::Room::NONE).operations;
         let assembled = operations.assemble_as(&system, &Wiring { is_replay: true, ..Wiring::WHOLE })?;

@@ -1,6 +1,7 @@
 //! Recordings that were not asked for everything.
 
 use talea_record::event::builtin;
+pub use talea_record::recorded_events::name_of;
 use talea_record::stream::{Directory, Selection};
 use talea_record::{AskedEvents, Event, Metadata, Record};
 
@@ -12,15 +13,6 @@ pub fn events_to_leave_out() -> impl Iterator<Item = Event> {
     let families = builtin::ALL.iter().filter(|family| family.number != builtin::KERNEL.number);
     let events = families.flat_map(|family| family.events.iter().map(|entry| family.event(entry)));
     events.filter(|event| !UNASKED.contains(event))
-}
-
-/// The name of a builtin event, as `job.start`.
-///
-/// # Panics
-/// If it is none.
-pub fn name_of(event: Event) -> String {
-    let family = builtin::ALL.iter().find(|family| family.number == event.family()).expect("it is builtin");
-    format!("{}.{}", family.name, event.name().expect("it is builtin"))
 }
 
 /// What a recorder makes of a run with these tables and records that is asked for all events but these.

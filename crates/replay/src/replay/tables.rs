@@ -3,10 +3,11 @@
 use talea_model::System;
 use talea_operation::OperationErrors;
 use talea_policy::strategy::{NodeAnomaly, plan_lanes_of};
-use talea_record::Metadata;
 use talea_record::difference::{
     Difference as TableDifference, connection_differences, list_differences, schedule_differences,
 };
+use talea_record::recorded_events::name_of;
+use talea_record::{Event, Metadata};
 use thiserror::Error;
 
 /// Why a run cannot be replayed.
@@ -33,9 +34,52 @@ pub enum ReplayError {
         "the trace keeps neither values nor events; record them with `--keep-values`, or `Run::keep_values`"
     )]
     NoValues,
+    /// A recording was not asked for all that jobs were told, and did.
+    #[error(
+        "the recording left out {}, so jobs cannot be done again as they were; record without `--events`",
+        .events.join(", ")
+    )]
+    LeftOut {
+        /// The names of the events.
+        events: Vec<String>,
+    },
     /// The code does not fit the system: all that is wrong.
     #[error(transparent)]
     Operations(#[from] OperationErrors),
+}
+
+/// What jobs are called by again, and held against.
+const NEEDED: [Event; 20] = [
+    Event::RELEASE,
+    Event::START,
+    Event::COMPLETE,
+    Event::SKIP,
+    Event::ABORT,
+    Event::WAIT,
+    Event::JOB_WCET,
+    Event::POST,
+    Event::PUBLISH,
+    Event::TAKE,
+    Event::DROP,
+    Event::VALUE,
+    Event::VALUE_PART,
+    Event::VALUE_LOST,
+    Event::ANSWER,
+    Event::PUSH,
+    Event::DELIVER,
+    Event::PUSH_KEPT,
+    Event::PUSH_UNKEPT,
+    Event::RUN_END,
+];
+
+/// Whether the trace was to have all that a replay goes by.
+///
+/// # Errors
+/// [`ReplayError::LeftOut`].
+pub(super) fn check_recorded(trace: &Metadata) -> Result<(), ReplayError> {
+    let events: Vec<String> =
+        NEEDED.into_iter().filter(|event| trace.leaves_out(*event)).map(name_of).collect();
+    if events.is_empty() { Ok(()) } else { Err(ReplayError::LeftOut { events }) }
 }
 
 /// Holds the tables of the trace against those of the description. Returns what differs and does not keep records from being understood.

@@ -12,6 +12,7 @@ use talea_operation::{JobContext, KeptOutputs, Operations, OutputKind, Ports};
 use talea_record::event::{Lost, ValueLost};
 use talea_record::{Event, LossCause, Record, Sink, ValueLoss};
 use talea_replay::{Replay, ReplayError, What};
+use talea_samples::recordings::{events_to_leave_out, name_of, recorded_without};
 use talea_time::{Duration, Work};
 
 /// A task of up to three steps, one after the other, each with an output; the first reads outputs of other tasks.
@@ -261,6 +262,37 @@ fn traces_without_values_and_of_other_systems_are_refused() {
     let other = System::builder("other").task(task).build().expect("sound");
     let refused = Replay::new(&other, &metadata, Operations::synthetic()).map(drop).unwrap_err().to_string();
     assert!(refused.contains("it has output \"t0.v\", and the description has no other output"), "{refused}");
+}
+
+/// A recording that was not asked for all that a replay goes by is refused, and told by what it lacks; of what else it lacks nothing is missed.
+#[test]
+fn what_a_recording_left_out_is_refused_or_not_needed() {
+    let (tasks, system) = pair();
+    let (metadata, records) = recorded(&system, operations(&tasks, &None), 1_000, &KeptOutputs::All);
+    let whole = replayed(&system, &(metadata.clone(), records.clone()), operations(&tasks, &None));
+    assert_eq!((&whole.first, whole.unknown()), (&None, 0));
+    let mut refused = Vec::new();
+    for left_out in events_to_leave_out() {
+        let left = recorded_without(&metadata, &records, &[left_out]);
+        match Replay::new(&system, &left.0, operations(&tasks, &None)) {
+            Err(ReplayError::LeftOut { events }) => {
+                assert_eq!(events, [name_of(left_out)]);
+                refused.push(left_out);
+            }
+            Err(error) => panic!("without {}: {error}", name_of(left_out)),
+            Ok(_) => {
+                let report = replayed(&system, &left, operations(&tasks, &None));
+                assert_eq!(report, whole, "without {}", name_of(left_out));
+            }
+        }
+    }
+    for needed in [Event::TAKE, Event::PUBLISH, Event::START, Event::ANSWER, Event::VALUE_PART] {
+        assert!(refused.contains(&needed), "{}", name_of(needed));
+    }
+    // A trace of before says of none of these that it was not asked for: they were not known.
+    let (old, _) = recorded_without(&metadata, &records, &[Event::JOB_WCET]);
+    let old = talea_record::Metadata { unrecorded: std::collections::BTreeSet::new(), ..old };
+    assert_eq!(replayed(&system, &(old, records), operations(&tasks, &None)), whole);
 }
 
 /// What an operation outside publishes is what was recorded, and it is not called; a panic is told as such.

@@ -1,8 +1,10 @@
 //! Runs on real threads of programs whose channels filter, discard and reject, replayed: on one processor, on two, and in reservations of a hierarchy.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use talea::notification::declared::answered_push;
 use talea::notification::qos::{DiscardPolicy, QosSettings};
 use talea::notification::{
     AdminProperties, ConnectedConsumer, Content, Delivery, Event, EventChannel, EventChannelFactory,
@@ -11,6 +13,9 @@ use talea::notification::{
 use talea::replay::{ReplayReport, ReplayRun};
 use talea::run::{Declaration, KeptOutputs, Operations, OutputKind, PostingRoom};
 use talea::{Duration, JobContext, RtMode, Run, System};
+use talea_operation::PushAnswer;
+use talea_record::values::{self, KeptOf, KeptValue, ValueReader};
+use talea_record::{Event as Kind, JobId, LogWriter, Sink, TraceFile};
 
 /// Room for four consumers, and a thread for each node and for instants.
 const ROOM: PostingRoom = PostingRoom { operations: 8, jobs: 16, posters: 4 };
@@ -270,6 +275,61 @@ fn is_the_same_again(place: Place) {
     let (other, _) = replayed(place, &system, &trace, changed);
     let first = other.first.clone().expect("it is found");
     assert_eq!((first.output.as_str(), other.differing()), ("high>counts T/Answer", 1), "{first}, {place:?}");
+}
+
+/// The trace as it was written before it was kept how pushes were answered, and what went on to nobody.
+fn as_of_before(trace: &Path, to: &Path) {
+    let file = TraceFile::open(trace).expect("a trace");
+    let metadata = file.metadata().clone();
+    let mut log = LogWriter::create(to, &metadata).expect("writable");
+    let mut values = ValueReader::default();
+    // What went on to nobody did not count.
+    let mut numbers: HashMap<JobId, u16> = HashMap::new();
+    for record in file.records().expect("records").map(|record| record.expect("a record")) {
+        let (is_push, is_part) = (record.event == Kind::PUSH_KEPT, record.event == Kind::VALUE_PART);
+        let kept = values.take(&record);
+        // Of each value the last part has come with this one.
+        if let Some(KeptValue { job, of, bytes }) = kept {
+            let node = record.source;
+            match of {
+                KeptOf::Pushed { publication, .. } => {
+                    if let (event, Some(PushAnswer::Pushed { .. }) | None) = answered_push(&bytes) {
+                        let number = numbers.entry(job).or_default();
+                        let of = KeptOf::Pushed { publication, number: *number };
+                        *number += 1;
+                        values::write(&mut log, (job, of), event, node, record.time);
+                    }
+                }
+                KeptOf::Output(_) | KeptOf::Taken => {
+                    values::write(&mut log, (job, of), &bytes, node, record.time);
+                }
+            }
+        } else if !is_push && !is_part && record.event != Kind::VALUE {
+            log.record(record);
+        }
+    }
+    log.finish().expect("written");
+}
+
+/// Nobody knows what the jobs of such a trace were told when they pushed: what they do otherwise now is no difference of theirs.
+#[test]
+fn pushes_of_traces_that_do_not_say_how_they_were_answered_show_no_differences() {
+    let place = Place::Below;
+    let (system, folder) = (place.system(), tempfile::tempdir().expect("a folder"));
+    let [trace, before] = ["trace.talea", "before.talea"].map(|name| folder.path().join(name));
+    recorded(place, &system, &trace);
+    as_of_before(&trace, &before);
+    let (now, _) = replayed(place, &system, &trace, u64::MAX);
+    let (old, seen) = replayed(place, &system, &before, u64::MAX);
+    assert_eq!((&now.first, now.unknown()), (&None, 0), "{now:?}");
+    if now.lost_records > 0 {
+        return println!("skipped: {} records are lost", now.lost_records);
+    }
+    assert_eq!(old.first, None, "{old:?}");
+    assert!(old.unknown() > 0, "the pushing job was refused, and is not again: {old:?}");
+    let changed = seen.iter().filter(|one| one.name == "high").nth(3).expect("it is called").handed[0].0;
+    let (other, _) = replayed(place, &system, &before, changed);
+    assert_eq!(other.first, None, "what follows from an unknown answer is unknown: {other:?}");
 }
 
 #[test]
