@@ -2,10 +2,11 @@
 
 use crate::support::{alone, example, folder, recorded, run, within, write};
 use std::path::Path;
+use talea_insight::decisions::Decisions;
 use talea_insight::verify::{Coverage, Judged, Verifier, VerifyReport, default_overhead, default_tolerance};
 use talea_model::System;
 use talea_policy::strategy::{Plan, plan_lanes_of};
-use talea_record::{Contents, Event, Metadata, Record, Sink, TraceFile};
+use talea_record::{Contents, Event, LogWriter, Metadata, Record, Sink, TraceFile};
 use talea_samples::recordings::{events_to_leave_out, name_of, recorded_without};
 
 /// Preemptive lanes, what comes too soon for guards, values, events and deadlines that are inherited, all on one processor.
@@ -125,6 +126,37 @@ fn want_of_events_shows_nothing_wrong_and_nothing_obeyed_on_threads() {
         ("lanes", "dispatch.sleep"),
     ] {
         assert!(unknown.contains(&(rule, event.to_owned())), "{rule} without {event}: {unknown:?}");
+    }
+}
+
+/// Of hierarchies nothing is found broken for want of what schedulers said, and their decisions are judged with all of it or not at all.
+#[test]
+fn want_of_what_schedulers_said_shows_nothing_broken() {
+    let (file, place) = (example("figure-1.toml"), folder());
+    let out = within(&place, "out");
+    run(&["sim", &file, "--for", "1s", "--fail-on", "never", "--out", &out]).exits(0);
+    let whole = TraceFile::open(&Path::new(&out).join("trace.talea")).expect("a trace");
+    let records: Vec<Record> = whole.records().expect("records").map(Result::unwrap).collect();
+    let left = within(&place, "left.talea");
+    let of_hierarchies =
+        |event: &Event| [Event::VP_GRANT, Event::VIOLATION].iter().any(|one| one.family() == event.family());
+    for left_out in events_to_leave_out().filter(of_hierarchies) {
+        let name = name_of(left_out);
+        let (metadata, records) = recorded_without(whole.metadata(), &records, &[left_out]);
+        let mut log = LogWriter::create(Path::new(&left), &metadata).expect("writable");
+        records.iter().for_each(|record| log.record(*record));
+        log.finish().expect("written");
+        let done = run(&["trace", "verify", &file, &left]);
+        if left_out == Event::VIOLATION {
+            assert!(done.status == 2 && done.stderr.contains(&name), "{name}: {}", done.stderr);
+            continue;
+        }
+        assert_eq!(done.status, 0, "{name}: {}{}", done.stdout, done.stderr);
+        let is_needed = Decisions::EVENTS.contains(&left_out);
+        let is_said = done.words().contains(&format!("for want of {name}"));
+        assert_eq!(is_said, is_needed, "{name}: {}", done.stdout);
+        let json = run(&["trace", "verify", &file, &left, "--json"]).exits(0).json();
+        assert_eq!(json["decisions"].is_null(), is_needed, "{name}: {json}");
     }
 }
 
