@@ -63,6 +63,7 @@ mod releases;
 mod report;
 mod same;
 mod service;
+mod shared_events;
 mod suspicion;
 mod values;
 
