@@ -65,6 +65,7 @@ mod releases;
 mod report;
 mod same;
 mod service;
+mod shared_events;
 mod suspicion;
 mod values;
 

@@ -72,21 +72,31 @@ impl PublicationSite {
 
     /// What is known of the operation as its subscriber.
     pub fn subscriber(&self, operation: OperationId) -> Option<&Subscriber> {
-        self.subscribers.iter().find(|subscriber| subscriber.operation == operation)
+        self.subscribers.iter().find(|subscriber| subscriber.operations().any(|taker| taker == operation))
     }
 }
 
 /// Who has subscribed to a publication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
-    /// The operation whose jobs take the events: the first one of a task that is released by them, or one with a subscription of its own.
+    /// The operation whose jobs take the events: the first one of a task that is released by them, or one with a subscription of its own. Records of
+    /// events that are lost on the way name it.
     pub operation: OperationId,
+    /// Where the events release a task that begins with several subtasks, its other first ones, whose jobs have the events of their instance, too.
+    pub beside: Vec<OperationId>,
     /// Its task by index.
     pub task: usize,
     /// Whether the events release the task.
     pub is_released: bool,
     /// The leaves of its condition whose event it may be; none where it only keeps something from coming true.
     pub leaves: Vec<usize>,
+}
+
+impl Subscriber {
+    /// All operations whose jobs have the events, in file order.
+    pub fn operations(&self) -> impl Iterator<Item = OperationId> {
+        std::iter::once(self.operation).chain(self.beside.iter().copied())
+    }
 }
 
 /// An output with what it is connected to.
@@ -180,17 +190,19 @@ impl Connections {
         }
         let mut subscriptions: HashMap<usize, Vec<(Subscriber, &Subscription)>> = HashMap::new();
         for (owner, subscription) in description.subscriptions() {
-            let (address, is_released) = match owner {
-                SubscriptionOwner::Operation(address) => (address, false),
-                SubscriptionOwner::Task(task) => {
-                    let is_first = |subtask: &Subtask| subtask.after.is_empty();
-                    let subtask = description.tasks[task].subtasks.iter().position(is_first);
-                    let subtask = subtask.expect("validation refuses tasks without a first subtask");
-                    (OperationAddress { task, subtask }, true)
-                }
+            let (task, is_released) = match owner {
+                SubscriptionOwner::Operation(address) => (address.task, false),
+                SubscriptionOwner::Task(task) => (task, true),
             };
-            let operation = OperationId::from_index(task_starts[address.task] + address.subtask);
-            let subscriber = Subscriber { operation, task: address.task, is_released, leaves: Vec::new() };
+            let takes = |subtask: &(usize, &Subtask)| match owner {
+                SubscriptionOwner::Operation(address) => subtask.0 == address.subtask,
+                SubscriptionOwner::Task(_) => subtask.1.after.is_empty(),
+            };
+            let takers = description.tasks[task].subtasks.iter().enumerate().filter(takes);
+            let mut takers = takers.map(|(subtask, _)| OperationId::from_index(task_starts[task] + subtask));
+            let operation = takers.next().expect("validation refuses tasks without a first subtask");
+            let (beside, leaves) = (takers.collect(), Vec::new());
+            let subscriber = Subscriber { operation, beside, task, is_released, leaves };
             subscriptions.entry(subscription.channel).or_default().push((subscriber, subscription));
         }
         for (number, (address, publication)) in description.publications().enumerate() {

@@ -79,6 +79,8 @@ pub struct ConsumerBuilder {
     is_queued: bool,
     lanes: Vec<LaneWork>,
     task: Option<OperationId>,
+    /// Jobs that have an event together.
+    together: usize,
 }
 
 impl fmt::Debug for ConsumerBuilder {
@@ -110,6 +112,7 @@ impl ConsumerBuilder {
             is_queued: false,
             lanes: Vec::new(),
             task: None,
+            together: 1,
         }
     }
 
@@ -265,9 +268,14 @@ impl ConsumerBuilder {
         self.connect_with(Call::Pull, qos).map(SequencePullConsumer::new)
     }
 
-    /// Connects it: jobs of the task with this first operation take its events, for each of which one is posted.
-    pub(crate) fn connect_task(mut self, first: OperationId) -> Result<ConnectedConsumer, ConnectError> {
-        self.task = Some(first);
+    /// Connects it: jobs of the task with this first operation take its events, for each of which an instance is posted; so many first subtasks of
+    /// that have an event together.
+    pub(crate) fn connect_task(
+        mut self,
+        first: OperationId,
+        together: usize,
+    ) -> Result<ConnectedConsumer, ConnectError> {
+        (self.task, self.together) = (Some(first), together);
         self.connect_as(Call::Jobs)
     }
 
@@ -314,6 +322,7 @@ impl ConsumerBuilder {
             is_queued,
             lanes,
             task,
+            together,
             ..
         } = self;
         if let Some(problem) = condition.as_ref().and_then(Condition::problem) {
@@ -341,7 +350,9 @@ impl ConsumerBuilder {
         };
         let has_lanes = matches!(call, Call::Serial(_) | Call::Concurrent(_));
         let load = (Arc::clone(&shared.load), shared.counters, Arc::clone(&shared.publications));
-        let grouped = condition.map(|condition| Grouped::new(condition, qos.max_events as usize));
+        // Besides those that wait, each of them may have one of its own in its hands.
+        let sets = qos.max_events as usize + together - 1;
+        let grouped = condition.map(|condition| Grouped::new(condition, sets));
         let settings = Settings { qos, filters, mappings: MappingFilters::new(priorities, lifetimes) };
         let mut consumer =
             Consumer::new((number, &name), admin.own_filters(), settings, (call, grouped), load);

@@ -348,6 +348,16 @@ impl ConnectedConsumer {
         self.consumer.take_for_job(most, now, events);
     }
 
+    /// The next event, for several jobs: it keeps its place among those that may wait until it is [given up](Self::give_place_up).
+    pub(crate) fn take_in_its_place(&self, now: Instant) -> Option<Delivery> {
+        self.consumer.take_in_its_place(now)
+    }
+
+    /// All jobs have begun for which the event was [taken](Self::take_in_its_place).
+    pub(crate) fn give_place_up(&self, event: &Delivery) {
+        self.consumer.give_place_up(event);
+    }
+
     /// The job has done with what it took.
     pub(crate) fn tidy(&self) {
         self.consumer.tidy();

@@ -899,7 +899,7 @@ impl Consumer {
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
         let mut inner = self.inner.lock();
         let qos = self.qos_with(settings)?;
-        let queue = OrderedQueue::new(qos.order, qos.discard, qos.max_events as usize);
+        let queue = inner.queue.replaced_by(qos.order, qos.discard, qos.max_events as usize);
         let before = std::mem::replace(&mut inner.queue, queue);
         for (delivery, from) in before.into_events() {
             match inner.queue.push(delivery, from) {

@@ -50,6 +50,8 @@ pub(crate) struct OrderedQueue {
     discard: DiscardPolicy,
     /// Of those that may be delivered and those that may not yet, together.
     bound: usize,
+    /// Places of events that have been taken and keep them.
+    kept: usize,
     /// What may be delivered, in the order of delivery.
     waiting: VecDeque<Delivery>,
     /// What may not be delivered yet.
@@ -74,7 +76,22 @@ pub(crate) enum Place {
 impl OrderedQueue {
     pub fn new(order: OrderPolicy, discard: DiscardPolicy, bound: usize) -> Self {
         let (waiting, held) = (VecDeque::with_capacity(bound + 1), Vec::with_capacity(bound + 1));
-        OrderedQueue { order, discard, bound, waiting, held }
+        OrderedQueue { order, discard, bound, kept: 0, waiting, held }
+    }
+
+    /// An event that has just been taken keeps its place.
+    pub fn keep_place(&mut self) {
+        self.kept += 1;
+    }
+
+    /// One such event does not keep its place any more.
+    pub fn give_place_up(&mut self) {
+        self.kept -= 1;
+    }
+
+    /// One with another order and bound, which has nothing yet, where events that have been taken from this one keep their places.
+    pub fn replaced_by(&self, order: OrderPolicy, discard: DiscardPolicy, bound: usize) -> Self {
+        OrderedQueue { kept: self.kept, ..OrderedQueue::new(order, discard, bound) }
     }
 
     /// Events that may be delivered.
@@ -122,7 +139,7 @@ impl OrderedQueue {
     /// many as events wait.
     #[inline]
     pub fn push(&mut self, event: Delivery, from: From) -> Came {
-        let has_room = self.waiting.len() + self.held.len() < self.bound;
+        let has_room = self.waiting.len() + self.held.len() + self.kept < self.bound;
         if has_room {
             self.put(event, from);
             return Came::Queued;
@@ -254,6 +271,32 @@ mod tests {
 
     /// An event as the judge sees it: priority, expiry, number, and whether it may be delivered.
     type Judged = (i16, i64, u64, bool);
+
+    /// What has been taken and keeps its place is room that others lack, also in a queue that takes this one's place; it does not go for them.
+    #[test]
+    fn events_that_keep_their_places_leave_less_room() {
+        let push = |queue: &mut OrderedQueue, number| queue.push(waiting(number, 0, 9, From::Now), From::Now);
+        for discard in DISCARDS {
+            let mut queue = OrderedQueue::new(OrderPolicy::Fifo, discard, 2);
+            for number in 0..2 {
+                assert!(matches!(push(&mut queue, number), Came::Queued));
+                assert_eq!(queue.pop_of(|_| true).map(|event| event.number), Some(number));
+                queue.keep_place();
+            }
+            assert!(matches!(push(&mut queue, 2), Came::Refused(event) if event.number == 2), "{discard:?}");
+            queue.give_place_up();
+            assert!(matches!(push(&mut queue, 3), Came::Queued));
+            match push(&mut queue, 4) {
+                Came::InPlaceOf(event) => assert_eq!(event.number, 3, "{discard:?}"),
+                Came::Refused(event) => assert_eq!(event.number, 4, "{discard:?}"),
+                Came::Queued => panic!("{discard:?}: there are two places"),
+            }
+            let mut queue = queue.replaced_by(OrderPolicy::Fifo, discard, 1);
+            assert!(matches!(push(&mut queue, 5), Came::Refused(_)), "{discard:?}");
+            queue.give_place_up();
+            assert!(matches!(push(&mut queue, 6), Came::Queued), "{discard:?}");
+        }
+    }
 
     /// A list without order, of which each step is written down as the definition says it.
     fn judge(list: &mut Vec<Judged>, bound: usize, discard: DiscardPolicy, new: Judged) -> Option<u64> {

@@ -136,9 +136,10 @@ pub(crate) fn prepare(
         let bytes = keeping::push_bytes(system, publication);
         if is_kept { keeping::room(system, operation, kept_count, bytes) } else { 0 }
     };
-    let room_of_kept = declared::Room { taken: &room_of_events, pushed: &room_of_pushes };
+    let instances = window::longest(options.window);
+    let room_in_channels = declared::Room { taken: &room_of_events, pushed: &room_of_pushes, instances };
     let wiring = Wiring { hosts: &|node| hosted.hosts(node), kept: &room_of_output, ..Wiring::WHOLE };
-    let connected = declared::connect(system, operations, room_of_kept);
+    let connected = declared::connect(system, operations, room_in_channels);
     let channels = connected.factories;
     let Assembled { mut operations, kept, bindings } = connected.operations.assemble_as(system, &wiring)?;
     // One thread posts what waits for its time in channels.

@@ -65,6 +65,11 @@ pub(crate) fn choose(asked: Option<usize>, paces: &[Pace], length: Option<Durati
     }
 }
 
+/// No window is longer that is chosen, or asked for.
+pub(crate) fn longest(asked: Option<usize>) -> usize {
+    asked.map_or(LONGEST, usize::next_power_of_two)
+}
+
 /// The window of an operation with this period that spans no more than `span_ns`, within the limits.
 fn spanning(span_ns: i64, period: Duration) -> usize {
     let instances = (span_ns / period.as_nanos()).clamp(SHORTEST as i64, LONGEST as i64);

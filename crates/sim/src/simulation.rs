@@ -217,9 +217,9 @@ impl Simulation {
             return Err(SimulationError::Blocking(input.name.clone()));
         }
         // What jobs push is made bytes of before anybody records it.
-        let room_of_kept = declared::Room { taken: &|_| KEPT_AT_ONCE, pushed: &|_| 0 };
+        let room_in_channels = declared::Room { taken: &|_| KEPT_AT_ONCE, ..declared::Room::NONE };
         let mut assembled =
-            declared::connect(system, operations, room_of_kept).operations.assemble(system)?;
+            declared::connect(system, operations, room_in_channels).operations.assemble(system)?;
         let reserved = room.unwrap_or_default();
         let workplace = (room.is_some() || !assembled.bindings.is_empty())
             .then(|| VirtualWorkplace::new(system, plans, reserved));

@@ -23,9 +23,10 @@
 //!
 //! A task that is released by *events* goes on with the stretch like one that values trigger, if the k-th job to begin takes the k-th event: those
 //! of its subscription are delivered in the order in which they come, none is discarded, since no more come in a response time than may wait, and
-//! none expires. Where a filter leaves some out, or only values that differ from the one before trigger, those that come through still take no
-//! longer; but how long it is until the next one nobody knows, so there is no reaction time, no age of what is read behind it, and no latency of a
-//! sample that several jobs may have before it.
+//! none expires. Where it begins with several subtasks, these are the longest response time of them, until which an event keeps its place, and the
+//! shortest, by which it is taken; and all of them keep the order. Where a filter leaves some out, or only values that differ from the one before
+//! trigger, those that come through still take no longer; but how long it is until the next one nobody knows, so there is no reaction time, no age
+//! of what is read behind it, and no latency of a sample that several jobs may have before it.
 //!
 //! Where something else releases the jobs that take events, and each takes *all that wait*, or the only one that may, the chain is cut there as before a reader: an event waits
 //! until the next job of the reader begins, and what is newest of what that has, which is what its sample is, is the newest that has been pushed; a job that finds none has no
@@ -421,8 +422,14 @@ impl View<'_> {
     fn deliver(&self, stretch: &mut Stretch, from: OperationId, to: OperationId) -> Found<()> {
         self.must_keep_order(from)?;
         self.must_run(to)?;
-        self.must_keep_order(to)?;
-        let (task, response) = (self.task(to), self.response(to)?);
+        let task = self.task(to);
+        // Of several first subtasks of an instance the one that begins first takes the event, and it keeps its place until the last has begun.
+        let (mut soonest, mut latest) = (u64::MAX, 0);
+        for first in self.system.operations_of(task).iter().filter(|first| first.predecessors.is_empty()) {
+            let response = self.response(first.id)?;
+            self.must_keep_order(first.id)?;
+            (soonest, latest) = (soonest.min(response), latest.max(response));
+        }
         let Some(Trigger::Events(subscription)) = &self.system.tasks[task].trigger else {
             unreachable!("such a hop leads to a task with a subscription")
         };
@@ -436,7 +443,7 @@ impl View<'_> {
         // Of a task that goes on with another one's segment the segment does not say it.
         let triggered = Triggered::new(self.system, task, to);
         let signals = self.bounds.solution.signals_of(&self.bounds.model, &triggered);
-        let waiting = signals.and_then(|signals| signals.most_in(response));
+        let waiting = signals.and_then(|signals| signals.most_in(latest));
         if waiting.is_none_or(|waiting| waiting > u64::from(qos.max_events)) {
             return Err(ChainObstacle::Discarded(to));
         }
@@ -445,7 +452,7 @@ impl View<'_> {
             subscription.timeouts(stated.filter(|timeout| *timeout > Duration::ZERO).or(qos.timeout))
         });
         let judged = subscription.longest_filtering();
-        if timeouts.into_iter().any(|timeout| nanos(timeout) < response || timeout < judged) {
+        if timeouts.into_iter().any(|timeout| nanos(timeout) < soonest || timeout < judged) {
             return Err(ChainObstacle::Expired(to));
         }
         if subscription.is_filtered() {

@@ -751,3 +751,36 @@ fn a_chain_goes_through_events_of_heirs() {
     assert_eq!(latency(true), 8);
     assert!(latency(false) >= 8, "{}", latency(false));
 }
+
+/// Where the task begins with several subtasks, the room has to be enough for the one that is longest under way, and the timeout for the one that
+/// may begin first, whichever of them the chain leads through.
+#[test]
+fn an_event_keeps_its_place_until_the_last_first_subtask_has_begun() {
+    let latency = |after: &[usize], through: usize, most: u32, timeout: Option<i64>| {
+        let mut tasks = vec![task("push", 20, 1), task("take", 30, 1)];
+        let qos = QosSettings::new().max_events(most);
+        subscribe(&mut tasks, 1, &[0], EventsDrawn { qos, timeout, ..EventsDrawn::default() });
+        tasks[1].deadline = NS(400);
+        let quick = tasks[1].subtasks[0].clone();
+        for place in 1..3 {
+            let (name, wcet) = (format!("slow{place}"), Work::from_nanos(4));
+            let after = after.iter().map(|before| place - before).collect();
+            tasks[1].subtasks.push(Subtask { name, wcet, after, ..quick.clone() });
+        }
+        let mut description = described(tasks, &[0, 1]);
+        description.chains[0].path[1].subtask = through;
+        let (system, _, chain) = bounds_of(description);
+        (chain.latency, system.operations()[1 + through].id)
+    };
+    // One behind the other, the first alone matters.
+    assert!(latency(&[1], 0, 1, None).0.is_ok());
+    let is_enough = |timeout: &i64| latency(&[], 0, 2, Some(*timeout)).0.is_ok();
+    let least = (1..40).find(is_enough).expect("some timeout is enough");
+    for through in 0..3 {
+        let together = |most, timeout| latency(&[], through, most, timeout);
+        let (bound, to) = together(1, None);
+        assert_eq!(bound, Err(ChainObstacle::Discarded(to)));
+        assert!(together(2, None).0.is_ok() && together(2, Some(least)).0.is_ok(), "{through}");
+        assert_eq!(together(2, Some(least - 1)).0, Err(ChainObstacle::Expired(to)));
+    }
+}

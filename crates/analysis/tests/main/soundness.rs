@@ -521,11 +521,12 @@ fn draw_with_events(seed: u64) -> System {
     }
     for index in 1..description.tasks.len() {
         let task = &description.tasks[index];
-        let firsts = task.subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();
-        if firsts != 1 || random.random_range(0..2) == 0 {
+        let firsts: Vec<usize> =
+            task.subtasks.iter().filter(|subtask| subtask.after.is_empty()).map(|first| first.node).collect();
+        let node = firsts[0];
+        if firsts.iter().any(|other| *other != node) || random.random_range(0..2) == 0 {
             continue;
         }
-        let node = task.subtasks.iter().find(|subtask| subtask.after.is_empty()).expect("one").node;
         let earlier = description.tasks[..index].iter().enumerate().flat_map(|(task, described)| {
             let here = described.subtasks.iter().enumerate().filter(|(_, subtask)| subtask.node == node);
             here.map(move |(subtask, _)| (task, subtask))
@@ -575,7 +576,8 @@ fn draw_with_events(seed: u64) -> System {
             _ => QosSettings::new(),
         };
         let task = &mut description.tasks[index];
-        let is_held = random.random_range(0..3) == 0;
+        // A guard keeps apart the releases of one.
+        let is_held = firsts.len() == 1 && random.random_range(0..3) == 0;
         let excess = if random.random_range(0..2) == 0 { Excess::Defer } else { Excess::Count };
         task.separation = is_held.then(|| Separation {
             separation: Duration::from_nanos(random.random_range(1..40)),

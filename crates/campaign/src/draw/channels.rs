@@ -207,7 +207,9 @@ fn subscribe(
         burst: one_of(rng, &[1, 1, 4]),
         excess: one_of(rng, &[Excess::Defer, Excess::Count]),
     });
-    let subtasks = one_of(rng, &[1, 1, 2]);
+    let subtasks = one_of(rng, &[1, 1, 2, 3]);
+    // Several begin with an event only where no guard keeps releases apart.
+    let firsts = if separation.is_none() && subtasks > 1 { one_of(rng, &[1, 2]) } else { 1 };
     let own = micros(one_of(rng, &[2_000, 10_000, 60_000]));
     let mut handed_on = wanted.iter().map(|one| description.tasks[one.operation.task].deadline);
     let handed_on = handed_on.next().filter(|first| handed_on.all(|other| other == *first));
@@ -230,12 +232,13 @@ fn subscribe(
         communication: Communication::Implicit,
         overrun: Overrun::Queue,
         sync: Synchronisation::Greedy,
-        subtasks: (0..subtasks).map(|place| subtask(rng, place, node)).collect(),
+        subtasks: (0..subtasks).map(|place| subtask(rng, (place, firsts), node)).collect(),
     });
     wanted.iter().map(|one| one.operation).collect()
 }
 
-fn subtask(rng: &mut impl Rng, place: usize, node: usize) -> Subtask {
+/// One of those of a task that begins with so many; the others come after all that stand before them.
+fn subtask(rng: &mut impl Rng, (place, firsts): (usize, usize), node: usize) -> Subtask {
     let wcet = Work::from_micros(one_of(rng, &[20, 100, 400]));
     Subtask {
         name: format!("s{place}"),
@@ -246,7 +249,7 @@ fn subtask(rng: &mut impl Rng, place: usize, node: usize) -> Subtask {
             0 => Execution::Uniform(Work::from_nanos(wcet.as_nanos() / 2), wcet),
             _ => Execution::Constant(wcet),
         },
-        after: (0..place).collect(),
+        after: if place < firsts { Vec::new() } else { (0..place).collect() },
         join: Join::All,
         bound: None,
         outputs: Vec::new(),
@@ -264,8 +267,11 @@ fn chains(
     causes: Vec<OperationAddress>,
 ) {
     let cause = causes[rng.random_range(0..causes.len())];
-    let last = description.tasks[task].subtasks.len();
-    let rest = (0..last).map(|subtask| OperationAddress { task, subtask });
+    let subtasks = &description.tasks[task].subtasks;
+    let firsts = subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();
+    let first = rng.random_range(0..firsts);
+    let rest = std::iter::once(first).chain(firsts..subtasks.len());
+    let rest = rest.map(|subtask| OperationAddress { task, subtask });
     let limit = |rng: &mut dyn Rng| (rng.random_ratio(1, 2)).then_some(micros(20_000));
     description.chains.push(Chain {
         name: format!("chain {number}"),

@@ -17,8 +17,8 @@ pub fn with_digests(system: &System) -> Option<System> {
     let mut description = Description::clone(system);
     for task in &mut description.tasks {
         let is_released = matches!(task.trigger, Some(Trigger::Events(_)));
-        for (place, subtask) in task.subtasks.iter_mut().enumerate() {
-            if is_released && place == 0 || subtask.subscription.is_some() {
+        for subtask in &mut task.subtasks {
+            if is_released && subtask.after.is_empty() || subtask.subscription.is_some() {
                 subtask.outputs.push(Output { name: "digest".into(), bytes: 8, fields: Vec::new() });
             }
         }

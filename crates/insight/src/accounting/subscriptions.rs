@@ -2,9 +2,9 @@
 
 use super::distribution::{Distribution, Precision, Recorder};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use talea_record::event::{Deliver, EventsLost, Push, Typed};
-use talea_record::{EventLossReason, Metadata, Record, ReleasedBy};
+use talea_record::{EventLossReason, Metadata, OperationEntry, Record, ReleasedBy};
 use talea_time::Instant;
 
 /// Events of a publication whose pushes are remembered: an event that waits longer has no delay.
@@ -22,7 +22,7 @@ pub struct SubscriptionReport {
     pub channel: String,
     /// Events of the types that it has subscribed to.
     pub pushed: u64,
-    /// Events that its jobs took.
+    /// Events that its jobs took; what several jobs of an instance have counts once.
     pub delivered: u64,
     /// Lost because as many waited as may; of a conjunction, so many of these.
     pub discarded: u64,
@@ -55,6 +55,20 @@ struct Subscription {
     discarded: u64,
     expired: u64,
     delay: Recorder,
+    /// By instance, of the latest, the operation whose job had the events first, if the task begins with several.
+    takers: Option<HashMap<u64, usize>>,
+}
+
+impl Subscription {
+    /// A job of the operation has an event. Whether another one of its instance had it before.
+    fn has_already(&mut self, operation: usize, instance: u64) -> bool {
+        let Some(takers) = &mut self.takers else { return false };
+        if takers.len() > 2 * REMEMBERED {
+            let least = instance.saturating_sub(REMEMBERED as u64);
+            takers.retain(|instance, _| *instance >= least);
+        }
+        *takers.entry(instance).or_insert(operation) != operation
+    }
 }
 
 /// What is known of a publication.
@@ -81,9 +95,20 @@ impl Subscriptions {
         let mut add = |task: usize, operation: Option<usize>, channel: String| {
             let delay = Recorder::new(precision);
             let (pushed, delivered, discarded, expired) = (0, 0, 0, 0);
-            let counts =
-                Subscription { task, operation, channel, pushed, delivered, discarded, expired, delay };
-            subscriptions.push(counts);
+            let is_first = |entry: &&OperationEntry| entry.task == task && entry.predecessors.is_empty();
+            let begins_with_several = metadata.operations.iter().filter(is_first).nth(1).is_some();
+            let takers = (operation.is_none() && begins_with_several).then(HashMap::new);
+            subscriptions.push(Subscription {
+                task,
+                operation,
+                channel,
+                pushed,
+                delivered,
+                discarded,
+                expired,
+                delay,
+                takers,
+            });
             Some(subscriptions.len() - 1)
         };
         let mut of_task = vec![None; metadata.tasks.len()];
@@ -131,6 +156,9 @@ impl Subscriptions {
             Typed::Deliver(Deliver { job, from, publication, .. }) => {
                 let Some(Some(subscription)) = self.of_operation.get(job.operation.index()) else { return };
                 let subscription = &mut self.subscriptions[*subscription];
+                if subscription.has_already(job.operation.index(), job.instance) {
+                    return;
+                }
                 subscription.delivered += 1;
                 let Some((from, known)) =
                     from.zip(publication.and_then(|of| self.publications.get(of as usize)))

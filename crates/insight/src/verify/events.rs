@@ -7,9 +7,10 @@
 
 use super::judge::Judge;
 use super::report::{Certainty, Rule};
+use super::shared_events::SharedEvents;
 use std::collections::{HashMap, VecDeque};
 use talea_event::qos::OrderPolicy;
-use talea_model::{Condition, EventTake, Subscription, System};
+use talea_model::{Condition, EventTake, Subscriber, Subscription, System};
 use talea_record::event::{Deliver, Push};
 use talea_record::{Event, JobId, Metadata, RecordedEvents};
 use talea_time::Instant;
@@ -30,6 +31,11 @@ struct Delivered {
     next_leaf: usize,
     /// How often the condition has come true for what that has, as far as is known.
     times: u32,
+}
+
+/// How late the events are that jobs of an operation, or of a task that begins with several, have taken out of a channel.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
     /// When the latest event was pushed.
     pushed: Option<Instant>,
     /// When the latest of the jobs began that pushed one of the events.
@@ -46,6 +52,10 @@ pub(super) struct Events {
     begun: Vec<VecDeque<(u64, Instant)>>,
     /// By operation.
     delivered: Vec<Delivered>,
+    /// By operation, of which there is one for all first subtasks of a task.
+    latest: Vec<Latest>,
+    /// By task: what its first subtasks have together, if it begins with several when there are events.
+    shared: Vec<Option<SharedEvents>>,
     /// By operation, whether events come in the order in which they were pushed.
     in_order: Vec<bool>,
 }
@@ -64,6 +74,8 @@ impl Events {
             pushed: system.publications().iter().map(|_| VecDeque::new()).collect(),
             begun: trace.operations.iter().map(|_| VecDeque::new()).collect(),
             delivered: system.operations().iter().map(|_| Delivered::default()).collect(),
+            latest: vec![Latest::default(); system.operations().len()],
+            shared: (0..system.tasks.len()).map(|task| SharedEvents::of(system, task)).collect(),
             in_order: system.operations().iter().map(in_order).collect(),
         }
     }
@@ -90,6 +102,12 @@ impl Events {
     /// Records are missing.
     pub fn forget(&mut self) {
         self.is_known = false;
+        self.shared.iter_mut().flatten().for_each(SharedEvents::forget);
+    }
+
+    /// What first subtasks of a task have together, if it begins with several when there are events.
+    pub fn shared_by(&mut self, task: usize) -> Option<&mut SharedEvents> {
+        self.shared.get_mut(task).and_then(Option::as_mut)
     }
 }
 
@@ -127,9 +145,10 @@ impl Judge<'_> {
         else {
             return self.find(Rule::Events, job, Some(from), || "it has not subscribed to any events".into());
         };
-        let leaves = site.subscriber(job.operation).map(|subscriber| &subscriber.leaves);
-        let Some(leaves) = leaves.filter(|leaves| site.operation == from.operation && !leaves.is_empty())
-        else {
+        let subscriber = site.subscriber(job.operation);
+        let subscriber =
+            subscriber.filter(|subscriber| site.operation == from.operation && !subscriber.leaves.is_empty());
+        let Some(Subscriber { operation: lead, leaves, is_released, .. }) = subscriber else {
             return self.find(Rule::Events, job, Some(from), || {
                 "it has not subscribed to the event that it took".into()
             });
@@ -138,8 +157,12 @@ impl Judge<'_> {
         let pushed = pushed.copied().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
         let is_simulated = self.is_simulated();
         let (tolerance, in_order) = (self.tolerance, self.events.in_order[job.operation.index()]);
-        let Events { delivered, begun, .. } = &mut self.events;
-        let delivered = &mut delivered[job.operation.index()];
+        let Events { delivered, begun, latest, shared, .. } = &mut self.events;
+        let (delivered, latest) = (&mut delivered[job.operation.index()], &mut latest[lead.index()]);
+        let shared = shared[task].as_mut().filter(|_| *is_released);
+        let is_shared = shared.is_some();
+        // What it only has, too, was another one's turn.
+        let takes = shared.is_none_or(|shared| shared.take(job, (publication, from.instance)));
         // Instances and when they began, the latest first.
         let begun = || begun.get(from.operation.index()).into_iter().flatten().rev().copied();
         let own_begun = begun().find(|(instance, _)| *instance == from.instance).map(|(_, at)| at);
@@ -159,18 +182,23 @@ impl Judge<'_> {
             let least = from.instance.saturating_sub(REMEMBERED as u64 / 2);
             delivered.events.retain(|(_, instance), _| *instance >= least);
         }
-        let before = delivered.pushed;
-        let others_begun = delivered.begun;
-        delivered.pushed = before.max(pushed);
-        delivered.begun = others_begun.max(own_begun);
+        let Latest { pushed: before, begun: others_begun } = *latest;
+        if takes {
+            *latest = Latest { pushed: before.max(pushed), begun: others_begun.max(own_begun) };
+        }
         let mut certainty = Certainty::Certain;
         let problem = match pushed {
             None => Some("nobody has pushed the event that it took"),
             Some(_) if is_taken => Some("another job of its operation had the event that it took"),
             Some(_) if is_twice => Some("it took an event twice"),
-            Some(at) if in_order && before.is_some_and(|before| before > at.saturating_add(tolerance)) => {
+            Some(at)
+                if in_order
+                    && takes
+                    && before.is_some_and(|before| before > at.saturating_add(tolerance)) =>
+            {
                 let next = begun().filter(|(instance, _)| *instance > from.instance).map(|(_, at)| at).min();
-                if !is_simulated && next.is_none_or(|next| others_begun <= Some(next)) {
+                // Of jobs that begin at once in several lanes the records do not tell which came first.
+                if !is_simulated && (is_shared || next.is_none_or(|next| others_begun <= Some(next))) {
                     certainty = Certainty::Possible;
                 }
                 Some("it took an event that was pushed before one that another job had")

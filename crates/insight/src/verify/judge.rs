@@ -488,6 +488,9 @@ impl<'a> Judge<'a> {
         if record.event == Event::START {
             self.events.begins(job, record.time);
         }
+        if matches!(record.event, Event::COMPLETE | Event::ABORT) {
+            self.compare_events(job);
+        }
         if let Typed::Start(start) = record.typed()
             && self.lanes[lane].order.rules.dispatch == LaneDispatch::NonPreemptive
         {

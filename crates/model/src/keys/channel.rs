@@ -136,7 +136,8 @@ pub(crate) static SUBSCRIPTION: Table = Table {
     header: "the table of \"subscription\"",
     doc: "The events that release a task which has neither a period nor a trigger, or that jobs of a task of one subtask, or of a subtask, take \
           when something else has released them, as subscription = { channel = \"health\", types = [\"Robot/*\"], filter = \"charge < 20\" }. \
-          They wait in the order of the quality of service, and each job takes the first.",
+          They wait in the order of the quality of service, and each job takes the first; \
+          all first subtasks of an instance have the same.",
     keys: &[
         Key {
             name: "channel",

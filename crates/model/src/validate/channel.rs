@@ -572,12 +572,13 @@ impl Subscribed<'_> {
             });
         };
         let firsts = task.subtasks.iter().filter(|subtask| subtask.after.is_empty()).count();
-        if firsts > 1 {
+        if firsts > 1 && task.separation.is_some() {
             let message = format!(
-                "task \"{name}\" is released by events and begins with {firsts} subtasks: each would take what waits when it begins, not the event that another one has taken"
+                "task \"{name}\" is released by events, begins with {firsts} subtasks and has a separation: each of them would have its turn by itself, and one might come for an event that has expired when the other comes"
             );
-            let remedy = "let one subtask take the event and hand on what the others, which come after it, need of it; or have a task with a subscription for each";
-            refuse("subtask", message, remedy);
+            let remedy =
+                "remove the separation, or let it begin with one subtask, behind which the others come";
+            refuse("separation", message, remedy);
         }
         if task.overrun != Overrun::Queue {
             let message =

@@ -178,6 +178,38 @@ fn chains_lead_through_channels() {
     }
 }
 
+/// All first subtasks of a task that events release have them, and one stands for all where something is lost.
+#[test]
+fn tasks_that_events_release_may_begin_with_several_subtasks() {
+    let text = |more: &str, late: &str| {
+        format!(
+            "[system]\nname = \"s\"\nstrategy = \"rms\"\n[[node]]\nname = \"n\"\ncpus = [0]\n\
+            [[node]]\nname = \"o\"\ncpus = [1]\n[[channel]]\nname = \"c\"\n\
+            [[task]]\nname = \"a\"\nnode = \"n\"\nperiod = \"10ms\"\nwcet = \"1us\"\n\
+            events = [{{ channel = \"c\", type = \"T/A\" }}]\n\
+            [[task]]\nname = \"r\"\nsubscription = {{ channel = \"c\" }}\n{more}\n\
+            [[task.subtask]]\nname = \"x\"\nnode = \"n\"\nwcet = \"1us\"\n\
+            [[task.subtask]]\nname = \"then\"\nnode = \"n\"\nwcet = \"1us\"\n\
+            [[task.subtask]]\nname = \"y\"\nnode = \"{late}\"\nafter = []\nwcet = \"1us\"\n\
+            [[chain]]\nname = \"c\"\npath = [\"a\", \"r.y\"]\n"
+        )
+    };
+    let system = parsed(&text("deadline = \"9ms\"", "n")).system;
+    let [subscriber] = &system.publications()[0].subscribers[..] else { panic!("there is one") };
+    assert_eq!(subscriber.operations().map(OperationId::index).collect::<Vec<_>>(), [1, 3]);
+    let takes: Vec<bool> = system.operations().iter().map(|of| system.takes_events(of.id)).collect();
+    assert_eq!(takes, [false, true, false, true]);
+    assert_eq!(system.chain_sites()[0].hops, [Hop { kind: HopKind::Events, inputs: Vec::new() }]);
+    assert_eq!(parsed(&system.to_toml()).system, system);
+    let refused = |more: &str, late: &str| {
+        let problems =
+            talea_model::parse("s.toml", &text(more, late), ".".as_ref()).expect_err("it is refused");
+        format!("{problems:?}")
+    };
+    assert!(refused("deadline = \"9ms\"", "o").contains("are on different nodes"));
+    assert!(refused("separation = \"9ms\"", "n").contains("each of them would have its turn by itself"));
+}
+
 /// An operation that something else releases has events by a subscription of its own, be it a whole task or a later subtask; what releases its task
 /// is not changed by that.
 #[test]

@@ -479,10 +479,11 @@ impl Drawn {
     fn subscription(&self, number: usize) -> Option<(SubscriptionBuilder, Duration, Option<Separation>)> {
         let drawn = &self.tasks[number];
         let DrawnRelease::Events { subscription, separation } = &drawn.release else { return None };
-        let firsts =
-            (0..drawn.subtasks.len()).filter(|at| self.predecessors((number, *at)).is_empty()).count();
+        let firsts: Vec<usize> =
+            (0..drawn.subtasks.len()).filter(|at| self.predecessors((number, *at)).is_empty()).collect();
+        let node = |at: &usize| drawn.subtasks[*at].node.index(self.nodes);
         let before = self.events_of(number, (number, 0));
-        if before.is_empty() || firsts > 1 {
+        if before.is_empty() || firsts.iter().any(|first| node(first) != node(&0)) {
             return None;
         }
         let Subscribed { builder, wanted, is_conjunction } = subscription.to(&before);
@@ -492,7 +493,8 @@ impl Drawn {
             true => periods.max(),
             false => periods.reduce(|one, other| (one * other / (one + other)).max(1)),
         };
-        let separation = separation.filter(|separation| separation.excess != Excess::Drop);
+        let separation =
+            separation.filter(|separation| separation.excess != Excess::Drop && firsts.len() == 1);
         Some((builder, Duration::from_nanos(period? as i64), separation))
     }
 

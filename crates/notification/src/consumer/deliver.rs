@@ -312,6 +312,24 @@ impl Consumer {
         self.has_taken(&events[before..], now);
     }
 
+    /// The first of several jobs that are to have the same event takes it. It counts as one that waits until it is [given up](Self::give_place_up), but is
+    /// neither discarded nor expires.
+    pub fn take_in_its_place(&self, now: Instant) -> Option<Delivery> {
+        let mut inner = self.inner.lock();
+        self.drain(&mut inner, now);
+        let taken = self.take_one(&mut inner, |_| true)?;
+        inner.queue.keep_place();
+        drop(inner);
+        self.counts.deliver(now - taken.pushed);
+        Some(taken)
+    }
+
+    /// All jobs have begun that were to have the event, which does not wait any more.
+    pub fn give_place_up(&self, event: &Delivery) {
+        self.inner.lock().queue.give_place_up();
+        self.gone(event, &self.counts.delivered);
+    }
+
     /// These do not wait any more, since somebody has them.
     fn has_taken(&self, events: &[Delivery], now: Instant) {
         for delivery in events {

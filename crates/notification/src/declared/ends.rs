@@ -1,6 +1,7 @@
 //! The ends of one operation at channels.
 
 use super::filters::ByContent;
+use super::instances::Instances;
 use super::pushes::{Keeper, PushKeeping, PushPlace};
 use super::synthetic::SyntheticSource;
 use crate::channel::EventChannelFactory;
@@ -86,8 +87,10 @@ impl Published {
 
 /// What jobs of an operation take, whether or not it releases them.
 pub(super) struct Subscribed {
-    consumer: ConnectedConsumer,
+    consumer: Arc<ConnectedConsumer>,
     losses: Losses,
+    /// What it has together with the other first subtasks of its task, if there are any.
+    instances: Option<Arc<Instances>>,
     /// What jobs have that have begun, by instance. As a rule that is one job; where another one goes before it, both.
     taken: Vec<(u64, Vec<Delivery>)>,
     /// Memory for what others take.
@@ -96,7 +99,7 @@ pub(super) struct Subscribed {
     most: usize,
     /// The instance of the job that began last.
     current: u64,
-    /// The constraints that it holds against events.
+    /// The constraints that it holds against events; of several first subtasks the one has them that stands for all.
     pub filters: Vec<ByContent>,
     pub is_opened: bool,
     keeping: Keeping,
@@ -167,12 +170,29 @@ impl Subscribed {
         consumer: ConnectedConsumer,
         taker: OperationId,
         filters: Vec<ByContent>,
+        instances: Option<Instances>,
         (most, keeping): (usize, Keeping),
     ) -> Self {
         let losses = Losses { taker, consumer: consumer.watched(), told: Arc::default() };
+        let (consumer, instances) = (Arc::new(consumer), instances.map(Arc::new));
+        Subscribed::of((consumer, losses, instances), filters, (most, keeping))
+    }
+
+    /// Of another first subtask of the same task.
+    pub fn beside(&self, keeping: Keeping) -> Self {
+        let shared = (Arc::clone(&self.consumer), self.losses(), self.instances.clone());
+        Subscribed::of(shared, Vec::new(), (self.most, keeping))
+    }
+
+    fn of(
+        (consumer, losses, instances): (Arc<ConnectedConsumer>, Losses, Option<Arc<Instances>>),
+        filters: Vec<ByContent>,
+        (most, keeping): (usize, Keeping),
+    ) -> Self {
         Subscribed {
             consumer,
             losses,
+            instances,
             taken: Vec::with_capacity(JOBS),
             spare: (0..JOBS).map(|_| Vec::with_capacity(most)).collect(),
             most,
@@ -259,7 +279,10 @@ impl EventEnds for Ends {
         }
         // There is room for as many jobs as begin before one of them ends.
         let mut deliveries = subscribed.spare.pop().unwrap_or_else(|| Vec::with_capacity(subscribed.most));
-        subscribed.consumer.take_for_job(subscribed.most, now, &mut deliveries);
+        match &subscribed.instances {
+            None => subscribed.consumer.take_for_job(subscribed.most, now, &mut deliveries),
+            Some(instances) => deliveries.extend(instances.begin(&subscribed.consumer, instance, now)),
+        }
         if !subscribed.keeping.keep(instance, &deliveries, now) {
             noted(EventNote::NotKept);
         }

@@ -7,6 +7,7 @@
 
 mod ends;
 mod filters;
+mod instances;
 mod ports;
 mod pushes;
 mod synthetic;
@@ -25,6 +26,7 @@ use crate::mapping::MappingFilter;
 use crate::qos::QosSettings;
 use ends::{Ends, Keeping, Published, Subscribed};
 use filters::{ByContent, Carried};
+use instances::Instances;
 use pushes::PushKeeping;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,18 +34,20 @@ use synthetic::SyntheticSource;
 use talea_model::{Mapped, OperationId, PublicationId, Subscription, System, Trigger};
 use talea_operation::{EventEnds, Operations};
 
-/// For how much there is to be room until it is recorded; 0 for what never is.
+/// For how much there is to be room: of what is recorded until it is, 0 for what never is, and of what is unfinished.
 #[derive(Clone, Copy)]
 pub struct Room<'a> {
     /// Of what jobs of an operation [take](talea_operation::EventEnds::keep).
     pub taken: &'a dyn Fn(OperationId) -> usize,
     /// Of what jobs [push](talea_operation::EventEnds::keep_pushes) as a publication.
     pub pushed: &'a dyn Fn(PublicationId) -> usize,
+    /// Instances of a task that may be unfinished at once; for more of them memory is taken when they come.
+    pub instances: usize,
 }
 
 impl Room<'static> {
     /// Nothing is recorded.
-    pub const NONE: Room<'static> = Room { taken: &|_| 0, pushed: &|_| 0 };
+    pub const NONE: Room<'static> = Room { taken: &|_| 0, pushed: &|_| 0, instances: 0 };
 }
 
 impl std::fmt::Debug for Room<'_> {
@@ -78,12 +82,25 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Conne
     let mut ends: BTreeMap<OperationId, Ends> = BTreeMap::new();
     for operation in system.operations() {
         let Some(subscription) = system.subscription_of(operation.id) else { continue };
-        let is_released = operation.predecessors.is_empty()
-            && matches!(system.tasks[operation.task].trigger, Some(Trigger::Events(_)));
+        let is_first = |operation: &&talea_model::Operation| operation.predecessors.is_empty();
+        let is_released =
+            is_first(&operation) && matches!(system.tasks[operation.task].trigger, Some(Trigger::Events(_)));
         let id = operation.id;
         let may_come = |site: &&talea_model::PublicationSite| site.subscriber(id).is_some();
         let may_come: Vec<&talea_model::PublicationSite> =
             system.publications().iter().filter(may_come).collect();
+        let publications = may_come.iter().map(|site| site.id).collect();
+        let own_contents = Arc::clone(&contents);
+        let (take, taken_room) = (subscription.take, (room.taken)(id));
+        let keeping = Keeping { contents: own_contents, publications, room: taken_room, take, port: None };
+        let firsts = || system.operations_of(operation.task).iter().filter(is_first);
+        let lead = firsts().next().filter(|lead| is_released && lead.id != id);
+        if let Some(lead) = lead {
+            let subscribed = ends.get(&lead.id).and_then(|ends| ends.subscribed.as_ref());
+            let subscribed = subscribed.expect("what stands before it has been made").beside(keeping);
+            ends.entry(id).or_default().subscribed = Some(subscribed);
+            continue;
+        }
         let have_code = |site: &&talea_model::PublicationSite| {
             operations.have_code(&system.operations()[site.operation.index()].name)
         };
@@ -97,18 +114,17 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Conne
                 Carried::Numbers(fields.max().unwrap_or(0))
             }
         };
+        let together = if is_released { firsts().count() } else { 1 };
         let subscriber = match is_released {
-            true => Subscriber::Task { name: &system.tasks[operation.task].name, first: id },
+            true => Subscriber::Task { name: &system.tasks[operation.task].name, first: id, together },
             false => Subscriber::Operation { name: &operation.name },
         };
+        let instances = (together > 1).then(|| Instances::new(together, room.instances));
         let channel = &channels[&(node_of(id), subscription.channel)];
         let (consumer, filters) = subscribe(channel, subscriber, subscription, carried);
-        let publications = may_come.iter().map(|site| site.id).collect();
-        let contents = Arc::clone(&contents);
-        let take = subscription.take;
-        let keeping = Keeping { contents, publications, room: (room.taken)(id), take, port: None };
         let keeping = (system.most_taken(subscription) as usize, keeping);
-        ends.entry(id).or_default().subscribed = Some(Subscribed::new(consumer, id, filters, keeping));
+        let subscribed = Subscribed::new(consumer, id, filters, instances, keeping);
+        ends.entry(id).or_default().subscribed = Some(subscribed);
     }
     for site in system.publications() {
         let described = system.publication(site);
@@ -125,7 +141,9 @@ pub fn connect(system: &System, operations: Operations, room: Room<'_>) -> Conne
         // How many of its events can be under way at once.
         let held = |subscriber: &talea_model::Subscriber| {
             let condition = &system.subscription_of(subscriber.operation)?.condition;
-            Some(ends_of(subscriber)?.room(subscriber.leaves.len().max(1) * condition.events_of_leaf()))
+            let at_once = subscriber.leaves.len().max(1) * condition.events_of_leaf();
+            let room_of = |operation| Some(ends.get(&operation)?.subscribed.as_ref()?.room(at_once));
+            Some(subscriber.operations().filter_map(room_of).sum::<usize>())
         };
         let pushed_room = (room.pushed)(site.id);
         let events =
@@ -202,8 +220,8 @@ fn make_channels(system: &System) -> (BTreeMap<usize, EventChannelFactory>, Node
 /// Who has subscribed.
 #[derive(Clone, Copy)]
 enum Subscriber<'s> {
-    /// A task that is released by the events, with its first operation.
-    Task { name: &'s str, first: OperationId },
+    /// A task that is released by the events, with its first operation, and how many it begins with.
+    Task { name: &'s str, first: OperationId, together: usize },
     /// An operation that something else releases.
     Operation { name: &'s str },
 }
@@ -248,7 +266,7 @@ fn subscribe(
         condition => consumer.when(condition.map(&mut |text| Arc::new(made(text)))),
     };
     let connected = match subscriber {
-        Subscriber::Task { first, .. } => consumer.connect_task(first),
+        Subscriber::Task { first, together, .. } => consumer.connect_task(first, together),
         Subscriber::Operation { .. } => consumer.connect_jobs(),
     };
     (connected.expect("validation has checked the subscription"), filters)

@@ -83,7 +83,7 @@ impl EventPorts for Ports<'_> {
         match subscribed {
             Some(subscribed) => subscribed.is_opened = true,
             None => self.refuse_events(
-                "opens a subscription, and the system describes none of it, nor of a task of which it is the first subtask".into(),
+                "opens a subscription, and the system describes none of it, nor of a task of which it is a first subtask".into(),
             ),
         }
     }

@@ -46,7 +46,7 @@ impl JobServices for Pushing {
 fn operations(taken: usize, pushed: usize) -> [Operation; 2] {
     let system = system();
     let is_taker = |operation: OperationId| if system.takes_events(operation) { taken } else { 0 };
-    let room = Room { taken: &is_taker, pushed: &|_| pushed };
+    let room = Room { taken: &is_taker, pushed: &|_| pushed, ..Room::NONE };
     let assembled =
         connect(&system, Operations::synthetic(), room).operations.assemble(&system).expect("sound");
     let operations: Vec<Operation> = assembled.operations.into_iter().flatten().collect();

@@ -6,7 +6,7 @@ use proptest::sample::select;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use talea_model::{
     Condition, EventTake, LaneDispatch, OutputBuilder, Overrun, PublicationBuilder, Strategy as By,
-    SubscriptionBuilder, System, TaskBuilder,
+    SubscriptionBuilder, SubtaskBuilder, System, TaskBuilder,
 };
 use talea_notification::declared::{EventPorts, JobEvents};
 use talea_notification::qos::QosSettings;
@@ -114,8 +114,9 @@ fn system(drawn: &Drawn) -> System {
     builder = builder.task(look.output(OutputBuilder::new("out")));
     // Handed on once more.
     let last = TaskBuilder::triggered_by("last", SubscriptionBuilder::new("d").types(["U"]));
-    let last = last.deadline(Duration::from_nanos(20)).wcet(Work::from_nanos(1));
-    builder.task(last.output(OutputBuilder::new("out"))).build().expect("sound")
+    let step = |name| SubtaskBuilder::new(name).wcet(Work::from_nanos(1)).output(OutputBuilder::new("out"));
+    let last = last.deadline(Duration::from_nanos(20)).subtask(step("one"));
+    builder.task(last.subtask(step("two").after([""; 0]))).build().expect("sound")
 }
 
 /// A digest of all that the job can know of its events, and of what was before.
@@ -189,7 +190,8 @@ fn operations(drawn: &Drawn, twist: u64) -> Operations {
         operations = operations.with_ports(&format!("take{place}"), move |ports| taking(ports, Some(pushes)));
     }
     let operations = operations.with_ports("look", |ports| taking(ports, None));
-    operations.with_ports("last", |ports| taking(ports, None))
+    let operations = operations.with_ports("last.one", |ports| taking(ports, None));
+    operations.with_ports("last.two", |ports| taking(ports, None))
 }
 
 proptest! {
@@ -217,13 +219,13 @@ proptest! {
         }
 
         // Without the events of one, that one is left as it was, and so are those of which it takes them.
-        let named = KeptOutputs::Named(vec!["take0.out".into(), "last.out".into(), "last".into()]);
+        let named = KeptOutputs::Named(vec!["take0.out".into(), "last.two.out".into(), "last.two".into()]);
         let part = recorded(&system, operations(&drawn, 0), UNTIL, &named);
         let report = replayed(&system, &part, operations(&drawn, 0));
         prop_assert_eq!((&report.first, report.unknown()), (&None, 0));
         let row = |name: &str| report.outputs.iter().find(|row| row.output == name).expect("a row");
-        prop_assert!(row("take0.out").is_outside && !row("last.out").is_outside);
-        prop_assert_eq!(row("last.out").compared > 0, run.1.iter().any(|record| {
+        prop_assert!(row("take0.out").is_outside && !row("last.two.out").is_outside);
+        prop_assert_eq!(row("last.two.out").compared > 0, run.1.iter().any(|record| {
             let last = system.operations().last().expect("it has some").id;
             record.event == talea_record::Event::COMPLETE && record.job().operation == last
         }));
@@ -250,7 +252,7 @@ fn one_that_was_changed_is_found() {
     let drawn = one();
     let system = system(&drawn);
     let run = recorded(&system, operations(&drawn, 0), UNTIL, &KeptOutputs::All);
-    let changed = operations(&drawn, 0).with_ports("last", |ports| {
+    let changed = operations(&drawn, 0).with_ports("last.two", |ports| {
         let mut code = taking(ports, None);
         move |job: &JobContext<'_>| {
             if job.instance() != 3 {
@@ -260,7 +262,7 @@ fn one_that_was_changed_is_found() {
     });
     let report = replayed(&system, &run, changed);
     let first = report.first.expect("it differs");
-    assert_eq!((first.output.as_str(), first.instance), ("last.out", 3));
+    assert_eq!((first.output.as_str(), first.instance), ("last.two.out", 3));
 
     // What a job took is lost: what differs from then on proves nothing.
     let mut records = run.1.clone();

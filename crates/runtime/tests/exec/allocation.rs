@@ -158,6 +158,12 @@ fn releasing_dispatching_and_tracing_do_not_allocate() {
                     .when(Condition::all(Collect::Latest, [of("T/One"), of("T/Two")])),
             ))
             .task(taking("nested", SubscriptionBuilder::new("c").when(nested)))
+            .task(
+                TaskBuilder::triggered_by("together", SubscriptionBuilder::new("c"))
+                    .deadline(ms(50))
+                    .subtask(step("e"))
+                    .subtask(step("f").after([""; 0])),
+            )
             .task(taking("apart", SubscriptionBuilder::new("c")).separation(ms(4)))
             .task(task("skipping", 7, 9).overrun(talea_model::Overrun::SkipNext))
             .build()

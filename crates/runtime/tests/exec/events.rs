@@ -587,7 +587,7 @@ fn what_code_opens_wrongly_is_told_at_once() {
             },
             "twice",
         ),
-        ("imu", |ports| ports.subscription(), "nor of a task of which it is the first subtask"),
+        ("imu", |ports| ports.subscription(), "nor of a task of which it is a first subtask"),
         ("guard", |ports| _ = ports.publication::<Tilt>("Robot/Tilt"), "it publishes none"),
     ] {
         let told = with(name, register);
@@ -603,4 +603,107 @@ fn what_code_opens_wrongly_is_told_at_once() {
     impl Content for Level {}
     let told = with("imu", |ports| _ = ports.publication::<Level>("Robot/Tilt"));
     assert!(told.contains("filter of task \"guard\"") && told.contains("angle"), "{told}");
+}
+
+/// A task that begins with two subtasks in lanes of two schedulers, of which the lower ones are held up again and again, so that the other begins instance after
+/// instance before it.
+fn together(dispatch: LaneDispatch) -> System {
+    let text = format!(
+        r#"
+        [system]
+        name = "together"
+        strategy = "criticality"
+        lane_dispatch = "{dispatch}"
+        [[node]]
+        name = "n"
+        cpus = [0]
+        [[scheduler]]
+        name = "top"
+        kind = "fixed-priority"
+        [[scheduler]]
+        name = "fast"
+        kind = "lanes"
+        under = [{{ scheduler = "top", priority = 2 }}]
+        [[scheduler]]
+        name = "slow"
+        kind = "lanes"
+        under = [{{ scheduler = "top", priority = 1 }}]
+        [[channel]]
+        name = "c"
+        qos = {{ MaxEventsPerConsumer = 3 }}
+        [[task]]
+        name = "push"
+        lanes = "fast"
+        period = "1ms"
+        wcet = "20us"
+        events = [{{ channel = "c", type = "T/One", fields = {{ x = {{ uniform = [0, 1000000] }} }} }}]
+        [[task]]
+        name = "hog"
+        criticality = "high"
+        lanes = "slow"
+        period = "20ms"
+        wcet = "7ms"
+        [[task]]
+        name = "take"
+        subscription = {{ channel = "c", types = ["T/One"] }}
+        deadline = "30ms"
+          [[task.subtask]]
+          name = "quick"
+          lanes = "fast"
+          wcet = "20us"
+          [[task.subtask]]
+          name = "late"
+          after = []
+          lanes = "slow"
+          wcet = "20us"
+        "#
+    );
+    talea_model::parse("together.toml", &text, std::path::Path::new(".")).expect("a system").system
+}
+
+/// What a job had: its instance, who pushed it, and the field of the event as it read it.
+type Had = Arc<std::sync::Mutex<Vec<(u64, Option<(u64, i64)>)>>>;
+
+#[test]
+fn first_subtasks_of_an_instance_have_the_same_event() {
+    let system = together(LaneDispatch::NonPreemptive);
+    let had: [Had; 2] = [Arc::default(), Arc::default()];
+    let names = ["take.quick", "take.late"];
+    let mut code = Operations::synthetic();
+    for (name, had) in names.into_iter().zip(&had) {
+        let had = Arc::clone(had);
+        code = code.with_ports(name, move |ports: &mut Ports<'_>| {
+            ports.subscription();
+            move |job: &JobContext<'_>| {
+                let read = job.event().map(|delivery| {
+                    let event = delivery.event();
+                    let content = event.content::<SyntheticEvent>().expect("nothing else is pushed");
+                    let origin = event.header().origin.expect("a job has pushed it");
+                    (origin.instance, content.field("x").expect("it has it"))
+                });
+                had.lock().expect("nobody panics").push((job.instance(), read));
+            }
+        });
+    }
+    let ended = completed(["take.late"], 60);
+    let ran = run_until(&system, code, options(RtMode::Warn, 0), ended);
+    let [quick, late] = had.map(|had| std::mem::take(&mut *had.lock().expect("nobody panics")));
+    let quick: HashMap<u64, Option<(u64, i64)>> = quick.into_iter().collect();
+    let ahead = |(instance, _): &&(u64, Option<(u64, i64)>)| quick.contains_key(instance);
+    assert!(late.iter().filter(ahead).count() >= 60, "{late:?}");
+    for (instance, read) in late.iter().filter(ahead) {
+        assert_eq!(quick[instance], *read, "{instance}");
+        let from = read.map(|(from, _)| from).expect("nothing expires");
+        assert_eq!(read.map(|(_, x)| x), Some(field(&system, 0, from)), "it is as it was pushed");
+    }
+    let mut taken: Vec<u64> = quick.values().flatten().map(|(from, _)| *from).collect();
+    let all = taken.len();
+    taken.sort_unstable();
+    taken.dedup();
+    assert_eq!(taken.len(), all, "each event is one instance's");
+    // More come while the lower one is held up than may wait, and those that it is to have stay.
+    let lost = ran.records.iter().filter_map(EventsLost::read);
+    let lost: u32 = lost.map(|lost| lost.events).sum();
+    let pushed = ran.records.iter().filter_map(Push::read).count();
+    assert!(lost > 0 && pushed <= all + lost as usize + 4, "{pushed} pushed, {all} taken, {lost} lost");
 }

@@ -197,8 +197,12 @@ struct Taker {
     /// How many have been released, or have come to nothing.
     gone: u64,
     lost: BTreeMap<EventLossReason, u64>,
-    /// What a job that has begun has to take, and what it has taken.
-    wanted: Vec<Event>,
+    /// With how many subtasks the task begins, which have the same event.
+    together: usize,
+    /// Of instances of which some have begun: what they have, and how many have not.
+    begun: BTreeMap<u64, (Vec<Event>, usize)>,
+    /// Events of those, which keep their places.
+    kept: usize,
     /// When the run ends.
     end: Instant,
 }
@@ -213,6 +217,10 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     let is_in_turn = system.lane_dispatch == LaneDispatch::NonPreemptive;
     let mut faults = Vec::new();
     let mut released = vec![0; takers.len()];
+    // What a job that has begun has to have and has not been delivered, by operation.
+    let mut wanted: Vec<Vec<Event>> = vec![Vec::new(); takers.len()];
+    let taker_of: Vec<usize> =
+        operations.iter().map(|operation| lead_of(system, operation.id).index()).collect();
     let mut lost: Vec<BTreeMap<EventLossReason, u64>> = vec![BTreeMap::new(); takers.len()];
     for record in records {
         takers.iter_mut().flatten().for_each(|taker| taker.come_to(system, (record.time, 0)));
@@ -258,33 +266,36 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
                 }
             }
             Typed::Start(start) => {
-                if let Some(taker) = &mut takers[start.job.operation.index()] {
+                let index = start.job.operation.index();
+                if let Some(taker) = &mut takers[taker_of[index]] {
                     taker.open.remove(&start.job.instance);
-                    if !taker.wanted.is_empty() {
-                        faults.push(format!("{:?} were not delivered by {}", taker.wanted, record.time));
+                    if !wanted[index].is_empty() {
+                        faults.push(format!("{:?} were not delivered by {}", wanted[index], record.time));
                     }
                     if is_in_turn {
-                        taker.begin(record.time);
+                        wanted[index] = taker.begin(start.job.instance, record.time);
                     }
                 }
             }
             Typed::Deliver(Deliver { job, from, publication, number, .. }) => {
-                let taker = takers[job.operation.index()].as_mut().expect("it subscribes");
+                let index = job.operation.index();
+                let taker = takers[taker_of[index]].as_mut().expect("it subscribes");
                 if !is_in_turn && number == 0 {
-                    taker.begin(record.time);
+                    wanted[index] = taker.begin(job.instance, record.time);
                 }
+                let wanted = &mut wanted[index];
                 let event = Some((
                     publication.expect("an operation publishes it"),
                     from.expect("a job has pushed it").instance,
                 ));
                 // Those of a condition are told in the order of its parts.
                 let has_order = !taker.is_grouped;
-                match taker.wanted.iter().position(|wanted| *wanted == event || has_order) {
-                    Some(place) if taker.wanted[place] != event => {
-                        faults.push(format!("{job:?} took {event:?}, and before {:?}", taker.wanted));
+                match wanted.iter().position(|wanted| *wanted == event || has_order) {
+                    Some(place) if wanted[place] != event => {
+                        faults.push(format!("{job:?} took {event:?}, and before {wanted:?}"));
                     }
-                    Some(place) => _ = taker.wanted.remove(place),
-                    None => faults.push(format!("{job:?} took {event:?}, and not {:?}", taker.wanted)),
+                    Some(place) => _ = wanted.remove(place),
+                    None => faults.push(format!("{job:?} took {event:?}, and not {wanted:?}")),
                 }
             }
             Typed::EventsLost(EventsLost { operation, events, why, .. }) => {
@@ -303,10 +314,14 @@ pub fn faults(system: &System, records: &[Record]) -> Vec<String> {
     // Time looks at what waits, too, whenever it may bring something.
     takers.iter_mut().flatten().for_each(|taker| taker.expire(end));
     for (operation, taker) in operations.iter().zip(&takers) {
-        let (Some(taker), index, name) = (taker, operation.id.index(), &operation.name) else { continue };
-        if !taker.wanted.is_empty() {
-            faults.push(format!("{name}: {:?} were not delivered", taker.wanted));
+        let (index, name) = (operation.id.index(), &operation.name);
+        if !wanted[index].is_empty() {
+            faults.push(format!("{name}: {:?} were not delivered", wanted[index]));
         }
+        if released[index] != released[taker_of[index]] {
+            faults.push(format!("{name} was released otherwise than the others of its task"));
+        }
+        let Some(taker) = taker else { continue };
         // With a separation some wait for their release at the end.
         let is_exact = system.tasks[operation.task].separation.is_none();
         let differs = released[index] > taker.released || is_exact && released[index] < taker.released;
@@ -334,8 +349,10 @@ fn followed(system: &System, operation: OperationId, records: &[Record]) -> Opti
     let (subscription, is_released) = match (&system.task_of(operation).trigger, own) {
         (_, Some(subscription)) => (subscription, false),
         (Some(Trigger::Events(subscription)), None) => {
-            let is_first = system.operations()[operation.index()].predecessors.is_empty();
-            is_first.then_some((subscription, true))?
+            let operation = &system.operations()[operation.index()];
+            let stands_for_all =
+                operation.predecessors.is_empty() && lead_of(system, operation.id) == operation.id;
+            stands_for_all.then_some((subscription, true))?
         }
         _ => return None,
     };
@@ -343,7 +360,8 @@ fn followed(system: &System, operation: OperationId, records: &[Record]) -> Opti
     let channel = Qos::default().with(&system.channels[subscription.channel].qos, Level::Channel);
     let qos = channel.expect("valid").with(&subscription.qos, Level::Proxy).expect("valid");
     let below = subscription.filter.as_deref().map(limit_of);
-    let (waiting, released, lost, wanted) = (Vec::new(), 0, BTreeMap::new(), Vec::new());
+    let (waiting, released, lost) = (Vec::new(), 0, BTreeMap::new());
+    let together = if is_released { firsts(system, operation).count() } else { 1 };
     let (truths, pushed, open, gone) = (VecDeque::new(), 0, BTreeSet::new(), 0);
     let limits = |filter: &Option<String>| filter.as_deref().map(limit_of);
     let priorities: Vec<_> =
@@ -370,7 +388,9 @@ fn followed(system: &System, operation: OperationId, records: &[Record]) -> Opti
         open,
         gone,
         lost,
-        wanted,
+        together,
+        begun: BTreeMap::new(),
+        kept: 0,
         end,
     };
     let mut all: Vec<(Place, Event, &EventTypeName, i64)> = Vec::new();
@@ -452,16 +472,20 @@ impl Taker {
             return self.lose(EventLossReason::Expired);
         }
         let come = Waiting { events, priority, expires };
-        if self.waiting.len() == self.qos.max_events as usize {
+        if self.waiting.len() + self.kept == self.qos.max_events as usize {
             self.expire(now);
         }
-        if self.waiting.len() < self.qos.max_events as usize {
+        if self.waiting.len() + self.kept < self.qos.max_events as usize {
             self.waiting.push(come);
             // At the end nothing is released any more.
             self.released += u64::from(now < self.end);
             return;
         }
         self.lose(EventLossReason::Discarded);
+        // What others of its instance are to have stays.
+        if self.waiting.is_empty() {
+            return;
+        }
         let least_priority = self.waiting.iter().map(|one| one.priority).min().expect("it is full");
         let soonest = self.waiting.iter().map(|one| one.expires).min().expect("it is full");
         let victim = match self.qos.discard {
@@ -485,13 +509,28 @@ impl Taker {
         (self.waiting.len()..before).for_each(|_| self.lose(EventLossReason::Expired));
     }
 
-    fn begin(&mut self, now: Instant) {
+    /// A job of this instance begins: what it has.
+    fn begin(&mut self, instance: u64, now: Instant) -> Vec<Event> {
+        if let Some((events, left)) = self.begun.get_mut(&instance) {
+            let events = events.clone();
+            *left -= 1;
+            if *left == 0 {
+                self.begun.remove(&instance);
+                self.kept -= usize::from(!events.is_empty());
+            }
+            return told(events);
+        }
         self.expire(now);
-        self.wanted = self.next();
+        let mut events = self.next();
         while self.take == EventTake::All && !self.waiting.is_empty() {
             let next = self.next();
-            self.wanted.extend(next);
+            events.extend(next);
         }
+        if self.together > 1 {
+            self.kept += usize::from(!events.is_empty());
+            self.begun.insert(instance, (events.clone(), self.together - 1));
+        }
+        told(events)
     }
 
     /// The events of the next of those that wait, which does not wait any more.
@@ -507,8 +546,26 @@ impl Taker {
                 soonest.and_then(|soonest| self.waiting.iter().position(|one| one.expires == soonest))
             }
         };
-        let events = next.map_or_else(Vec::new, |next| self.waiting.remove(next).events);
-        // Time comes from nobody, and is not recorded.
-        events.into_iter().filter(Option::is_some).collect()
+        next.map_or_else(Vec::new, |next| self.waiting.remove(next).events)
     }
+}
+
+/// Time comes from nobody, and is not recorded.
+fn told(events: Vec<Event>) -> Vec<Event> {
+    events.into_iter().filter(Option::is_some).collect()
+}
+
+/// The subtasks with which the task of an operation begins.
+fn firsts(system: &System, operation: OperationId) -> impl Iterator<Item = OperationId> {
+    let task = system.operations()[operation.index()].task;
+    let all = system.operations_of(task).iter();
+    all.filter(|operation| operation.predecessors.is_empty()).map(|operation| operation.id)
+}
+
+/// The one of them that stands for all, if events release its task and the operation is one of them; or else the operation itself.
+fn lead_of(system: &System, operation: OperationId) -> OperationId {
+    let is_released = matches!(system.task_of(operation).trigger, Some(Trigger::Events(_)));
+    let is_first = system.operations()[operation.index()].predecessors.is_empty();
+    let lead = firsts(system, operation).next().filter(|_| is_released && is_first);
+    lead.unwrap_or(operation)
 }

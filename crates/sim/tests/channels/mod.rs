@@ -16,7 +16,7 @@ use talea_model::{
     PublicationBuilder, Strategy as StrategyKind, Subscription, SubscriptionBuilder, System, Task,
     TaskBuilder, Trigger,
 };
-use talea_policy::strategy::plan_system;
+use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Cost, Deliver, EventsLost, Push};
 use talea_record::{CostKind, Event, JobId, Record, Sink};
 use talea_sim::DispatchRecords;
@@ -29,7 +29,7 @@ fn records(system: &System) -> Vec<Record> {
 }
 
 fn judged(system: &System, records: &[Record]) -> VerifyReport {
-    let plans = plan_system(system).expect("no anomalies");
+    let plans = plan_lanes_of(system).expect("no anomalies");
     let metadata = metadata(system);
     let mut verifier = Verifier::new(&metadata, system, &plans, Duration::ZERO).expect("the same system");
     records.iter().for_each(|record| verifier.record(*record));
@@ -132,6 +132,11 @@ fn random_systems_lose_collect_filter_and_hand_on() {
                     *seen.entry("taken together").or_default() += 1;
                 }
             }
+            let firsts =
+                system.operations_of(taker.task).iter().filter(|first| first.predecessors.is_empty());
+            if taker.predecessors.is_empty() && firsts.skip(1).any(|first| first.id == taker.id) {
+                *seen.entry("had beside another").or_default() += 1;
+            }
             let from = system.operations()[deliver.from.expect("a job").operation.index()].task;
             *seen.entry(if deliver.number > 0 { "collected" } else { "delivered" }).or_default() += 1;
             if subscription.filter.is_some() {
@@ -149,6 +154,7 @@ fn random_systems_lose_collect_filter_and_hand_on() {
         }
     }
     let kinds = [
+        "had beside another",
         "collected",
         "delivered",
         "discarded",
@@ -392,5 +398,107 @@ fn the_flight_program_keeps_its_schedule_over_a_channel() {
         };
         assert_eq!(skips(&direct), skips(&over_channel));
         assert_eq!(without_numbers(direct), without_numbers(over_channel), "{strategy}");
+    }
+}
+
+/// A task that begins with two subtasks, of which one is held up by others of its lanes.
+const TOGETHER: &str = r#"
+    [system]
+    name = "together"
+    strategy = "criticality"
+    [[node]]
+    name = "n"
+    cpus = [0]
+    [[scheduler]]
+    name = "top"
+    kind = "fixed-priority"
+    [[scheduler]]
+    name = "fast"
+    kind = "lanes"
+    under = [{ scheduler = "top", priority = 2 }]
+    [[scheduler]]
+    name = "slow"
+    kind = "lanes"
+    under = [{ scheduler = "top", priority = 1 }]
+    [[channel]]
+    name = "c"
+    qos = { MaxEventsPerConsumer = 3 }
+    [[task]]
+    name = "push"
+    lanes = "fast"
+    period = "10ns"
+    wcet = "1ns"
+    events = [{ channel = "c", type = "T/One", fields = { x = { uniform = [0, 9] } } }]
+    [[task]]
+    name = "hog"
+    criticality = "high"
+    lanes = "slow"
+    period = "100ns"
+    phase = "5ns"
+    wcet = "42ns"
+    [[task]]
+    name = "take"
+    subscription = { channel = "c", types = ["T/One"] }
+    deadline = "200ns"
+      [[task.subtask]]
+      name = "quick"
+      lanes = "fast"
+      wcet = "1ns"
+      [[task.subtask]]
+      name = "late"
+      after = []
+      lanes = "slow"
+      wcet = "1ns"
+"#;
+
+/// The jobs of an operation, each with the instance of who pushed the event that it has.
+fn had(system: &System, records: &[Record], name: &str) -> Vec<(u64, u64)> {
+    let of_name = |deliver: &Deliver| system.operations()[deliver.job.operation.index()].name == name;
+    let delivers = records.iter().filter_map(Deliver::read).filter(of_name);
+    delivers
+        .map(|deliver| (deliver.job.instance, deliver.from.expect("a job has pushed it").instance))
+        .collect()
+}
+
+#[test]
+fn first_subtasks_of_an_instance_have_the_same_event_and_it_keeps_its_place() {
+    let system = talea_model::parse("together.toml", TOGETHER, ".".as_ref()).expect("it is sound").system;
+    let records = records(&system);
+    assert_eq!(faults(&system, &records), [""; 0]);
+    let report = judged(&system, &records);
+    assert_eq!(report.count(), 0, "{:#?}", report.violations);
+    let (quick, late) = (had(&system, &records, "take.quick"), had(&system, &records, "take.late"));
+    // While the one is held up, the other begins with three events, which leave no place for a fourth.
+    assert_eq!(quick[..6], [(0, 0), (1, 1), (2, 2), (3, 3), (4, 6), (5, 7)]);
+    assert_eq!(quick[..late.len()], late);
+    let lost = records.iter().filter_map(EventsLost::read);
+    assert!(lost.clone().all(|lost| lost.why.known() == Some(talea_record::EventLossReason::Discarded)));
+    assert!(lost.count() >= 8);
+}
+
+/// `deliver-otherwise`: another event than the one that a job of its instance has is found, whichever of them has it.
+#[test]
+fn another_event_than_that_of_its_instance_is_found() {
+    let system = talea_model::parse("together.toml", TOGETHER, ".".as_ref()).expect("it is sound").system;
+    let records = records(&system);
+    for name in ["take.quick", "take.late"] {
+        let is_it = |record: &Record| {
+            Deliver::read(record).is_some_and(|deliver| {
+                let operation = &system.operations()[deliver.job.operation.index()];
+                operation.name == name && deliver.job.instance == 4
+            })
+        };
+        let place = records.iter().position(is_it).expect("it has one");
+        let mut without = records.clone();
+        without.remove(place);
+        let report = judged(&system, &without);
+        assert_eq!(report.of(Rule::Events), 1, "{:#?}", report.violations);
+        // One that was lost for others, so that no other rule is broken.
+        let mut otherwise = records.clone();
+        let deliver = Deliver::read(&otherwise[place]).expect("it is one");
+        let from = deliver.from.map(|from| JobId { instance: 4, ..from });
+        otherwise[place] = Deliver { from, ..deliver }.at(otherwise[place].time, otherwise[place].cpu);
+        let report = judged(&system, &otherwise);
+        assert!(report.of(Rule::Events) >= 1, "{:#?}", report.violations);
     }
 }

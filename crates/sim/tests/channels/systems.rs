@@ -41,6 +41,8 @@ struct Subscribed {
     qos: QosSettings,
     separation: Option<i64>,
     wcet: i64,
+    /// Of further subtasks with which it begins, unless its releases are kept apart.
+    beside: Vec<i64>,
     level: u8,
     deadline: i64,
     /// What it publishes itself, of types of its own.
@@ -107,9 +109,12 @@ fn subscribed() -> impl Strategy<Value = Subscribed> {
     let mapped = prop_oneof![1 => Just((Vec::new(), Vec::new(), false)), 1 => mapped];
     let several = (all, prop::option::of(any::<u64>()), mapped);
     let times = (1..5i64, 0u8..=4, 5..80i64, prop::option::of(1..30i64));
-    (patterns, prop::option::of(0..11i64), several, qos(), times, any::<bool>()).prop_map(
-        |(patterns, below, (all, nested, mapped), qos, (wcet, level, deadline, separation), publishes)| {
+    let beside = prop_oneof![1 => Just(Vec::new()), 1 => prop::collection::vec(1..8i64, 1..3)];
+    (patterns, prop::option::of(0..11i64), several, qos(), (times, beside), any::<bool>()).prop_map(
+        |(patterns, below, (all, nested, mapped), qos, (times, beside), publishes)| {
+            let (wcet, level, deadline, separation) = times;
             Subscribed {
+                beside: if separation.is_some() { Vec::new() } else { beside },
                 all: all.filter(|_| patterns.len() > 1),
                 nested,
                 mapped,
@@ -220,6 +225,10 @@ prop_compose! {
                 own += 1;
             }
             task = task.subtask(step);
+            for (place, wcet) in one.beside.iter().enumerate() {
+                let step = SubtaskBuilder::new(format!("beside{place}")).wcet(Work::from_nanos(*wcet));
+                task = task.subtask(step.after([""; 0]));
+            }
             if let Some(later) = later.filter(|later| !published_of(later).is_empty()) {
                 let step = SubtaskBuilder::new("t").wcet(Work::from_nanos(later.wcet));
                 task = task.subtask(step.subscription(later.to(published_of(&later), false)));

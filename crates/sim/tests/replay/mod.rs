@@ -7,7 +7,7 @@ mod judge;
 pub use judge::judge;
 
 use talea_model::System;
-use talea_policy::strategy::plan_system;
+use talea_policy::strategy::plan_lanes_of;
 use talea_record::{Metadata, Origin, Record, Sink};
 use talea_sim::{DispatchRecords, Simulation};
 use talea_time::Instant;
@@ -44,6 +44,6 @@ pub fn records_with(system: &System, slices: &[i64], until: i64, dispatch: Dispa
 
 /// The tables of the system's traces.
 pub fn metadata(system: &System) -> Metadata {
-    let plans = plan_system(system).expect("random systems have no anomalies");
+    let plans = plan_lanes_of(system).expect("random systems have no anomalies");
     Metadata::new(system, &plans, Origin::Simulation { seed: system.seed }, Instant::ZERO)
 }
