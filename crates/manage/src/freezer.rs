@@ -2,14 +2,15 @@
 //!
 //! One lock of the kernel guards all changes of cgroups on a machine, freezing among them. Whoever moves a process has it until every processor has
 //! been seen outside a fork, some 10 ms, and for longer where real-time threads keep the kernel's own thread from running that finds that out: while a
-//! program was adopted beside one that forks, a freeze took 85 ms. So who decides says what is wanted and goes on, and a thread of its own, the
-//! freezer, waits. A program that should have stopped runs meanwhile below all who are granted a processor, and one that should go on stands still; who
-//! judges what was received sees both.
+//! program was adopted beside one that forks, a freeze took 85 ms. So while somebody of this process [moves](Moving) processes, who decides says what
+//! is wanted and goes on, and a thread of its own, the freezer, waits. A program that should have stopped runs meanwhile below all who are granted a
+//! processor, and one that should go on stands still; who judges what was received sees both. Otherwise whoever decides writes it himself: a program's
+//! threads then stand in line for their processor in the order in which they are raised behind it.
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use talea_linux::cgroup::{Cgroup, Freeze};
 
 /// A cgroup, whether it is to be frozen, and whether it is.
@@ -19,6 +20,7 @@ pub(crate) struct FreezeSwitch {
     /// What was written last. Whoever writes has it.
     written: Mutex<Freeze>,
     bell: Arc<Bell>,
+    access: Arc<Access>,
 }
 
 impl FreezeSwitch {
@@ -27,15 +29,36 @@ impl FreezeSwitch {
         &self.cgroup
     }
 
-    /// Has it frozen or thawed soon. Neither waits nor allocates.
+    /// Has it frozen or thawed, now or soon. Neither allocates nor waits for somebody of this process who moves processes.
     pub fn want(&self, freeze: Freeze) {
         self.wants_frozen.store(freeze == Freeze::On, Ordering::Release);
-        self.bell.ring();
+        if self.access.unless_moving(|| self.try_settle()) != Some(true) {
+            self.bell.ring();
+        }
+    }
+
+    /// As [`Self::settle`], unless somebody is just at it.
+    fn try_settle(&self) -> bool {
+        let written = match self.written.try_lock() {
+            Ok(written) => written,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        self.write(written);
+        true
+    }
+
+    /// To be had by whoever of this process moves processes into the cgroup or out of it.
+    pub fn moving(&self) -> Moving<'_> {
+        Moving::begin(&self.access)
     }
 
     /// It is as is wanted when this returns. May wait for whoever moves processes.
     pub fn settle(&self) {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(self.written.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn write(&self, mut written: MutexGuard<'_, Freeze>) {
         loop {
             let wanted = if self.wants_frozen.load(Ordering::Acquire) { Freeze::On } else { Freeze::Off };
             if wanted == *written {
@@ -46,6 +69,47 @@ impl FreezeSwitch {
         }
     }
 }
+
+/// Who is at the kernel's lock: those of this process who move processes, and those who decide.
+#[derive(Default)]
+struct Access {
+    moving: AtomicUsize,
+    deciding: AtomicUsize,
+}
+
+impl Access {
+    /// Does it unless somebody moves processes, who then waits until it is done.
+    fn unless_moving<R>(&self, what: impl FnOnce() -> R) -> Option<R> {
+        // Each says first that he is there and looks for the other then, in one order for all: at least one sees the other.
+        self.deciding.fetch_add(1, Ordering::SeqCst);
+        let result = (self.moving.load(Ordering::SeqCst) == 0).then(what);
+        self.deciding.fetch_sub(1, Ordering::SeqCst);
+        result
+    }
+}
+
+/// Somebody of this process moves processes from one cgroup to another while this lives.
+pub(crate) struct Moving<'a>(&'a Access);
+
+impl<'a> Moving<'a> {
+    fn begin(access: &'a Access) -> Self {
+        access.moving.fetch_add(1, Ordering::SeqCst);
+        while access.deciding.load(Ordering::SeqCst) > 0 {
+            // Some 30 us, but whoever decides may have been preempted.
+            std::thread::sleep(LOOK);
+        }
+        Moving(access)
+    }
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        self.0.moving.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How often whoever begins to move processes looks for those who decide.
+const LOOK: std::time::Duration = std::time::Duration::from_micros(50);
 
 /// What the freezer sleeps on.
 #[derive(Default)]
@@ -77,13 +141,15 @@ impl Bell {
 pub(crate) struct Freezer {
     switches: Mutex<Vec<Weak<FreezeSwitch>>>,
     bell: Arc<Bell>,
+    access: Arc<Access>,
 }
 
 impl Freezer {
     /// Of a cgroup that is not frozen.
     pub fn switch(&self, cgroup: Arc<Cgroup>) -> Arc<FreezeSwitch> {
         let (wants_frozen, written) = (AtomicBool::new(false), Mutex::new(Freeze::Off));
-        let switch = Arc::new(FreezeSwitch { cgroup, wants_frozen, written, bell: Arc::clone(&self.bell) });
+        let (bell, access) = (Arc::clone(&self.bell), Arc::clone(&self.access));
+        let switch = Arc::new(FreezeSwitch { cgroup, wants_frozen, written, bell, access });
         self.switches.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&switch));
         switch
     }
@@ -138,8 +204,16 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("there is a sleep");
         let process = talea_linux::Tid::from_child(&child);
         switch.cgroup().take(process).expect("it can be moved");
+        // Where nobody moves processes, no freezer is needed.
+        switch.want(Freeze::On);
+        wait_until(|| switch.cgroup().is_frozen());
+        let moving = switch.moving();
+        switch.want(Freeze::Off);
+        assert!(switch.cgroup().is_frozen(), "somebody wrote who would have waited");
         std::thread::scope(|scope| {
             scope.spawn(|| freezer.run());
+            wait_until(|| !switch.cgroup().is_frozen());
+            drop(moving);
             let kernel = switch.written.lock().expect("nobody panicked");
             switch.want(Freeze::On);
             assert!(!switch.cgroup().is_frozen(), "somebody wrote who has not the lock");
