@@ -8,7 +8,7 @@ use proptest::sample::Index;
 use talea_insight::verify::{Rule, VerifyReport};
 use talea_model::System;
 use talea_record::event::{Publish, Release, RunEnd, Take};
-use talea_record::{Event, JobId, Record, RunOutcome, SkipReason};
+use talea_record::{Event, JobId, Metadata, Record, RunOutcome, SkipReason};
 use talea_sim::DispatchRecords;
 use talea_time::Duration;
 
@@ -137,10 +137,8 @@ fn separation_is_held_where_it_is_declared() {
     assert_eq!(judged(&defers, &records).of(Rule::Triggers), 0);
 }
 
-/// On threads a value is dated by the end of its job, and handed on when the thread has its processor again: a reader may miss it meanwhile. Where the
-/// lane has begun another job since, it was handed on.
-#[test]
-fn what_a_stopped_thread_may_not_have_handed_on_yet_is_missed_possibly() {
+/// A task that publishes every 10 ms, and one that takes its latest value every 20 ms: the system, and tables and records as if of threads.
+fn on_threads() -> (System, Metadata, Vec<Record>) {
     let text = "[system]\nname = \"late\"\nstrategy = \"rms\"\nlane_dispatch = \"nonpreemptive\"\n[[node]]\nname = \"one\"\ncpus = [0]\n\
                 [[task]]\nname = \"p\"\nperiod = \"10ms\"\nwcet = \"1ms\"\noutputs = [{ name = \"v\", bytes = 8 }]\n\
                 [[task]]\nname = \"c\"\nperiod = \"20ms\"\nphase = \"5ms\"\nwcet = \"1ms\"\n\
@@ -151,16 +149,34 @@ fn what_a_stopped_thread_may_not_have_handed_on_yet_is_missed_possibly() {
     let mut records = records_with(&system, &[], 100_000_000, DispatchRecords::Kept);
     // Nothing takes the place of what has been taken.
     records.retain(|record| record.event != Event::DROP);
+    (system, metadata, records)
+}
+
+fn is_third_take(record: &Record) -> bool {
+    Take::read(record).is_some_and(|take| take.job.instance == 3)
+}
+
+/// Cases, violations, and what is possibly one.
+fn of_values(report: &VerifyReport) -> (u64, u64, u64) {
+    let values = report.rules.iter().find(|rule| rule.rule == Rule::Values).expect("each rule is there");
+    (values.cases, values.violations, values.possible)
+}
+
+/// On threads a value is dated by the end of its job, and handed on when the thread has its processor again: a reader may miss it meanwhile. Where the
+/// lane has begun another job since, it was handed on.
+#[test]
+fn what_a_stopped_thread_may_not_have_handed_on_yet_is_missed_possibly() {
+    let (system, metadata, records) = on_threads();
     let judged = |older: u64| {
         let mut records = records.clone();
-        let of_third = |record: &&mut Record| Take::read(record).is_some_and(|take| take.job.instance == 3);
-        let record = records.iter_mut().find(of_third).expect("the third job takes a value");
+        let record =
+            records.iter_mut().find(|record| is_third_take(record)).expect("the third job takes a value");
         let take = Take::read(record).expect("it is one");
         let from = take.from.map(|from| JobId { instance: from.instance - older, ..from });
         *record = Take { from, ..take }.at(record.time, record.cpu);
         let report = verify(&metadata, &records, &system, Duration::from_micros(200));
-        let values = report.rules.iter().find(|rule| rule.rule == Rule::Values).expect("each rule is there");
-        (values.violations, values.possible)
+        let (_, violations, possible) = of_values(&report);
+        (violations, possible)
     };
     assert_eq!([judged(0), judged(1)], [(0, 0), (0, 1)], "its lane has begun nothing since");
     // The one before the newest was there, for the newest had begun.
@@ -170,17 +186,8 @@ fn what_a_stopped_thread_may_not_have_handed_on_yet_is_missed_possibly() {
 /// A job that a run's end found in its midst takes values behind it: since when it looks is not known any more.
 #[test]
 fn what_is_taken_after_the_end_of_the_run_is_not_judged() {
-    let text = "[system]\nname = \"last\"\nstrategy = \"rms\"\nlane_dispatch = \"nonpreemptive\"\n[[node]]\nname = \"one\"\ncpus = [0]\n\
-                [[task]]\nname = \"p\"\nperiod = \"10ms\"\nwcet = \"1ms\"\noutputs = [{ name = \"v\", bytes = 8 }]\n\
-                [[task]]\nname = \"c\"\nperiod = \"20ms\"\nphase = \"5ms\"\nwcet = \"1ms\"\n\
-                inputs = [{ name = \"v\", from = \"p.v\", take = \"latest\" }]\n";
-    let system = talea_model::parse("last.toml", text, std::path::Path::new(".")).expect("a system").system;
-    let mut metadata = metadata(&system);
-    metadata.origin = talea_record::Origin::Threads { realtime: true };
-    let mut records = records_with(&system, &[], 100_000_000, DispatchRecords::Kept);
-    records.retain(|record| record.event != Event::DROP);
-    let of_third = |record: &Record| Take::read(record).is_some_and(|take| take.job.instance == 3);
-    let place = records.iter().position(of_third).expect("the third job takes a value");
+    let (system, metadata, mut records) = on_threads();
+    let place = records.iter().position(is_third_take).expect("the third job takes a value");
     let take = records.remove(place);
     // Behind the next value, and behind the beginning of the job that publishes the one after it.
     let at = |milliseconds: i64| talea_time::Instant::from_nanos(milliseconds * 1_000_000);
@@ -189,9 +196,7 @@ fn what_is_taken_after_the_end_of_the_run_is_not_judged() {
     let values_with = |last: &[Record]| {
         let mut records = [&records, last].concat();
         records.sort_by_key(|record| record.time);
-        let report = verify(&metadata, &records, &system, Duration::from_micros(200));
-        let values = report.rules.iter().find(|rule| rule.rule == Rule::Values).expect("each rule is there");
-        (values.cases, values.violations, values.possible)
+        of_values(&verify(&metadata, &records, &system, Duration::from_micros(200)))
     };
     let end = RunEnd { node: 0, how: RunOutcome::Over.into() }.at(at(81), Record::NO_CPU);
     let (cases, violations, possible) = values_with(&[end]);
