@@ -1,4 +1,4 @@
-//! Freezing cgroups without waiting for the kernel.
+//! Freezing cgroups without waiting for who moves processes from one to another.
 //!
 //! One lock of the kernel guards all changes of cgroups on a machine, freezing among them. Whoever moves a process has it until every processor has
 //! been seen outside a fork, some 10 ms, and for longer where real-time threads keep the kernel's own thread from running that finds that out: while a
@@ -70,7 +70,7 @@ impl FreezeSwitch {
     }
 }
 
-/// Who is at the kernel's lock: those of this process who move processes, and those who decide.
+/// How many of this process's threads are at the kernel's lock: those that move processes, and those that decide.
 #[derive(Default)]
 struct Access {
     moving: AtomicUsize,
@@ -136,7 +136,7 @@ impl Bell {
     }
 }
 
-/// Who freezes and thaws: see the module. One thread [runs](Self::run) it.
+/// Who freezes and thaws while somebody moves processes: see the module. One thread [runs](Self::run) it.
 #[derive(Default)]
 pub(crate) struct Freezer {
     switches: Mutex<Vec<Weak<FreezeSwitch>>>,

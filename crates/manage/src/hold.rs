@@ -222,7 +222,7 @@ impl Hold {
         self.engaged && !went_on
     }
 
-    /// Has the member held soon; `thread` is an own member's. Waits for nobody.
+    /// Has the member held, now or soon; `thread` is an own member's. Does not wait for who of this process moves others.
     pub fn engage(&mut self, thread: Option<Tid>) {
         if self.is_engaged() {
             return;
@@ -240,7 +240,7 @@ impl Hold {
         }
     }
 
-    /// Has the member let go soon. Whether it had been told to stop. Waits for nobody.
+    /// Has the member let go, now or soon. Whether it had been told to stop. Does not wait for who of this process moves others.
     pub fn disengage(&mut self) -> bool {
         if !std::mem::replace(&mut self.engaged, false) {
             return false;

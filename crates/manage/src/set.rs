@@ -72,7 +72,7 @@ pub struct ManagedSet {
     pub(crate) guardian: Arc<Guardian>,
     /// Who starts and ends commands.
     pub(crate) keeper: Arc<Keeper>,
-    /// Who freezes and thaws programs.
+    /// Who freezes and thaws programs while others are moved.
     pub(crate) freezer: Arc<Freezer>,
     /// By whom the kernel is asked to tell wake-ups, if it does.
     pub(crate) wakeups: Option<Arc<Mutex<Chooser>>>,
