@@ -629,7 +629,8 @@ impl Sink for Decisions<'_> {
                 let bound = match broken.side.known() {
                     Some(ViolationSide::Least) => Bound::Least,
                     Some(ViolationSide::Most) => Bound::Most,
-                    Some(ViolationSide::Withheld | ViolationSide::Exceeded) | None => return,
+                    Some(ViolationSide::Withheld | ViolationSide::Exceeded | ViolationSide::HeldLate)
+                    | None => return,
                 };
                 let (edge, from, to) = (broken.edge.into(), broken.from, broken.to);
                 self.broken.add(Broken { edge, from, to, is_most: bound == Bound::Most }, -1);

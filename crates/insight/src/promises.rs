@@ -37,7 +37,7 @@ pub struct EdgeReport {
     pub watched: bool,
     /// How often it was found broken by what was granted.
     pub broken: u64,
-    /// How often it was kept by what was granted, and broken by what the kernel withheld.
+    /// How often it was kept by what was granted, and broken by the kernel, which withheld some of it, or kept whoever was to hold the thread from that.
     pub withheld: u64,
     /// The worst of both: the one of the greatest amount.
     pub worst: Option<Breach>,
@@ -68,6 +68,8 @@ pub enum Side {
     Withheld,
     /// More was received than allowed.
     TooMuch,
+    /// No more was granted than allowed and more received, for the kernel kept whoever was to hold the thread from it.
+    HeldLate,
 }
 
 /// What a trace says of all promises.
@@ -120,7 +122,7 @@ impl EdgeReport {
 }
 
 impl PromisesReport {
-    /// How many of [`Self::broken`] were kept by what was granted, and broken by what the kernel withheld.
+    /// How many of [`Self::broken`] were kept by what was granted, and broken by the kernel.
     pub fn withheld(&self) -> u64 {
         self.edges.iter().map(|edge| edge.withheld).sum()
     }
@@ -150,11 +152,12 @@ impl Sink for Promises {
             side: match violation.side.known() {
                 Some(ViolationSide::Least) => Side::TooLittle,
                 Some(ViolationSide::Withheld) => Side::Withheld,
+                Some(ViolationSide::HeldLate) => Side::HeldLate,
                 Some(ViolationSide::Most | ViolationSide::Exceeded) | None => Side::TooMuch,
             },
         };
         match breach.side {
-            Side::Withheld => edge.withheld += 1,
+            Side::Withheld | Side::HeldLate => edge.withheld += 1,
             Side::TooLittle | Side::TooMuch => edge.broken += 1,
         }
         if edge.worst.is_none_or(|worst| worst.amount_ns < breach.amount_ns) {
@@ -188,21 +191,26 @@ mod tests {
             metadata.edges.push(EdgeEntry { node: 0, parent, child, guarantee });
         }
         let mut promises = Promises::new(&metadata);
-        let sides =
-            [ViolationSide::Least, ViolationSide::Most, ViolationSide::Withheld, ViolationSide::Exceeded];
-        for ((from, amount), side) in [(1_100, 5), (1_200, 9), (1_300, 7), (1_400, 3)].into_iter().zip(sides)
-        {
+        let sides = [
+            ViolationSide::Least,
+            ViolationSide::Most,
+            ViolationSide::Withheld,
+            ViolationSide::Exceeded,
+            ViolationSide::HeldLate,
+        ];
+        let amounts = [(1_100, 5), (1_200, 9), (1_300, 7), (1_400, 3), (1_500, 2)];
+        for ((from, amount), side) in amounts.into_iter().zip(sides) {
             let [from, to] = [from, from + 50].map(Instant::from_nanos);
             let (amount, side) = (Duration::from_nanos(amount), side.into());
             promises.record(Violation { amount, edge: 1, from, to, side }.at(to, Record::NO_CPU));
         }
         let report = promises.finish();
-        assert_eq!((report.broken(), report.withheld(), report.edges[0].broken), (4, 1, 0));
-        assert_eq!((report.edges[1].broken, report.edges[1].withheld), (3, 1));
+        assert_eq!((report.broken(), report.withheld(), report.edges[0].broken), (5, 2, 0));
+        assert_eq!((report.edges[1].broken, report.edges[1].withheld), (3, 2));
         let worst = Breach { edge: 1, from_ns: 200, to_ns: 250, amount_ns: 9, side: Side::TooMuch };
-        assert_eq!((report.edges[1].worst, report.breaches.len()), (Some(worst), 4));
+        assert_eq!((report.edges[1].worst, report.breaches.len()), (Some(worst), 5));
         let sides: Vec<Side> = report.breaches.iter().map(|breach| breach.side).collect();
-        assert_eq!(sides, [Side::TooLittle, Side::TooMuch, Side::Withheld, Side::TooMuch]);
+        assert_eq!(sides, [Side::TooLittle, Side::TooMuch, Side::Withheld, Side::TooMuch, Side::HeldLate]);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!   kernel ─────────────── switches ───▶ ┘   some tens of milliseconds later
 //! ```
 //!
-//! Where switches were lost, it judges nothing from the last instant on up to which it knows that it has seen all.
+//! Where switches or decisions were lost, it judges nothing from the last instant on up to which it knows that it has seen all, and writes that down.
 //!
 //! The dispatcher writes what it writes for everybody who reads the run's stream, whether or not anybody else does. Without the right to
 //! see the kernel's switches there is no auditor, and promises are judged by grants.
@@ -28,7 +28,7 @@ use talea_linux::sched::{self, Policy, SchedError};
 use talea_linux::stop::{Slept, StopFlag};
 use talea_linux::{Tid, proc};
 use talea_policy::arrangement::{Promise, Receipts};
-use talea_record::event;
+use talea_record::event::{self, Typed};
 use talea_record::stream::builtin_switch;
 use talea_record::{EdgeNumbers, Record, RingReader, RingWriter, Sink};
 use talea_time::{Clock, Duration, Instant};
@@ -52,7 +52,10 @@ pub enum JudgedBy {
         longest: Option<LongestWithheld>,
         /// Switches that the kernel did not tell.
         lost: u64,
-        /// From when on nothing was judged, because switches were lost: in nanoseconds since the run's beginning.
+        /// Records of decisions that were overwritten before they were read.
+        #[serde(default)]
+        lost_decisions: u64,
+        /// From when on nothing was judged, because switches or decisions were lost: in nanoseconds since the run's beginning.
         #[serde(default)]
         unknown_from_ns: Option<i64>,
         /// By what the switches were told.
@@ -159,7 +162,14 @@ struct AuditState {
     horizons: VecDeque<Instant>,
     /// Switches that were lost. From the first on nothing is judged.
     lost: u64,
+    /// Records of decisions that were lost, and the last instant before the first of them.
+    lost_decisions: u64,
+    complete_until: Option<Instant>,
     unknown_from: Option<Instant>,
+    /// Whether that has been written down.
+    is_unknown_told: bool,
+    /// The latest decision that was read.
+    latest: Instant,
     ring: RingWriter,
     edges: EdgeNumbers,
     /// How many of the node's edges the ledger knows.
@@ -206,15 +216,21 @@ impl AuditState {
 
     fn work_up_to(&mut self, horizon: Instant) {
         if self.lost > 0 {
-            // What has been judged was told completely.
-            let from = self.ledger.close();
-            self.unknown_from.get_or_insert(from);
-            self.seen.clear();
+            self.judge_no_more();
         }
         while let Some(record) = self.decisions.take() {
-            let at = self.decided.partition_point(|before| before.time <= record.time);
-            self.decided.insert(at, record);
+            if let Typed::Lost(lost) = record.typed() {
+                self.lost_decisions += lost.records;
+                self.complete_until.get_or_insert(self.latest);
+            }
+            self.latest = self.latest.max(record.time);
+            if self.complete_until.is_none() {
+                let at = self.decided.partition_point(|before| before.time <= record.time);
+                self.decided.insert(at, record);
+            }
         }
+        let is_complete = self.complete_until.is_none_or(|until| horizon < until);
+        let horizon = self.complete_until.map_or(horizon, |until| horizon.min(until));
         loop {
             let decision = self.decided.front().map(|record| record.time).filter(|at| *at < horizon);
             let switch = self.seen.front().map(|record| record.time).filter(|at| *at < horizon);
@@ -231,7 +247,18 @@ impl AuditState {
                 self.ledger.record(record);
             }
         }
+        if !is_complete {
+            self.judge_no_more();
+        }
         self.tell();
+    }
+
+    /// What has been judged was told completely.
+    fn judge_no_more(&mut self) {
+        let from = self.ledger.close();
+        self.unknown_from.get_or_insert(from);
+        self.seen.clear();
+        self.decided.clear();
     }
 
     /// Writes down what was found broken.
@@ -248,6 +275,11 @@ impl AuditState {
         for (edge, violation) in self.ledger.broken() {
             let withheld = event::Violation::withheld(edge, &violation);
             record(withheld.at(MonotonicClock.now(), Record::NO_CPU));
+        }
+        if let Some(since) = self.unknown_from.filter(|_| !self.is_unknown_told) {
+            self.is_unknown_told = true;
+            let node = self.edges.node as u16;
+            record(event::Unaudited { since, node }.at(MonotonicClock.now(), Record::NO_CPU));
         }
     }
 
@@ -299,7 +331,11 @@ impl Auditor {
             seen: VecDeque::new(),
             horizons: VecDeque::new(),
             lost: 0,
+            lost_decisions: 0,
+            complete_until: None,
             unknown_from: None,
+            is_unknown_told: false,
+            latest: Instant::ZERO,
             ring,
             edges,
             promised: 0,
@@ -334,13 +370,6 @@ impl Auditor {
         self.end();
         let mut audit_state = at(&self.audit_state);
         audit_state.finish(&self.shared);
-        if audit_state.ledger.lost_decisions > 0 {
-            let reason = format!(
-                "{} records of the hierarchy were overwritten before they were read, for the thread that reads them had no processor",
-                audit_state.ledger.lost_decisions
-            );
-            return Audit::of_grants(reason);
-        }
         let doubted = audit_state.ledger.contradictions(&ended_run.clocks).len();
         if doubted > 0 && audit_state.unknown_from.is_none() {
             return Audit::of_grants(format!(
@@ -358,6 +387,7 @@ impl Auditor {
             spells: total.spells,
             longest,
             lost: audit_state.lost,
+            lost_decisions: audit_state.lost_decisions,
             unknown_from_ns: audit_state.unknown_from.map(|from| (from - ended_run.start).as_nanos()),
             told_by: audit_state.told_by.clone(),
         };
@@ -387,6 +417,87 @@ fn at(audit_state: &Mutex<AuditState>) -> MutexGuard<'_, AuditState> {
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+    use talea_record::event::{Flag, Switch, Trigger, Unaudited, VpGrant, VpRevoke};
+    use talea_record::stream::{Selection, Start};
+    use talea_record::{EdgeEntry, Event, Metadata, NodeEntry, RingFile, RingShape};
+
+    /// From the first decision on that was overwritten, nobody knows whose turn it was: what is withheld by what is known of that would be false.
+    #[test]
+    fn nothing_is_judged_from_the_first_decision_on_that_was_lost() {
+        const CPU: u16 = 3;
+        let ms = |ms: i64| Instant::from_nanos(1_000_000_000 + ms * 1_000_000);
+        let mut metadata = Metadata::bare("x");
+        let (switches, decided_by) = Default::default();
+        metadata.nodes = vec![NodeEntry { name: "n".into(), cpus: vec![CPU], switches, decided_by }];
+        let (parent, child, guarantee) = ("RES".into(), "video".into(), "RESBS 5ms 20ms".into());
+        metadata.edges = vec![EdgeEntry { node: 0, parent, child, guarantee }];
+        let folder = tempfile::tempdir().expect("a folder");
+        let shape = RingShape { writers: &[], spare: 2, capacity: 64, later: 0 };
+        let file = RingFile::create_shaped(&folder.path().join("rings"), &metadata, shape).expect("rings");
+        let mut writer = file.claim("decisions").expect("it is free");
+        let all: Selection = "hls,hierarchy".parse().expect("a selection");
+        let mut told = file.attach("told", &all, Start::Now).expect("it can be read");
+        let mut audit_state = AuditState {
+            switches: None,
+            told_by: ToldBy::default(),
+            ledger: Ledger::new(&[CPU], Duration::from_millis(1)),
+            decisions: writer.reader(),
+            decided: VecDeque::new(),
+            seen: VecDeque::new(),
+            horizons: VecDeque::new(),
+            lost: 0,
+            lost_decisions: 0,
+            complete_until: None,
+            unknown_from: None,
+            is_unknown_told: false,
+            latest: Instant::ZERO,
+            ring: file.claim("auditor").expect("it is free"),
+            edges: EdgeNumbers::of(&metadata, 0),
+            promised: 1,
+        };
+        audit_state.ledger.promise(0, &"RESBS 5ms 20ms".parse().expect("a guarantee"), None);
+        let (by, trigger, edge) = (None, Trigger::Timer.into(), 0);
+        let member = event::Member {
+            tid: 7,
+            started_by: 0,
+            edge: Some(0),
+            node: 0,
+            role: talea_record::MemberRole::Scheduled.into(),
+        };
+        writer.record(member.at(ms(0), Record::NO_CPU));
+        writer.record(event::VpRequest { edge, by, trigger }.at(ms(0), Record::NO_CPU));
+        writer.record(VpGrant { edge, by, trigger }.at(ms(1), CPU));
+        let switch = |at: i64, to_tid: u32| {
+            Switch { from_tid: 0, to_tid, from_pid: 0, to_pid: 0, preempted: Flag(false) }.at(ms(at), CPU)
+        };
+        // It has the processor a moment, and from then on somebody else.
+        audit_state.seen.extend([switch(1, 7), switch(2, 9)]);
+        audit_state.work_up_to(ms(5));
+        assert_eq!((audit_state.unknown_from, audit_state.lost_decisions), (None, 0));
+        for turn in 0..100 {
+            writer.record(VpRevoke { edge, by, trigger }.at(ms(10 + 2 * turn), CPU));
+            writer.record(VpGrant { edge, by, trigger }.at(ms(11 + 2 * turn), CPU));
+        }
+        audit_state
+            .seen
+            .extend((0..100).flat_map(|turn| [switch(10 + 2 * turn, 9), switch(11 + 2 * turn, 7)]));
+        // Up to there all that had been decided is known.
+        audit_state.work_up_to(ms(500));
+        assert!(audit_state.lost_decisions > 100, "{}", audit_state.lost_decisions);
+        assert_eq!(audit_state.unknown_from, Some(ms(2)));
+        audit_state.work_up_to(ms(900));
+        let mut records = Vec::new();
+        told.drain(&mut records);
+        let withheld: Vec<_> = records.iter().filter(|record| record.event == Event::WITHHELD).collect();
+        assert!(
+            withheld.iter().all(|record| record.words[1] <= ms(5).as_nanos().cast_unsigned()),
+            "{withheld:?}"
+        );
+        let unknown: Vec<_> = records.iter().filter_map(Unaudited::read).collect();
+        assert_eq!(unknown, [Unaudited { since: ms(2), node: 0 }], "it is told once");
+        assert!(records.iter().all(|record| record.event != Event::VIOLATION));
+        assert_eq!(audit_state.receipts()[0].known_until_ns, Some(ms(2).as_nanos()));
+    }
 
     #[test]
     fn who_had_a_processor_is_told_while_it_is_there() {

@@ -1,26 +1,38 @@
 //! Freezing cgroups without waiting for who moves processes from one to another.
 //!
-//! One lock of the kernel guards all changes of cgroups on a machine, freezing among them. Whoever moves a process has it until every processor has
-//! been seen outside a fork, some 10 ms, and for longer where real-time threads keep the kernel's own thread from running that finds that out: while a
-//! program was adopted beside one that forks, a freeze took 85 ms. So while somebody of this process [moves](Moving) processes, who decides says what
-//! is wanted and goes on, and a thread of its own, the freezer, waits. A program that should have stopped runs meanwhile below all who are granted a
-//! processor, and one that should go on stands still; who judges what was received sees both. Otherwise whoever decides writes it himself: a program's
-//! threads then stand in line for their processor in the order in which they are raised behind it.
+//! One lock of the kernel guards all changes of cgroups on a machine, freezing among them. Whoever moves a process, of whatever program, has it until
+//! every processor has been seen outside a fork, some 10 ms, and for longer where real-time threads keep the kernel's own thread from running that
+//! finds that out: while a program was adopted beside one that forks, a freeze took 85 ms. So a thread of its own, the freezer, writes. Who decides says
+//! what is wanted and waits for [`PATIENCE`], many times what it takes while nobody moves anything: a program's threads then stand in line for their
+//! processor in the order in which they are raised behind it. While the freezer is behind, nobody waits for it. A program that should have stopped runs
+//! meanwhile below all who are granted a processor, and one that should go on stands still; who judges what was received sees both.
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use rustix::time::Timespec;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use talea_linux::cgroup::{Cgroup, Freeze};
+use talea_linux::clock::MonotonicClock;
+use talea_time::{Clock, Duration};
+
+/// For so long who decides waits for the freezer. It takes some 30 us to freeze a program of a few threads.
+const PATIENCE: Duration = Duration::from_micros(200);
 
 /// A cgroup, whether it is to be frozen, and whether it is.
 pub(crate) struct FreezeSwitch {
     cgroup: Arc<Cgroup>,
     wants_frozen: AtomicBool,
+    /// Since when it is to be frozen and is not, in nanoseconds; 0 if that is not so.
+    late_since: AtomicI64,
+    /// For how long it ran on, in nanoseconds, each time that this was longer than whoever decides waits for.
+    late_ns: AtomicI64,
     /// What was written last. Whoever writes has it.
     written: Mutex<Freeze>,
-    bell: Arc<Bell>,
-    access: Arc<Access>,
+    /// Whether the freezer has it before it.
+    is_asked: AtomicBool,
+    freezer: Arc<Freezer>,
 }
 
 impl FreezeSwitch {
@@ -29,36 +41,38 @@ impl FreezeSwitch {
         &self.cgroup
     }
 
-    /// Has it frozen or thawed, now or soon. Neither allocates nor waits for somebody of this process who moves processes.
-    pub fn want(&self, freeze: Freeze) {
+    /// Has it frozen or thawed: now, or soon where somebody moves processes. Does not allocate.
+    pub fn want(self: &Arc<Self>, freeze: Freeze) {
         self.wants_frozen.store(freeze == Freeze::On, Ordering::Release);
-        if self.access.unless_moving(|| self.try_settle()) != Some(true) {
-            self.bell.ring();
+        match freeze {
+            Freeze::On => self.late_since.store(MonotonicClock.now().as_nanos(), Ordering::Release),
+            Freeze::Off => self.count_late(),
+        }
+        if !self.freezer.ask(self) {
+            self.settle();
         }
     }
 
-    /// As [`Self::settle`], unless somebody is just at it.
-    fn try_settle(&self) -> bool {
-        let written = match self.written.try_lock() {
-            Ok(written) => written,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        self.write(written);
-        true
+    /// It is frozen, or not to be frozen any more.
+    fn count_late(&self) {
+        let since = self.late_since.swap(0, Ordering::AcqRel);
+        let late = MonotonicClock.now().as_nanos() - since;
+        if since != 0 && late > PATIENCE.as_nanos() {
+            self.late_ns.fetch_add(late, Ordering::Relaxed);
+        }
     }
 
-    /// To be had by whoever of this process moves processes into the cgroup or out of it.
-    pub fn moving(&self) -> Moving<'_> {
-        Moving::begin(&self.access)
+    /// For how long it has run on when it was to be frozen, in all. What it takes while nobody moves anything does not count.
+    pub fn late(&self) -> Duration {
+        let since = self.late_since.load(Ordering::Acquire);
+        let now = if since == 0 { 0 } else { MonotonicClock.now().as_nanos() - since };
+        let under_way = if now > PATIENCE.as_nanos() { now } else { 0 };
+        Duration::from_nanos(self.late_ns.load(Ordering::Relaxed) + under_way)
     }
 
     /// It is as is wanted when this returns. May wait for whoever moves processes.
     pub fn settle(&self) {
-        self.write(self.written.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn write(&self, mut written: MutexGuard<'_, Freeze>) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let wanted = if self.wants_frozen.load(Ordering::Acquire) { Freeze::On } else { Freeze::Off };
             if wanted == *written {
@@ -66,116 +80,168 @@ impl FreezeSwitch {
             }
             self.cgroup.freeze(wanted);
             *written = wanted;
-        }
-    }
-}
-
-/// How many of this process's threads are at the kernel's lock: those that move processes, and those that decide.
-#[derive(Default)]
-struct Access {
-    moving: AtomicUsize,
-    deciding: AtomicUsize,
-}
-
-impl Access {
-    /// Does it unless somebody moves processes, who then waits until it is done.
-    fn unless_moving<R>(&self, what: impl FnOnce() -> R) -> Option<R> {
-        // Each says first that he is there and looks for the other then, in one order for all: at least one sees the other.
-        self.deciding.fetch_add(1, Ordering::SeqCst);
-        let result = (self.moving.load(Ordering::SeqCst) == 0).then(what);
-        self.deciding.fetch_sub(1, Ordering::SeqCst);
-        result
-    }
-}
-
-/// Somebody of this process moves processes from one cgroup to another while this lives.
-pub(crate) struct Moving<'a>(&'a Access);
-
-impl<'a> Moving<'a> {
-    fn begin(access: &'a Access) -> Self {
-        access.moving.fetch_add(1, Ordering::SeqCst);
-        while access.deciding.load(Ordering::SeqCst) > 0 {
-            // Some 30 us, but whoever decides may have been preempted.
-            std::thread::sleep(LOOK);
-        }
-        Moving(access)
-    }
-}
-
-impl Drop for Moving<'_> {
-    fn drop(&mut self) {
-        self.0.moving.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// How often whoever begins to move processes looks for those who decide.
-const LOOK: std::time::Duration = std::time::Duration::from_micros(50);
-
-/// What the freezer sleeps on.
-#[derive(Default)]
-struct Bell {
-    /// How often it was rung.
-    rings: AtomicU32,
-    has_ended: AtomicBool,
-}
-
-impl Bell {
-    fn ring(&self) {
-        self.rings.fetch_add(1, Ordering::AcqRel);
-        futex::wake(&self.rings, Flags::PRIVATE, 1).expect("waking on a word of our own works");
-    }
-
-    /// Sleeps until it has been rung more often.
-    fn wait(&self, rings: u32) {
-        while self.rings.load(Ordering::Acquire) == rings {
-            match futex::wait(&self.rings, Flags::PRIVATE, rings, None) {
-                Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
-                Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
+            if wanted == Freeze::On {
+                self.count_late();
             }
         }
     }
 }
 
-/// Who freezes and thaws while somebody moves processes: see the module. One thread [runs](Self::run) it.
-#[derive(Default)]
+impl Drop for FreezeSwitch {
+    fn drop(&mut self) {
+        self.freezer.work().switches -= 1;
+    }
+}
+
+/// What the freezer has before it.
+struct Work {
+    asked: VecDeque<Arc<FreezeSwitch>>,
+    /// How many switches there are: for so many there is room.
+    switches: usize,
+    /// Whether there is a thread that freezes.
+    is_served: bool,
+}
+
+/// Who freezes and thaws: see the module. One thread [serves](Self::serve).
 pub(crate) struct Freezer {
-    switches: Mutex<Vec<Weak<FreezeSwitch>>>,
-    bell: Arc<Bell>,
-    access: Arc<Access>,
+    work: Mutex<Work>,
+    /// How often it was asked.
+    asked: AtomicU32,
+    /// How many of these times all was done that had been asked by then.
+    done: AtomicU32,
+    /// How many wait for that.
+    waiting: AtomicU32,
+    has_ended: AtomicBool,
+    patience: Duration,
+}
+
+impl Default for Freezer {
+    fn default() -> Self {
+        Freezer::patient(PATIENCE)
+    }
 }
 
 impl Freezer {
-    /// Of a cgroup that is not frozen.
-    pub fn switch(&self, cgroup: Arc<Cgroup>) -> Arc<FreezeSwitch> {
-        let (wants_frozen, written) = (AtomicBool::new(false), Mutex::new(Freeze::Off));
-        let (bell, access) = (Arc::clone(&self.bell), Arc::clone(&self.access));
-        let switch = Arc::new(FreezeSwitch { cgroup, wants_frozen, written, bell, access });
-        self.switches.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&switch));
-        switch
-    }
-
-    /// Brings about what is wanted until it is [ended](Self::end).
-    pub fn run(&self) {
-        let mut known = Vec::new();
-        loop {
-            let rings = self.bell.rings.load(Ordering::Acquire);
-            if self.bell.has_ended.load(Ordering::Acquire) {
-                return;
-            }
-            // Nobody who adds one waits for the kernel.
-            self.switches.lock().unwrap_or_else(PoisonError::into_inner).retain(|switch| {
-                known.extend(switch.upgrade());
-                switch.strong_count() > 0
-            });
-            known.drain(..).for_each(|switch: Arc<FreezeSwitch>| switch.settle());
-            self.bell.wait(rings);
+    /// For which whoever asks waits for so long.
+    fn patient(patience: Duration) -> Self {
+        Freezer {
+            work: Mutex::new(Work { asked: VecDeque::new(), switches: 0, is_served: false }),
+            asked: AtomicU32::new(0),
+            done: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
+            has_ended: AtomicBool::new(false),
+            patience,
         }
     }
 
-    /// Nobody brings anything about any more but [who settles](FreezeSwitch::settle).
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Of a cgroup that is not frozen.
+    pub fn switch(self: &Arc<Self>, cgroup: Arc<Cgroup>) -> Arc<FreezeSwitch> {
+        let mut work = self.work();
+        work.switches += 1;
+        let missing = work.switches.saturating_sub(work.asked.len());
+        work.asked.reserve(missing);
+        drop(work);
+        Arc::new(FreezeSwitch {
+            cgroup,
+            wants_frozen: AtomicBool::new(false),
+            late_since: AtomicI64::new(0),
+            late_ns: AtomicI64::new(0),
+            written: Mutex::new(Freeze::Off),
+            is_asked: AtomicBool::new(false),
+            freezer: Arc::clone(self),
+        })
+    }
+
+    /// Asks the freezer to bring about what is wanted, and waits a moment for it. False if there is none.
+    fn ask(&self, switch: &Arc<FreezeSwitch>) -> bool {
+        let mut work = self.work();
+        if !work.is_served {
+            return false;
+        }
+        if !switch.is_asked.swap(true, Ordering::AcqRel) {
+            work.asked.push_back(Arc::clone(switch));
+        }
+        drop(work);
+        let before = self.asked.fetch_add(1, Ordering::AcqRel);
+        wake(&self.asked);
+        if self.done.load(Ordering::Acquire) == before {
+            self.wait_for(before.wrapping_add(1));
+        }
+        true
+    }
+
+    fn wait_for(&self, number: u32) {
+        let until = MonotonicClock.now() + self.patience;
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        loop {
+            let done = self.done.load(Ordering::SeqCst);
+            // The counts may run over.
+            if done.wrapping_sub(number).cast_signed() >= 0 {
+                break;
+            }
+            let left = until - MonotonicClock.now();
+            if left <= Duration::ZERO {
+                break;
+            }
+            let left = Timespec {
+                tv_sec: left.as_nanos() / 1_000_000_000,
+                tv_nsec: left.as_nanos() % 1_000_000_000,
+            };
+            sleep_while(&self.done, done, Some(&left));
+        }
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Brings about what is wanted until it is [ended](Self::end).
+    pub fn serve(&self) {
+        self.work().is_served = true;
+        loop {
+            let asked = self.asked.load(Ordering::Acquire);
+            while let Some(switch) = self.next() {
+                switch.is_asked.store(false, Ordering::Release);
+                switch.settle();
+            }
+            self.done.store(asked, Ordering::SeqCst);
+            if self.waiting.load(Ordering::SeqCst) > 0 {
+                wake(&self.done);
+            }
+            if self.has_ended.load(Ordering::Acquire) {
+                let mut work = self.work();
+                if work.asked.is_empty() {
+                    work.is_served = false;
+                    return;
+                }
+                continue;
+            }
+            sleep_while(&self.asked, asked, None);
+        }
+    }
+
+    fn next(&self) -> Option<Arc<FreezeSwitch>> {
+        self.work().asked.pop_front()
+    }
+
+    /// Whoever wants something brings it about himself from now on.
     pub fn end(&self) {
-        self.bell.has_ended.store(true, Ordering::Release);
-        self.bell.ring();
+        self.has_ended.store(true, Ordering::Release);
+        self.asked.fetch_add(1, Ordering::AcqRel);
+        wake(&self.asked);
+    }
+}
+
+fn wake(word: &AtomicU32) {
+    futex::wake(word, Flags::PRIVATE, i32::MAX.cast_unsigned()).expect("waking on a word of our own works");
+}
+
+/// Sleeps while the word has this value, until it is woken, or no longer than this.
+fn sleep_while(word: &AtomicU32, value: u32, most: Option<&Timespec>) {
+    match futex::wait(word, Flags::PRIVATE, value, most) {
+        Ok(()) | Err(Errno::AGAIN | Errno::INTR | Errno::TIMEDOUT) => {}
+        Err(errno) => panic!("futex wait on a word of our own failed: {errno}"),
     }
 }
 
@@ -190,55 +256,88 @@ mod tests {
         }
     }
 
-    /// The switch's lock stands for the kernel's: the freezer is kept from writing for as long.
-    #[test]
-    fn who_decides_does_not_wait_for_the_kernel_and_the_last_word_counts() {
+    /// Does it with a cgroup that one process is in; not where there are none.
+    fn with_switch(name: &str, patience: Duration, test: impl FnOnce(&Arc<Freezer>, &Arc<FreezeSwitch>)) {
         let unified = match Survey::take().unified {
             Ok(unified) => unified,
             Err(missing) => return eprintln!("skipped: {missing}"),
         };
-        let folder = unified.home.join(format!("talea-{}.freezer", std::process::id()));
-        let freezer = Freezer::default();
-        let cgroup = Arc::new(Cgroup::create(folder).expect("a cgroup can be made there"));
-        let switch = freezer.switch(Arc::clone(&cgroup));
+        let folder = unified.home.join(format!("talea-{}.{name}", std::process::id()));
+        let freezer = Arc::new(Freezer::patient(patience));
+        let switch = freezer.switch(Arc::new(Cgroup::create(folder).expect("a cgroup can be made there")));
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("there is a sleep");
-        let process = talea_linux::Tid::from_child(&child);
-        switch.cgroup().take(process).expect("it can be moved");
-        // Where nobody moves processes, no freezer is needed.
-        switch.want(Freeze::On);
-        wait_until(|| switch.cgroup().is_frozen());
-        let moving = switch.moving();
-        switch.want(Freeze::Off);
-        assert!(switch.cgroup().is_frozen(), "somebody wrote who would have waited");
-        std::thread::scope(|scope| {
-            scope.spawn(|| freezer.run());
-            wait_until(|| !switch.cgroup().is_frozen());
-            drop(moving);
-            let kernel = switch.written.lock().expect("nobody panicked");
-            switch.want(Freeze::On);
-            assert!(!switch.cgroup().is_frozen(), "somebody wrote who has not the lock");
-            drop(kernel);
-            wait_until(|| switch.cgroup().is_frozen());
-            let kernel = switch.written.lock().expect("nobody panicked");
-            [Freeze::Off, Freeze::On, Freeze::Off].into_iter().for_each(|freeze| switch.want(freeze));
-            assert!(switch.cgroup().is_frozen());
-            drop(kernel);
-            wait_until(|| !switch.cgroup().is_frozen());
-            switch.want(Freeze::On);
-            switch.settle();
-            assert_eq!(*switch.written.lock().expect("nobody panicked"), Freeze::On);
-            // Of those that have gone nothing is kept.
-            drop(freezer.switch(Arc::clone(&cgroup)));
-            freezer.bell.ring();
-            wait_until(|| freezer.switches.lock().expect("nobody panicked").len() == 1);
-            freezer.end();
-        });
+        switch.cgroup().take(talea_linux::Tid::from_child(&child)).expect("it can be moved");
+        test(&freezer, &switch);
         // Whoever settles needs no freezer.
         switch.want(Freeze::Off);
-        switch.settle();
         wait_until(|| !switch.cgroup().is_frozen());
         switch.cgroup().kill();
         child.wait().expect("it is ours");
         wait_until(|| switch.cgroup().remove());
+    }
+
+    /// The switch's lock stands for the kernel's: the freezer is kept from writing for as long.
+    #[test]
+    fn who_decides_does_not_wait_for_the_kernel_and_the_last_word_counts() {
+        with_switch("freezer", Duration::from_nanos(1), |freezer, switch| {
+            switch.want(Freeze::On);
+            assert_eq!(
+                *switch.written.lock().expect("nobody panicked"),
+                Freeze::On,
+                "there is no freezer yet"
+            );
+            switch.want(Freeze::Off);
+            std::thread::scope(|scope| {
+                scope.spawn(|| freezer.serve());
+                wait_until(|| freezer.work().is_served);
+                let kernel = switch.written.lock().expect("nobody panicked");
+                switch.want(Freeze::On);
+                assert!(!switch.cgroup().is_frozen(), "somebody wrote who has not the lock");
+                wait_until(|| switch.late() > PATIENCE);
+                drop(kernel);
+                wait_until(|| switch.cgroup().is_frozen());
+                let late = switch.late();
+                assert!(
+                    late > PATIENCE && late == switch.late(),
+                    "it is counted while it lasts, and after that"
+                );
+                let kernel = switch.written.lock().expect("nobody panicked");
+                [Freeze::Off, Freeze::On, Freeze::Off].into_iter().for_each(|freeze| switch.want(freeze));
+                assert!(switch.cgroup().is_frozen());
+                drop(kernel);
+                wait_until(|| !switch.cgroup().is_frozen());
+                switch.want(Freeze::On);
+                freezer.end();
+            });
+            assert_eq!(*switch.written.lock().expect("nobody panicked"), Freeze::On, "the last was not done");
+            let other = freezer.switch(Arc::clone(&switch.cgroup));
+            assert!(freezer.work().switches == 2 && freezer.work().asked.capacity() >= 2);
+            drop(other);
+            assert_eq!(freezer.work().switches, 1);
+        });
+    }
+
+    #[test]
+    fn who_decides_waits_for_a_freezer_that_is_at_work_and_for_one_that_is_behind_he_does_not() {
+        with_switch("patient", Duration::from_secs(600), |freezer, switch| {
+            let other = freezer.switch(Arc::clone(&switch.cgroup));
+            std::thread::scope(|scope| {
+                scope.spawn(|| freezer.serve());
+                wait_until(|| freezer.work().is_served);
+                switch.want(Freeze::On);
+                assert_eq!(*switch.written.lock().expect("nobody panicked"), Freeze::On);
+                let kernel = switch.written.lock().expect("nobody panicked");
+                let first = scope.spawn(|| switch.want(Freeze::Off));
+                wait_until(|| freezer.waiting.load(Ordering::SeqCst) == 1);
+                other.want(Freeze::On);
+                assert!(other.is_asked.load(Ordering::Acquire) && !first.is_finished());
+                drop(kernel);
+                first.join().expect("it is told when that is done");
+                assert_eq!(*switch.written.lock().expect("nobody panicked"), Freeze::Off);
+                wait_until(|| !other.is_asked.load(Ordering::Acquire));
+                other.want(Freeze::Off);
+                freezer.end();
+            });
+        });
     }
 }

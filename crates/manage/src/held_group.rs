@@ -49,7 +49,7 @@ impl Group {
     pub fn around(
         place: CgroupPlace,
         processes: &dyn Fn() -> Vec<Tid>,
-        freezer: &Freezer,
+        freezer: &Arc<Freezer>,
     ) -> io::Result<Self> {
         let switch = freezer.switch(Arc::new(Cgroup::create(place.folder)?));
         let mut group = Group { home: place.home, switch, others: Vec::new() };
@@ -72,22 +72,19 @@ impl Group {
             Err(_) if is_gone(process) => return Ok(()),
             Err(error) => return Err(error),
         }
-        let moving = self.switch.moving();
         let moved = self.cgroup().take(process);
-        drop(moving);
         if moved.is_err() && is_gone(process) { Ok(()) } else { moved }
     }
 
     /// Takes in a process as well, which most often is in it by birth: then it costs reading where it is, and not the milliseconds of a move.
     pub fn take(&self, process: Tid) {
         if cgroup::home_of(process).is_ok_and(|home| home != self.cgroup().folder()) {
-            let _moving = self.switch.moving();
             let _gone = self.cgroup().take(process);
         }
     }
 
     /// By which it is frozen and thawed.
-    pub fn switch(&self) -> &FreezeSwitch {
+    pub fn switch(&self) -> &Arc<FreezeSwitch> {
         &self.switch
     }
 
@@ -100,7 +97,6 @@ impl Drop for Group {
     fn drop(&mut self) {
         self.switch.want(Freeze::Off);
         self.switch.settle();
-        let _moving = self.switch.moving();
         for _ in 0..ROUNDS {
             let inside = self.cgroup().processes();
             for process in &inside {

@@ -177,7 +177,7 @@ impl Hold {
         whom: SignalTarget,
         processes: &dyn Fn() -> Vec<Tid>,
         guardian: &Arc<Guardian>,
-        freezer: &Freezer,
+        freezer: &Arc<Freezer>,
     ) -> Result<Self, CannotHold> {
         if let Ok(place) = CgroupPlace::around(whom.process())
             && let Some(note) = guardian.note_held(whom, Some((&place.folder, &place.home)))
@@ -194,7 +194,7 @@ impl Hold {
     }
 
     /// Holds a command in the cgroup in which it was started, with whatever it starts. Should this process be killed, it is ended.
-    pub fn in_cgroup(cgroup: &Arc<Cgroup>, freezer: &Freezer) -> Self {
+    pub fn in_cgroup(cgroup: &Arc<Cgroup>, freezer: &Arc<Freezer>) -> Self {
         let switch = freezer.switch(Arc::clone(cgroup));
         Hold { means: HoldMechanism::Cgroup { switch }, engaged: false, _note: None }
     }
@@ -222,7 +222,7 @@ impl Hold {
         self.engaged && !went_on
     }
 
-    /// Has the member held, now or soon; `thread` is an own member's. Does not wait for who of this process moves others.
+    /// Has the member held, now or soon; `thread` is an own member's. Does not wait for who moves processes from one cgroup to another.
     pub fn engage(&mut self, thread: Option<Tid>) {
         if self.is_engaged() {
             return;
@@ -240,7 +240,7 @@ impl Hold {
         }
     }
 
-    /// Has the member let go, now or soon. Whether it had been told to stop. Does not wait for who of this process moves others.
+    /// Has the member let go, now or soon. Whether it had been told to stop. Does not wait for who moves processes from one cgroup to another.
     pub fn disengage(&mut self) -> bool {
         if !std::mem::replace(&mut self.engaged, false) {
             return false;
@@ -264,6 +264,15 @@ impl Hold {
             HoldMechanism::Freezer { group } => group.switch().settle(),
             HoldMechanism::Cgroup { switch } => switch.settle(),
             HoldMechanism::Signal { .. } | HoldMechanism::Stop { .. } => {}
+        }
+    }
+
+    /// For how long the member has run on when it was to be held, for somebody moved processes from one cgroup to another.
+    pub fn late(&self) -> Duration {
+        match &self.means {
+            HoldMechanism::Freezer { group } => group.switch().late(),
+            HoldMechanism::Cgroup { switch } => switch.late(),
+            HoldMechanism::Signal { .. } | HoldMechanism::Stop { .. } => Duration::ZERO,
         }
     }
 

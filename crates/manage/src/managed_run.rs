@@ -476,12 +476,13 @@ impl ManagedRun {
     pub(crate) fn exceeded(
         &mut self,
         edge: usize,
-        amount: Duration,
+        (amount, is_held_late): (Duration, bool),
         window: (Instant, Instant),
         now: Instant,
     ) {
         if let Some(number) = self.edges.number(edge) {
-            self.recorder.write(event::Violation::exceeded(number, amount, window).at(now, Record::NO_CPU));
+            let exceeded = event::Violation::exceeded(number, amount, window, is_held_late);
+            self.recorder.write(exceeded.at(now, Record::NO_CPU));
         }
     }
 

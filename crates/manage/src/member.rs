@@ -21,7 +21,7 @@ use talea_linux::proc::{self, Activity};
 use talea_model::ChildProcesses;
 use talea_policy::hierarchy::VpId;
 use talea_policy::job::Job;
-use talea_time::{Instant, Work};
+use talea_time::{Duration, Instant, Work};
 
 /// A member of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,6 +52,9 @@ pub struct Received {
     pub granted: Work,
     /// What somebody else has changed of it, if it was there before.
     pub changes: ForeignChanges,
+    /// For how long it ran on when it was to be held, for somebody moved processes from one cgroup to another, which the kernel lets nobody freeze a program
+    /// beside.
+    pub held_late: Duration,
 }
 
 /// How often somebody else has changed how a program's threads are scheduled, and had it put back.
@@ -76,7 +79,8 @@ pub(crate) type Departed = Vec<Received>;
 impl Received {
     pub(crate) fn of(member: &mut Member, granted: Work) -> Self {
         let (name, vp, changes) = (member.name.clone(), member.vp, member.changes);
-        Received { name, vp, work: member.received(), granted, changes }
+        let held_late = member.held_late + member.hold.as_ref().map_or(Duration::ZERO, Hold::late);
+        Received { name, vp, work: member.received(), granted, changes, held_late }
     }
 }
 
@@ -272,6 +276,8 @@ pub(crate) struct Member {
     /// What lets a program go that waits for its first job.
     pub go: Option<Go>,
     pub hold: Option<Hold>,
+    /// For how long it ran on when earlier means were to hold it.
+    pub held_late: Duration,
     /// Where it was started, if it is a command in one.
     pub cgroup: Option<Arc<Cgroup>>,
     /// Threads that were missed. There is room for all.
@@ -300,6 +306,7 @@ impl Member {
             jobs: None,
             go: None,
             hold,
+            held_late: Duration::ZERO,
             cgroup: None,
             gone: Vec::new(),
             draw: 1,

@@ -72,7 +72,7 @@ pub struct ManagedSet {
     pub(crate) guardian: Arc<Guardian>,
     /// Who starts and ends commands.
     pub(crate) keeper: Arc<Keeper>,
-    /// Who freezes and thaws programs while others are moved.
+    /// Who freezes and thaws programs.
     pub(crate) freezer: Arc<Freezer>,
     /// By whom the kernel is asked to tell wake-ups, if it does.
     pub(crate) wakeups: Option<Arc<Mutex<Chooser>>>,
@@ -190,7 +190,7 @@ impl ManagedSet {
     fn start_freezer(&mut self) -> Result<(), SetError> {
         let (shared, freezer) = (Arc::clone(&self.shared), Arc::clone(&self.freezer));
         let urgent = Policy::Fifo(self.options.priorities.priority(Level::Urgent));
-        let thread = spawn("freezer", urgent, &[], STACK, move || guarded(&shared, || freezer.run()))?;
+        let thread = spawn("freezer", urgent, &[], STACK, move || guarded(&shared, || freezer.serve()))?;
         self.infrastructure.push(thread);
         Ok(())
     }
@@ -418,8 +418,9 @@ impl ManagedSet {
         })
     }
 
-    /// Records that on the edge of this number by the kernel's account so much more was received in the run that ended than a maximum allows.
-    pub fn tell_exceeded(&self, edge: usize, amount: Duration, ended_run: &EndedRun) {
+    /// Records that on the edge of this number by the kernel's account so much more was received in the run that ended than a maximum allows, and whether that
+    /// is because it was held late.
+    pub fn tell_exceeded(&self, edge: usize, amount: (Duration, bool), ended_run: &EndedRun) {
         let window = (ended_run.start, ended_run.end);
         self.shared.tell(|state, now| {
             if let Some(run) = &mut state.run {

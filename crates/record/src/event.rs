@@ -184,8 +184,10 @@ impl Violation {
         Violation { side: ViolationSide::Withheld.into(), ..Violation::of(edge, violation) }
     }
 
-    /// A maximum to the edge of this number was granted, and by the kernel's account more received between these instants.
-    pub fn exceeded(edge: u16, amount: Duration, (from, to): (Instant, Instant)) -> Self {
-        Violation { amount, edge, from, to, side: ViolationSide::Exceeded.into() }
+    /// A maximum to the edge of this number was granted, and by the kernel's account more received between these instants. Whether that is because it was
+    /// held late.
+    pub fn exceeded(edge: u16, amount: Duration, (from, to): (Instant, Instant), is_held_late: bool) -> Self {
+        let side = if is_held_late { ViolationSide::HeldLate } else { ViolationSide::Exceeded };
+        Violation { amount, edge, from, to, side: side.into() }
     }
 }

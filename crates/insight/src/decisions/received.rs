@@ -23,6 +23,8 @@ struct NodeReceipts {
     delayed: Delayed,
     has_begun: bool,
     end: Option<Instant>,
+    /// From when on nobody told what was withheld.
+    unknown_from: Option<Instant>,
 }
 
 /// What the edges of all nodes receive, as far as the records tell.
@@ -45,6 +47,7 @@ impl Received {
             delayed: Delayed::new(EdgeReceipts::new(tolerance)),
             has_begun: false,
             end: None,
+            unknown_from: None,
         };
         let mut nodes: Vec<NodeReceipts> = metadata.nodes.iter().map(node).collect();
         for (number, edge) in metadata.edges.iter().enumerate() {
@@ -81,6 +84,14 @@ impl Received {
                 node.delayed.insert(withheld.from, Due::Withheld(record.cpu));
                 node.delayed.insert(withheld.to, Due::Given(record.cpu));
             }
+            // Windows that end later nobody has judged.
+            Typed::Unaudited(told) => {
+                let Some(node) = self.nodes.get_mut(usize::from(told.node)) else { return false };
+                if told.since < node.delayed.reached {
+                    return false;
+                }
+                node.unknown_from = Some(told.since);
+            }
             Typed::Violation(broken) if broken.side == ViolationSide::Withheld => {
                 let key = (usize::from(broken.edge), broken.from.as_nanos(), broken.to.as_nanos());
                 *self.broken.entry(key).or_default() -= 1;
@@ -110,7 +121,7 @@ impl Received {
     pub fn finish(mut self) -> BTreeMap<Broken, i64> {
         for node in &mut self.nodes {
             let Some(end) = node.end else { continue };
-            node.delayed.close(end);
+            node.delayed.close(node.unknown_from.map_or(end, |from| from.min(end)));
             for (edge, violation) in node.delayed.edges.broken() {
                 let key = (edge, violation.from.as_nanos(), violation.to.as_nanos());
                 *self.broken.entry(key).or_default() += 1;
@@ -130,7 +141,8 @@ mod tests {
     use super::*;
     use crate::receipts::Ledger;
     use talea_record::event::{
-        Flag, Member, RunEnd, RunStart, Switch, Trigger, Violation, VpGrant, VpRelease, VpRequest, Withheld,
+        Flag, Member, RunEnd, RunStart, Switch, Trigger, Unaudited, Violation, VpGrant, VpRelease, VpRequest,
+        Withheld,
     };
     use talea_record::{DecidedBy, EdgeEntry, MemberRole, NodeEntry, Sink, Switches};
 
@@ -153,8 +165,8 @@ mod tests {
     }
 
     /// What a run writes down of a thread that is granted its processor all the time but between jobs, and is kept off it at these times;
-    /// what its auditor finds comes at the end.
-    fn told(kept_off: &[(i64, i64)]) -> Vec<Record> {
+    /// what its auditor finds comes at the end. Behind `known_until_ms` it has lost what is told.
+    fn told(kept_off: &[(i64, i64)], known_until_ms: i64) -> Vec<Record> {
         let (by, trigger, edge) = (None, Trigger::Thread.into(), 0);
         let switch = |at: i64, to_tid: u32| {
             let switch = Switch { from_tid: 0, to_tid, from_pid: 0, to_pid: 0, preempted: Flag(false) };
@@ -175,7 +187,9 @@ mod tests {
         records.sort_by_key(|record| record.time);
         let mut ledger = Ledger::new(&[CPU], Duration::from_millis(1));
         ledger.promise(0, &"RESBS 5ms 20ms".parse().expect("a guarantee"), None);
-        records.iter().for_each(|record| ledger.record(*record));
+        let known = records.iter().filter(|record| record.time <= ms(known_until_ms));
+        known.for_each(|record| ledger.record(*record));
+        let since = ledger.close();
         let withheld = ledger.spells().map(|spell| {
             let (thread, from, to) = (spell.thread, spell.from, spell.to);
             Withheld { thread, from, to, node: 0 }.at(spell.to.max(ms(0)), CPU)
@@ -185,6 +199,9 @@ mod tests {
             Violation::withheld(edge.into(), &violation).at(violation.to, Record::NO_CPU)
         });
         records.extend(withheld.into_iter().chain(broken));
+        if since < ms(7_001) {
+            records.push(Unaudited { since, node: 0 }.at(ms(7_001), Record::NO_CPU));
+        }
         records.sort_by_key(|record| record.time);
         records
     }
@@ -199,14 +216,14 @@ mod tests {
 
     #[test]
     fn what_the_auditor_finds_is_found_again() {
-        let records = told(&KEPT_OFF);
+        let records = told(&KEPT_OFF, i64::MAX / 2_000_000);
         assert!(records.iter().filter(|record| record.event == talea_record::Event::VIOLATION).count() > 1);
         assert_eq!(judged(&records), []);
     }
 
     #[test]
     fn a_broken_promise_that_is_not_recorded_is_told_and_one_that_was_not_broken() {
-        let mut records = told(&KEPT_OFF);
+        let mut records = told(&KEPT_OFF, i64::MAX / 2_000_000);
         let place = records.iter().position(|record| record.event == talea_record::Event::VIOLATION);
         let mut violation = records.remove(place.expect("one was broken"));
         let missing = judged(&records);
@@ -216,9 +233,22 @@ mod tests {
         assert_eq!(judged(&records).iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1, -1]);
     }
 
+    /// An auditor that missed something writes down from when on it tells nothing, and what would have been found behind that is no contradiction.
+    #[test]
+    fn from_when_on_nobody_told_nothing_is_judged() {
+        let mut records = told(&[(50, 90), (4_000, 4_039), (6_980, 7_050)], 4_039);
+        assert_eq!(judged(&records), []);
+        let is_told = |record: &Record| record.event == talea_record::Event::UNAUDITED;
+        let unaudited = records.extract_if(.., |record| is_told(record)).next().expect("it is told");
+        assert!(!judged(&records).is_empty(), "what is missing behind that is found");
+        records.push(unaudited);
+        records.retain(|record| record.event != talea_record::Event::VIOLATION);
+        assert!(!judged(&records).is_empty(), "before that, it is judged");
+    }
+
     #[test]
     fn where_nobody_looked_nothing_is_judged() {
-        let mut records = told(&KEPT_OFF);
+        let mut records = told(&KEPT_OFF, i64::MAX / 2_000_000);
         records.retain(|record| record.event != talea_record::Event::WITHHELD);
         assert_eq!(judged(&records), []);
     }

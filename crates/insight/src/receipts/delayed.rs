@@ -3,7 +3,7 @@
 use super::edges::EdgeReceipts;
 use crate::hierarchy::EdgeState;
 use std::collections::VecDeque;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 /// What edges hear.
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +57,10 @@ impl Delayed {
         self.edges.weigh_all(at);
     }
 
-    /// They hear of everything, and nothing comes after `at`.
+    /// They hear of everything up to `at`, and nothing comes after that.
     pub fn close(&mut self, at: Instant) {
-        self.reach(Instant::MAX);
+        self.reach(at.saturating_add(Duration::from_nanos(1)));
+        self.due.clear();
         self.edges.reach(at.max(self.reached));
     }
 }

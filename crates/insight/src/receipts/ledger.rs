@@ -42,8 +42,6 @@ pub struct Ledger {
     is_over: bool,
     /// Switches that the kernel did not tell.
     pub lost_switches: u64,
-    /// Records of the hierarchy that were lost. What is found after that is worth nothing.
-    pub lost_decisions: u64,
 }
 
 impl Ledger {
@@ -64,7 +62,6 @@ impl Ledger {
             now: Instant::ZERO,
             is_over: false,
             lost_switches: 0,
-            lost_decisions: 0,
         }
     }
 
@@ -181,10 +178,8 @@ impl Sink for Ledger {
                 self.lost_switches += lost.records;
                 self.processors.switched(record.cpu, None);
             }
-            Typed::Lost(lost) => {
-                self.lost_decisions += lost.records;
-                self.processors.forget();
-            }
+            // What is found after that is worth nothing.
+            Typed::Lost(_) => self.processors.forget(),
             Typed::Thread(thread) => self.meet(thread),
             Typed::Timer(timer) => {
                 self.processors.was_due(record.cpu, timer.due);

@@ -256,17 +256,6 @@ fn clocks_that_say_something_else_are_noticed() {
 }
 
 #[test]
-fn decisions_that_were_lost_are_counted() {
-    let mut ledger = TestLedger::new();
-    ledger.grant(0, VIDEO);
-    ledger.tell(
-        2_000,
-        Lost { records: 3, since: None, ring: 0, cause: talea_record::LossCause::Overwritten.into() },
-    );
-    assert_eq!((ledger.0.lost_decisions, ledger.0.lost_switches), (3, 0));
-}
-
-#[test]
 fn lanes_are_served_by_any_of_their_threads() {
     let mut ledger = TestLedger::new();
     let edge = Some(VIDEO.into());

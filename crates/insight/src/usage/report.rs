@@ -229,6 +229,8 @@ impl Known {
         let has_threads = usage.occupancy.identifies(index);
         let by_kernel = switches && has_threads;
         let by_lanes = recorded.has_all(&OF_LANES);
+        let told = |event| usage.contents.count(event) > 0;
+        let is_audited = told(Event::WITHHELD) && !told(Event::UNAUDITED);
         let is_decided =
             usage.hierarchies.decide_on(index) && usage.metadata.nodes[index].decided_by.is_ours();
         Known {
@@ -246,9 +248,9 @@ impl Known {
                 Origin::Simulation { .. } => is_decided && costs,
                 Origin::Threads { .. } if is_decided => {
                     let by_decisions = recorded.has_all(&DECISIONS) && recorded.has(Event::MEMBER);
-                    usage.contents.count(Event::WITHHELD) > 0 || switches && by_decisions
+                    is_audited || switches && by_decisions
                 }
-                Origin::Threads { .. } => by_kernel || usage.contents.count(Event::WITHHELD) > 0,
+                Origin::Threads { .. } => by_kernel || is_audited,
             },
             slices: !is_decided || recorded.has_all(&DECISIONS) && recorded.has(Event::SUPPLY),
             interrupts: recorded.has(Event::IRQ_ENTER),

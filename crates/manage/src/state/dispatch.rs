@@ -10,7 +10,7 @@ use std::sync::Arc;
 use talea_linux::Tid;
 use talea_policy::hierarchy::{ProcessorId, VpId, VpState};
 use talea_record::event::Flag;
-use talea_time::Instant;
+use talea_time::{Duration, Instant};
 
 impl State {
     /// Ends the scheduling point: timers that are due, and those who wanted to reconsider. Says when the controller is wanted, if
@@ -313,7 +313,9 @@ impl State {
     /// Gives the member other means of being held, or none. Returns those that it had.
     pub fn hold_by(&mut self, slot: u32, hold: Option<Hold>) -> Option<Hold> {
         self.hard += usize::from(hold.is_some());
-        let before = std::mem::replace(&mut self.member(slot).hold, hold);
+        let member = self.member(slot);
+        let before = std::mem::replace(&mut member.hold, hold);
+        member.held_late += before.as_ref().map_or(Duration::ZERO, Hold::late);
         self.hard -= usize::from(before.is_some());
         before
     }

@@ -41,6 +41,9 @@ pub struct Kept {
     /// was granted, or nobody asked it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceeded_ns: Option<i64>,
+    /// Whether that is because the thread was held late: the kernel kept whoever was to hold it from that for so long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_held_late: bool,
 }
 
 /// What became of a promise on a machine that did not always do what the hierarchy decided, or not for nothing.
@@ -78,6 +81,8 @@ pub enum Verdict {
     Withheld,
     /// It is a maximum, of which no more was granted, and more received: the thread ran where or when nobody let it.
     Exceeded,
+    /// The same, for the kernel kept whoever was to hold the thread from it.
+    HeldLate,
 }
 
 /// Why a guarantee is expected.
@@ -149,6 +154,7 @@ impl Kept {
             receipts: None,
             sums: None,
             exceeded_ns: None,
+            is_held_late: false,
         }
     }
 
@@ -180,6 +186,7 @@ impl Kept {
         let is_due = self.sums.is_some_and(|sums| sums.wanted_ns > 0);
         let misses = self.misses_by_sums();
         match (self.judged, self.violations) {
+            (_, 0) if self.exceeded_ns.is_some() && self.is_held_late => Verdict::HeldLate,
             (_, 0) if self.exceeded_ns.is_some() => Verdict::Exceeded,
             (Some(_), 0) if misses && self.receipts.is_none_or(|receipts| receipts.withheld_ns == 0) => {
                 Verdict::NotGranted
@@ -212,7 +219,7 @@ impl Kept {
     /// received. A maximum that was exceeded by the kernel's account was in one window, the whole run.
     pub fn broken(&self) -> (u64, Option<&Breach>) {
         match &self.receipts {
-            _ if self.verdict() == Verdict::Exceeded => (1, None),
+            _ if self.is_exceeded() => (1, None),
             Some(receipts) if self.violations == 0 => (receipts.violations, receipts.worst.as_ref()),
             _ => (self.violations, self.worst.as_ref()),
         }
@@ -221,7 +228,7 @@ impl Kept {
     /// How many windows were judged, by the same of the two by which [`broken`](Self::broken) counts. None where nobody knows.
     pub fn judged(&self) -> Option<u64> {
         match &self.receipts {
-            _ if self.verdict() == Verdict::Exceeded => Some(1),
+            _ if self.is_exceeded() => Some(1),
             Some(receipts) if self.violations == 0 => {
                 receipts.judged.or(self.judged.filter(|_| receipts.violations == 0))
             }
@@ -229,9 +236,13 @@ impl Kept {
         }
     }
 
+    fn is_exceeded(&self) -> bool {
+        matches!(self.verdict(), Verdict::Exceeded | Verdict::HeldLate)
+    }
+
     /// Whether it was found broken, by whomever.
     pub fn is_broken(&self) -> bool {
-        matches!(self.verdict(), Verdict::NotGranted | Verdict::Withheld | Verdict::Exceeded)
+        self.is_exceeded() || matches!(self.verdict(), Verdict::NotGranted | Verdict::Withheld)
     }
 }
 
@@ -287,6 +298,11 @@ mod tests {
         let exceeded = Kept { exceeded_ns: Some(1_840_000_000), ..kept.clone() };
         assert_eq!((exceeded.verdict(), exceeded.is_broken()), (Verdict::Exceeded, true));
         assert_eq!(exceeded.broken(), (1, None));
+        let held_late = Kept { is_held_late: true, ..exceeded };
+        assert_eq!(
+            (held_late.verdict(), held_late.is_broken(), held_late.broken()),
+            (Verdict::HeldLate, true, (1, None))
+        );
         let ungranted = Kept { violations: 1, ..broken };
         assert_eq!((ungranted.verdict(), ungranted.broken()), (Verdict::NotGranted, (1, None)));
         assert_eq!(Kept { wanted_ns: None, judged: None, ..kept }.verdict(), Verdict::NotJudged);

@@ -351,6 +351,7 @@ impl Watched {
             receipts: None,
             sums: self.by_work.as_ref().map(ByWork::sums),
             exceeded_ns: None,
+            is_held_late: false,
         }
     }
 }

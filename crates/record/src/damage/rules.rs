@@ -87,6 +87,7 @@ impl Rules {
             | Event::COST
             | Event::VIOLATION
             | Event::WITHHELD
+            | Event::UNAUDITED
             | Event::MEMBER
             | Event::JOB_WCET
             | Event::VALUE
@@ -151,6 +152,7 @@ fn check_together(record: &Record) -> Option<Fault> {
         Typed::Cost(cost) => is_past(Instant::ZERO.saturating_add(cost.cost)),
         Typed::Violation(broken) => broken.side.known().is_some() && is_window(broken.from, broken.to),
         Typed::Withheld(withheld) => is_window(withheld.from, withheld.to),
+        Typed::Unaudited(unaudited) => is_past(unaudited.since),
         // It is counted in ticks, so it may seem more than the time in which it was taken.
         Typed::Steal(steal) => steal.amount > Duration::ZERO && is_window(steal.from, steal.to),
         Typed::Member(member) => member.edge.is_some() || member.role != MemberRole::Scheduled,

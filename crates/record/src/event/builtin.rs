@@ -485,6 +485,13 @@ events! {
             /// Whether it is given back.
             given: Flag = Arg,
         }
+        /// From the instant since on nobody tells what the kernel withheld on the node's processors, for records were lost before they were compared.
+        UNAUDITED = 10 "unaudited" Unaudited {
+            /// From when on.
+            since: Instant = First,
+            /// The node.
+            node: u16 = Source means Node,
+        }
     }
 
     /// Values that operations hand on.

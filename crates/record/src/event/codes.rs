@@ -167,6 +167,8 @@ codes! {
         Withheld = 3 "withheld",
         /// No more was granted than promised and more received, for the thread ran where or when nobody let it.
         Exceeded = 4 "exceeded",
+        /// The same, for the kernel kept whoever was to hold the thread from it.
+        HeldLate = 5 "held-late",
     }
     /// What set off a decision of a hierarchy of schedulers.
     #[derive(Hash, PartialOrd, Ord)]

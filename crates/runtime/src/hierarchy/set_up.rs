@@ -1,6 +1,6 @@
 //! Setting a node's hierarchy up: its threads become members of a managed set, with their jobs in the run.
 
-use super::accounts::{NamedMember, early_end, exceeded, members};
+use super::accounts::{Exceeded, NamedMember, early_end, exceeded, members};
 use super::control;
 use super::error::HierarchyError;
 use super::lanes::{self, LaneMember};
@@ -433,9 +433,10 @@ impl Hierarchy {
         uncontained.extend(set.leavers().into_iter().map(|(name, process)| {
             format!("{name}: process {process} has left the cgroup that it was started in, with the privileges of root")
         }));
-        for (edge, excess_ns) in exceeded(&named, &ended_run, &set.departed()) {
+        for Exceeded { edge, excess_ns, is_held_late } in exceeded(&named, &ended_run, &set.departed()) {
             kept[edge].exceeded_ns = Some(excess_ns);
-            set.tell_exceeded(edge, Duration::from_nanos(excess_ns), &ended_run);
+            kept[edge].is_held_late = is_held_late;
+            set.tell_exceeded(edge, (Duration::from_nanos(excess_ns), is_held_late), &ended_run);
         }
         let summary = set.stop().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended_early =

@@ -279,6 +279,7 @@ impl LoweredNode {
             calls: calls_of(self.keeper.as_deref(), name),
             changes: changes_of(name),
             excess_ns: None,
+            held_late_ns: 0,
         });
         let (start, planned_end) = self.span;
         let end = self.shared.ends[self.number].as_ref().and_then(OnceLock::get);

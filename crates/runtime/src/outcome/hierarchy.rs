@@ -55,6 +55,10 @@ pub struct MemberOutcome {
     /// By how much what the kernel accounts is beyond what was granted, where that was a maximum. Then its promise is broken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excess_ns: Option<i64>,
+    /// For how long it ran on when it was to be held, for somebody moved processes from one cgroup to another, which the kernel lets nobody freeze a program
+    /// beside.
+    #[serde(default)]
+    pub held_late_ns: i64,
 }
 
 /// Who scheduled a node's threads.

@@ -137,6 +137,7 @@ fn verdict(edge: &Kept, ended: Option<&EndedEarly>) -> String {
         Verdict::NotGranted => "NO",
         Verdict::Withheld => "NO (withheld)",
         Verdict::Exceeded => "NO (exceeded)",
+        Verdict::HeldLate => "NO (held late)",
     };
     verdict.into()
 }

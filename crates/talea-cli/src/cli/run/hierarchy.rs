@@ -57,6 +57,10 @@ const REMEDY: &str = "  help: Linux keeps real-time threads from a part of each 
      says how much and how to change it); let the threads want less than that \
      leaves, as in examples/figure-1.toml";
 
+/// What to do where moving processes keeps everybody from freezing others.
+const FAVOR_MOVES: &str = "  help: `mount -o remount,favordynmods` on the mount of cgroup2 (see /proc/mounts) makes moving processes quick, until the \
+     machine is started anew; forks take a little longer then";
+
 /// What to know where the kernel could have left them all of it.
 const NOT_READY: &str = "  help: a thread that is let go or woken takes some of its turn until it runs, and a virtual machine may stand still \
      meanwhile; of longer periods or quanta less is lost to that";
@@ -71,12 +75,25 @@ fn receipts(hierarchy: &HierarchyOutcome, is_near_limit: bool) -> Vec<String> {
     match &hierarchy.judged_by {
         None => Vec::new(),
         Some(JudgedBy::Grants { reason }) => by_grants(hierarchy, reason, is_near_limit),
-        Some(JudgedBy::Receipts { withheld_ns, spells, longest, lost, unknown_from_ns, told_by }) => {
+        Some(JudgedBy::Receipts {
+            withheld_ns,
+            spells,
+            longest,
+            lost,
+            lost_decisions,
+            unknown_from_ns,
+            told_by,
+        }) => {
             let mut remarks = Vec::new();
             if let Some(from) = unknown_from_ns {
+                let lost = match lost_decisions {
+                    0 => format!("{lost} of the kernel's switches were lost"),
+                    lost => format!(
+                        "{lost} records of the hierarchy were overwritten before they were read, for the thread that reads them had no processor"
+                    ),
+                };
                 remarks.push(format!(
-                    "warning: node {}: {lost} of the kernel's switches were lost, so from {} on what was received is unknown, and no \
-                     guarantee was judged by it",
+                    "warning: node {}: {lost}, so from {} on what was received is unknown, and no guarantee was judged by it",
                     hierarchy.node,
                     Duration::from_nanos(*from).rounded()
                 ));
@@ -240,11 +257,22 @@ pub fn remarks(hierarchy: &HierarchyOutcome, is_near_limit: bool) -> Vec<String>
             ));
         }
         if let Some(excess) = member.excess_ns {
+            let why = match member.held_late_ns {
+                0 => "it ran where or when nobody let it".into(),
+                late => format!(
+                    "for {} it ran on when it was to be held, for the kernel froze it late, as it does while somebody moves processes from one cgroup to \
+                     another",
+                    length(late)
+                ),
+            };
             remarks.push(format!(
-                "warning: {}: the kernel gave it {} more than it was granted, which was a maximum: it ran where or when nobody let it",
+                "warning: {}: the kernel gave it {} more than it was granted, which was a maximum: {why}",
                 member.thread,
                 length(excess)
             ));
+            if member.held_late_ns > 0 {
+                remarks.push(FAVOR_MOVES.into());
+            }
         }
         if member.parking == ParkingOutcome::NotHeld {
             remarks.push(format!(

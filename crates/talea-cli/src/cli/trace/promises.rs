@@ -75,6 +75,7 @@ fn amount(breach: &Breach, by: Withholder) -> String {
         Side::TooLittle => "too little".to_owned(),
         Side::TooMuch => "too much".to_owned(),
         Side::Withheld => format!("withheld by {}", by.name),
+        Side::HeldLate => format!("too much, held late by {}", by.name),
     };
     let at = Duration::from_nanos(breach.from_ns).rounded();
     format!("{} {side} in {window} at {at}", length(breach.amount_ns))
