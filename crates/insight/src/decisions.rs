@@ -192,6 +192,8 @@ pub struct Decisions<'a> {
     priorities: Vec<Option<i32>>,
     /// By edge, while they can be judged.
     monitors: Vec<Option<Monitor>>,
+    /// By edge: whether what is recorded of its promise can be found again.
+    is_repeated: Vec<bool>,
     /// Broken promises: how often each was found here, less how often it was recorded.
     broken: Balance,
     /// Who judges by what was received, while that is known.
@@ -231,8 +233,10 @@ impl<'a> Decisions<'a> {
         let tolerance = metadata.promise_tolerance;
         let monitor = |edge: &talea_record::EdgeEntry| {
             let guarantee: Guarantee = edge.guarantee.parse().ok()?;
-            Some(Monitor::new(&guarantee, tolerance?, metadata.start))
+            // How far behind a share in the long run may be no trace tells, so whether that was broken nobody can repeat.
+            Some(Monitor::new(&guarantee, tolerance?, metadata.start)).filter(Monitor::judges)
         };
+        let monitors: Vec<Option<Monitor>> = metadata.edges.iter().map(monitor).collect();
         let hierarchies = Hierarchies::new(metadata);
         let priorities = priorities(metadata, system);
         let mut parents: HashMap<(usize, &str), usize> = HashMap::new();
@@ -253,7 +257,8 @@ impl<'a> Decisions<'a> {
             is_touched_lane: vec![false; metadata.lanes.len()],
             hierarchies,
             priorities,
-            monitors: metadata.edges.iter().map(monitor).collect(),
+            is_repeated: monitors.iter().map(Option::is_some).collect(),
+            monitors,
             broken: Balance::default(),
             received: Received::new(metadata),
             lowered: Lowered::new(metadata, default_tolerance(metadata.origin)),
@@ -632,7 +637,10 @@ impl Sink for Decisions<'_> {
                     Some(ViolationSide::Withheld | ViolationSide::Exceeded | ViolationSide::HeldLate)
                     | None => return,
                 };
-                let (edge, from, to) = (broken.edge.into(), broken.from, broken.to);
+                let (edge, from, to) = (usize::from(broken.edge), broken.from, broken.to);
+                if self.is_repeated.get(edge) == Some(&false) {
+                    return;
+                }
                 self.broken.add(Broken { edge, from, to, is_most: bound == Bound::Most }, -1);
             }
             Typed::RunStart(_) => {

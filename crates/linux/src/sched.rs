@@ -221,11 +221,13 @@ pub fn get(thread: Option<Tid>) -> Result<Policy, SchedError> {
     }
 }
 
-/// The calling thread above others while this lives. Threads that it creates meanwhile need a policy of their own.
+/// The calling thread above others while this lives. Threads that it creates meanwhile begin with the ordinary policy, if they have none of their own.
 #[derive(Debug)]
 #[must_use]
 pub struct Raised {
     before: Policy,
+    /// Whether what it created began with the ordinary policy.
+    was_kept: bool,
     /// It is of the thread that made it.
     _own: PhantomData<*const ()>,
 }
@@ -239,14 +241,24 @@ impl Raised {
             Policy::Fifo(own) | Policy::RoundRobin(own) => own < priority,
             Policy::Deadline { .. } => false,
         };
-        let raised = is_below && set_self(Policy::Fifo(priority)).is_ok();
-        raised.then_some(Raised { before, _own: PhantomData })
+        let was_kept = resets_on_fork(rustix::thread::gettid());
+        let raised = is_below && set_classic(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, priority) == 0;
+        raised.then_some(Raised { before, was_kept, _own: PhantomData })
     }
 }
 
 impl Drop for Raised {
     fn drop(&mut self) {
-        set_self(self.before).expect("a thread may go back to where it was lower");
+        let (policy, priority) = match self.before {
+            Policy::Fifo(priority) => (libc::SCHED_FIFO, priority),
+            Policy::RoundRobin(priority) => (libc::SCHED_RR, priority),
+            Policy::Other | Policy::Deadline { .. } => (libc::SCHED_OTHER, 0),
+        };
+        let kept = policy | libc::SCHED_RESET_ON_FORK;
+        // To take it back takes a capability that what it creates is ordinary.
+        let back = if self.was_kept { [kept, kept] } else { [policy, kept] };
+        let is_back = back.into_iter().any(|policy| set_classic(0, policy, priority) == 0);
+        assert!(is_back, "a thread may go back to where it was lower");
     }
 }
 
@@ -344,6 +356,8 @@ mod tests {
         let in_thread = || {
             let Some(raised) = Raised::to(7) else { return false };
             assert_eq!(get(None), Ok(Policy::Fifo(7)));
+            let of_new = || std::thread::spawn(|| get(None)).join().expect("it asks only");
+            assert_eq!(of_new(), Ok(Policy::Other), "nobody else is raised");
             {
                 let higher = Raised::to(8).expect("what was permitted once is so again");
                 assert_eq!(get(None), Ok(Policy::Fifo(8)));
@@ -351,6 +365,7 @@ mod tests {
                 drop(higher);
             }
             assert_eq!(get(None), Ok(Policy::Fifo(7)));
+            assert_eq!(of_new(), Ok(Policy::Other));
             drop(raised);
             assert_eq!(get(None), Ok(Policy::Other));
             true

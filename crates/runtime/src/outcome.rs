@@ -188,6 +188,9 @@ pub struct Mishaps {
     /// By how much the slowest of them, in nanoseconds.
     #[serde(default)]
     pub slowest_excess_ns: i64,
+    /// How long behind the start of the run its threads were let begin, in nanoseconds, on the node where that took longest; 0 if they were in time.
+    #[serde(default)]
+    pub late_begin_ns: i64,
     /// Times an elected job of a preemptive lane waited because all of the lane's threads were taken.
     pub slot_shortages: u64,
     /// Panics of operations; each also aborted its job.

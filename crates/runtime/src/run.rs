@@ -206,6 +206,8 @@ impl Prepared {
         if let Some(replay) = self.replay.take() {
             return Ok(replay());
         }
+        // From here on the start comes nearer.
+        let raised = self.raise();
         let start = match self.options.start {
             Start::After(delay) => MonotonicClock.now().saturating_add(delay),
             Start::At(instant) => instant,
@@ -229,7 +231,6 @@ impl Prepared {
             self.on_finished.take(),
         )?;
         let collecting = collector.start(log).map_err(PrepareError::Collector)?;
-        let raised = self.raise();
         let mut ended = self.run_threads(start, raised);
         let collected = collecting.finish();
         ended.mishaps.values_unkept += collected.values_unkept;
@@ -273,6 +274,7 @@ impl Prepared {
         alarms.iter().for_each(|alarms| alarms.begin(start));
         drop(alarms);
         shared.gate.open(start);
+        let late_begin_ns = (MonotonicClock.now() - start).as_nanos().max(0);
         drop(raised);
         let stopped = self.participants.wait(end);
         // Before the hierarchies end, which wait for the jobs of their lanes.
@@ -323,6 +325,7 @@ impl Prepared {
             worst_overrun,
             slow_messages,
             slowest_excess_ns: slowest.as_nanos(),
+            late_begin_ns,
             unsent: tally.unsent.load(Ordering::Relaxed),
             to_left: tally.to_left.load(Ordering::Relaxed),
             slot_shortages: tally.slot_shortages.load(Ordering::Relaxed),

@@ -75,22 +75,24 @@ fn judge(
         .stderr(fs::File::create(&said).expect("the folder is ours"))
         .spawn()
         .map_err(|error| format!("cannot start {}: {error}", talea.display()))?;
-    let node = system.schedulers[rng.random_range(0..system.schedulers.len())].node;
-    let name = match system.nodes.len() {
+    let address = |node: usize| match system.nodes.len() {
         1 => system.name.clone(),
         _ => format!("{}.{}", system.name, system.nodes[node].name),
     };
+    let first = any_node(system, rng);
     let since = Instant::now();
     let mut is_ready = false;
     while !is_ready && since.elapsed() < READY && matches!(run.try_wait(), Ok(None)) {
-        is_ready = control(talea, &[&name, "list"])?.status.success();
+        is_ready = control(talea, &[&address(first), "list"])?.status.success();
     }
     let neighbours = Neighbours::start(folder.path())?;
     let mut members = BTreeMap::new();
     let changes = if is_ready { rng.random_range(1..=8) } else { 0 };
     for number in 0..changes {
+        let node = if rng.random_ratio(2, 3) { first } else { any_node(system, rng) };
         let change = change(system, node, (number, &neighbours), rng);
-        made.push(change.join(" "));
+        let name = address(node);
+        made.push(format!("{name} {}", change.join(" ")));
         let arguments: Vec<&str> = std::iter::once(&*name).chain(change.iter().map(|word| &**word)).collect();
         let output = control(talea, &arguments)?;
         match output.status.code() {
@@ -125,6 +127,11 @@ fn judge(
         }
         (false, code) => Err(format!("it ended with {code:?}: {said}")),
     }
+}
+
+/// One that schedulers decide about.
+fn any_node(system: &System, rng: &mut impl Rng) -> usize {
+    system.schedulers[rng.random_range(0..system.schedulers.len())].node
 }
 
 fn control(talea: &Path, arguments: &[&str]) -> Result<Output, String> {

@@ -31,6 +31,8 @@ struct NodeReceipts {
 #[derive(Debug)]
 pub(super) struct Received {
     node_of: Vec<usize>,
+    /// By edge: whether what is recorded of its promise can be found again.
+    is_repeated: Vec<bool>,
     nodes: Vec<NodeReceipts>,
     /// Broken promises: how often each was found here, less how often it was recorded.
     broken: BTreeMap<Broken, i64>,
@@ -50,13 +52,16 @@ impl Received {
             unknown_from: None,
         };
         let mut nodes: Vec<NodeReceipts> = metadata.nodes.iter().map(node).collect();
+        let mut is_repeated = vec![false; metadata.edges.len()];
         for (number, edge) in metadata.edges.iter().enumerate() {
             if let Ok(guarantee) = edge.guarantee.parse::<Guarantee>() {
-                nodes[edge.node].delayed.edges.promise(number, &guarantee, None);
+                let edges = &mut nodes[edge.node].delayed.edges;
+                edges.promise(number, &guarantee, None);
+                is_repeated[number] = edges.judges(number);
             }
         }
         let node_of = metadata.edges.iter().map(|edge| edge.node).collect();
-        Some(Received { node_of, nodes, broken: BTreeMap::new(), has_withheld: false })
+        Some(Received { node_of, is_repeated, nodes, broken: BTreeMap::new(), has_withheld: false })
     }
 
     /// Takes a record. Returns whether what is received is still known.
@@ -93,8 +98,10 @@ impl Received {
                 node.unknown_from = Some(told.since);
             }
             Typed::Violation(broken) if broken.side == ViolationSide::Withheld => {
-                let key = (usize::from(broken.edge), broken.from.as_nanos(), broken.to.as_nanos());
-                *self.broken.entry(key).or_default() -= 1;
+                if self.is_repeated.get(usize::from(broken.edge)) != Some(&false) {
+                    let key = (usize::from(broken.edge), broken.from.as_nanos(), broken.to.as_nanos());
+                    *self.broken.entry(key).or_default() -= 1;
+                }
             }
             Typed::EdgeChange(change) if change.what == ChangeKind::Removed => {
                 self.decided(record, usize::from(change.edge), Due::Removed(change.edge.into()));
@@ -244,6 +251,21 @@ mod tests {
         records.push(unaudited);
         records.retain(|record| record.event != talea_record::Event::VIOLATION);
         assert!(!judged(&records).is_empty(), "before that, it is judged");
+    }
+
+    /// How far behind a share may be in the long run stands in no trace.
+    #[test]
+    fn shares_in_the_long_run_are_not_judged_again() {
+        let mut records = told(&KEPT_OFF, i64::MAX / 2_000_000);
+        let mut metadata = metadata();
+        for guarantee in ["PS 0.25", "RESU 0.25"] {
+            metadata.edges[0].guarantee = guarantee.into();
+            let mut received = Received::new(&metadata).expect("promises are judged");
+            assert!(records.iter().all(|record| received.take(record)));
+            assert_eq!(received.finish().into_iter().collect::<Vec<_>>(), [], "{guarantee}");
+        }
+        records.retain(|record| record.event != talea_record::Event::VIOLATION);
+        assert!(!judged(&records).is_empty(), "reservations are");
     }
 
     #[test]

@@ -69,6 +69,11 @@ impl EdgeReceipts {
         self.at(edge).monitor = Some(monitor);
     }
 
+    /// Whether the promise to the edge can be judged.
+    pub fn judges(&self, edge: usize) -> bool {
+        self.edges.get(edge).and_then(|edge| edge.monitor.as_ref()).is_some_and(Monitor::judges)
+    }
+
     fn at(&mut self, edge: usize) -> &mut Edge {
         while self.edges.len() <= edge {
             self.edges.push(Edge {

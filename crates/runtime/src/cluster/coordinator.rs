@@ -126,6 +126,8 @@ pub fn run_cluster(
     // Each member has decided for itself, by the same rules.
     let lowerings: Vec<_> =
         (0..executed.nodes.len()).map(|node| plan_lowering(&executed, node, options)).collect();
+    // From here on the start comes nearer; and who is told first may begin before all others are told.
+    let raised = realtime.then(|| Raised::to(options.band.top)).flatten();
     let start = match options.start {
         Start::After(delay) => MonotonicClock.now().saturating_add(delay),
         Start::At(instant) => instant,
@@ -152,7 +154,7 @@ pub fn run_cluster(
         .map_err(PrepareError::from)?;
     let collecting = collector.start(log).map_err(PrepareError::Collector)?;
     let planned_end = options.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
-    let mut ended = members.run((start, planned_end, realtime), options, directory.path());
+    let mut ended = members.run((start, planned_end), raised, options, directory.path());
     let place = |lost: &LostValues| executed.inputs().iter().position(|input| input.name == lost.input);
     ended.mishaps.lost_values.sort_by_key(place);
     let missing = members.missing();
@@ -367,12 +369,11 @@ impl Members {
     /// Gives the start and waits until every member has finished or is lost.
     fn run(
         &mut self,
-        (start, planned_end, realtime): (Instant, Instant, bool),
+        (start, planned_end): (Instant, Instant),
+        raised: Option<Raised>,
         options: &RunOptions,
         directory: &Path,
     ) -> Ended {
-        // Who is told first may begin before all others are told.
-        let raised = realtime.then(|| Raised::to(options.band.top)).flatten();
         self.tell_all(ToMember::Start { at_ns: start.as_nanos() });
         drop(raised);
         let threads = self.all.iter_mut().filter_map(|member| member.ready.as_mut());
@@ -452,6 +453,7 @@ impl Members {
                 ended.mishaps.slow_messages += mishaps.slow_messages;
                 ended.mishaps.slowest_excess_ns =
                     ended.mishaps.slowest_excess_ns.max(mishaps.slowest_excess_ns);
+                ended.mishaps.late_begin_ns = ended.mishaps.late_begin_ns.max(mishaps.late_begin_ns);
                 ended.mishaps.slot_shortages += mishaps.slot_shortages;
                 ended.mishaps.panics.extend(mishaps.panics);
             }

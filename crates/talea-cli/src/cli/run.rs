@@ -409,6 +409,13 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
             lost.how
         ));
     }
+    if mishaps.late_begin_ns > 0 {
+        remarks.push(format!(
+            "warning: the run began {} behind its start, for whoever begins it had no processor or was kept from it; what was due before that was released \
+             late, or not at all",
+            Duration::from_nanos(mishaps.late_begin_ns).rounded()
+        ));
+    }
     for panic in &mishaps.panics {
         remarks.push(format!(
             "warning: {} panicked in job {}: {}",
