@@ -4,7 +4,7 @@ use crate::consumer::{Consumer, Offered};
 use crate::delivery::Delivery;
 use crate::place::{Place, WeakPlace};
 use crate::shared::Shared;
-use crate::work::{Due, LaneWork, ServedLane, Server, Work};
+use crate::work::{Calling, Due, LaneWork, ServedLane, Server, Work};
 use std::collections::{BTreeSet, VecDeque};
 use std::error::Error;
 use std::sync::atomic::Ordering;
@@ -83,20 +83,20 @@ fn run(
 ) {
     let Some(work) = consumer.work.get() else { return };
     let is_of = |priority| work.is_of(priority, lane);
-    let by = work.server_of((lane, server));
+    let calling = Calling::new(job, work.server_of((lane, server)));
     let (_serving, mut turn) = match taken {
         None => {
             let serving = work.begin((lane, server));
-            (serving, consumer.deliver((job, by), job.started(), is_of))
+            (serving, consumer.deliver(&calling, job.started(), is_of))
         }
         Some(taken) => {
             let serving = work.begun_apart((lane, server));
-            (serving, consumer.deliver_taken((job, by), taken))
+            (serving, consumer.deliver_taken(&calling, taken))
         }
     };
     let has_delivered = turn.delivered > 0;
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
-        turn = consumer.deliver((job, by), job.services().clock(), is_of);
+        turn = consumer.deliver(&calling, job.services().clock(), is_of);
     }
     if let Some(due) = turn.due {
         place.with(|workplace| work.wake_at(workplace, due));
@@ -125,7 +125,7 @@ fn code_of(consumer: &Arc<Consumer>, server: (usize, usize), channel: &Shared) -
     let again = Arc::clone(consumer);
     let whole = whole.again(move |job, from| {
         let Some(work) = again.work.get() else { return false };
-        again.deliver_again((job, work.server_of(server)), from)
+        again.deliver_again(&Calling::new(job, work.server_of(server)), from)
     });
     let reserved = Reserved::default();
     let (own, reserving) = (Arc::clone(consumer), Arc::clone(&reserved));

@@ -1,5 +1,6 @@
 //! Doing the steps of a recorded run again.
 
+mod outcomes;
 mod outputs;
 mod posts;
 mod pushes;
@@ -9,7 +10,7 @@ mod turns;
 
 pub use tables::ReplayError;
 
-use crate::answers::{Answers, RecordedPost};
+use crate::answers::{Answers, HandedEvent, RecordedPost};
 use crate::report::{NotCalled, OutputReport, PostedReport, ReplayReport};
 use crate::steps::{End, Ending, Missing, Pushes, Recorded, Step, Steps, Taken};
 use crate::unverified::Unverified;
@@ -302,7 +303,8 @@ impl Sink for Replay {
                 let outcome = outcome.known();
                 match by.0 {
                     Some(by) if self.is_known(by) => {
-                        self.answers.entry(by).or_default().posts.push(RecordedPost { job, handle, outcome });
+                        let post = RecordedPost { job, handle, outcome, refused_wcet: None };
+                        self.answers.entry(by).or_default().posts.push(post);
                     }
                     Some(by) => self.was_posted_by_silent(by, job, record.time),
                     None => {}
@@ -313,8 +315,12 @@ impl Sink for Replay {
                     answers.came_from.extend(by.0);
                 }
             }
-            Typed::Deliver(Deliver { job, from, .. }) if self.is_posted(job) && self.is_known(job) => {
-                self.answers.entry(job).or_default().came_from.extend(from);
+            Typed::Deliver(Deliver { job, from, publication, number, .. })
+                if self.is_posted(job) && self.is_known(job) =>
+            {
+                let answers = self.answers.entry(job).or_default();
+                answers.came_from.extend(from);
+                answers.hand(number, HandedEvent { publication, from });
             }
             Typed::Answer(answer) if self.is_known(answer.job) => {
                 self.answers.entry(answer.job).or_default().take(answer);

@@ -124,15 +124,16 @@ impl Replay {
                 let explicit = now.and_then(|now| now.deadline);
                 since_start(explicit.unwrap_or(nominal.saturating_add(relative)).max(nominal))
             });
-            let recorded = recorded.zip(declared).map(|(RecordedPost { job, handle, outcome }, declared)| {
-                // What is told of a job is there until its turn; of one that was refused, nothing is.
+            let recorded = recorded.zip(declared).map(|(post, declared)| {
+                let RecordedPost { job, handle, outcome, refused_wcet } = post;
+                // What is told of a job is there until its turn; of one that was refused, its own record tells.
                 let is_told = dates.is_some() && *outcome == Some(PostOutcome::Posted);
                 let own = self.answers.get(job).and_then(|answers| answers.wcet);
                 ComparedPost {
                     operation: &declared.name,
                     handle: *handle,
                     due: dates.map(|dates| since_start(dates.deadline)),
-                    wcet: is_told.then(|| own.unwrap_or(declared.wcet)),
+                    wcet: is_told.then(|| own.unwrap_or(declared.wcet)).or(*refused_wcet),
                 }
             });
             let now = now.map(|now| ComparedPost {

@@ -123,8 +123,8 @@ impl Replay {
         let posting = (self.workplace.as_ref(), self.tables.keeps_posts);
         let described = self.system.publications().len();
         let pushes = RecordedAnswers::of(&end.pushes, described, self.keeps_push_answers);
-        let done = answers.returned.unwrap_or(end.at);
-        let answering = Answering::new(&answers, done, posting, &pushes);
+        let returned = answers.returned.unwrap_or(end.at);
+        let answering = Answering::new(&answers, returned, posting, &pushes);
         is_intact &= !end.pushes.may_lack_a_refusal();
         let is_refused = |push: &&KeptPush| (push.publication as usize) < described && push.bytes.is_empty();
         let refused = end.pushes.kept.iter().filter(is_refused);
@@ -155,15 +155,16 @@ impl Replay {
         replayed.is_on_track &= !is_called || is_intact && is_answered;
         let pushed = operation.pushed();
         let was_read = replayed.handed.as_ref().is_none_or(HandedAgain::was_read);
-        let (posted, pushed_by_program) = answering.done();
+        let done = answering.done();
         if is_called && !was_read && panicked.is_none() {
             self.report.called -= 1;
             return self.leave_out(&end, NotCalled::Unreadable);
         }
         self.settle_pushes(&end, is_called, pushed, panicked.as_deref());
-        self.settle_program_pushes(&end, is_called, &pushed_by_program, panicked.as_deref());
+        self.settle_program_pushes(&end, is_called, &done.pushes, panicked.as_deref());
         if is_called {
-            self.settle_posts(&end, &answers.posts, &posted, panicked.as_deref());
+            self.settle_posts(&end, &answers.posts, &done.posts, panicked.as_deref());
+            self.settle_outcomes(&end, &answers, &done.outcomes);
         }
         if self.is_posted(end.job) {
             return;
