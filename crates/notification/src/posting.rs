@@ -37,7 +37,7 @@ pub(crate) fn post(
     let deadline = Some(expires).filter(|expires| *expires != Instant::MAX);
     // Before it is posted, for it may begin at once.
     let server = work.server(priority);
-    let posted = Posted { deadline, ..Posted::new(server.take_on()).handle(consumer.number.into()) };
+    let posted = Posted { deadline, ..Posted::new(server.take_on()) };
     work.outstanding.fetch_add(1, Ordering::Relaxed);
     let released = released.take();
     let done =
@@ -123,6 +123,10 @@ fn code_of(consumer: &Arc<Consumer>, server: (usize, usize), channel: &Shared) -
     let (own, place) = with_place();
     let whole = PostedCode::new(move |job| run(&own, server, &place, job, None));
     let again = Arc::clone(consumer);
+    let whole = match consumer.is_called_by_turns() {
+        true => whole.by_turns(Arc::as_ptr(consumer).addr()),
+        false => whole,
+    };
     let whole = whole.again(move |job, from| {
         let Some(work) = again.work.get() else { return false };
         again.deliver_again(&Calling::new(job, work.server_of(server)), from)
@@ -148,7 +152,7 @@ fn take_from_others(
 ) {
     let Some(server) = work.free_of_several(server) else { return };
     let Some(deadline) = consumer.first_of(is_of, |delivery| server.due(delivery)) else { return };
-    let posted = Posted::new(server.take_on()).handle(consumer.number.into()).due(deadline);
+    let posted = Posted::new(server.take_on()).due(deadline);
     work.outstanding.fetch_add(1, Ordering::Relaxed);
     if job.post_work(posted).is_err() {
         // The event has its own job still.

@@ -36,6 +36,8 @@ pub(crate) struct Answers {
     pub handed: Vec<Vec<HandedEvent>>,
     /// And what it said of that, by the number of the call; none where the trace is newer than this.
     pub outcomes: BTreeMap<u64, Option<CallOutcome>>,
+    /// When it said the first and the last of that.
+    pub calls: Option<(Instant, Instant)>,
 }
 
 /// An event that the code of a consumer was handed.
@@ -93,7 +95,8 @@ pub(crate) struct Done {
 }
 
 impl Answers {
-    pub fn take(&mut self, answer: Answer) {
+    /// It was told, or said, this at that instant.
+    pub fn take(&mut self, answer: Answer, at: Instant) {
         match answer.what.known() {
             Some(Question::Time) if answer.question == self.times.len() as u64 => {
                 self.times.push(Instant::from_nanos(answer.answer as i64));
@@ -106,6 +109,7 @@ impl Answers {
             Some(Question::Outcome) => {
                 let outcome = u16::try_from(answer.answer).ok().and_then(CallOutcome::from_code);
                 self.outcomes.insert(answer.question, outcome);
+                self.calls = Some((self.calls.map_or(at, |(first, _)| first), at));
             }
             Some(Question::RefusedWcet) => {
                 let is_it = |post: &&mut RecordedPost| {

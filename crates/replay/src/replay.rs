@@ -25,7 +25,7 @@ use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Dates, Deliver, Post, Release, Skip, Typed, ValueLost};
 use talea_record::values::{KeptOf, KeptValue, MOST_BYTES, ValueReader};
 use talea_record::{Definition, JobId, Metadata, Origin, PostOutcome, Record, Sink, ValueLoss};
-use talea_time::Work;
+use talea_time::{Instant, Work};
 
 /// Runs operations again as the records of a run tell; a [`Sink`] of these.
 pub struct Replay {
@@ -62,6 +62,8 @@ pub struct Replay {
     waiting_for: HashMap<JobId, JobId>,
     /// And by their operations, in their order.
     held_back: HashMap<OperationId, Vec<JobId>>,
+    /// Of code that is called [by turns](talea_operation::PostedCode::by_turns): when its last call was answered of those that have been made again.
+    turns: HashMap<usize, Instant>,
     /// Whether the trace has how pushes into channels of the program were answered.
     keeps_push_answers: bool,
     /// The last job that posted then and has no code now, and how often it did.
@@ -101,7 +103,7 @@ impl Replay {
         let replayed = |(operation, described): (Option<Operation>, &talea_model::Operation)| {
             let operation = operation?;
             let taken = TakenBeside::of((&system, metadata), described.id, &operation);
-            Some(Replayed { operation, holder: None, is_on_track: true, taken, handed: None })
+            Some(Replayed { operation, holder: None, is_on_track: true, taken, handed: None, turns: None })
         };
         let mut operations: Vec<_> =
             assembled.operations.into_iter().zip(system.operations()).map(replayed).collect();
@@ -146,6 +148,7 @@ impl Replay {
             posted_within: HashMap::new(),
             waiting_for: HashMap::new(),
             held_back: HashMap::new(),
+            turns: HashMap::new(),
             keeps_push_answers: false,
             silent: None,
             unverified: Unverified::of(&system),
@@ -167,8 +170,14 @@ impl Replay {
     /// All records have come. What is still awaited does not come.
     pub fn finish(mut self) -> ReplayReport {
         self.go_on(true);
-        // Of those who posted these the trace has no end.
-        let mut left: Vec<End> = std::mem::take(&mut self.posted_within).into_values().flatten().collect();
+        // Of those who posted these, or were called before them, the trace has no end.
+        let within = std::mem::take(&mut self.posted_within);
+        let never_ended = within.keys().filter(|by| !self.waiting_for.contains_key(by));
+        let were_called = |by: &&JobId| self.answers.get(by).is_some_and(|answers| answers.calls.is_some());
+        // What their calls have left behind is missing where others are called by turns with them.
+        let missing: Vec<OperationId> = never_ended.filter(were_called).map(|by| by.operation).collect();
+        missing.into_iter().for_each(|operation| self.leave_track(operation));
+        let mut left: Vec<End> = within.into_values().flatten().collect();
         left.sort_by_key(|end| (end.at, end.job));
         left.into_iter().for_each(|end| self.end_in_turn(end));
         self.report.lost_records += self.values.damaged();
@@ -211,6 +220,13 @@ impl Replay {
             };
             self.steps.push(Step::End(end));
         }
+    }
+
+    /// Whether it is one of the first jobs of an instance that something has triggered.
+    fn is_triggered(&self, job: JobId) -> bool {
+        let operation = self.system.operations().get(job.operation.index());
+        operation
+            .is_some_and(|one| one.predecessors.is_empty() && self.system.tasks[one.task].trigger.is_some())
     }
 
     /// Whether jobs of the operation have a turn.
@@ -292,6 +308,11 @@ impl Sink for Replay {
             Typed::Release(release) if self.is_simulated && self.is_known(release.job) => {
                 self.answers.entry(release.job).or_default().released = Some(record.time);
             }
+            // On threads, what is left out or aborted for it is recorded first, and it is released no earlier. What a guard held has said when that was.
+            Typed::Release(release) if self.is_triggered(release.job) && self.is_known(release.job) => {
+                let answers = self.answers.entry(release.job).or_default();
+                answers.released.get_or_insert(record.time);
+            }
             Typed::JobWcet(told) if self.is_known(told.job) => {
                 let wcet = Work::from_nanos(told.wcet.as_nanos());
                 self.answers.entry(told.job).or_default().wcet = Some(wcet);
@@ -323,7 +344,7 @@ impl Sink for Replay {
                 answers.hand(number, HandedEvent { publication, from });
             }
             Typed::Answer(answer) if self.is_known(answer.job) => {
-                self.answers.entry(answer.job).or_default().take(answer);
+                self.answers.entry(answer.job).or_default().take(answer, record.time);
             }
             Typed::Lost(lost) if !lost.is_of_kernel() => {
                 self.report.lost_records = self.report.lost_records.saturating_add(lost.records);

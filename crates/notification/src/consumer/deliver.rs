@@ -196,6 +196,11 @@ impl Consumer {
         }
     }
 
+    /// Whether its code is called one delivery at a time, in whichever lanes.
+    pub fn is_called_by_turns(&self) -> bool {
+        matches!(self.call, Call::Serial(_))
+    }
+
     /// In a job that is replayed: hands to the code what it was handed then, which has these bytes. False if they cannot be read, and nothing was done.
     pub fn deliver_again(&self, calling: &Calling<'_, '_>, from: &[u8]) -> bool {
         let Ok(calls) = self.publications.kinds.decode_calls(from) else { return false };

@@ -44,9 +44,9 @@ impl Replay {
             let differences = declaration_differences(&self.tables, described + place, (wcet, lane), dates);
             self.report.differences.extend(differences);
             let (is_on_track, taken) = (!self.has_gaps, TakenBeside::Nothing);
-            let (operation, handed) = (declared.operation, declared.handed);
+            let (operation, handed, turns) = (declared.operation, declared.handed, declared.turns);
             self.operations[described + place] =
-                Some(Replayed { operation, holder: None, is_on_track, taken, handed });
+                Some(Replayed { operation, holder: None, is_on_track, taken, handed, turns });
         }
     }
 
@@ -87,11 +87,7 @@ impl Replay {
                 let row = self.report.row_of_posts(&self.tables.operations[place].name);
                 self.report.count(Compared::Post { row, post: None }, job, true, Some(what));
             }
-            NotCalled::Lost | NotCalled::Unreadable => {
-                if let Some(replayed) = &mut self.operations[place] {
-                    replayed.is_on_track = false;
-                }
-            }
+            NotCalled::Lost | NotCalled::Unreadable => self.leave_track(end.job.operation),
             NotCalled::Outside => self.report.outside += 1,
             NotCalled::NotDeclared | NotCalled::OfChannel | NotCalled::NotRecorded => {}
         }

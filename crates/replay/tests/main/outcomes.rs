@@ -13,10 +13,10 @@ use talea_notification::{
 use talea_operation::{Declaration, KeptOutputs, Operations, OutputKind, PostingRoom};
 use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::Answer;
-use talea_record::{CallOutcome, Metadata, Question, Record, Sink};
+use talea_record::{CallOutcome, Event as RecordedEvent, JobId, Metadata, Question, Record, Sink};
 use talea_replay::{Difference, Replay, ReplayReport, What};
 use talea_sim::Simulation;
-use talea_time::{Instant, Work};
+use talea_time::{Duration, Instant, Work};
 
 const ROOM: PostingRoom = PostingRoom { operations: 8, jobs: 8, posters: 1 };
 
@@ -230,4 +230,55 @@ fn answers_that_are_not_recorded_are_unknown() {
     // Where records are lost, nobody knows what the code kept of the jobs before: another answer proves nothing.
     let (report, _) = replayed(&system, (&metadata, &[&[lost(1)], &records[..]].concat()), changed);
     assert_eq!((&report.first, answers(&report)), (&None, [all - 1, 0, 1, 0]));
+}
+
+/// Two jobs of the consumer that is called one at a time, of different lanes, that follow each other: each with the place of its call.
+fn one_after_the_other(metadata: &Metadata, records: &[Record]) -> [(JobId, usize); 2] {
+    let name = |job: JobId| metadata.operations[job.operation.index()].name.as_str();
+    let calls = records.iter().enumerate().filter(|(_, record)| is_outcome(record));
+    let calls: Vec<(JobId, usize)> = calls.map(|(place, record)| (record.job(), place)).collect();
+    let calls: Vec<_> = calls.into_iter().filter(|(job, _)| name(*job).starts_with("serial.")).collect();
+    let pairs = calls.windows(2).map(|pair| [pair[0], pair[1]]);
+    let mut pairs = pairs.filter(|[(one, _), (other, _)]| one.operation != other.operation);
+    pairs.nth(2).expect("both lanes have events")
+}
+
+/// On threads, who has been called first may end last: between the end of its call and its own, others of the consumer's lanes are called.
+#[test]
+fn calls_of_a_consumer_go_by_their_own_order() {
+    let system = system(LaneDispatch::NonPreemptive);
+    let (metadata, mut records, then) = recorded(&system);
+    let [(first, place), (second, _)] = one_after_the_other(&metadata, &records);
+    let end_of = |records: &[Record], job: JobId| {
+        let is_end = |record: &Record| record.event == RecordedEvent::COMPLETE && record.job() == job;
+        records.iter().position(is_end).expect("it has ended")
+    };
+    let ended = records.remove(end_of(&records, first));
+    let behind = end_of(&records, second);
+    records.insert(behind + 1, Record { time: records[behind].time, ..ended });
+    let (same, now) = replayed(&system, (&metadata, &records), None);
+    let serial = |called: &[Called]| -> Vec<Called> {
+        called.iter().filter(|(name, ..)| name.starts_with("serial.")).cloned().collect()
+    };
+    let (now, then_serial) = (serial(&now), serial(&then));
+    assert_eq!(now.iter().zip(&then_serial).find(|(now, then)| now != then), None);
+    assert_eq!((&same.first, same.unknown(), now.len()), (&None, 0, then_serial.len()));
+
+    // Where calls of two jobs are not one behind the other, their code is not called again as it was: what it says otherwise proves nothing.
+    let (metadata, mut records, then) = recorded(&system);
+    let place =
+        records.iter().position(|record| is_outcome(record) && record.job() == first).unwrap_or(place);
+    let answer = records.remove(place);
+    let behind = end_of(&records, second);
+    let last = records[behind + 1..].iter().position(|record| is_outcome(record) && record.job() == second);
+    let behind = last.map_or(behind, |last| behind + 1 + last);
+    let time = records[behind].time + Duration::from_nanos(1);
+    records.insert(behind + 1, Record { time, ..answer });
+    let of_second = |(name, instance, ..): &Called| {
+        let entry = &metadata.operations[second.operation.index()];
+        (name, *instance) == (&entry.name, second.instance)
+    };
+    let changed = then.iter().position(of_second).expect("it is called");
+    let (report, _) = replayed(&system, (&metadata, &records), Some((changed, Some(Outcome::Fail))));
+    assert_eq!((&report.first, answers(&report)[1..3].to_vec()), (&None, vec![0, 1]), "{report:?}");
 }
