@@ -115,6 +115,16 @@ enum Read {
     Synthetic(Input<SyntheticValue>),
 }
 
+/// What the description says of an operation, for its code.
+struct Described {
+    /// The names of its inputs, and whether code writes them.
+    inputs: Vec<(String, bool)>,
+    outputs: Vec<String>,
+    /// The types of the events that it publishes, and whether their headers have fields.
+    events: Vec<(String, bool)>,
+    takes_events: bool,
+}
+
 /// The same system, in which each operation that takes events has one output more, on which its code can say what it was handed.
 pub fn with_digests(system: &System) -> Option<System> {
     let mut description = Description::clone(system);
@@ -156,16 +166,16 @@ pub fn code(system: &System, calls: &Calls, mut pushing: impl FnMut(&str) -> Opt
         let takes_events = system.takes_events(operation.id);
         let nanos = subtask.wcet.as_nanos().unsigned_abs() / 2;
         let (calls, pushing) = (calls.clone(), pushing(&operation.name));
-        operations = operations.with_ports(&operation.name, move |ports| {
-            digesting(ports, (&inputs, &outputs, &events, takes_events), pushing, (calls, nanos))
-        });
+        let described = Described { inputs, outputs, events, takes_events };
+        operations = operations
+            .with_ports(&operation.name, move |ports| digesting(ports, &described, pushing, (calls, nanos)));
     }
     operations
 }
 
 fn digesting(
     ports: &mut Ports<'_>,
-    (inputs, outputs, events, takes_events): (&[(String, bool)], &[String], &[(String, bool)], bool),
+    described: &Described,
     mut pushing: Option<Pushing>,
     (calls, nanos): (Calls, u64),
 ) -> impl FnMut(&JobContext<'_>) + Send + use<> {
@@ -173,6 +183,7 @@ fn digesting(
         true => Read::OfCode(ports.input(name)),
         false => Read::Synthetic(ports.input(name)),
     };
+    let Described { inputs, outputs, events, takes_events } = described;
     let inputs: Vec<Read> = inputs.iter().map(open).collect();
     let kind = || OutputKind::any().compared().plain();
     let outputs: Vec<_> =
@@ -181,7 +192,7 @@ fn digesting(
         .iter()
         .map(|(name, has_fields)| (ports.publication_of(name, Drawn::kind()), *has_fields))
         .collect();
-    if takes_events {
+    if *takes_events {
         ports.subscription();
     }
     let mut state = 0u64;
@@ -208,7 +219,7 @@ fn digesting(
             for turn in 0..(handed >> place) % 4 % 3 {
                 let is_pushed = job.push(*publication, |event, header| {
                     *event = Drawn::of(told.rotate_left(turn as u32));
-                    header.priority = (handed % 3 == 0).then_some((handed % 5) as i16 - 2);
+                    header.priority = handed.is_multiple_of(3).then_some((handed % 5) as i16 - 2);
                     if *has_fields {
                         header.fields.set("leg", (handed % 10) as i64).expect("there is room");
                     }

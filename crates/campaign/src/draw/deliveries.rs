@@ -73,7 +73,7 @@ impl Pushing {
         for turn in 0..drawn % 3 {
             let mut header = Header::new(self.event_type.clone());
             header.priority = Some((drawn % 5) as i16 - 2);
-            header.timeout = (drawn % 7 == 0).then(|| micros(5_000));
+            header.timeout = drawn.is_multiple_of(7).then(|| micros(5_000));
             let event = Event::new(header, Drawn::of(told.rotate_left(turn as u32)));
             match self.supplier.push(job, &event) {
                 Ok(pushed) => (pushed.subscribed, pushed.queued, pushed.discarded).hash(seen),

@@ -72,7 +72,7 @@ fn consumers(
             let Step(step) = *deliveries[0].event().content().expect("a step");
             let answer = match step % 7 {
                 1 => Some(Outcome::Discard),
-                2 if job.instance() % 2 == 0 => Some(Outcome::Retry),
+                2 if job.instance().is_multiple_of(2) => Some(Outcome::Retry),
                 _ if step >= first_to_panic => None,
                 _ => Some(Outcome::Ok),
             };
