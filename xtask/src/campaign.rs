@@ -46,6 +46,10 @@ links, several nodes and processors) and holds what Talea says of each against w
 - *threads*: `talea run` of small systems on real threads, a third of them killed at any moment: what was recorded obeys the rules, and a second
   after the end nothing of it is left. Promises that were kept by what was granted, and broken by what the kernel withheld as its own records say,
   are counted and no findings. Moments in which a virtual machine stands still break any rule; so findings of this kind say where to look.
+- *replays*: programs on real threads of the campaign's own process, of small systems with channels (filters, conditions, tasks that events release, also with several
+  first subtasks), with code for their operations and a channel of the program, whose consumers, serial, concurrent or of sequences, in several lanes, answer that they have an event, want it
+  again, can make nothing of it, or panic. A replay of what was recorded hands each job what it had, as the code itself notes, and finds no difference; where one job does otherwise, it
+  names that job, and no other operation.
 - *bounds*: `talea run` of small systems on real threads for 400 ms, beside `talea check --machine` with the profile of this one. No response
   is longer than its bound but by what nobody had meanwhile, as two threads above all others saw that looked at the clock every 2 ms. What lies
   between their looks they do not see, so those that are longer by less than the longest stall of the profile are counted apart, and so is one that is longer by more and

@@ -11,6 +11,7 @@
 //! | [`Kind::Constraints`] | constraints on events with mistakes | a problem with a place, or an answer to each event, which what is printed gives, too |
 //! | [`Kind::Events`] | events as bytes, altered | an event of these bytes or an error, never a panic |
 //! | [`Kind::Threads`] | small systems on real threads, some killed at any moment | the rules in what was recorded, and nothing left running |
+//! | [`Kind::Replays`] | small systems with channels on real threads, with code and a channel of the program | a replay hands the code what it had, and names the job that does otherwise |
 //! | [`Kind::Bounds`] | small systems on real threads | no response is longer than the check says of this machine, but for what nobody had |
 //! | [`Kind::Changes`] | hierarchies with programs on real threads, and what `talea ctl` changes meanwhile | every change made or refused, the rules, nothing left running |
 //!
@@ -40,6 +41,8 @@ pub enum Kind {
     Events,
     /// Runs on real threads.
     Threads,
+    /// Programs on real threads of this process, replayed.
+    Replays,
     /// Runs on real threads against the bounds of this machine.
     Bounds,
     /// Hierarchies on real threads, with programs among them, changed while they run.
@@ -48,13 +51,14 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Simulated,
         Kind::Files,
         Kind::Traces,
         Kind::Constraints,
         Kind::Events,
         Kind::Threads,
+        Kind::Replays,
         Kind::Bounds,
         Kind::Changes,
     ];
@@ -68,6 +72,7 @@ impl Kind {
             Kind::Constraints => "constraints",
             Kind::Events => "events",
             Kind::Threads => "threads",
+            Kind::Replays => "replays",
             Kind::Bounds => "bounds",
             Kind::Changes => "changes",
         }
@@ -144,6 +149,7 @@ pub fn attempt(
         Kind::Constraints => trial::strangers::constraints(seed, counts),
         Kind::Events => trial::strangers::events(seed, counts),
         Kind::Threads => trial::threads::attempt(seed, around, counts),
+        Kind::Replays => trial::replays::attempt(seed, counts),
         Kind::Bounds => trial::bounds::attempt(seed, around, counts),
         Kind::Changes => trial::changes::attempt(seed, around, counts),
     }));

@@ -64,3 +64,12 @@ fn altered_traces_are_read_or_refused() {
     let counts = tried(Kind::Traces, 100);
     assert!(counts.of("readable traces") >= 20 && counts.refused >= 30, "{counts:?}");
 }
+
+#[test]
+fn programs_on_threads_are_the_same_again_and_what_does_otherwise_is_named() {
+    let counts = tried(Kind::Replays, 16);
+    assert!(counts.refused < counts.trials * 3 / 4, "{counts:?}");
+    let compared = ["values replayed", "pushes replayed", "answers of consumers replayed"];
+    assert!(compared.iter().all(|what| counts.of(what) >= 20), "{counts:?}");
+    assert!(counts.of("changes found") >= 8, "{counts:?}");
+}

@@ -22,6 +22,19 @@ pub enum EventLoss {
     Expired,
 }
 
+/// What the code of a consumer says of what it was given. A panic is [`Outcome::Fail`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has it.
+    Ok,
+    /// Not now: again after the retry interval, unless it expires before.
+    Retry,
+    /// It cannot make anything of it.
+    Discard,
+    /// The consumer is gone: it is disconnected, and all that waits for it is discarded.
+    Fail,
+}
+
 pub use condition::{Collect, Condition, Leaf};
 pub use header::{
     AnyEvent, FIELDS, FIELDS_BYTES_MOST, FIELDS_MOST, HEADER, KNOWN_FIELDS, StatedTime, in_header,

@@ -5,8 +5,8 @@ use crate::threads::Writers;
 use serde::{Serialize, Serializer};
 use talea_record::event::{Code, Coded, EdgeChange, Lost, Member, Take};
 use talea_record::{
-    ChangeAuthor, DropReason, EdgeEntry, EventLossReason, JobId, LossCause, Metadata, NameSpace, PostOutcome,
-    Question, Record, RunOutcome, Typed, ValueLoss,
+    CallOutcome, ChangeAuthor, DropReason, EdgeEntry, EventLossReason, JobId, LossCause, Metadata, NameSpace,
+    PostOutcome, Question, Record, RunOutcome, Typed, ValueLoss,
 };
 use talea_time::{Duration, Instant};
 
@@ -256,6 +256,18 @@ fn detail(metadata: &Metadata, record: &Record) -> Option<String> {
             Some(Question::Visible) => {
                 let at = since(Instant::from_nanos(answer.answer as i64), metadata.start);
                 format!("{} visible from {}", input_name(metadata, answer.question as u32), length(at))
+            }
+            Some(Question::Outcome) => {
+                let said = CallOutcome::CODES.label(answer.answer);
+                let said = said.map_or_else(|| answer.answer.to_string(), str::to_owned);
+                format!("call {} answers {said}", answer.question)
+            }
+            Some(Question::RefusedWcet) => {
+                let wcet = length(answer.answer as i64);
+                let wanted = usize::try_from(answer.question).ok();
+                let wanted = wanted.and_then(|wanted| metadata.operations.get(wanted));
+                let wanted = wanted.map_or_else(|| answer.question.to_string(), |one| one.name.clone());
+                format!("was refused a job of {wanted} that executes for up to {wcet}")
             }
             None => format!("question {}", answer.what.number()),
         },

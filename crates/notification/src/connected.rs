@@ -3,7 +3,7 @@
 use crate::attached::{FilterAdmin, MappingAdmin, MappingOwner, Owner};
 use crate::changes::SubscriptionChange;
 use crate::consumer::{Connection, Consumer, SerialCode};
-use crate::delivery::{Delivery, Outcome};
+use crate::delivery::Delivery;
 use crate::event::EventType;
 use crate::partners::{Partner, PartnersChanged};
 use crate::posting::{offer_retained, post};
@@ -14,7 +14,7 @@ use crate::topology::Changed;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use talea_event::TypePattern;
+use talea_event::{Outcome, TypePattern};
 use talea_operation::{JobContext, Post};
 use talea_time::{Duration, Instant};
 use thiserror::Error;

@@ -17,7 +17,7 @@ mod deliver;
 mod load;
 
 use crate::condition::{EventSet, LeftOut, TimeCame};
-use crate::delivery::{Delivery, Outcome};
+use crate::delivery::Delivery;
 use crate::event::{ContentType, Event, Header};
 use crate::filter::{FilterGroup, GroupOperator, passes, together};
 use crate::grouped::Grouped;
@@ -33,6 +33,7 @@ use crate::work::{Due, LaneWork, OnMiss, Work};
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
+use talea_event::Outcome;
 use talea_linux::pi_lock::{PiGuard, PiLock};
 use talea_linux::replaced::Replaced;
 use talea_model::OperationId;

@@ -86,7 +86,7 @@ pub use connected::{
 };
 pub use constraint::{ConstraintError, HeaderProblem};
 pub use consumer::Connection;
-pub use delivery::{Delivery, Outcome};
+pub use delivery::Delivery;
 pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin, WallClock};
 pub use fields::{FieldProblem, HeaderFields};
 pub use filter::{ConstraintId, Expression, Filter, FilterId, GroupOperator, NotEvaluated, Verdict};
@@ -101,7 +101,7 @@ pub use statistics::{ChannelStatistics, ConsumerStatistics, Statistic};
 pub use stream::EventStream;
 pub use supplier::{PushError, Pushed, Supplier, SupplierBuilder, SupplierHandle};
 pub use talea_etcl::{self as etcl, Event as StructuredEvent, Filterable};
-pub use talea_event::{TypePattern, TypePatternError, qos};
+pub use talea_event::{Outcome, TypePattern, TypePatternError, qos};
 pub use talea_linux::replaced::prepare_thread;
 pub use talea_wire as wire;
 pub use topology::Changed;

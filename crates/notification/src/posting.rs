@@ -4,7 +4,7 @@ use crate::consumer::{Consumer, Offered};
 use crate::delivery::Delivery;
 use crate::place::{Place, WeakPlace};
 use crate::shared::Shared;
-use crate::work::{Due, LaneWork, ServedLane, Server, Work};
+use crate::work::{Calling, Due, LaneWork, ServedLane, Server, Work};
 use std::collections::{BTreeSet, VecDeque};
 use std::error::Error;
 use std::sync::atomic::Ordering;
@@ -37,7 +37,7 @@ pub(crate) fn post(
     let deadline = Some(expires).filter(|expires| *expires != Instant::MAX);
     // Before it is posted, for it may begin at once.
     let server = work.server(priority);
-    let posted = Posted { deadline, ..Posted::new(server.take_on()).handle(consumer.number.into()) };
+    let posted = Posted { deadline, ..Posted::new(server.take_on()) };
     work.outstanding.fetch_add(1, Ordering::Relaxed);
     let released = released.take();
     let done =
@@ -83,20 +83,20 @@ fn run(
 ) {
     let Some(work) = consumer.work.get() else { return };
     let is_of = |priority| work.is_of(priority, lane);
-    let by = work.server_of((lane, server));
+    let calling = Calling::new(job, work.server_of((lane, server)));
     let (_serving, mut turn) = match taken {
         None => {
             let serving = work.begin((lane, server));
-            (serving, consumer.deliver((job, by), job.started(), is_of))
+            (serving, consumer.deliver(&calling, job.started(), is_of))
         }
         Some(taken) => {
             let serving = work.begun_apart((lane, server));
-            (serving, consumer.deliver_taken((job, by), taken))
+            (serving, consumer.deliver_taken(&calling, taken))
         }
     };
     let has_delivered = turn.delivered > 0;
     while turn.delivered > 0 && turn.left > work.outstanding.load(Ordering::Relaxed) {
-        turn = consumer.deliver((job, by), job.services().clock(), is_of);
+        turn = consumer.deliver(&calling, job.services().clock(), is_of);
     }
     if let Some(due) = turn.due {
         place.with(|workplace| work.wake_at(workplace, due));
@@ -123,9 +123,13 @@ fn code_of(consumer: &Arc<Consumer>, server: (usize, usize), channel: &Shared) -
     let (own, place) = with_place();
     let whole = PostedCode::new(move |job| run(&own, server, &place, job, None));
     let again = Arc::clone(consumer);
+    let whole = match consumer.is_called_by_turns() {
+        true => whole.by_turns(Arc::as_ptr(consumer).addr()),
+        false => whole,
+    };
     let whole = whole.again(move |job, from| {
         let Some(work) = again.work.get() else { return false };
-        again.deliver_again((job, work.server_of(server)), from)
+        again.deliver_again(&Calling::new(job, work.server_of(server)), from)
     });
     let reserved = Reserved::default();
     let (own, reserving) = (Arc::clone(consumer), Arc::clone(&reserved));
@@ -148,7 +152,7 @@ fn take_from_others(
 ) {
     let Some(server) = work.free_of_several(server) else { return };
     let Some(deadline) = consumer.first_of(is_of, |delivery| server.due(delivery)) else { return };
-    let posted = Posted::new(server.take_on()).handle(consumer.number.into()).due(deadline);
+    let posted = Posted::new(server.take_on()).due(deadline);
     work.outstanding.fetch_add(1, Ordering::Relaxed);
     if job.post_work(posted).is_err() {
         // The event has its own job still.

@@ -1,9 +1,11 @@
 //! The work by which consumers have their events.
 
 use crate::delivery::Delivery;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use talea_operation::{Declaration, PostedOperation, Workplace};
+use talea_event::Outcome;
+use talea_operation::{Declaration, EventNote, JobContext, PostedOperation, Workplace};
 use talea_time::{Duration, Instant};
 
 /// When there is something to do for which no job is posted, and by which priority.
@@ -109,6 +111,29 @@ pub(crate) struct Serving<'a>(&'a ServerLoad);
 impl Drop for Serving<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A job of a server, in which the code of its consumer is called, once or several times.
+pub(crate) struct Calling<'a, 'j> {
+    pub job: &'a JobContext<'j>,
+    pub by: &'a Server,
+    /// How often the code has been called.
+    calls: Cell<u32>,
+}
+
+impl<'a, 'j> Calling<'a, 'j> {
+    pub fn new(job: &'a JobContext<'j>, by: &'a Server) -> Self {
+        Calling { job, by, calls: Cell::new(0) }
+    }
+
+    /// The code has been called and has said this, which is recorded in a run that is to be replayed, and compared in a replay.
+    pub fn answered(&self, outcome: Outcome) {
+        let call = self.calls.replace(self.calls.get().saturating_add(1));
+        let services = self.job.services();
+        if services.keeps_events() {
+            services.note(EventNote::Answered { outcome, call }, services.clock());
+        }
     }
 }
 

@@ -50,7 +50,7 @@ impl JobContext<'_> {
         (self.ends.operation, self.job.number)
     }
 
-    /// What the poster gave with it: a handle to data of the program's, or a number. 0 if the job was not posted.
+    /// What the poster gave with it: a handle to data of the program's, or a number. 0 if the job was not posted, or a channel did.
     pub fn handle(&self) -> u64 {
         self.handle
     }

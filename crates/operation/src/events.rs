@@ -1,6 +1,6 @@
 //! What is said of the events of channels, beside values of ports. Channels themselves are not known here.
 
-use talea_event::EventLoss;
+use talea_event::{EventLoss, Outcome};
 use talea_model::{OperationId, PublicationId};
 
 /// An event that a job has taken.
@@ -40,6 +40,13 @@ pub enum EventNote {
     },
     /// It has waited.
     Unblocked,
+    /// The code of a consumer has said this in the job of what it was handed in one call, in a run that is to be replayed.
+    Answered {
+        /// What it said.
+        outcome: Outcome,
+        /// Which of the calls of the job it was, from 0.
+        call: u32,
+    },
     /// What the job took was to be kept, and there was no room for it.
     NotKept,
     /// What the job pushes was to be kept, and there is no room for it.

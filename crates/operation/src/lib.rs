@@ -53,7 +53,7 @@ pub use synthetic::{SyntheticValue, decode_fields, encode_fields};
 pub use talea_channel::{
     Connection, Dropped, Encoded, FullReader, KeptBytes, KeptEnd, Moment, Published, Reach, Stamp,
 };
-pub use talea_event::EventLoss;
+pub use talea_event::{EventLoss, Outcome};
 pub use threads::{call_on_this_thread, on_each_thread};
 pub use workplace::{
     Again, Beginning, Binding, ChannelTask, Post, PostedCode, ProgramChannel, TRY_AGAIN, Workplace,

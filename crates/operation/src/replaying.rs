@@ -25,6 +25,8 @@ pub struct DeclaredOperation {
     pub operation: Operation,
     /// Where a job finds what it was handed by a channel, of one that hands on events.
     pub handed: Option<HandedAgain>,
+    /// See [`PostedCode::by_turns`].
+    pub turns: Option<usize>,
 }
 
 /// What the job that is called next was handed by a channel when it was recorded, and whether its code could read that.
@@ -130,7 +132,7 @@ impl ReplayWorkplace {
             return Err(DeclareError::NoRoom(*room));
         }
         let id = OperationId::from_index(system.operations().len() + place);
-        let handed = code.has_again().then(HandedAgain::default);
+        let (handed, turns) = (code.has_again().then(HandedAgain::default), code.turns());
         let code = match (code.take_again(), handed.clone()) {
             (Some(mut again), Some(handed)) => Box::new(move |job: &JobContext<'_>| {
                 let bytes = std::mem::take(&mut handed.inner().0);
@@ -143,7 +145,7 @@ impl ReplayWorkplace {
         operation.is_outside = declaration.is_outside;
         declared.names.push(declaration.name.clone());
         declared.of_channels.push(declaration.is_of_channel);
-        declared.new.push(DeclaredOperation { declaration, placement, operation, handed });
+        declared.new.push(DeclaredOperation { declaration, placement, operation, handed, turns });
         Ok(PostedOperation { id, run: *run })
     }
 

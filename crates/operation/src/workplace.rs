@@ -158,6 +158,7 @@ pub struct PostedCode {
     whole: Code,
     in_two: Option<(Beginning, Code)>,
     again: Option<Again>,
+    turns: Option<usize>,
 }
 
 /// What is done when a job begins, by the instant at which it does.
@@ -175,7 +176,7 @@ impl std::fmt::Debug for PostedCode {
 impl PostedCode {
     /// Called for each job.
     pub fn new(code: impl FnMut(&JobContext<'_>) + Send + 'static) -> Self {
-        PostedCode { whole: Box::new(code), in_two: None, again: None }
+        PostedCode { whole: Box::new(code), in_two: None, again: None, turns: None }
     }
 
     /// The same in two parts, for who calls code when a job has done its work, as simulations do, and not when it begins: `begin` is called when the job
@@ -196,6 +197,19 @@ impl PostedCode {
     pub fn again(mut self, again: impl FnMut(&JobContext<'_>, &[u8]) -> bool + Send + 'static) -> Self {
         self.again = Some(Box::new(again));
         self
+    }
+
+    /// It is called by turns with the code of all operations that say this number: one call at a time, of code that all of them share. So a replay goes by the
+    /// order of the calls, which need not be that in which jobs of several lanes ended.
+    #[must_use]
+    pub fn by_turns(mut self, of: usize) -> Self {
+        self.turns = Some(of);
+        self
+    }
+
+    /// The number by which it is called [by turns](Self::by_turns), if it is.
+    pub fn turns(&self) -> Option<usize> {
+        self.turns
     }
 
     /// Whether its jobs can be replayed by what they had kept.

@@ -18,13 +18,13 @@ mod layout;
 use crate::record::{Event, JobId, Record};
 use talea_guarantee::monitor::{self, Bound};
 use talea_model::{OperationId, PublicationId};
-use talea_time::{Duration, Instant};
+use talea_time::{Duration, Instant, Work};
 
 pub use builtin::*;
 pub use codes::{
-    ChangeAuthor, ChangeKind, ChangeReason, Codes, CostKind, DropReason, EventLossReason, InterruptKind,
-    LossCause, LossReason, MemberRole, PostOutcome, Question, RunOutcome, SkipReason, ThreadRole, Trigger,
-    ValueLoss, ViolationSide, WakeContext,
+    CallOutcome, ChangeAuthor, ChangeKind, ChangeReason, Codes, CostKind, DropReason, EventLossReason,
+    InterruptKind, LossCause, LossReason, MemberRole, PostOutcome, Question, RunOutcome, SkipReason,
+    ThreadRole, Trigger, ValueLoss, ViolationSide, WakeContext,
 };
 pub use field::{Code, Coded, FieldType, Flag, JobOrNone, Meaning, WordType};
 
@@ -79,6 +79,20 @@ impl Answer {
     pub fn visible(job: JobId, input: u32, at: Instant, lane: u16) -> Self {
         let answer = at.as_nanos().max(0).unsigned_abs();
         Answer { job, answer, question: input.into(), lane, what: Question::Visible.into() }
+    }
+}
+
+impl Answer {
+    /// In this call of the job, from 0, the code of a consumer said this of what it was handed.
+    pub fn outcome(job: JobId, (call, outcome): (u32, CallOutcome), lane: u16) -> Self {
+        let answer = u64::from(outcome.code());
+        Answer { job, answer, question: call.into(), lane, what: Question::Outcome.into() }
+    }
+
+    /// The job wanted to post one of this operation, which executes this long at most, and was refused.
+    pub fn refused_wcet(job: JobId, operation: OperationId, wcet: Work, lane: u16) -> Self {
+        let (answer, question) = (wcet.as_nanos().max(0).unsigned_abs(), operation.index() as u64);
+        Answer { job, answer, question, lane, what: Question::RefusedWcet.into() }
     }
 }
 

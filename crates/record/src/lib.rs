@@ -57,9 +57,9 @@ pub use contents::Contents;
 pub use damage::Damage;
 pub use definition::{Definition, EdgeNumbers, THREADS_DEFINED_MAX};
 pub use event::{
-    ChangeAuthor, ChangeKind, ChangeReason, CostKind, DropReason, EventLossReason, InterruptKind, LossCause,
-    LossReason, MemberRole, PostOutcome, Question, RunOutcome, SkipReason, ThreadRole, Trigger, Typed,
-    ValueLoss, ViolationSide, WakeContext,
+    CallOutcome, ChangeAuthor, ChangeKind, ChangeReason, CostKind, DropReason, EventLossReason,
+    InterruptKind, LossCause, LossReason, MemberRole, PostOutcome, Question, RunOutcome, SkipReason,
+    ThreadRole, Trigger, Typed, ValueLoss, ViolationSide, WakeContext,
 };
 pub use layout::TraceError;
 pub use log::{LogError, LogWriter};

@@ -7,8 +7,8 @@ use talea_notification::declared::answered_push;
 use talea_operation::{
     EventNote, JobServices, KeptEvent, NotPosted, Posted, PushAnswer, PushedBytes, ReplayWorkplace,
 };
-use talea_record::event::Answer;
-use talea_record::{JobId, PostOutcome, Question};
+use talea_record::event::{Answer, Coded};
+use talea_record::{CallOutcome, JobId, PostOutcome, Question};
 use talea_time::{Instant, Work};
 
 /// What a job was told.
@@ -32,6 +32,21 @@ pub(crate) struct Answers {
     pub handle: Option<u64>,
     /// The job that posted it, if one did; and those that pushed what a channel of the program has handed to it.
     pub came_from: Vec<JobId>,
+    /// Of a job of a consumer: what its code was handed, call by call.
+    pub handed: Vec<Vec<HandedEvent>>,
+    /// And what it said of that, by the number of the call; none where the trace is newer than this.
+    pub outcomes: BTreeMap<u64, Option<CallOutcome>>,
+    /// When it said the first and the last of that.
+    pub calls: Option<(Instant, Instant)>,
+}
+
+/// An event that the code of a consumer was handed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandedEvent {
+    /// As what it was published, by the number in the trace.
+    pub publication: Option<u32>,
+    /// The job that pushed it, if one did.
+    pub from: Option<JobId>,
 }
 
 /// A job that a job posted, or wanted to.
@@ -41,6 +56,8 @@ pub(crate) struct RecordedPost {
     pub handle: u64,
     /// What came of it; none where the trace is newer than this.
     pub outcome: Option<PostOutcome>,
+    /// Of one that was refused, the longest that it would have executed. Traces of before do not tell.
+    pub refused_wcet: Option<Work>,
 }
 
 /// A job that a job posts when it is called again.
@@ -66,8 +83,20 @@ pub(crate) struct PushNow {
     pub bytes: Option<Vec<u8>>,
 }
 
+/// What a job does when it is called again.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// What it posts.
+    pub posts: Vec<PostNow>,
+    /// What it pushes into channels of the program.
+    pub pushes: Vec<PushNow>,
+    /// What it says of what it is handed, call by call.
+    pub outcomes: Vec<CallOutcome>,
+}
+
 impl Answers {
-    pub fn take(&mut self, answer: Answer) {
+    /// It was told, or said, this at that instant.
+    pub fn take(&mut self, answer: Answer, at: Instant) {
         match answer.what.known() {
             Some(Question::Time) if answer.question == self.times.len() as u64 => {
                 self.times.push(Instant::from_nanos(answer.answer as i64));
@@ -77,8 +106,31 @@ impl Answers {
             Some(Question::Visible) => {
                 self.visible_at.push((answer.question, Instant::from_nanos(answer.answer as i64)));
             }
+            Some(Question::Outcome) => {
+                let outcome = u16::try_from(answer.answer).ok().and_then(CallOutcome::from_code);
+                self.outcomes.insert(answer.question, outcome);
+                self.calls = Some((self.calls.map_or(at, |(first, _)| first), at));
+            }
+            Some(Question::RefusedWcet) => {
+                let is_it = |post: &&mut RecordedPost| {
+                    post.job.operation.index() as u64 == answer.question
+                        && matches!(post.outcome, Some(PostOutcome::Full | PostOutcome::NotRunning))
+                };
+                if let Some(post) = self.posts.last_mut().filter(is_it) {
+                    let wcet = i64::try_from(answer.answer).map(Work::from_nanos);
+                    post.refused_wcet = wcet.ok().or(post.refused_wcet);
+                }
+            }
             // One before it is lost, and so this is nobody's.
             Some(Question::Time) | None => {}
+        }
+    }
+
+    /// A job of a consumer was handed an event in a call, of which it is this one.
+    pub fn hand(&mut self, number: u32, event: HandedEvent) {
+        match self.handed.last_mut().filter(|_| number > 0) {
+            Some(call) => call.push(event),
+            None => self.handed.push(vec![event]),
         }
     }
 
@@ -128,6 +180,8 @@ pub(crate) struct Answering<'a> {
     pushes: &'a RecordedAnswers,
     /// What it has pushed into channels of the program.
     pushed: RefCell<Vec<PushNow>>,
+    /// What it has said of what it was handed, call by call.
+    outcomes: RefCell<Vec<CallOutcome>>,
     /// Whether the push that was kept last goes on to nobody, of which the trace does not tell.
     is_untold: Cell<bool>,
     /// Whether it has been told of a post, or a push, what nobody knows that it was told then.
@@ -142,7 +196,7 @@ impl<'a> Answering<'a> {
         pushes: &'a RecordedAnswers,
     ) -> Self {
         let (times, stops) = (Cell::new(0), Cell::new(0));
-        let (posted, pushed) = (RefCell::default(), RefCell::default());
+        let (posted, pushed, outcomes) = (RefCell::default(), RefCell::default(), RefCell::default());
         let (is_untold, was_told_otherwise) = (Cell::new(false), Cell::new(false));
         Answering {
             answers,
@@ -154,14 +208,16 @@ impl<'a> Answering<'a> {
             posted,
             pushes,
             pushed,
+            outcomes,
             is_untold,
             was_told_otherwise,
         }
     }
 
-    /// What it has posted, and pushed into channels of the program.
-    pub fn done(self) -> (Vec<PostNow>, Vec<PushNow>) {
-        (self.posted.into_inner(), self.pushed.into_inner())
+    /// What it has done.
+    pub fn done(self) -> Done {
+        let (posts, pushes) = (self.posted.into_inner(), self.pushed.into_inner());
+        Done { posts, pushes, outcomes: self.outcomes.into_inner() }
     }
 
     /// Whether it has been told what it was told then: not if it asked the time more often than answers were recorded, of which there is one at least,
@@ -212,7 +268,11 @@ impl JobServices for Answering<'_> {
     }
 
     // What is pushed in a replay reaches nobody.
-    fn note(&self, _note: EventNote, _at: Instant) {}
+    fn note(&self, note: EventNote, _at: Instant) {
+        if let EventNote::Answered { outcome, .. } = note {
+            self.outcomes.borrow_mut().push(outcome.into());
+        }
+    }
 
     fn keeps_events(&self) -> bool {
         self.keeps_posts && self.workplace.is_some()
@@ -278,7 +338,7 @@ mod tests {
     ) -> (Result<u64, NotPosted>, bool) {
         let (workplace, operation) = workplace();
         let job = JobId { operation: OperationId::from_index(1), instance: 7 };
-        let posts = recorded.map(|outcome| RecordedPost { job, handle: 0, outcome });
+        let posts = recorded.map(|outcome| RecordedPost { job, handle: 0, outcome, refused_wcet: None });
         let answers = Answers { posts: posts.into_iter().collect(), ..Answers::default() };
         let none = RecordedAnswers::default();
         let answering =

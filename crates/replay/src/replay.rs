@@ -1,5 +1,6 @@
 //! Doing the steps of a recorded run again.
 
+mod outcomes;
 mod outputs;
 mod posts;
 mod pushes;
@@ -9,7 +10,7 @@ mod turns;
 
 pub use tables::ReplayError;
 
-use crate::answers::{Answers, RecordedPost};
+use crate::answers::{Answers, HandedEvent, RecordedPost};
 use crate::report::{NotCalled, OutputReport, PostedReport, ReplayReport};
 use crate::steps::{End, Ending, Missing, Pushes, Recorded, Step, Steps, Taken};
 use crate::unverified::Unverified;
@@ -24,7 +25,7 @@ use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{Dates, Deliver, Post, Release, Skip, Typed, ValueLost};
 use talea_record::values::{KeptOf, KeptValue, MOST_BYTES, ValueReader};
 use talea_record::{Definition, JobId, Metadata, Origin, PostOutcome, Record, Sink, ValueLoss};
-use talea_time::Work;
+use talea_time::{Instant, Work};
 
 /// Runs operations again as the records of a run tell; a [`Sink`] of these.
 pub struct Replay {
@@ -61,6 +62,8 @@ pub struct Replay {
     waiting_for: HashMap<JobId, JobId>,
     /// And by their operations, in their order.
     held_back: HashMap<OperationId, Vec<JobId>>,
+    /// Of code that is called [by turns](talea_operation::PostedCode::by_turns): when its last call was answered of those that have been made again.
+    turns: HashMap<usize, Instant>,
     /// Whether the trace has how pushes into channels of the program were answered.
     keeps_push_answers: bool,
     /// The last job that posted then and has no code now, and how often it did.
@@ -100,7 +103,7 @@ impl Replay {
         let replayed = |(operation, described): (Option<Operation>, &talea_model::Operation)| {
             let operation = operation?;
             let taken = TakenBeside::of((&system, metadata), described.id, &operation);
-            Some(Replayed { operation, holder: None, is_on_track: true, taken, handed: None })
+            Some(Replayed { operation, holder: None, is_on_track: true, taken, handed: None, turns: None })
         };
         let mut operations: Vec<_> =
             assembled.operations.into_iter().zip(system.operations()).map(replayed).collect();
@@ -145,6 +148,7 @@ impl Replay {
             posted_within: HashMap::new(),
             waiting_for: HashMap::new(),
             held_back: HashMap::new(),
+            turns: HashMap::new(),
             keeps_push_answers: false,
             silent: None,
             unverified: Unverified::of(&system),
@@ -166,8 +170,14 @@ impl Replay {
     /// All records have come. What is still awaited does not come.
     pub fn finish(mut self) -> ReplayReport {
         self.go_on(true);
-        // Of those who posted these the trace has no end.
-        let mut left: Vec<End> = std::mem::take(&mut self.posted_within).into_values().flatten().collect();
+        // Of those who posted these, or were called before them, the trace has no end.
+        let within = std::mem::take(&mut self.posted_within);
+        let never_ended = within.keys().filter(|by| !self.waiting_for.contains_key(by));
+        let were_called = |by: &&JobId| self.answers.get(by).is_some_and(|answers| answers.calls.is_some());
+        // What their calls have left behind is missing where others are called by turns with them.
+        let missing: Vec<OperationId> = never_ended.filter(were_called).map(|by| by.operation).collect();
+        missing.into_iter().for_each(|operation| self.leave_track(operation));
+        let mut left: Vec<End> = within.into_values().flatten().collect();
         left.sort_by_key(|end| (end.at, end.job));
         left.into_iter().for_each(|end| self.end_in_turn(end));
         self.report.lost_records += self.values.damaged();
@@ -210,6 +220,13 @@ impl Replay {
             };
             self.steps.push(Step::End(end));
         }
+    }
+
+    /// Whether it is one of the first jobs of an instance that something has triggered.
+    fn is_triggered(&self, job: JobId) -> bool {
+        let operation = self.system.operations().get(job.operation.index());
+        operation
+            .is_some_and(|one| one.predecessors.is_empty() && self.system.tasks[one.task].trigger.is_some())
     }
 
     /// Whether jobs of the operation have a turn.
@@ -291,6 +308,11 @@ impl Sink for Replay {
             Typed::Release(release) if self.is_simulated && self.is_known(release.job) => {
                 self.answers.entry(release.job).or_default().released = Some(record.time);
             }
+            // On threads, what is left out or aborted for it is recorded first, and it is released no earlier. What a guard held has said when that was.
+            Typed::Release(release) if self.is_triggered(release.job) && self.is_known(release.job) => {
+                let answers = self.answers.entry(release.job).or_default();
+                answers.released.get_or_insert(record.time);
+            }
             Typed::JobWcet(told) if self.is_known(told.job) => {
                 let wcet = Work::from_nanos(told.wcet.as_nanos());
                 self.answers.entry(told.job).or_default().wcet = Some(wcet);
@@ -302,7 +324,8 @@ impl Sink for Replay {
                 let outcome = outcome.known();
                 match by.0 {
                     Some(by) if self.is_known(by) => {
-                        self.answers.entry(by).or_default().posts.push(RecordedPost { job, handle, outcome });
+                        let post = RecordedPost { job, handle, outcome, refused_wcet: None };
+                        self.answers.entry(by).or_default().posts.push(post);
                     }
                     Some(by) => self.was_posted_by_silent(by, job, record.time),
                     None => {}
@@ -313,11 +336,15 @@ impl Sink for Replay {
                     answers.came_from.extend(by.0);
                 }
             }
-            Typed::Deliver(Deliver { job, from, .. }) if self.is_posted(job) && self.is_known(job) => {
-                self.answers.entry(job).or_default().came_from.extend(from);
+            Typed::Deliver(Deliver { job, from, publication, number, .. })
+                if self.is_posted(job) && self.is_known(job) =>
+            {
+                let answers = self.answers.entry(job).or_default();
+                answers.came_from.extend(from);
+                answers.hand(number, HandedEvent { publication, from });
             }
             Typed::Answer(answer) if self.is_known(answer.job) => {
-                self.answers.entry(answer.job).or_default().take(answer);
+                self.answers.entry(answer.job).or_default().take(answer, record.time);
             }
             Typed::Lost(lost) if !lost.is_of_kernel() => {
                 self.report.lost_records = self.report.lost_records.saturating_add(lost.records);

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use talea_record::CallOutcome;
 
 /// What a replay found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct ReplayReport {
     /// name alone an operation whose jobs cannot be called again as they were.
     #[serde(default)]
     pub posts: Vec<OutputReport>,
+    /// What the code of consumers of a program's own channels said of what it was handed, call by call, by the operation of their jobs.
+    #[serde(default)]
+    pub outcomes: Vec<OutputReport>,
     /// Jobs of work that was posted which are not called again, by operation and reason.
     #[serde(default)]
     pub posted: Vec<PostedReport>,
@@ -36,10 +40,10 @@ pub struct ReplayReport {
 
 impl ReplayReport {
     fn rows(&self) -> impl Iterator<Item = &OutputReport> {
-        self.outputs.iter().chain(&self.publications).chain(&self.posts)
+        self.outputs.iter().chain(&self.publications).chain(&self.posts).chain(&self.outcomes)
     }
 
-    /// How many values, events and posted jobs were compared.
+    /// How many values, events, posted jobs and answers of consumers were compared.
     pub fn compared(&self) -> u64 {
         self.rows().map(|row| row.compared).sum()
     }
@@ -52,7 +56,8 @@ impl ReplayReport {
     /// No difference proves anything.
     pub(crate) fn distrust(&mut self) {
         self.first = None;
-        for row in self.outputs.iter_mut().chain(&mut self.publications).chain(&mut self.posts) {
+        let rows = self.outputs.iter_mut().chain(&mut self.publications);
+        for row in rows.chain(&mut self.posts).chain(&mut self.outcomes) {
             row.unknown += row.differing;
             row.compared -= std::mem::take(&mut row.differing);
             row.first = None;
@@ -74,6 +79,8 @@ pub(crate) enum Compared {
     Push { publication: usize, push: usize },
     /// A job that it posted, by its place among these, or how it ended, in this row of posts.
     Post { row: usize, post: Option<usize> },
+    /// What the code of a consumer said in one of the calls of the job, in this row of outcomes.
+    Outcome { row: usize, call: usize },
 }
 
 impl ReplayReport {
@@ -83,6 +90,15 @@ impl ReplayReport {
         known.unwrap_or_else(|| {
             self.posts.push(OutputReport::new(name, true, false));
             self.posts.len() - 1
+        })
+    }
+
+    /// The row of what the code of a consumer says in jobs of this operation.
+    pub(crate) fn row_of_outcomes(&mut self, name: &str) -> usize {
+        let known = self.outcomes.iter().position(|row| row.output == name);
+        known.unwrap_or_else(|| {
+            self.outcomes.push(OutputReport::new(name, false, false));
+            self.outcomes.len() - 1
         })
     }
 
@@ -103,10 +119,13 @@ impl ReplayReport {
         is_on_track: bool,
         what: Option<What>,
     ) {
-        let (row, push, post) = match compared {
-            Compared::Output(output) => (&mut self.outputs[output], None, None),
-            Compared::Push { publication, push } => (&mut self.publications[publication], Some(push), None),
-            Compared::Post { row, post } => (&mut self.posts[row], None, post),
+        let (row, push, post, call) = match compared {
+            Compared::Output(output) => (&mut self.outputs[output], None, None, None),
+            Compared::Push { publication, push } => {
+                (&mut self.publications[publication], Some(push), None, None)
+            }
+            Compared::Post { row, post } => (&mut self.posts[row], None, post, None),
+            Compared::Outcome { row, call } => (&mut self.outcomes[row], None, None, Some(call)),
         };
         if what.is_some() && !is_on_track {
             row.unknown += 1;
@@ -115,7 +134,7 @@ impl ReplayReport {
         row.compared += 1;
         let Some(what) = what else { return };
         row.differing += 1;
-        let difference = Difference { output: row.output.clone(), push, post, instance, at_ns, what };
+        let difference = Difference { output: row.output.clone(), push, post, call, instance, at_ns, what };
         row.first.get_or_insert_with(|| difference.clone());
         self.first.get_or_insert(difference);
     }
@@ -199,10 +218,10 @@ impl OutputReport {
     }
 }
 
-/// A value, or an event that was pushed, or a job that was posted, that differs from what was recorded.
+/// A value, an event that was pushed, a job that was posted, or what a consumer said of a delivery, that differs from what was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The output, publication, or row of posts.
+    /// The output, publication, or row of posts or outcomes.
     pub output: String,
     /// Of a publication, which of the pushes of the job as it, from 0.
     #[serde(default)]
@@ -210,6 +229,9 @@ pub struct Difference {
     /// Of posts, which of those of the job it is, from 0.
     #[serde(default)]
     pub post: Option<usize>,
+    /// Of outcomes, which of the calls of the job it is, from 0.
+    #[serde(default)]
+    pub call: Option<usize>,
     /// Number of the task's instance.
     pub instance: u64,
     /// From the start of the run to the end of the job, in nanoseconds.
@@ -290,6 +312,17 @@ pub enum What {
         /// The one of now.
         now_ns: i64,
     },
+    /// The code of a consumer says something else of what it is handed in a call.
+    Outcome {
+        /// As what the first of the events was pushed that it is handed, and by which job, if that is recorded.
+        event: Option<String>,
+        /// How many others it is handed with that.
+        others: usize,
+        /// What it said.
+        recorded: CallOutcome,
+        /// What it says now.
+        now: CallOutcome,
+    },
     /// The operation was declared when this was recorded, and is not now.
     NotDeclared {
         /// What is declared now.
@@ -309,12 +342,13 @@ pub enum What {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Difference { output, push, post, instance, at_ns, what } = self;
+        let Difference { output, push, post, call, instance, at_ns, what } = self;
         let at = talea_time::Duration::from_nanos(*at_ns);
-        let (thing, published) = match (push, post) {
-            (Some(_), _) => ("an event", "pushed"),
-            (None, Some(_)) => ("a post", "made"),
-            (None, None) => ("a value", "published"),
+        let (thing, published) = match (push, post, call) {
+            (Some(_), ..) => ("an event", "pushed"),
+            (None, Some(_), _) => ("a post", "made"),
+            (None, None, Some(_)) => ("an answer of the consumer", "given"),
+            (None, None, None) => ("a value", "published"),
         };
         write!(f, "{output} of job {instance}")?;
         if let Some(push) = push {
@@ -322,6 +356,9 @@ impl fmt::Display for Difference {
         }
         if let Some(post) = post {
             write!(f, ", post {post}")?;
+        }
+        if let Some(call) = call {
+            write!(f, ", call {call}")?;
         }
         write!(f, ", {at} after the start: ")?;
         let hex = |bytes: &[u8]| match bytes {
@@ -365,6 +402,16 @@ impl fmt::Display for Difference {
                     f,
                     "it was posted to execute for up to {recorded}, and is to execute for up to {now} now"
                 )
+            }
+            What::Outcome { event, others, recorded, now } => {
+                let [recorded, now] = [recorded, now].map(|said| said.name());
+                write!(f, "handed {}", event.as_deref().unwrap_or("an event"))?;
+                match others {
+                    0 => {}
+                    1 => write!(f, " and another event")?,
+                    others => write!(f, " and {others} others")?,
+                }
+                write!(f, ", the consumer answered {recorded}, and answers {now} now")
             }
             What::NotDeclared { declared } => {
                 let declared = if declared.is_empty() { "nothing".to_owned() } else { declared.join(", ") };

@@ -510,13 +510,19 @@ impl JobFlow {
             Post { job, by, handle, lane, outcome: outcome.into() }
         };
         // A thread of the program that is refused is not called again.
-        let keeps_refusal = keeps_post && by.is_some();
-        if let Err(refused) = may_post(shared, run, now) {
-            if keeps_refusal && refused == NotPosted::NotRunning {
-                let next = shared.posting.next(operation.index());
-                self.recorder.put_if_wanted(now, told(next, PostOutcome::NotRunning));
+        let refused_by = by.filter(|_| keeps_post);
+        let refused = |flow: &mut Self, instance: u64, outcome: PostOutcome| {
+            let Some(by) = refused_by else { return };
+            flow.recorder.put_if_wanted(now, told(instance, outcome));
+            let lane = shared.layout.operation(by.operation).lane as u16;
+            let wanted = Answer::refused_wcet(by, operation, wcet.unwrap_or(site.wcet), lane);
+            flow.recorder.put_if_wanted(now, wanted);
+        };
+        if let Err(error) = may_post(shared, run, now) {
+            if error == NotPosted::NotRunning {
+                refused(self, shared.posting.next(operation.index()), PostOutcome::NotRunning);
             }
-            return Err(refused);
+            return Err(error);
         }
         let local = site.local.expect("posted work is this process's");
         let deadline = deadline.unwrap_or(now.saturating_add(relative)).max(now);
@@ -531,9 +537,7 @@ impl JobFlow {
         let Some((instance, tag)) = std::iter::once(first).chain(others).find_map(claim) else {
             let subject = Subject { job: JobId { operation, instance: first }, lane: site.lane };
             self.recorder.put(now, subject.skip(dates, SkipReason::Full));
-            if keeps_refusal {
-                self.recorder.put_if_wanted(now, told(first, PostOutcome::Full));
-            }
+            refused(self, first, PostOutcome::Full);
             return Err(NotPosted::Full);
         };
         let job = JobId { operation, instance };

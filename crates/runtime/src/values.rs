@@ -81,6 +81,7 @@ impl JobFlow {
             EventNote::Lost { .. } => Event::EVENT_LOST,
             EventNote::Blocked { .. } => Event::BLOCK,
             EventNote::Unblocked => Event::UNBLOCK,
+            EventNote::Answered { .. } => Event::ANSWER,
             EventNote::NotKept => Event::VALUE_LOST,
             EventNote::PushNotKept(_) => Event::PUSH_UNKEPT,
         };
@@ -105,6 +106,9 @@ impl JobFlow {
                 self.recorder.put_if_wanted(now, Block { job, by, lane });
             }
             EventNote::Unblocked => self.recorder.put_if_wanted(now, Unblock { job, lane }),
+            EventNote::Answered { outcome, call } => {
+                self.recorder.put_if_wanted(now, Answer::outcome(job, (call, outcome.into()), lane));
+            }
             EventNote::NotKept => {
                 let cause = ValueLoss::NoRoom.into();
                 self.recorder.put_if_wanted(now, ValueLost { job, output: None, node, cause });

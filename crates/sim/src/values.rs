@@ -756,6 +756,9 @@ fn record_of(note: EventNote, (job, lane): (JobId, u16), node: u16, now: Instant
             Block { job, by, lane }.at(now, Record::NO_CPU)
         }
         EventNote::Unblocked => Unblock { job, lane }.at(now, Record::NO_CPU),
+        EventNote::Answered { outcome, call } => {
+            Answer::outcome(job, (call, outcome.into()), lane).at(now, Record::NO_CPU)
+        }
         EventNote::NotKept => {
             let cause = ValueLoss::NoRoom.into();
             ValueLost { job, output: None, node, cause }.at(now, Record::NO_CPU)

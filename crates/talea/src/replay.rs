@@ -44,6 +44,7 @@ use std::path::Path;
 use talea_model::System;
 use talea_runtime::{JobContext, Operations, PostingRoom};
 
+pub use talea_record::CallOutcome;
 pub use talea_replay::{
     Difference, NotCalled, OutputReport, PostedReport, Replay, ReplayError, ReplayFileError, ReplayReport,
     TableDifference, What,

@@ -4,13 +4,15 @@ mod chains;
 mod channels;
 mod code;
 mod conditions;
+mod deliveries;
 mod events;
 mod hierarchy;
 mod program;
 mod tasks;
 mod values;
 
-pub use code::{code, with_digests};
+pub use code::{Called, Calls, Changed, code, with_digests};
+pub use deliveries::{Deliveries, loses_order};
 pub use events::{constraint, event};
 pub use program::{Consumed, Notes, set_up};
 use rand::{Rng, RngExt, SeedableRng};
@@ -39,6 +41,13 @@ pub fn system(seed: u64, size: Size) -> Option<System> {
     }
     // With the periods of tasks that others release, which follow from these when a file is read.
     parse("drawn.toml", &system.to_toml(), Path::new(".")).ok().map(|read| read.system)
+}
+
+/// The small system of this seed, or of one of some that follow from it, that has channels; none if what was drawn is refused, or all of them have none.
+pub fn system_with_channels(seed: u64) -> Option<System> {
+    let mut drawn =
+        (0..8).filter_map(|turn: u32| system(seed ^ u64::from(turn).rotate_left(50), Size::Small));
+    drawn.find(|system| !system.channels.is_empty())
 }
 
 /// Numbers that follow from a seed.

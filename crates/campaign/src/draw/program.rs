@@ -222,7 +222,11 @@ fn from_outside(workplace: &VirtualWorkplace, works: &[PostedOperation], mut act
 }
 
 /// Work of this name in any lane.
-fn declaration(name: &str, (system, plans): (&System, &[Plan]), rng: &mut impl Rng) -> Declaration {
+pub(super) fn declaration(
+    name: &str,
+    (system, plans): (&System, &[Plan]),
+    rng: &mut impl Rng,
+) -> Declaration {
     let with_lanes: Vec<usize> = (0..plans.len()).filter(|node| !plans[*node].lanes.is_empty()).collect();
     let node = one_of(rng, &with_lanes);
     let deadline = micros(one_of(rng, &[500, 4_000, 30_000]));

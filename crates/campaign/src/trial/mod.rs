@@ -3,6 +3,7 @@
 pub mod bounds;
 pub mod changes;
 pub mod inputs;
+pub mod replays;
 pub mod simulated;
 pub mod strangers;
 pub mod threads;

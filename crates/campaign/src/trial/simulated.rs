@@ -114,12 +114,13 @@ fn advance(system: &System, simulation: Simulation, slices: &[Instant]) -> Run {
 /// Code that is called again with what it was handed publishes the same.
 fn is_the_same_replayed(system: &System, plans: &[Plan], counts: &mut Counts) -> Result<(), String> {
     let system = &draw::with_digests(system).ok_or("with one output more, it is refused")?;
-    let simulation = Simulation::with_operations(system, plans, draw::code(system));
+    let code = || draw::code(system, &draw::Calls::default(), |_| None);
+    let simulation = Simulation::with_operations(system, plans, code());
     let simulation = simulation.map_err(|error| format!("with code: {error}"))?;
     let mut simulation =
         simulation.with_kept_values(system, &KeptOutputs::All).expect("what has no bytes is left out");
     let metadata = simulation.metadata().clone();
-    let mut replay = match Replay::new(system, &metadata, draw::code(system)) {
+    let mut replay = match Replay::new(system, &metadata, code()) {
         Ok(replay) => replay,
         Err(ReplayError::NoValues) => return Ok(()),
         Err(error) => return Err(format!("replay: {error}")),

@@ -1,14 +1,15 @@
 //! What waits for a consumer is handed on: by its jobs, or to the consumer itself.
 
 use super::{Call, ConcurrentCode, Connection, Consumer, Inner, Serial, SerialCode, Turn};
-use crate::delivery::{Delivery, Outcome};
+use crate::delivery::Delivery;
 use crate::grouped::Grouped;
 use crate::kept::{EVENT_BYTES, OfCall};
 use crate::queue::From;
-use crate::work::{Due, Miss, Server};
+use crate::work::{Calling, Due, Miss};
 use std::cmp::Reverse;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
+use talea_event::Outcome;
 use talea_operation::{EventNote, JobContext, KeptEvent, TakenEvent, TakenPart};
 use talea_policy::release::guard::WaitingEvents;
 use talea_time::{Duration, Instant};
@@ -16,18 +17,13 @@ use talea_time::{Duration, Instant};
 impl Consumer {
     /// In a job of the consumer, of a server of one of its lanes: hands on what is due at `now`, of events whose priorities are of the job's lane; of a consumer that takes several at
     /// once, of all.
-    pub fn deliver(
-        &self,
-        (job, by): (&JobContext<'_>, &Server),
-        now: Instant,
-        is_of: impl Fn(i16) -> bool,
-    ) -> Turn {
+    pub fn deliver(&self, calling: &Calling<'_, '_>, now: Instant, is_of: impl Fn(i16) -> bool) -> Turn {
         self.pass_time(now);
         match &self.call {
             Call::Pull | Call::Jobs => Turn { delivered: 0, left: 0, due: None },
             Call::Serial(turns) => {
-                let (mut turn, waited) = turns.wait_for(job, &self.counts.waited_for_serial);
-                self.deliver_serially(&mut turn.serial, (job, by), waited.unwrap_or(now), is_of)
+                let (mut turn, waited) = turns.wait_for(calling.job, &self.counts.waited_for_serial);
+                self.deliver_serially(&mut turn.serial, calling, waited.unwrap_or(now), is_of)
             }
             Call::Concurrent(code) => {
                 let mut inner = self.inner.lock();
@@ -36,7 +32,7 @@ impl Consumer {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
-                self.call_concurrently(&code.load(), delivery, (job, by), now);
+                self.call_concurrently(&code.load(), delivery, calling, now);
                 self.turn(1, &self.inner.lock())
             }
         }
@@ -58,19 +54,17 @@ impl Consumer {
     }
 
     /// In a job of the consumer, which has taken these when it began: hands them on.
-    pub fn deliver_taken(&self, (job, by): (&JobContext<'_>, &Server), mut taken: Vec<Delivery>) -> Turn {
-        let (delivered, began) = (taken.len(), job.started());
+    pub fn deliver_taken(&self, calling: &Calling<'_, '_>, mut taken: Vec<Delivery>) -> Turn {
+        let (delivered, began) = (taken.len(), calling.job.started());
         match &self.call {
             Call::Pull | Call::Jobs => {}
             Call::Serial(_) if taken.is_empty() => {}
             Call::Serial(turns) => {
-                self.call_serially(&mut turns.lock.lock().code, &mut taken, (job, by), began);
+                self.call_serially(&mut turns.lock.lock().code, &mut taken, calling, began);
             }
             Call::Concurrent(code) => {
                 let code = code.load();
-                taken
-                    .drain(..)
-                    .for_each(|delivery| self.call_concurrently(&code, delivery, (job, by), began));
+                taken.drain(..).for_each(|delivery| self.call_concurrently(&code, delivery, calling, began));
             }
         }
         self.turn(delivered, &self.inner.lock())
@@ -79,7 +73,7 @@ impl Consumer {
     fn deliver_serially(
         &self,
         Serial { code, batch }: &mut Serial,
-        (job, by): (&JobContext<'_>, &Server),
+        calling: &Calling<'_, '_>,
         now: Instant,
         is_of: impl Fn(i16) -> bool,
     ) -> Turn {
@@ -90,7 +84,7 @@ impl Consumer {
             return self.turn(0, &inner);
         }
         drop(inner);
-        self.call_serially(code, batch, (job, by), now);
+        self.call_serially(code, batch, calling, now);
         self.turn(delivered, &self.inner.lock())
     }
 
@@ -116,11 +110,11 @@ impl Consumer {
         &self,
         code: &mut SerialCode,
         batch: &mut Vec<Delivery>,
-        (job, by): (&JobContext<'_>, &Server),
+        calling: &Calling<'_, '_>,
         now: Instant,
     ) {
-        self.note_taken(job, batch, now);
-        let outcome = self.call((job, by), batch, || code(batch, job));
+        self.note_taken(calling.job, batch, now);
+        let outcome = self.call(calling, batch, || code(batch, calling.job));
         self.settle(outcome, batch.drain(..), now);
         self.tidy();
     }
@@ -129,11 +123,11 @@ impl Consumer {
         &self,
         code: &ConcurrentCode,
         delivery: Delivery,
-        (job, by): (&JobContext<'_>, &Server),
+        calling: &Calling<'_, '_>,
         now: Instant,
     ) {
-        self.note_taken(job, std::slice::from_ref(&delivery), now);
-        let outcome = self.call((job, by), std::slice::from_ref(&delivery), || code(&delivery, job));
+        self.note_taken(calling.job, std::slice::from_ref(&delivery), now);
+        let outcome = self.call(calling, std::slice::from_ref(&delivery), || code(&delivery, calling.job));
         self.settle(outcome, std::iter::once(delivery), now);
         self.tidy();
     }
@@ -141,7 +135,18 @@ impl Consumer {
     /// Calls the consumer's code with these, and then tells of each that was late, unless it is to be tried again. A panic of either is a failure.
     fn call(
         &self,
-        (job, by): (&JobContext<'_>, &Server),
+        calling: &Calling<'_, '_>,
+        deliveries: &[Delivery],
+        code: impl FnOnce() -> Outcome,
+    ) -> Outcome {
+        let outcome = self.call_and_tell(calling, deliveries, code);
+        calling.answered(outcome);
+        outcome
+    }
+
+    fn call_and_tell(
+        &self,
+        &Calling { job, by, .. }: &Calling<'_, '_>,
         deliveries: &[Delivery],
         code: impl FnOnce() -> Outcome,
     ) -> Outcome {
@@ -191,21 +196,26 @@ impl Consumer {
         }
     }
 
+    /// Whether its code is called one delivery at a time, in whichever lanes.
+    pub fn is_called_by_turns(&self) -> bool {
+        matches!(self.call, Call::Serial(_))
+    }
+
     /// In a job that is replayed: hands to the code what it was handed then, which has these bytes. False if they cannot be read, and nothing was done.
-    pub fn deliver_again(&self, (job, by): (&JobContext<'_>, &Server), from: &[u8]) -> bool {
+    pub fn deliver_again(&self, calling: &Calling<'_, '_>, from: &[u8]) -> bool {
         let Ok(calls) = self.publications.kinds.decode_calls(from) else { return false };
         for deliveries in &calls {
-            // What comes of it then is in the trace: which events it is handed later.
+            // What comes of it is in the trace: which events it is handed later. What it says is compared with what it said then.
             match &self.call {
                 Call::Pull | Call::Jobs => return false,
                 Call::Serial(turns) => {
                     let code = &mut turns.lock.lock().code;
-                    self.call((job, by), deliveries, || code(deliveries, job));
+                    self.call(calling, deliveries, || code(deliveries, calling.job));
                 }
                 Call::Concurrent(code) => {
                     let code = code.load();
                     for delivery in deliveries {
-                        self.call((job, by), std::slice::from_ref(delivery), || code(delivery, job));
+                        self.call(calling, std::slice::from_ref(delivery), || code(delivery, calling.job));
                     }
                 }
             }

@@ -568,13 +568,13 @@ events! {
             /// Why.
             cause: Code<ValueLoss> = Arg,
         }
-        /// What a job was told that no other record tells: the time, whether to stop, when it was released, how old a value is.
+        /// What a job was told, or said, that no other record tells: the time, whether to stop, when it was released, how old a value is; what a consumer's code said of what it was handed in a call, and how long a job would have executed that it wanted to post.
         ANSWER = 7 "answer" Answer {
             /// The job.
             job: JobId = Causal,
-            /// The answer: an instant in nanoseconds, or 1 for yes.
+            /// The answer: an instant or a time in nanoseconds, 1 for yes, or a [`CallOutcome`].
             answer: u64 = First,
-            /// Which question of its kind it was, from 0; of values, the number of the input.
+            /// Which question of its kind it was, from 0; of values the number of the input, of posts that were refused that of the operation.
             question: u64 = Second,
             /// The job's lane.
             lane: u16 = Source means Lane,

@@ -3,7 +3,7 @@
 use super::declare::codes;
 use super::field::Coded;
 use serde::{Deserialize, Serialize};
-use talea_event::EventLoss;
+use talea_event::{EventLoss, Outcome};
 use talea_policy::arrangement;
 
 codes! {
@@ -87,7 +87,7 @@ codes! {
         /// They were not worth being delivered any more.
         Expired = 2 "expired",
     }
-    /// What a job asks that it is not handed.
+    /// What a job asks that it is not handed, and what of its own answers is recorded.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[serde(rename_all = "kebab-case")]
     Question "question" {
@@ -99,6 +99,23 @@ codes! {
         Release = 3 "release",
         /// From when on the newest value of an input was visible to it, if it came from another node.
         Visible = 4 "visible",
+        /// What the code of a consumer said of what it was handed in a call, as [`CallOutcome`].
+        Outcome = 5 "outcome",
+        /// How long a job executes at most that the job wanted to post last, and that was refused.
+        RefusedWcet = 6 "refused_wcet",
+    }
+    /// What the code of a consumer said of what it was handed. A panic is a failure.
+    #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    CallOutcome "call_outcome" {
+        /// It has it.
+        Ok = 0 "ok",
+        /// It is to have it again, later.
+        Retry = 1 "retry",
+        /// It can make nothing of it.
+        Discard = 2 "discard",
+        /// It has failed, and is disconnected.
+        Fail = 3 "fail",
     }
     /// What came of a job that was to be posted.
     #[derive(Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -278,6 +295,24 @@ impl From<EventLoss> for EventLossReason {
         match loss {
             EventLoss::Discarded => EventLossReason::Discarded,
             EventLoss::Expired => EventLossReason::Expired,
+        }
+    }
+}
+
+impl CallOutcome {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        Self::CODES.label(self.code().into()).expect("each code has a name")
+    }
+}
+
+impl From<Outcome> for CallOutcome {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Ok => CallOutcome::Ok,
+            Outcome::Retry => CallOutcome::Retry,
+            Outcome::Discard => CallOutcome::Discard,
+            Outcome::Fail => CallOutcome::Fail,
         }
     }
 }

@@ -44,9 +44,9 @@ impl Replay {
             let differences = declaration_differences(&self.tables, described + place, (wcet, lane), dates);
             self.report.differences.extend(differences);
             let (is_on_track, taken) = (!self.has_gaps, TakenBeside::Nothing);
-            let (operation, handed) = (declared.operation, declared.handed);
+            let (operation, handed, turns) = (declared.operation, declared.handed, declared.turns);
             self.operations[described + place] =
-                Some(Replayed { operation, holder: None, is_on_track, taken, handed });
+                Some(Replayed { operation, holder: None, is_on_track, taken, handed, turns });
         }
     }
 
@@ -87,11 +87,7 @@ impl Replay {
                 let row = self.report.row_of_posts(&self.tables.operations[place].name);
                 self.report.count(Compared::Post { row, post: None }, job, true, Some(what));
             }
-            NotCalled::Lost | NotCalled::Unreadable => {
-                if let Some(replayed) = &mut self.operations[place] {
-                    replayed.is_on_track = false;
-                }
-            }
+            NotCalled::Lost | NotCalled::Unreadable => self.leave_track(end.job.operation),
             NotCalled::Outside => self.report.outside += 1,
             NotCalled::NotDeclared | NotCalled::OfChannel | NotCalled::NotRecorded => {}
         }
@@ -124,15 +120,16 @@ impl Replay {
                 let explicit = now.and_then(|now| now.deadline);
                 since_start(explicit.unwrap_or(nominal.saturating_add(relative)).max(nominal))
             });
-            let recorded = recorded.zip(declared).map(|(RecordedPost { job, handle, outcome }, declared)| {
-                // What is told of a job is there until its turn; of one that was refused, nothing is.
+            let recorded = recorded.zip(declared).map(|(post, declared)| {
+                let RecordedPost { job, handle, outcome, refused_wcet } = post;
+                // What is told of a job is there until its turn; of one that was refused, its own record tells.
                 let is_told = dates.is_some() && *outcome == Some(PostOutcome::Posted);
                 let own = self.answers.get(job).and_then(|answers| answers.wcet);
                 ComparedPost {
                     operation: &declared.name,
                     handle: *handle,
                     due: dates.map(|dates| since_start(dates.deadline)),
-                    wcet: is_told.then(|| own.unwrap_or(declared.wcet)),
+                    wcet: is_told.then(|| own.unwrap_or(declared.wcet)).or(*refused_wcet),
                 }
             });
             let now = now.map(|now| ComparedPost {

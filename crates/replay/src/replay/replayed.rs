@@ -15,6 +15,8 @@ pub(super) struct Replayed {
     pub taken: TakenBeside,
     /// Where its jobs find what a channel of the program handed to them.
     pub handed: Option<HandedAgain>,
+    /// By which number it is called [by turns](talea_operation::PostedCode::by_turns) with others, if it is.
+    pub turns: Option<usize>,
 }
 
 impl Replayed {

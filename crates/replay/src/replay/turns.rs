@@ -1,14 +1,14 @@
 //! Turns: a job takes what it took then, is called, and hands on what it handed on then.
 
 use super::Replay;
-use super::replayed::{Begun, TakenBeside};
+use super::replayed::{Begun, Replayed, TakenBeside};
 use crate::answers::{Answering, Answers, RecordedAnswers};
 use crate::report::NotCalled;
 use crate::steps::{End, Ending, KeptPush, Recorded, Step, Taken};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use talea_model::System;
+use talea_model::{OperationId, System};
 use talea_operation::{HandedAgain, Reach, Stamp};
 use talea_policy::demand;
 use talea_policy::job::Job;
@@ -67,8 +67,41 @@ impl Replay {
         }
     }
 
+    /// What the code of the operation keeps is not known to be what it kept then, nor that of those with which it is called by turns.
+    pub(super) fn leave_track(&mut self, operation: OperationId) {
+        let Some(replayed) = &mut self.operations[operation.index()] else { return };
+        replayed.is_on_track = false;
+        let Some(turns) = replayed.turns else { return };
+        let of_turns = |replayed: &&mut Replayed| replayed.turns == Some(turns);
+        let others = self.operations.iter_mut().flatten().filter(of_turns);
+        others.for_each(|other| other.is_on_track = false);
+    }
+
+    /// The job of those that have begun and not had their turn that was called before this one, of which the code is the same.
+    fn called_before(&self, job: JobId) -> Option<JobId> {
+        let turns = |job: JobId| self.operations[job.operation.index()].as_ref()?.turns;
+        let first_call = |job: JobId| Some(self.answers.get(&job)?.calls?.0);
+        let (own, called) = (turns(job)?, first_call(job)?);
+        let before = self.begun.keys().copied().filter(|other| turns(*other) == Some(own));
+        let before = before.filter_map(|other| Some((first_call(other).filter(|at| *at < called)?, other)));
+        before.max().map(|(_, other)| other)
+    }
+
+    /// The job is called, of which the code is called by turns: false if others were called between calls of this one, which are made one behind the other here.
+    fn takes_its_turn(&mut self, job: JobId, answers: &Answers) -> bool {
+        let turns = |job: JobId| self.operations[job.operation.index()].as_ref()?.turns;
+        let Some((own, (first, last))) = turns(job).zip(answers.calls) else { return true };
+        let is_between = |other: &JobId| {
+            let calls = self.answers.get(other).and_then(|answers| answers.calls);
+            turns(*other) == Some(own) && calls.is_some_and(|(called, _)| called > first && called < last)
+        };
+        let is_alone = !self.begun.keys().any(is_between);
+        let before = self.turns.insert(own, last);
+        is_alone && before.is_none_or(|before| before <= first)
+    }
+
     /// The job whose turn this one awaits: that which the last one of its operation awaits that ended before, since jobs of an operation are called in their
-    /// order; else one from which it came and that has not had its turn. None that waits for this one itself.
+    /// order; else one from which it came and that has not had its turn, or one that was called before it. None that waits for this one itself.
     fn awaited_by(&self, job: JobId) -> Option<JobId> {
         let waits_for_it = |by: &JobId| {
             std::iter::successors(Some(*by), |job| self.waiting_for.get(job).copied())
@@ -77,7 +110,7 @@ impl Replay {
         let held = self.held_back.get(&job.operation).into_iter().flatten().rev().copied();
         let came_from = self.answers.get(&job).map(|answers| &answers.came_from).into_iter().flatten();
         let from = came_from.copied().filter(|by| self.begun.contains_key(by));
-        held.chain(from).find(|by| !waits_for_it(by))
+        held.chain(from).chain(self.called_before(job)).find(|by| !waits_for_it(by))
     }
 
     pub(super) fn end_in_turn(&mut self, end: End) {
@@ -93,6 +126,9 @@ impl Replay {
             && let Some(why) = self.reason_not_to_call(&end, &answers)
         {
             return self.leave_out(&end, why);
+        }
+        if !self.takes_its_turn(end.job, &answers) {
+            self.leave_track(end.job.operation);
         }
         let Some(replayed) = &mut self.operations[end.job.operation.index()] else { return };
         // That of a job whose beginning was lost, too: it is as if nothing was known of what it took.
@@ -123,8 +159,8 @@ impl Replay {
         let posting = (self.workplace.as_ref(), self.tables.keeps_posts);
         let described = self.system.publications().len();
         let pushes = RecordedAnswers::of(&end.pushes, described, self.keeps_push_answers);
-        let done = answers.returned.unwrap_or(end.at);
-        let answering = Answering::new(&answers, done, posting, &pushes);
+        let returned = answers.returned.unwrap_or(end.at);
+        let answering = Answering::new(&answers, returned, posting, &pushes);
         is_intact &= !end.pushes.may_lack_a_refusal();
         let is_refused = |push: &&KeptPush| (push.publication as usize) < described && push.bytes.is_empty();
         let refused = end.pushes.kept.iter().filter(is_refused);
@@ -152,18 +188,22 @@ impl Replay {
             operation.leave_events(end.job.instance);
         }
         let is_answered = answering.has_known() && !operation.has_read_otherwise();
-        replayed.is_on_track &= !is_called || is_intact && is_answered;
+        let keeps_track = !is_called || is_intact && is_answered;
         let pushed = operation.pushed();
         let was_read = replayed.handed.as_ref().is_none_or(HandedAgain::was_read);
-        let (posted, pushed_by_program) = answering.done();
+        let done = answering.done();
+        if !keeps_track {
+            self.leave_track(end.job.operation);
+        }
         if is_called && !was_read && panicked.is_none() {
             self.report.called -= 1;
             return self.leave_out(&end, NotCalled::Unreadable);
         }
         self.settle_pushes(&end, is_called, pushed, panicked.as_deref());
-        self.settle_program_pushes(&end, is_called, &pushed_by_program, panicked.as_deref());
+        self.settle_program_pushes(&end, is_called, &done.pushes, panicked.as_deref());
         if is_called {
-            self.settle_posts(&end, &answers.posts, &posted, panicked.as_deref());
+            self.settle_posts(&end, &answers.posts, &done.posts, panicked.as_deref());
+            self.settle_outcomes(&end, &answers, &done.outcomes);
         }
         if self.is_posted(end.job) {
             return;

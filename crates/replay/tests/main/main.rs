@@ -3,6 +3,7 @@
 mod answered;
 mod delivered;
 mod events;
+mod outcomes;
 mod posted;
 mod reading;
 mod simulated;

@@ -12,7 +12,7 @@ use talea_operation::{
 };
 use talea_policy::strategy::plan_lanes_of;
 use talea_record::event::{self, Lost};
-use talea_record::{Definition, Event, JobId, LossCause, Metadata, PostOutcome, Record, Sink};
+use talea_record::{Definition, Event, JobId, LossCause, Metadata, PostOutcome, Question, Record, Sink};
 use talea_replay::{NotCalled, Replay, ReplayReport, What};
 use talea_sim::Simulation;
 use talea_time::{Duration, Instant, Work};
@@ -240,8 +240,7 @@ proptest! {
         prop_assert_eq!((compared(&same), same.called), (posts as u64, program.seen().len() as u64));
 
         // One that is known by its number: those of posted work do not all come.
-        // Of a post that is refused it is not told how long it would execute.
-        let can_change = |(.., answers): &Seen| answers.first().is_some_and(|first| first.is_ok() || change != Change::OtherWcet);
+        let can_change = |(.., answers): &Seen| !answers.is_empty();
         let with_posts: Vec<Seen> = program.seen().into_iter().filter(can_change).collect();
         let (name, number, ..) = chosen.get(&with_posts).clone();
         let changed = Program { changed: Some((name.clone(), number, change)), ..Program::new(seed) };
@@ -264,6 +263,28 @@ proptest! {
         let panics = usize::from(change == Change::Panic);
         prop_assert_eq!(changed.seen().len() + panics, program.seen().len());
     }
+}
+
+/// Traces of before do not have how long a job would have executed that was refused: it is unknown whether that is otherwise.
+#[test]
+fn of_a_refusal_that_does_not_say_how_long_the_job_executes_it_is_unknown() {
+    let (system, program) = (system(LaneDispatch::NonPreemptive), Program::new(7));
+    let (metadata, records) = recorded(&system, &program);
+    let is_refused = |(.., answers): &&Seen| answers.first() == Some(&Err(NotPosted::Full));
+    let (name, number, ..) = program.seen().iter().find(is_refused).expect("one is refused").clone();
+    let changed = || Program { changed: Some((name.clone(), number, Change::OtherWcet)), ..Program::new(7) };
+    let is_wcet = |record: &Record| {
+        event::Answer::read(record).is_some_and(|answer| answer.what.known() == Some(Question::RefusedWcet))
+    };
+    let whole = (metadata.clone(), records.clone());
+    let of_whole = replayed(&system, &whole, &changed());
+    let first = of_whole.first.clone().expect("it is found");
+    assert_eq!((first.instance, first.post, of_whole.differing()), (number, Some(0), 1), "{first}");
+    assert!(matches!(first.what, What::Wcet { .. }), "{first}");
+    let before = (metadata, records.into_iter().filter(|record| !is_wcet(record)).collect());
+    let of_before = replayed(&system, &before, &changed());
+    assert_eq!((&of_before.first, of_before.unknown()), (&None, 0));
+    assert_eq!(compared(&of_before), compared(&of_whole));
 }
 
 /// A program of which an alarm, which is posted from outside, posts a note.

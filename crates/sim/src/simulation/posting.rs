@@ -6,7 +6,7 @@ use super::{
 };
 use crate::workplace::PostedJob;
 use talea_operation::Posted;
-use talea_record::event::{JobOrNone, Post};
+use talea_record::event::{Answer, JobOrNone, Post};
 use talea_record::{PostOutcome, Record, Sink};
 use talea_time::Work;
 
@@ -137,9 +137,15 @@ impl Simulation {
     fn tell_post(&self, posted: &PostedJob, outcome: PostOutcome, sink: &mut dyn Sink) {
         let entry = &self.metadata.operations[posted.id.operation.index()];
         if self.metadata.keeps_posts && !entry.is_of_channel {
-            let PostedJob { id: job, handle, by, .. } = *posted;
-            let (by, lane, outcome) = (JobOrNone(by), entry.lane as u16, outcome.into());
-            sink.record(Post { job, by, handle, lane, outcome }.at(self.now, Record::NO_CPU));
+            let PostedJob { id: job, handle, by, wcet, .. } = *posted;
+            let (lane, code) = (entry.lane as u16, outcome.into());
+            let post = Post { job, by: JobOrNone(by), handle, lane, outcome: code };
+            sink.record(post.at(self.now, Record::NO_CPU));
+            if let Some(by) = by.filter(|_| outcome != PostOutcome::Posted) {
+                let lane = self.metadata.operations[by.operation.index()].lane as u16;
+                let wanted = Answer::refused_wcet(by, job.operation, wcet.unwrap_or(entry.wcet), lane);
+                sink.record(wanted.at(self.now, Record::NO_CPU));
+            }
         }
     }
 }

@@ -32,11 +32,11 @@ impl Told {
         now: Instant,
     ) -> Result<u64, NotPosted> {
         let arriving = workplace.claim(posted, by, now).inspect_err(|refused| {
-            let (operation, handle) = (posted.operation.id, posted.handle);
+            let Posted { operation: PostedOperation { id: operation, .. }, handle, wcet, .. } = posted;
             let next = workplace.next_number(operation).filter(|_| *refused == NotPosted::NotRunning);
             if let Some(instance) = next.filter(|_| by.is_some()) {
                 let id = JobId { operation, instance };
-                self.refused.push(PostedJob { id, deadline: now, wcet: None, handle, by });
+                self.refused.push(PostedJob { id, deadline: now, wcet, handle, by });
             }
         })?;
         let number = match arriving {

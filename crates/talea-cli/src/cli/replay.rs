@@ -19,9 +19,10 @@ use talea_runtime::Operations;
 /// answers that it was given, what it read of the descriptor that released it, and the handle with which it was posted;
 /// consumers of a program's own channels are called with the events that they were handed. What an operation, or a
 /// consumer, publishes, and pushes into channels, is compared, byte for byte, with what it published and pushed then,
-/// and what it posts by operation, handle and deadline. Code that uses only what it is handed publishes the same again;
-/// so a difference is a change of the code, or something that the code uses and is not handed. Each operation is judged
-/// by itself: the others are handed what was recorded.
+/// what it posts by operation, handle, deadline and execution time, and what a consumer answers to a delivery (ok,
+/// retry, discard, fail). Code that uses only what it is handed publishes the same again; so a difference is a change
+/// of the code, or something that the code uses and is not handed. Each operation is judged by itself: the others are
+/// handed what was recorded.
 ///
 /// PROGRAM is a program that runs its system with the library (talea::Run). It is started as for a run and gets as far
 /// as Run::prepare or Run::run, or with room for posted work, whose operations it has to declare, as Prepared::run,
@@ -138,14 +139,20 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     if !report.differences.is_empty() {
         lines.line("")?;
     }
-    let compared = if report.posts.is_empty() { "output or events" } else { "output, events or posts" };
+    let of = |rows: &[OutputReport], name| (!rows.is_empty()).then_some(name);
+    let kinds = [of(&report.posts, "posts"), of(&report.outcomes, "answers")];
+    let compared: Vec<&str> = ["output", "events"].into_iter().chain(kinds.into_iter().flatten()).collect();
+    let compared = listed(&compared, "or");
     let mut sheet =
-        Sheet::new(1, &[compared, "compared", "equal", "differing", "unknown", "note"]).with_text_last();
-    for row in report.outputs.iter().chain(&report.publications).chain(&report.posts) {
+        Sheet::new(1, &[&compared, "compared", "equal", "differing", "unknown", "note"]).with_text_last();
+    let handed_on = report.outputs.iter().chain(&report.publications).chain(&report.posts);
+    let rows = handed_on.map(|row| (row, row.output.clone()));
+    let answers = report.outcomes.iter().map(|row| (row, format!("{} (answers)", row.output)));
+    for (row, name) in rows.chain(answers) {
         let number =
             |number: u64| if row.compared + row.unknown == 0 { "-".into() } else { number.to_string() };
         sheet.row(vec![
-            row.output.clone(),
+            name,
             number(row.compared),
             number(row.compared - row.differing),
             number(row.differing),
@@ -161,7 +168,7 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     }
     if report.unknown() > 0 {
         lines.prose(&format!(
-            "note: {} values, events or posts differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
+            "note: {} values, events, posts or answers differ and prove nothing: their jobs had, then or before, taken values that are not recorded, or records are lost or damaged",
             report.unknown()
         ))?;
     }
@@ -177,22 +184,21 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
     if report.compared() == 0 {
         return lines.finish();
     }
+    let counted = [
+        (&report.publications, "event", "events"),
+        (&report.posts, "post", "posts"),
+        (&report.outcomes, "answer", "answers"),
+    ];
+    let counted = counted.into_iter().filter_map(|(rows, one, several)| {
+        match rows.iter().map(|row| row.compared).sum::<u64>() {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            number => Some(format!("{number} {several}")),
+        }
+    });
     let values: u64 = report.outputs.iter().map(|row| row.compared).sum();
-    let events: u64 = report.publications.iter().map(|row| row.compared).sum();
-    let posts: u64 = report.posts.iter().map(|row| row.compared).sum();
-    let events = match (events, posts) {
-        (0, _) => String::new(),
-        (1, 0) => "1 event and ".to_owned(),
-        (_, 0) => format!("{events} events and "),
-        (1, _) => "1 event, ".to_owned(),
-        (_, _) => format!("{events} events, "),
-    };
-    let posts = match posts {
-        0 => String::new(),
-        1 => "1 post and ".to_owned(),
-        posts => format!("{posts} posts and "),
-    };
-    let called = format!("{} jobs called again, {events}{posts}{values} values compared", report.called);
+    let counted: Vec<String> = counted.chain([format!("{values} values")]).collect();
+    let called = format!("{} jobs called again, {} compared", report.called, listed(&counted, "and"));
     match &report.first {
         None => lines.prose(&format!("{called}: all equal"))?,
         Some(first) => {
@@ -201,6 +207,15 @@ fn show(report: &ReplayReport) -> Result<(), Failure> {
         }
     }
     lines.finish()
+}
+
+/// Several things in a sentence.
+fn listed<T: AsRef<str>>(things: &[T], last: &str) -> String {
+    let joined = |things: &[T]| things.iter().map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match things {
+        [before @ .., end] if !before.is_empty() => format!("{} {last} {}", joined(before), end.as_ref()),
+        things => joined(things),
+    }
 }
 
 /// What else there is to say of an output.

@@ -180,8 +180,13 @@ fn a_program_with_channels_is_replayed_by_the_command() {
         "{json}"
     );
     let compared = |row: &serde_json::Value| row["compared"].as_u64().expect("a number");
-    let compared: u64 = json["publications"].as_array().expect("a list").iter().map(compared).sum();
-    assert!(compared > 50, "{json}");
+    let sum = |rows: &str| -> u64 { json[rows].as_array().expect("a list").iter().map(compared).sum() };
+    assert!(sum("publications") > 50, "{json}");
+    // And answers the same to it.
+    assert!(sum("outcomes") > 5, "{json}");
+    let answers = format!("events, {} answers and", sum("outcomes"));
+    assert!(words.contains("(answers)") && words.contains("output, events or answers"), "{words}");
+    assert!(words.contains(&answers), "{words}");
 }
 
 #[test]

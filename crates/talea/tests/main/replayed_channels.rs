@@ -10,12 +10,12 @@ use talea::notification::{
     AdminProperties, ConnectedConsumer, Content, Delivery, Event, EventChannel, EventChannelFactory,
     EventType, Filter, Filterable, Header, Outcome, PushError, Pushed,
 };
-use talea::replay::{ReplayReport, ReplayRun};
+use talea::replay::{ReplayReport, ReplayRun, What};
 use talea::run::{Declaration, KeptOutputs, Operations, OutputKind, PostingRoom};
 use talea::{Duration, JobContext, RtMode, Run, System};
 use talea_operation::PushAnswer;
 use talea_record::values::{self, KeptOf, KeptValue, ValueReader};
-use talea_record::{Event as Kind, JobId, LogWriter, Sink, TraceFile};
+use talea_record::{CallOutcome, Event as Kind, JobId, LogWriter, Sink, TraceFile};
 
 /// Room for four consumers, and a thread for each node and for instants.
 const ROOM: PostingRoom = PostingRoom { operations: 8, jobs: 16, posters: 4 };
@@ -107,7 +107,22 @@ fn digest(of: impl std::fmt::Debug) -> u64 {
     hasher.finish()
 }
 
-/// The channels, who consumes of them, and the code that pushes. The consumer of high counts answers that which is `changed` otherwise.
+/// What the consumer of high counts does otherwise than it did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Changed {
+    Nothing,
+    /// It pushes another event when it is handed this one.
+    Push(u64),
+    /// It answers something else when it is handed this one.
+    Answer(u64),
+}
+
+/// What it answers.
+fn answer_to(number: u64) -> Outcome {
+    if number.is_multiple_of(3) { Outcome::Discard } else { Outcome::Ok }
+}
+
+/// The channels, who consumes of them, and the code that pushes. The consumer of high counts does what is `changed` otherwise.
 struct Program {
     factory: EventChannelFactory,
     seen: Receiver<Seen>,
@@ -116,7 +131,7 @@ struct Program {
 }
 
 impl Program {
-    fn new(place: Place, changed: u64) -> Self {
+    fn new(place: Place, changed: Changed) -> Self {
         let factory = EventChannelFactory::new();
         let rejecting =
             AdminProperties { max_queue_length: 1, reject_new_events: true, ..AdminProperties::default() };
@@ -164,10 +179,11 @@ impl Program {
         let high = high.connect_with_job(move |delivery, job| {
             let number = number_of(delivery);
             let time = job.now().as_nanos().unsigned_abs();
-            let answer = Count { number: digest((number, time)).wrapping_add(u64::from(number == changed)) };
+            let other = u64::from(changed == Changed::Push(number));
+            let answer = Count { number: digest((number, time)).wrapping_add(other) };
             let answer = answering.push(job, &Event::new(Header::new(event_type.clone()), answer));
             tell_of("high", (delivery, job), vec![answer], &own);
-            Outcome::Ok
+            if changed == Changed::Answer(number) { Outcome::Fail } else { answer_to(number) }
         });
         let slow = |channel: &EventChannel, name: &'static str, of: &str, millis: u64| {
             let consumer = channel.consumer(name).subscribe(types(of)).lane(place.slow(name));
@@ -204,7 +220,7 @@ fn tell_of(
 
 /// Runs the program until it has been refused, and more than a few consumers have been called. What was seen then.
 fn recorded(place: Place, system: &System, trace: &Path) -> Vec<Seen> {
-    let Program { factory, seen, operations, _consumers } = Program::new(place, u64::MAX);
+    let Program { factory, seen, operations, _consumers } = Program::new(place, Changed::Nothing);
     let prepared = Run::new(system)
         .operations(operations)
         .keep_values(KeptOutputs::All)
@@ -236,7 +252,7 @@ fn recorded(place: Place, system: &System, trace: &Path) -> Vec<Seen> {
     then
 }
 
-fn replayed(place: Place, system: &System, trace: &Path, changed: u64) -> (ReplayReport, Vec<Seen>) {
+fn replayed(place: Place, system: &System, trace: &Path, changed: Changed) -> (ReplayReport, Vec<Seen>) {
     let Program { factory, seen, operations, _consumers } = Program::new(place, changed);
     let replay = ReplayRun::new(system).operations(operations).posting(ROOM);
     let replay = replay.prepare(trace).expect("it can be replayed");
@@ -249,7 +265,7 @@ fn is_the_same_again(place: Place) {
     let (system, folder) = (place.system(), tempfile::tempdir().expect("a folder"));
     let trace = folder.path().join("trace.talea");
     let then = recorded(place, &system, &trace);
-    let (same, now) = replayed(place, &system, &trace, u64::MAX);
+    let (same, now) = replayed(place, &system, &trace, Changed::Nothing);
     assert_eq!((&same.first, same.unknown()), (&None, 0), "{place:?}: {same:?}");
     if same.lost_records > 0 {
         return println!("skipped: {} records are lost", same.lost_records);
@@ -272,9 +288,20 @@ fn is_the_same_again(place: Place) {
 
     let is_called = |one: &&Seen| one.name == "high";
     let changed = now.iter().filter(is_called).nth(3).expect("it is called").handed[0].0;
-    let (other, _) = replayed(place, &system, &trace, changed);
+    let (other, _) = replayed(place, &system, &trace, Changed::Push(changed));
     let first = other.first.clone().expect("it is found");
     assert_eq!((first.output.as_str(), other.differing()), ("high>counts T/Answer", 1), "{first}, {place:?}");
+    let calls = |name: &str| now.iter().filter(|one| one.name == name).count() as u64;
+    for name in ["high", "answered", "narrow"] {
+        let row = same.outcomes.iter().find(|row| row.output == name).expect("it answers");
+        assert_eq!((row.compared, row.unrecorded), (calls(name), 0), "{row:?}, {place:?}");
+    }
+    let (other, _) = replayed(place, &system, &trace, Changed::Answer(changed));
+    let first = other.first.clone().expect("it is found");
+    let What::Outcome { event: Some(event), recorded, now, .. } = &first.what else { panic!("{first}") };
+    assert_eq!((first.output.as_str(), other.differing()), ("high", 1), "{first}, {place:?}");
+    assert!(event.starts_with("counts T/Count of push #"), "{first}");
+    assert_eq!((*recorded, *now), (answer_to(changed).into(), CallOutcome::Fail), "{first}");
 }
 
 /// The trace as it was written before it was kept how pushes were answered, and what went on to nobody.
@@ -319,8 +346,8 @@ fn pushes_of_traces_that_do_not_say_how_they_were_answered_show_no_differences()
     let [trace, before] = ["trace.talea", "before.talea"].map(|name| folder.path().join(name));
     recorded(place, &system, &trace);
     as_of_before(&trace, &before);
-    let (now, _) = replayed(place, &system, &trace, u64::MAX);
-    let (old, seen) = replayed(place, &system, &before, u64::MAX);
+    let (now, _) = replayed(place, &system, &trace, Changed::Nothing);
+    let (old, seen) = replayed(place, &system, &before, Changed::Nothing);
     assert_eq!((&now.first, now.unknown()), (&None, 0), "{now:?}");
     if now.lost_records > 0 {
         return println!("skipped: {} records are lost", now.lost_records);
@@ -328,7 +355,7 @@ fn pushes_of_traces_that_do_not_say_how_they_were_answered_show_no_differences()
     assert_eq!(old.first, None, "{old:?}");
     assert!(old.unknown() > 0, "the pushing job was refused, and is not again: {old:?}");
     let changed = seen.iter().filter(|one| one.name == "high").nth(3).expect("it is called").handed[0].0;
-    let (other, _) = replayed(place, &system, &before, changed);
+    let (other, _) = replayed(place, &system, &before, Changed::Push(changed));
     assert_eq!(other.first, None, "what follows from an unknown answer is unknown: {other:?}");
 }
 
