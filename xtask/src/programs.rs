@@ -2,9 +2,9 @@
 //!
 //! `cargo test` runs one test program after the other, and many of them wait for threads of theirs to run a second or two.
 //! Here one line of programs runs at ordinary priority, and beside it, in the background, another line of programs and
-//! commands that compute; once nothing else is left, they run in two lines. Tests that hold whole processors with
-//! real-time threads and judge what these receive run by themselves: with work in the background, the kernel would take
-//! some time from such threads for it.
+//! commands that compute; once nothing else is left, they run in two lines. Tests of whole systems on real-time threads,
+//! some of which judge how late these were, run by themselves. Those that judge what threads receive by the kernel's account
+//! need not: work in the background lengthens them.
 
 use crate::step::{Ended, Step, root};
 use serde_json::Value;
@@ -12,10 +12,14 @@ use std::path::Path;
 use std::sync::Mutex;
 
 /// Crates whose integration tests run by themselves.
-const ALONE: [&str; 3] = ["talea-linux", "talea-manage", "talea-runtime"];
+const ALONE: [&str; 2] = ["talea-linux", "talea-runtime"];
 
-/// Crates whose integration tests wait for threads and processes more than they compute.
-const WAITING: [&str; 2] = ["talea-cli", "talea-lab"];
+/// Crates whose integration tests wait for threads and processes more than they compute, in the order in which these run.
+const WAITING: [&str; 3] = ["talea-manage", "talea-cli", "talea-lab"];
+
+/// Crates whose integration tests compute longest, the longest first: short programs are left for the end.
+const LONGEST: [&str; 5] =
+    ["talea-sim-tests", "talea-analysis", "talea-policy-tests", "talea-replay", "talea-campaign"];
 
 /// Parts that users choose, all of which are tested.
 pub const FEATURES: &str = "--features=talea-cli/parquet";
@@ -29,7 +33,7 @@ pub struct Programs {
     pub alone: Vec<Step>,
     /// Those that wait.
     pub waiting: Vec<Step>,
-    /// The others.
+    /// The others, those that take longest first.
     pub computing: Vec<Step>,
 }
 
@@ -50,16 +54,26 @@ impl Programs {
         if !output.status.success() {
             return Err(format!("the tests cannot be built: {}", output.status));
         }
-        let mut programs = Programs::default();
-        for line in String::from_utf8_lossy(&output.stdout).lines() {
-            let message: Value =
-                serde_json::from_str(line).map_err(|error| format!("what cargo says is no JSON: {error}"))?;
-            programs.add(&message, environment);
-        }
+        let messages: Result<Vec<Value>, _> =
+            String::from_utf8_lossy(&output.stdout).lines().map(serde_json::from_str).collect();
+        let messages = messages.map_err(|error| format!("what cargo says is no JSON: {error}"))?;
+        let programs = Programs::of(messages, environment);
         match programs.talea.is_empty() {
             true => Err("cargo built no program talea with the tests".into()),
             false => Ok(programs),
         }
+    }
+
+    /// Those that cargo tells of, each line in its order.
+    fn of(mut messages: Vec<Value>, environment: &[(&str, String)]) -> Self {
+        let order = || WAITING.iter().chain(&LONGEST);
+        messages.sort_by_key(|message| {
+            let package = package_of(message);
+            order().position(|first| *first == package).unwrap_or(order().count())
+        });
+        let mut programs = Programs::default();
+        messages.iter().for_each(|message| programs.add(message, environment));
+        programs
     }
 
     /// Adds the program that cargo tells of, if it is a test program or the command.
@@ -80,7 +94,7 @@ impl Programs {
         let folder = Path::new(&manifest).parent().unwrap_or(root());
         let is_integration = message["target"]["kind"][0] == "test";
         let target = message["target"]["name"].as_str().unwrap_or_default();
-        let package = package_of(message["package_id"].as_str().unwrap_or_default(), folder);
+        let package = package_of(message);
         let what =
             if is_integration { format!("integration tests \"{target}\"") } else { "unit tests".into() };
         let folder_text = folder.display().to_string();
@@ -99,13 +113,14 @@ impl Programs {
     }
 }
 
-/// The package's name in an identifier such as `path+file:///talea/crates/sim#talea-sim@0.1.0`, which leaves it out where
-/// the folder has the same.
-fn package_of(id: &str, folder: &Path) -> String {
-    let fragment = id.rsplit_once('#').map_or("", |(_, fragment)| fragment);
+/// The name of the package that cargo tells of, by an identifier such as `path+file:///talea/crates/sim#talea-sim@0.1.0`,
+/// which leaves it out where the folder has the same.
+fn package_of(message: &Value) -> String {
+    let id = message["package_id"].as_str().unwrap_or_default();
+    let (folder, fragment) = id.rsplit_once('#').unwrap_or_default();
     match fragment.split_once('@') {
         Some((name, _)) => name.into(),
-        None => folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        None => folder.rsplit('/').next().unwrap_or_default().into(),
     }
 }
 
@@ -191,8 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_told_apart_by_their_crate_and_kind() {
-        let mut programs = Programs::default();
+    fn programs_are_told_apart_and_put_in_order_by_their_crate_and_kind() {
         let artifact = |package: &str, kind: &str, test: bool| {
             json!({
                 "reason": "compiler-artifact",
@@ -204,22 +218,30 @@ mod tests {
             })
         };
         let built = [
-            ("runtime", "test", true),
+            ("time", "lib", true),
+            ("analysis", "test", true),
             ("runtime", "lib", true),
             ("lab", "test", true),
             ("lab", "lib", false),
+            ("manage", "test", true),
+            ("runtime", "test", true),
             ("talea-cli", "bin", false),
         ];
-        for (package, kind, test) in built {
-            programs.add(&artifact(package, kind, test), &[]);
-        }
-        programs.add(&json!({"reason": "build-finished", "success": true}), &[]);
+        let artifacts = built.map(|(package, kind, test)| artifact(package, kind, test));
+        let finished = json!({"reason": "build-finished", "success": true});
+        let programs = Programs::of(artifacts.into_iter().chain([finished]).collect(), &[]);
         assert_eq!(programs.talea, "/talea/target/talea-cli-bin");
         let names = |steps: &[Step]| steps.iter().map(|step| step.name().to_owned()).collect::<Vec<_>>();
         assert_eq!(names(&programs.alone), ["talea-runtime, integration tests \"main\""]);
-        assert_eq!(names(&programs.computing), ["talea-runtime, unit tests"]);
-        assert_eq!(names(&programs.waiting), ["talea-lab, integration tests \"main\""]);
-        assert_eq!(package_of("path+file:///talea/xtask#0.1.0", Path::new("/talea/xtask")), "xtask");
+        let waiting = ["manage", "lab"].map(|name| format!("talea-{name}, integration tests \"main\""));
+        assert_eq!(names(&programs.waiting), waiting);
+        let computing = [
+            "talea-analysis, integration tests \"main\"",
+            "talea-time, unit tests",
+            "talea-runtime, unit tests",
+        ];
+        assert_eq!(names(&programs.computing), computing);
+        assert_eq!(package_of(&json!({"package_id": "path+file:///talea/xtask#0.1.0"})), "xtask");
     }
 
     #[test]
