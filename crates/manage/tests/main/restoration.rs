@@ -26,7 +26,7 @@ pub(crate) fn policy(tid: u32) -> Option<Policy> {
 pub(crate) fn in_own_process(test: &str, argument: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
-    command.env(ARGUMENT, argument).stdout(Stdio::piped()).spawn().unwrap()
+    command.env(ARGUMENT, argument).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 /// What the process in which a test runs is told.
@@ -386,6 +386,8 @@ fn a_flood_of_threads_is_bounded() {
     let mut set = ManagedSet::prepare(engine, &options).unwrap();
     let mut flood = Program(in_own_process("restoration::as_flood", "40"));
     let member = set.attach(admission("flood", root, Parameters::Weight(1)), whole(flood.id())).unwrap();
+    // It waits for the end of what it reads: with all of its threads it would not be taken in.
+    drop(flood.0.stdin.take());
     let threads = told(&mut flood.0, "threads ");
     eventually("the limit is reached", || set.threads_of(member).len() == 8);
     eventually("the others are counted", || set.totals().unmanaged_threads >= 30);
@@ -404,6 +406,7 @@ fn a_flood_of_threads_is_bounded() {
 fn as_flood() {
     let Ok(count) = std::env::var(ARGUMENT) else { return };
     let count = count.parse().unwrap();
+    assert_eq!(std::io::stdin().lines().count(), 0);
     let (tell, hear) = std::sync::mpsc::channel();
     for _ in 0..count {
         let tell = tell.clone();
