@@ -2,9 +2,9 @@
 //!
 //! `cargo test` runs one test program after the other, and many of them wait for threads of theirs to run a second or two.
 //! Here one line of programs runs at ordinary priority, and beside it, in the background, another line of programs and
-//! commands that compute; once nothing else is left, they run in two lines. Tests of whole systems on real-time threads,
-//! some of which judge how late these were, run by themselves. Those that judge what threads receive by the kernel's account
-//! need not: work in the background lengthens them.
+//! commands that compute; once nothing else is left, they run in two lines. Tests of whole systems on real-time
+//! threads, some of which judge how late these were, run by themselves. Those that judge what threads receive by the
+//! kernel's account need not: work in the background lengthens them.
 
 use crate::step::{Ended, Step, root};
 use serde_json::Value;
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 /// Crates whose integration tests run by themselves.
 const ALONE: [&str; 2] = ["talea-linux", "talea-runtime"];
 
-/// Crates whose integration tests wait for threads and processes more than they compute, in the order in which these run.
+/// Crates whose integration tests wait for threads and processes more than they compute, in the order of their runs.
 const WAITING: [&str; 3] = ["talea-manage", "talea-cli", "talea-lab"];
 
 /// Crates whose integration tests compute longest, the longest first: short programs are left for the end.
@@ -113,8 +113,8 @@ impl Programs {
     }
 }
 
-/// The name of the package that cargo tells of, by an identifier such as `path+file:///talea/crates/sim#talea-sim@0.1.0`,
-/// which leaves it out where the folder has the same.
+/// The name of the package that cargo tells of, by an identifier such as
+/// `path+file:///talea/crates/sim#talea-sim@0.1.0`, which leaves it out where the folder has the same.
 fn package_of(message: &Value) -> String {
     let id = message["package_id"].as_str().unwrap_or_default();
     let (folder, fragment) = id.rsplit_once('#').unwrap_or_default();
