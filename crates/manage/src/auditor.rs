@@ -6,7 +6,8 @@
 //!   kernel ─────────────── switches ───▶ ┘   some tens of milliseconds later
 //! ```
 //!
-//! Where switches or decisions were lost, it judges nothing from the last instant on up to which it knows that it has seen all, and writes that down.
+//! Where switches or decisions were lost, it judges nothing from the last instant on up to which it knows that it has seen all, and
+//! writes that down.
 //!
 //! The dispatcher writes what it writes for everybody who reads the run's stream, whether or not anybody else does. Without the right to
 //! see the kernel's switches there is no auditor, and promises are judged by grants.
@@ -177,6 +178,31 @@ struct AuditState {
 }
 
 impl AuditState {
+    fn new(
+        (switches, told_by): (Option<SwitchStream>, ToldBy),
+        (decisions, ledger): (RingReader, Ledger),
+        (ring, edges): (RingWriter, EdgeNumbers),
+    ) -> Self {
+        AuditState {
+            switches,
+            told_by,
+            ledger,
+            decisions,
+            decided: VecDeque::new(),
+            seen: VecDeque::new(),
+            horizons: VecDeque::new(),
+            lost: 0,
+            lost_decisions: 0,
+            complete_until: None,
+            unknown_from: None,
+            is_unknown_told: false,
+            latest: Instant::ZERO,
+            ring,
+            edges,
+            promised: 0,
+        }
+    }
+
     fn look(&mut self, shared: &Shared) {
         let horizon = MonotonicClock.now() - SETTLING;
         let mut certain = Instant::ZERO;
@@ -322,24 +348,8 @@ impl Auditor {
         (decisions, ledger): (RingReader, Ledger),
         (ring, edges): (RingWriter, EdgeNumbers),
     ) -> std::io::Result<Self> {
-        let audit_state = AuditState {
-            told_by: switches.told_by().clone(),
-            switches: Some(switches),
-            ledger,
-            decisions,
-            decided: VecDeque::new(),
-            seen: VecDeque::new(),
-            horizons: VecDeque::new(),
-            lost: 0,
-            lost_decisions: 0,
-            complete_until: None,
-            unknown_from: None,
-            is_unknown_told: false,
-            latest: Instant::ZERO,
-            ring,
-            edges,
-            promised: 0,
-        };
+        let told_by = switches.told_by().clone();
+        let audit_state = AuditState::new((Some(switches), told_by), (decisions, ledger), (ring, edges));
         let (audit_state, done) = (Arc::new(Mutex::new(audit_state)), StopFlag::new());
         let (own, told, of) = (Arc::clone(&audit_state), done.clone(), Arc::clone(&shared));
         let thread =
@@ -437,24 +447,10 @@ mod tests {
         let mut writer = file.claim("decisions").expect("it is free");
         let all: Selection = "hls,hierarchy".parse().expect("a selection");
         let mut told = file.attach("told", &all, Start::Now).expect("it can be read");
-        let mut audit_state = AuditState {
-            switches: None,
-            told_by: ToldBy::default(),
-            ledger: Ledger::new(&[CPU], Duration::from_millis(1)),
-            decisions: writer.reader(),
-            decided: VecDeque::new(),
-            seen: VecDeque::new(),
-            horizons: VecDeque::new(),
-            lost: 0,
-            lost_decisions: 0,
-            complete_until: None,
-            unknown_from: None,
-            is_unknown_told: false,
-            latest: Instant::ZERO,
-            ring: file.claim("auditor").expect("it is free"),
-            edges: EdgeNumbers::of(&metadata, 0),
-            promised: 1,
-        };
+        let ledger = Ledger::new(&[CPU], Duration::from_millis(1));
+        let told_to = (file.claim("auditor").expect("it is free"), EdgeNumbers::of(&metadata, 0));
+        let mut audit_state = AuditState::new((None, ToldBy::default()), (writer.reader(), ledger), told_to);
+        audit_state.promised = 1;
         audit_state.ledger.promise(0, &"RESBS 5ms 20ms".parse().expect("a guarantee"), None);
         let (by, trigger, edge) = (None, Trigger::Timer.into(), 0);
         let member = event::Member {

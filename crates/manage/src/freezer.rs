@@ -76,6 +76,10 @@ impl FreezeSwitch {
         loop {
             let wanted = if self.wants_frozen.load(Ordering::Acquire) { Freeze::On } else { Freeze::Off };
             if wanted == *written {
+                // Of one that was to be thawed, and was not yet when it was to be frozen again, nothing ran on.
+                if wanted == Freeze::On {
+                    self.late_since.store(0, Ordering::Release);
+                }
                 return;
             }
             self.cgroup.freeze(wanted);
@@ -307,6 +311,13 @@ mod tests {
                 drop(kernel);
                 wait_until(|| !switch.cgroup().is_frozen());
                 switch.want(Freeze::On);
+                wait_until(|| switch.cgroup().is_frozen());
+                let (kernel, late) = (switch.written.lock().expect("nobody panicked"), switch.late());
+                [Freeze::Off, Freeze::On].into_iter().for_each(|freeze| switch.want(freeze));
+                drop(kernel);
+                wait_until(|| !switch.is_asked.load(Ordering::Acquire));
+                switch.settle();
+                assert!(switch.late() == late, "it was frozen all the time");
                 freezer.end();
             });
             assert_eq!(*switch.written.lock().expect("nobody panicked"), Freeze::On, "the last was not done");
