@@ -572,7 +572,7 @@ events! {
         ANSWER = 7 "answer" Answer {
             /// The job.
             job: JobId = Causal,
-            /// The answer: an instant or a time in nanoseconds, 1 for yes, or a [`CallOutcome`].
+            /// The answer: an instant or a time in nanoseconds, 1 for yes, or a [`CallOutcome`](crate::CallOutcome).
             answer: u64 = First,
             /// Which question of its kind it was, from 0; of values the number of the input, of posts that were refused that of the operation.
             question: u64 = Second,
