@@ -300,12 +300,13 @@ mod tests {
                 wait_until(|| switch.late() > PATIENCE);
                 drop(kernel);
                 wait_until(|| switch.cgroup().is_frozen());
+                // Whoever wrote it has counted when he gives the lock back.
+                let kernel = switch.written.lock().expect("nobody panicked");
                 let late = switch.late();
                 assert!(
                     late > PATIENCE && late == switch.late(),
                     "it is counted while it lasts, and after that"
                 );
-                let kernel = switch.written.lock().expect("nobody panicked");
                 [Freeze::Off, Freeze::On, Freeze::Off].into_iter().for_each(|freeze| switch.want(freeze));
                 assert!(switch.cgroup().is_frozen());
                 drop(kernel);
